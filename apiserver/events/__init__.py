@@ -1,0 +1,1 @@
+"""The domain: what an event is, and how a request body becomes validated columns."""

@@ -1,0 +1,281 @@
+"""Events as the server thinks of them: whose they are, which series they belong to, and their columns.
+
+A *series* is (owner, event type, metric, variant). Scalars are columns of numbers; logs are columns of
+lines; vectors, plots and debug images are samples, one document an identity. Nothing here does I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Int64Array = npt.NDArray[np.int64]
+Float64Array = npt.NDArray[np.float64]
+
+#: The iteration the SDK reports single values under (`Logger.report_single_value`); histograms leave it out.
+SINGLE_VALUE_ITERATION = -(2**31)
+
+
+class EventType(StrEnum):
+    """The five event types of the ClearML API, by their names on the wire."""
+
+    SCALAR = "training_stats_scalar"
+    VECTOR = "training_stats_vector"
+    IMAGE = "training_debug_image"
+    PLOT = "plot"
+    LOG = "log"
+
+
+#: Types stored as one document an identity.
+SAMPLE_TYPES = (EventType.VECTOR, EventType.IMAGE, EventType.PLOT)
+
+
+class Owner(NamedTuple):
+    """The task or model that events belong to, inside one company."""
+
+    company: str
+    id: str
+    is_model: bool = False
+
+
+class MetricSelection(NamedTuple):
+    """One metric, and the variants wanted of it; no variants means all of them."""
+
+    metric: str
+    variants: tuple[str, ...] = ()
+
+
+#: What a query narrows to. An empty selection means everything.
+Selection = Sequence[MetricSelection]
+
+
+def selects(selection: Selection, metric: str, variant: str) -> bool:
+    """Whether `selection` holds the series (metric, variant)."""
+    return not selection or any(
+        metric == wanted.metric and (not wanted.variants or variant in wanted.variants) for wanted in selection
+    )
+
+
+# --- written ---------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class ScalarColumns:
+    """Points of one series from one worker, in the order they were sent.
+
+    All arrays have the same length ≥ 1. `timestamps` are epoch milliseconds. A value that was absent or
+    null is NaN. The same iteration twice means that the later one replaces the earlier one.
+    """
+
+    owner: Owner
+    metric: str
+    variant: str
+    worker: str
+    iters: Int64Array
+    timestamps: Int64Array
+    values: Float64Array
+    x_axis_label: str | None = None
+
+
+@dataclass(slots=True)
+class LogColumns:
+    """Log lines of one owner, in the order they were sent; all columns have the same length ≥ 1.
+
+    `digest` names the request body the lines came in. It is set only when every line of that body carries
+    its own timestamp: then the line at position n of the body has the identity (digest, n), and the same
+    body sent again adds nothing. Without it, lines always append.
+    """
+
+    owner: Owner
+    timestamps: Int64Array
+    levels: list[str]
+    workers: list[str]
+    messages: list[str]
+    iters: list[int | None]
+    metrics: list[str]
+    variants: list[str]
+    digest: bytes | None = None
+
+
+@dataclass(slots=True)
+class Sample:
+    """One vector, plot or debug image. Identity: (owner, type, metric, variant, iter, key); the last one wins.
+
+    `document` is the whole event as JSON text in UTF-8, exactly as it is answered to readers.
+    """
+
+    owner: Owner
+    type: EventType
+    metric: str
+    variant: str
+    iter: int
+    key: str
+    timestamp: int
+    document: bytes
+
+
+@dataclass(slots=True)
+class EventBatch:
+    """What one request adds: a store keeps all of it or, raising, none of it."""
+
+    received: int
+    """Epoch milliseconds at which the server got the request: readers see it as `@timestamp`."""
+    scalars: list[ScalarColumns] = field(default_factory=list)
+    logs: list[LogColumns] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.scalars or self.logs or self.samples)
+
+
+# --- read ------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, frozen=True)
+class ScalarStats:
+    """What is known of one scalar series, exactly, each iteration counted once.
+
+    min, max, mean and their iterations look at finite values only and are None when there are none;
+    `first` is the point with the least (timestamp, iter), `last` the one with the greatest.
+    """
+
+    owner: Owner
+    metric: str
+    variant: str
+    count: int
+    finite_count: int
+    min_iter: int
+    max_iter: int
+    min_timestamp: int
+    max_timestamp: int
+    first_value: float
+    first_iter: int
+    last_value: float
+    last_iter: int
+    min_value: float | None
+    min_value_iter: int | None
+    max_value: float | None
+    max_value_iter: int | None
+    sum: float
+
+
+class BucketAxis(StrEnum):
+    """The column that points are bucketed over."""
+
+    ITER = "iter"
+    TIMESTAMP = "timestamp"
+
+
+@dataclass(slots=True, frozen=True)
+class BucketPlan:
+    """How one series is to be bucketed: bucket n holds the points with floor(x / interval) == n.
+
+    `interval` ≥ 1 is in iterations or milliseconds; 1 on the iteration axis means every point.
+    `start` and `stop` (inclusive) narrow the axis before bucketing; None leaves that end open.
+    """
+
+    metric: str
+    variant: str
+    interval: int
+    start: int | None = None
+    stop: int | None = None
+
+
+@dataclass(slots=True)
+class Buckets:
+    """The non-empty buckets of one series, ascending by x; all arrays have the same length.
+
+    `x` is the bucket's start (floor(x / interval) · interval). `mean`, `min`, `max` are over finite values and NaN
+    where a bucket has none; `first` and `last` are the values at the bucket's ends in axis order.
+    """
+
+    metric: str
+    variant: str
+    x: Int64Array
+    count: Int64Array
+    mean: Float64Array
+    min: Float64Array
+    max: Float64Array
+    first: Float64Array
+    last: Float64Array
+
+
+class ScalarPosition(NamedTuple):
+    """Where a walk over scalar points stands; the order of the fields is the sort order."""
+
+    iter: int
+    metric: str
+    variant: str
+
+
+@dataclass(slots=True)
+class ScalarPoints:
+    """Points in (iter, metric, variant) order; all columns have the same length.
+
+    `series[n]` indexes `names`, a table of (metric, variant). `received` is epoch milliseconds.
+    """
+
+    names: list[tuple[str, str]]
+    series: npt.NDArray[np.int32]
+    iters: Int64Array
+    timestamps: Int64Array
+    values: Float64Array
+    workers: list[str]
+    received: Int64Array
+
+
+class LogPosition(NamedTuple):
+    """Where a walk over log lines stands. `sequence` grows in the order lines were acknowledged."""
+
+    timestamp: int
+    sequence: int
+
+
+class LogLine(NamedTuple):
+    """One stored log line."""
+
+    position: LogPosition
+    level: str
+    worker: str
+    message: str
+    iter: int | None
+    metric: str
+    variant: str
+    received: int
+
+
+class SamplePosition(NamedTuple):
+    """Where a walk over samples stands; the order of the fields is the sort order."""
+
+    iter: int
+    metric: str
+    variant: str
+    key: str
+
+
+@dataclass(slots=True, frozen=True)
+class SampleSeries:
+    """What is known of one series of vectors, plots or images."""
+
+    metric: str
+    variant: str
+    count: int
+    min_iter: int
+    max_iter: int
+    max_timestamp: int
+
+
+class SeriesName(NamedTuple):
+    """A series of an owner, by name."""
+
+    type: EventType
+    metric: str
+    variant: str
+
+
+JsonObject = dict[str, Any]

@@ -1,0 +1,63 @@
+"""One call of an endpoint, as its handler sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+#: What handlers reach through `call.backend`; the services define it, rpc only passes it on.
+BackendT = TypeVar("BackendT")
+
+
+@dataclass(slots=True, frozen=True)
+class Identity:
+    """Who is calling."""
+
+    user: str
+    company: str
+    role: str = "user"
+    """`admin` or `user`."""
+    user_name: str = ""
+    company_name: str = ""
+    key: str | None = None
+    """The access key that was used, when it was one."""
+
+
+ANONYMOUS = Identity(user="", company="", role="anonymous")
+
+
+@dataclass(slots=True)
+class Call(Generic[BackendT]):
+    """A request after version resolution, authentication and validation.
+
+    Handlers take `(call, request)`; `request` is the validated body as a dict, with defaults filled in.
+    """
+
+    id: str
+    endpoint: str
+    requested_version: str
+    actual_version: str
+    identity: Identity
+    backend: BackendT
+    headers: Mapping[str, str]
+    """Request headers by lower-case name."""
+    body: bytes = b""
+    """The decoded body; raw handlers (`raw=True`) read it themselves."""
+    response_headers: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def worker(self) -> str:
+        """The worker the client says it is, or ""."""
+        return self.headers.get("x-clearml-worker") or self.headers.get("x-trains-worker") or ""
+
+
+@dataclass(slots=True)
+class Encoded:
+    """A handler's answer that is already JSON: the value of the envelope's `data`."""
+
+    json: bytes
+
+
+Answer = dict[str, Any] | Encoded
+Handler = Callable[[Call[Any], dict[str, Any]], Awaitable[Answer]]

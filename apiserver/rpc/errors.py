@@ -1,0 +1,71 @@
+"""Every error the API answers: an HTTP status (`code`), a subcode and a message.
+
+Codes and subcodes are those ClearML clients know; the wording is ours. The HTTP status equals `code`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class ApiError(Exception):
+    """An answer other than 200. `data` becomes `meta.error_data`; `retry_after` (seconds) a Retry-After header."""
+
+    def __init__(
+        self,
+        code: int,
+        subcode: int,
+        message: str,
+        *,
+        data: dict[str, Any] | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.subcode = subcode
+        self.message = message
+        self.data = data or {}
+        self.retry_after = retry_after
+
+
+def bad_request(message: str) -> ApiError:
+    """The body or path is not something the server can read."""
+    return ApiError(400, 0, message)
+
+
+def validation_error(message: str, *, field: str | None = None) -> ApiError:
+    """A field is missing, of the wrong type, or outside its limits; `field` is its dotted path."""
+    if field is not None:
+        message = f"field '{field}': {message}"
+    return ApiError(400, 12, f"Validation error ({message})", data={"field": field} if field else None)
+
+
+def invalid_id(kind: str, *ids: str) -> ApiError:
+    """Some of `ids` name no `kind` (task, model, queue, project …) that the caller may see."""
+    subcodes = {"task": 101, "model": 201, "project": 401, "queue": 701, "worker": 801, "user": 1001}
+    return ApiError(400, subcodes.get(kind, 100), f"Invalid {kind} id: ids=({', '.join(ids)})")
+
+
+def invalid_scroll(scroll_id: str) -> ApiError:
+    """A scroll id that was forged, belongs to another query, or is of another server."""
+    return ApiError(400, 1104, f"Invalid scroll id: scroll_id={scroll_id[:200]}")
+
+
+def unauthorized(subcode: int, message: str) -> ApiError:
+    """20 no credentials, 10 bad scheme, 22 bad key or secret, 30 bad token."""
+    return ApiError(401, subcode, message)
+
+
+def forbidden(message: str) -> ApiError:
+    """The caller is known but may not do this."""
+    return ApiError(403, 21, f"Forbidden ({message})")
+
+
+def overloaded(reason: str, retry_after: int = 1) -> ApiError:
+    """Too much is asked of the server for now (429): SDK clients wait and send again."""
+    return ApiError(429, 0, reason, retry_after=retry_after)
+
+
+def unavailable(reason: str, retry_after: int = 5) -> ApiError:
+    """Something the server needs is not there for now (503): SDK clients wait and send again."""
+    return ApiError(503, 0, reason, retry_after=retry_after)

@@ -1,0 +1,41 @@
+"""What the services work with: the stores, the settings, and the endpoint registry they fill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from apiserver.events.last_metrics import LastMetrics
+from apiserver.rpc.auth import Authenticator
+from apiserver.rpc.call import Call as RpcCall
+from apiserver.rpc.registry import Registry
+from apiserver.settings import Settings
+from apiserver.stores.documents.base import DocumentStore
+from apiserver.stores.documents.scoped import CompanyDocuments
+from apiserver.stores.events.base import EventStore
+
+
+@dataclass(slots=True)
+class Backend:
+    """Everything a handler may reach, made once by `create_app`."""
+
+    settings: Settings
+    documents: DocumentStore
+    events: EventStore
+    last_metrics: LastMetrics
+    auth: Authenticator
+
+    def documents_of(self, company: str) -> CompanyDocuments:
+        """The documents of one company: what handlers use."""
+        return CompanyDocuments(self.documents, company)
+
+
+Call: TypeAlias = RpcCall[Backend]
+
+registry = Registry()
+endpoint = registry.endpoint
+
+
+def documents(call: Call) -> CompanyDocuments:
+    """The documents the caller may see."""
+    return call.backend.documents_of(call.identity.company)

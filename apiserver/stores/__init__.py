@@ -1,0 +1,1 @@
+"""Where data is kept: events, documents and files, each behind one protocol."""

@@ -1,0 +1,1 @@
+"""Where documents (tasks, projects, models, queues, users, credentials …) are kept."""

@@ -1,0 +1,104 @@
+"""The DocumentStore protocol: collections of JSON documents under MongoDB's filter and update dialect.
+
+Filters, updates and sorts are MongoDB's, so that a MongoDB engine takes them unchanged; every engine supports at least
+
+- filters: equality (also of a list field with one of its items), `$eq $ne $gt $gte $lt $lte $in $nin $exists $regex` (and
+  `$options: "i"`) `$not $all $size $elemMatch $and $or $nor`, dotted paths through objects and list items;
+- updates: `$set $unset $inc $min $max $push` (`$each`) `$pull $addToSet` (`$each`), dotted paths, positional-free;
+- sorts: a list of (path, 1 | -1), missing first ascending, then numbers, then text, as MongoDB orders them.
+
+A document is a JSON object with a unique text `id`. Times are UTC ISO-8601 text of fixed width, so that they sort as
+text. Field names never hold "." and never start with "$": services escape names that come from users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Document = dict[str, Any]
+Filter = Mapping[str, Any]
+Update = Mapping[str, Any]
+Sort = Sequence[tuple[str, int]]
+
+
+class DocumentStoreError(Exception):
+    """An engine could not do what was asked."""
+
+
+class DocumentStoreBusy(DocumentStoreError):
+    """The engine is unavailable for now; the caller may try again after `retry_after` seconds."""
+
+    def __init__(self, reason: str, *, retry_after: int = 1) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+class DuplicateDocument(DocumentStoreError):
+    """A document with the same unique field is there already."""
+
+
+class InvalidFilter(DocumentStoreError):
+    """A filter, update or sort that the dialect does not have, or that is malformed (a bad regex, say)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Fields that are looked up often; `unique` also forbids two documents with the same values."""
+
+    collection: str
+    fields: tuple[str, ...]
+    unique: bool = False
+
+
+class DocumentStore(Protocol):
+    """Collections of documents. Each single call is atomic; what a call changed survives kill -9 when it returns."""
+
+    async def open(self) -> None:
+        """Take the store into use; raise DocumentStoreError naming the reason when that is not possible."""
+
+    async def close(self) -> None:
+        """Let go of every resource; a second call does nothing."""
+
+    async def insert(self, collection: str, documents: Sequence[Document]) -> None:
+        """Add the documents, all or none; raise DuplicateDocument when one is there already."""
+
+    async def find(
+        self,
+        collection: str,
+        filter: Filter,
+        *,
+        projection: Sequence[str] | None = None,
+        sort: Sort = (),
+        skip: int = 0,
+        limit: int | None = None,
+    ) -> list[Document]:
+        """The matching documents; `projection` names the (dotted) fields wanted, `id` is always there."""
+
+    async def find_one(
+        self, collection: str, filter: Filter, *, projection: Sequence[str] | None = None, sort: Sort = ()
+    ) -> Document | None:
+        """The first matching document, or None."""
+
+    async def count(self, collection: str, filter: Filter) -> int:
+        """How many documents match."""
+
+    async def count_by(self, collection: str, filter: Filter, fields: Sequence[str]) -> dict[tuple[Any, ...], int]:
+        """How many matching documents there are for each combination of the fields' values (missing: None)."""
+
+    async def distinct(self, collection: str, field: str, filter: Filter) -> list[Any]:
+        """The distinct values of a field over the matching documents, list items taken one by one; sorted."""
+
+    async def update(
+        self, collection: str, filter: Filter, update: Update, *, many: bool = False, upsert: Document | None = None
+    ) -> int:
+        """Update the first (or every) match; return how many matched. With `upsert`, insert it updated if none did."""
+
+    async def find_and_update(
+        self, collection: str, filter: Filter, update: Update, *, sort: Sort = (), return_new: bool = True
+    ) -> Document | None:
+        """Update the first match and return it as it is after (or was before) the update, in one atomic step."""
+
+    async def delete(self, collection: str, filter: Filter) -> int:
+        """Delete every match; return how many there were."""

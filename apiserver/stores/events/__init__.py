@@ -1,0 +1,1 @@
+"""Where events are kept: one protocol, and the engines that fulfil it."""

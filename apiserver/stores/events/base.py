@@ -1,0 +1,166 @@
+"""The EventStore protocol: what every engine of events promises.
+
+The contract suite (`tests/contract/`) runs against each engine. Engines answer in columns and positions;
+rules about intervals, pages and answers live above, in `aggregation/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+from apiserver.events.model import (
+    BucketAxis,
+    BucketPlan,
+    Buckets,
+    EventBatch,
+    EventType,
+    LogLine,
+    LogPosition,
+    Owner,
+    Sample,
+    SamplePosition,
+    SampleSeries,
+    ScalarPoints,
+    ScalarPosition,
+    ScalarStats,
+    Selection,
+    SeriesName,
+)
+
+
+class EventStoreError(Exception):
+    """An engine could not do what was asked; nothing that was acknowledged is affected."""
+
+
+class EventStoreBusy(EventStoreError):
+    """The engine is behind or out of room for now; the caller may try again after `retry_after` seconds."""
+
+    def __init__(self, reason: str, *, retry_after: int = 1, overloaded: bool = True) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+        self.overloaded = overloaded
+        """True: too much is asked (429). False: the engine itself is unavailable, such as a full disk (503)."""
+
+
+class EventStore(Protocol):
+    """Events of all companies, by owner.
+
+    Reads see every batch whose `add` has returned. All methods raise EventStoreBusy when they cannot serve
+    now. Unknown owners and series are simply empty.
+    """
+
+    async def open(self) -> None:
+        """Take the store into use; raise EventStoreError naming the reason when that is not possible."""
+
+    async def close(self) -> None:
+        """Finish what is under way and let go of every resource; a second call does nothing."""
+
+    async def add(self, batch: EventBatch) -> None:
+        """Keep the batch, wholly: it survives kill -9 once this returns. Adding it again changes nothing."""
+
+    async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:
+        """Delete the owners' events (of `types`, or all); return how many there were."""
+
+    async def delete_logs(self, owner: Owner, before: int | None, exclude: Selection, include: Selection) -> int:
+        """Delete log lines older than `before` (epoch ms; None: all) whose metric is included and not excluded."""
+
+    async def series(self, owner: Owner, types: Sequence[EventType] | None = None) -> list[SeriesName]:
+        """Every series of the owner, sorted; none is ever left out, whatever their number."""
+
+    # scalars
+
+    async def scalar_stats(self, owners: Sequence[Owner], selection: Selection = ()) -> list[ScalarStats]:
+        """Stats of each selected scalar series of each owner, sorted by owner, metric, variant."""
+
+    async def scalar_buckets(self, owner: Owner, axis: BucketAxis, plans: Sequence[BucketPlan]) -> list[Buckets]:
+        """The buckets of each planned series, in the order of the plans; iteration −2³¹ is left out.
+
+        On the iteration axis an engine may answer an interval that spans many points from aggregates; it may then
+        use a larger interval (a multiple of its block), never a smaller one. Counts always add up to the points.
+        """
+
+    async def scalar_points(
+        self,
+        owner: Owner,
+        selection: Selection = (),
+        *,
+        after: ScalarPosition | None = None,
+        descending: bool = False,
+        limit: int,
+        whole_iterations: bool = False,
+    ) -> ScalarPoints:
+        """Up to `limit` points beyond `after`, in (iter, metric, variant) order.
+
+        With `whole_iterations` the page is extended so that it never ends inside an iteration.
+        """
+
+    async def last_values(self, owner: Owner, selection: Selection, n: int) -> dict[tuple[str, str], list[float]]:
+        """The last `n` values by iteration of each selected series, oldest first."""
+
+    # logs
+
+    async def log_lines(
+        self,
+        owner: Owner,
+        selection: Selection = (),
+        *,
+        after: LogPosition | None = None,
+        descending: bool = False,
+        limit: int,
+        whole_timestamps: bool = False,
+    ) -> list[LogLine]:
+        """Up to `limit` lines beyond `after` in (timestamp, sequence) order.
+
+        With `whole_timestamps` the page is extended so that lines which share its last timestamp are all in it.
+        """
+
+    async def log_count(self, owner: Owner, selection: Selection = ()) -> int:
+        """How many lines there are, exactly."""
+
+    # vectors, plots and debug images
+
+    async def sample_series(self, owner: Owner, type: EventType, selection: Selection = ()) -> list[SampleSeries]:
+        """The selected series of `type`, sorted by metric and variant."""
+
+    async def samples(
+        self,
+        owner: Owner,
+        type: EventType,
+        selection: Selection = (),
+        *,
+        after: SamplePosition | None = None,
+        descending: bool = False,
+        limit: int,
+        min_iter: int | None = None,
+        max_iter: int | None = None,
+    ) -> list[Sample]:
+        """Up to `limit` samples beyond `after` in (iter, metric, variant, key) order, iterations bounds inclusive."""
+
+    async def latest_samples(
+        self, owner: Owner, type: EventType, selection: Selection = (), *, iterations: int
+    ) -> list[Sample]:
+        """The samples of each selected series' newest `iterations` iterations: by metric, variant, newest first."""
+
+    async def sample_iterations(
+        self,
+        owner: Owner,
+        type: EventType,
+        selection: Selection = (),
+        *,
+        beyond: int | None = None,
+        descending: bool = True,
+        limit: int,
+    ) -> list[int]:
+        """Up to `limit` distinct iterations, strictly beyond `beyond`, that hold a selected sample, in walk order."""
+
+    async def events_count(self, owner: Owner, types: Sequence[EventType] | None = None) -> int:
+        """How many events the owner has, exactly, each identity once."""
+
+    # recovery
+
+    def owners_to_restate(self) -> AsyncIterator[Owner]:
+        """Owners whose events may have arrived after their document's last_metrics were last written."""
+
+    async def restated(self) -> None:
+        """Say that the documents of all owners with events added so far are up to date."""

@@ -1,0 +1,21 @@
+"""Times as the API writes them: UTC ISO-8601 text of fixed width, so that text order is time order."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+
+def now_ms() -> int:
+    """Epoch milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def utc_now() -> str:
+    """Now, as documents keep it: `2026-11-21T08:02:12.615000+00:00`."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def iso_millis(epoch_ms: int) -> str:
+    """Epoch milliseconds as events answer them: `2026-11-21T08:02:12.615Z`."""
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
