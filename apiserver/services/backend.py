@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from apiserver.events.last_metrics import LastMetrics
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Call as RpcCall
 from apiserver.rpc.registry import Registry
+from apiserver.services.last_metrics import LastMetrics
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.scoped import CompanyDocuments

@@ -1,0 +1,64 @@
+"""The write path before any store: bytes of a request → lines → columns, with what was rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from apiserver.events import columns, lines
+from apiserver.events.model import EventBatch, JsonObject, Owner
+from apiserver.events.rejects import Reject, Rejects
+
+
+@dataclass(slots=True)
+class Ingest:
+    """A request's events: what may be stored so far, and what was rejected."""
+
+    batch: EventBatch
+    locked_allowed: dict[Owner, bool]
+    rejects: Rejects
+
+    @property
+    def accepted(self) -> int:
+        """How many events the batch holds."""
+        points = sum(len(group.iters) for group in self.batch.scalars)
+        log_lines = sum(len(group.messages) for group in self.batch.logs)
+        return points + log_lines + len(self.batch.samples)
+
+    def refuse(self, refusals: Mapping[Owner, str]) -> None:
+        """Take the events of these owners out of the batch, each counted under its owner's reason."""
+        if not refusals:
+            return
+        batch = self.batch
+        for group in batch.scalars:
+            self._count(refusals, group.owner, len(group.iters))
+        for logs in batch.logs:
+            self._count(refusals, logs.owner, len(logs.messages))
+        for sample in batch.samples:
+            self._count(refusals, sample.owner, 1)
+        batch.scalars = [group for group in batch.scalars if group.owner not in refusals]
+        batch.logs = [logs for logs in batch.logs if logs.owner not in refusals]
+        batch.samples = [sample for sample in batch.samples if sample.owner not in refusals]
+
+    def _count(self, refusals: Mapping[Owner, str], owner: Owner, count: int) -> None:
+        if owner in refusals:
+            self.rejects.add(Reject(refusals[owner], malformed=False), count)
+
+
+def ingest_lines(body: bytes, *, company: str, received: int, worker: str) -> Ingest:
+    """The events of a JSON-lines body. Raises columns.Contradiction when nothing of it can be taken."""
+    parsed, rejects = lines.decode(body)
+    grouped = columns.group(parsed, rejects, company=company, received=received, worker=worker, body=body)
+    return Ingest(grouped.batch, grouped.locked_allowed, rejects)
+
+
+def ingest_object(event: JsonObject, *, company: str, received: int, worker: str, body: bytes) -> Ingest:
+    """The one event of an already parsed object; `body` are the bytes it came in."""
+    rejects = Rejects()
+    parsed: list[lines.EventLine] = []
+    try:
+        parsed.append(lines.from_object(event))
+    except Reject as reject:
+        rejects.add(reject)
+    grouped = columns.group(parsed, rejects, company=company, received=received, worker=worker, body=body)
+    return Ingest(grouped.batch, grouped.locked_allowed, rejects)

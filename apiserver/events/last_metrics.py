@@ -1,0 +1,109 @@
+"""What a batch changes in its owners' documents: `last_metrics`, `last_iteration`, `metric_stats` and the times of change.
+
+The values come from the event store's exact stats and are set, not added up: writing them twice changes nothing, and
+they can be made again at any time from what is stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from apiserver.events.model import SINGLE_VALUE_ITERATION, EventBatch, EventType, JsonObject, Owner, ScalarStats
+
+
+@dataclass(slots=True)
+class Touched:
+    """What of an owner's document is out of date."""
+
+    series: set[tuple[str, str]] = field(default_factory=set)
+    """Scalar series (metric, variant) with new points."""
+    labels: dict[tuple[str, str], str] = field(default_factory=dict)
+    """x-axis labels that were given."""
+    last_iteration: int | None = None
+    samples: dict[tuple[str, EventType], int] = field(default_factory=dict)
+    """For (metric, sample type), the newest timestamp."""
+
+    def saw_iteration(self, iter: int) -> None:
+        """Take note of an iteration that was reported; single values have none."""
+        if iter != SINGLE_VALUE_ITERATION and (self.last_iteration is None or iter > self.last_iteration):
+            self.last_iteration = iter
+
+    def merge(self, other: Touched) -> None:
+        """Add what `other` says."""
+        self.series |= other.series
+        self.labels |= other.labels
+        if other.last_iteration is not None:
+            self.saw_iteration(other.last_iteration)
+        for key, timestamp in other.samples.items():
+            self.samples[key] = max(timestamp, self.samples.get(key, timestamp))
+
+
+def touched_by(batch: EventBatch) -> dict[Owner, Touched]:
+    """What a batch puts out of date, by owner."""
+    owners: dict[Owner, Touched] = {}
+    for group in batch.scalars:
+        touched = owners.setdefault(group.owner, Touched())
+        touched.series.add((group.metric, group.variant))
+        touched.saw_iteration(int(group.iters.max()))
+        if group.x_axis_label is not None:
+            touched.labels[group.metric, group.variant] = group.x_axis_label
+    for logs in batch.logs:
+        touched = owners.setdefault(logs.owner, Touched())
+        for iter in {iter for iter in logs.iters if iter is not None}:
+            touched.saw_iteration(iter)
+    for sample in batch.samples:
+        touched = owners.setdefault(sample.owner, Touched())
+        touched.saw_iteration(sample.iter)
+        key = (sample.metric, sample.type)
+        touched.samples[key] = max(sample.timestamp, touched.samples.get(key, sample.timestamp))
+    return owners
+
+
+def update_of(touched: Touched, stats: Iterable[ScalarStats], now: str) -> JsonObject:
+    """The document update, in MongoDB's dialect, that brings an owner's document up to date."""
+    values: dict[str, Any] = {"last_update": now, "last_change": now}
+    for stat in stats:
+        path = f"last_metrics.{digest(stat.metric)}.{digest(stat.variant)}"
+        for name, value in _summary(stat).items():
+            values[f"{path}.{name}"] = value
+    for (metric, variant), label in touched.labels.items():
+        values[f"last_metrics.{digest(metric)}.{digest(variant)}.x_axis_label"] = label
+    for (metric, type), timestamp in touched.samples.items():
+        path = f"metric_stats.{digest(metric)}"
+        values[f"{path}.metric"] = metric
+        values[f"{path}.event_stats_by_type.{type.value}.last_update"] = timestamp
+    update: JsonObject = {"$set": values}
+    if touched.last_iteration is not None:
+        update["$max"] = {"last_iteration": touched.last_iteration}
+    return update
+
+
+@lru_cache(maxsize=65536)
+def digest(name: str) -> str:
+    """The key of a metric or variant in `last_metrics`, as ClearML clients compute it too."""
+    return hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()
+
+
+def _summary(stat: ScalarStats) -> JsonObject:
+    return {
+        "metric": stat.metric,
+        "variant": stat.variant,
+        "value": _finite(stat.last_value),
+        "min_value": stat.min_value,
+        "min_value_iteration": stat.min_value_iter,
+        "max_value": stat.max_value,
+        "max_value_iteration": stat.max_value_iter,
+        "first_value": _finite(stat.first_value),
+        "first_value_iteration": stat.first_iter,
+        "count": stat.count,
+        "mean_value": _finite(stat.sum / stat.finite_count) if stat.finite_count else None,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

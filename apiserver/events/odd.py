@@ -1,0 +1,164 @@
+"""The slow path of ingest: an event object as clients may spell it, made exact; or the field that it fails on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from apiserver.events.model import EventType
+from apiserver.events.rejects import Reject
+
+_TYPES = {type.value for type in EventType}
+_NAN_SPELLINGS = {"nan": math.nan, "inf": math.inf, "infinity": math.inf, "-inf": -math.inf, "-infinity": -math.inf}
+_LARGEST = 2**63 - 1
+
+
+def normalize(event: dict[str, Any]) -> dict[str, Any]:
+    """The event with exact types and known fields only; raises Reject."""
+    exact: dict[str, Any] = {"type": _event_type(event)}
+    if "ts" in event and event.get("timestamp") is None:
+        event = {**event, "timestamp": event["ts"]}
+    for name, convert in _FIELDS.items():
+        value = event.get(name)
+        if value is not None:
+            exact[name] = convert(name, value)
+    convert_value = _VALUES.get(exact["type"])
+    if convert_value and event.get("value") is not None:
+        exact["value"] = convert_value("value", event["value"])
+    return exact
+
+
+def kind_of(value: Any) -> str:
+    """What JSON calls a value of this type."""
+    names = {dict: "an object", list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def without_surrogates(value: Any) -> Any:
+    """The value with lone surrogates, which no UTF-8 can carry, replaced; consoles do print undecodable bytes."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode() if not value.isascii() else value
+    if isinstance(value, list):
+        return [without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {without_surrogates(key): without_surrogates(item) for key, item in value.items()}
+    return value
+
+
+def _event_type(event: dict[str, Any]) -> str:
+    given = event.get("type")
+    if not given:
+        raise Reject("Event must have a 'type' field", malformed=False)
+    name = given.replace(" ", "_") if isinstance(given, str) else given
+    if name not in _TYPES:
+        raise Reject(f"Invalid event type {str(given)[:64]}", malformed=False)
+    return str(name)
+
+
+def _wrong(name: str, expected: str, value: Any) -> Reject:
+    return Reject(f"field '{name}' must be {expected}, not {kind_of(value)}", field=name)
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (dict, list, bool)):
+        raise _wrong(name, "a text", value)
+    return str(value)
+
+
+def _flag(name: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if value in (0, 1):
+        return bool(value)
+    raise _wrong(name, "a boolean", value)
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, str):
+        return _spelled_number(name, value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _wrong(name, "a number", value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise Reject(f"field '{name}' is beyond a 64-bit float", field=name) from None
+    if not math.isfinite(number):
+        raise Reject(f"field '{name}': NaN and Infinity are not JSON; send them as text (\"NaN\")", field=name)
+    return number
+
+
+def _spelled_number(name: str, value: str) -> float:
+    spelled = value.strip().lower().lstrip("+")
+    if spelled in _NAN_SPELLINGS:
+        return _NAN_SPELLINGS[spelled]
+    try:
+        return float(spelled)
+    except ValueError:
+        raise Reject(f"field '{name}' must be a number, not the text {value[:32]!r}", field=name) from None
+
+
+def _integer(name: str, value: Any) -> int:
+    number: int | float
+    if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
+        number = int(value) if len(value) < 32 else _LARGEST + 1
+    elif isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    else:
+        number = _number(name, value)
+        if not math.isfinite(number):
+            raise Reject(f"field '{name}' must be an integer", field=name)
+    number = int(number)
+    if not -_LARGEST - 1 <= number <= _LARGEST:
+        raise Reject(f"field '{name}' is beyond a 64-bit integer", field=name)
+    return number
+
+
+def _timestamp(name: str, value: Any) -> int:
+    if isinstance(value, str) and not value.strip().lstrip("-").replace(".", "", 1).isdecimal():
+        return _iso_timestamp(name, value)
+    return _integer(name, value)
+
+
+def _iso_timestamp(name: str, value: str) -> int:
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        raise Reject(f"field '{name}' must be epoch milliseconds or ISO-8601 text", field=name) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1000)
+
+
+def _vector(name: str, value: Any) -> list[float]:
+    if not isinstance(value, list):
+        raise _wrong(name, "an array of numbers", value)
+    return [math.nan if item is None else _number(f"{name}[{n}]", item) for n, item in enumerate(value)]
+
+
+_FIELDS: dict[str, Callable[[str, Any], Any]] = {
+    "task": _text,
+    "model": _text,
+    "metric": _text,
+    "variant": _text,
+    "worker": _text,
+    "timestamp": _timestamp,
+    "model_event": _flag,
+    "allow_locked": _flag,
+    "iter": _integer,
+    "x_axis_label": _text,
+    "level": _text,
+    "msg": _text,
+    "values": _vector,
+    "key": _text,
+    "url": _text,
+    "plot_str": _text,
+    "skip_validation": _flag,
+}
+
+_VALUES: dict[str, Callable[[str, Any], Any]] = {EventType.SCALAR: _number, EventType.VECTOR: _vector}

@@ -1,0 +1,51 @@
+"""Events that are not taken, and why: a reason is a sentence, counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+#: How many bad lines are named by their number.
+MAX_LINES = 10
+
+
+class Reject(Exception):
+    """One event cannot be taken: it is malformed (`field` names the wrong field, when it is one field), or it is well
+    formed and refused for what it says, such as an unknown task.
+    """
+
+    def __init__(self, reason: str, *, field: str | None = None, malformed: bool = True) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.field = field
+        self.malformed = malformed
+
+
+class Rejects:
+    """Reasons with their counts."""
+
+    def __init__(self) -> None:
+        self.reasons: Counter[str] = Counter()
+        self.field: str | None = None
+        """The field of the first malformed event that has one."""
+        self.refused = 0
+        """How many were refused for what they say."""
+        self.lines: list[int] = []
+        """The numbers of the first bad lines, from 1."""
+
+    def add(self, reject: Reject, count: int = 1, *, line: int | None = None) -> None:
+        """Count `count` events that were not taken for this reason."""
+        self.reasons[reject.reason] += count
+        if line is not None and len(self.lines) < MAX_LINES:
+            self.lines.append(line)
+        if not reject.malformed:
+            self.refused += count
+        elif self.field is None:
+            self.field = reject.field
+
+    @property
+    def total(self) -> int:
+        """How many events were not taken."""
+        return self.reasons.total()
+
+    def __str__(self) -> str:
+        return ", ".join(f"{reason}={count}" for reason, count in self.reasons.items())
