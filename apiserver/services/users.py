@@ -1,0 +1,117 @@
+"""users.*: the users of the caller's company, and what their user interface keeps for them.
+
+Preferences are JSON text in the user's document, because their names are the user interface's own and may hold
+anything; a change replaces the text that it was made from, or starts again.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from apiserver.rpc.errors import forbidden, invalid_id, unavailable, validation_error
+from apiserver.services import credentials
+from apiserver.services.auth import name_taken
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.roles import is_admin
+from apiserver.stores.documents.base import Document, DuplicateDocument
+
+FIELDS = ("id", "name", "given_name", "family_name", "email", "role", "company", "created")
+MAX_PREFERENCES = 2**20
+MAX_DEPTH = 64
+ATTEMPTS = 20
+
+GETTING_STARTED = {
+    "agentName": "clearml",
+    "configure": "clearml-init",
+    "install": "pip install clearml",
+    "packageName": "clearml",
+}
+
+
+async def current_user(call: Call) -> Document:
+    """The caller's document; 400/1001 when the user was removed after the token was issued."""
+    user = await documents(call).find_one("users", {"id": call.identity.user})
+    if user is None:
+        raise invalid_id("user", call.identity.user)
+    return user
+
+
+def public(user: Document) -> Document:
+    return {field: user[field] for field in FIELDS if field in user}
+
+
+@endpoint("users.get_current_user", "1.0")
+async def get_current_user(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    user = public(await current_user(call))
+    company = await documents(call).find_one("companies", {"id": user["company"]})
+    answer: dict[str, Any] = {
+        "user": {**user, "company": {"id": user["company"], "name": company["name"] if company else ""}},
+        "getting_started": GETTING_STARTED,
+        "settings": {"max_download_items": 50000},
+    }
+    if request["get_supported_features"]:
+        answer["features"] = []
+    return answer
+
+
+@endpoint("users.get_by_id", "1.0")
+async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    user = await documents(call).find_one("users", {"id": request["user"]}, projection=FIELDS)
+    if user is None:
+        raise invalid_id("user", request["user"])
+    return {"user": user}
+
+
+@endpoint("users.update", "1.0")
+async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    user = request["user"]
+    if user != call.identity.user and not is_admin(call):
+        raise forbidden("only admins change other users")
+    names = {key: request[key] for key in ("name", "given_name", "family_name") if request.get(key) is not None}
+    try:
+        updated = await credentials.update_user(call.backend.documents, call.identity.company, user, names)
+    except DuplicateDocument:
+        raise name_taken(names["name"]) from None
+    if not updated:
+        raise invalid_id("user", user)
+    return {"updated": updated, "fields": names}
+
+
+@endpoint("users.get_preferences", "1.0")
+async def get_preferences(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return {"preferences": json.loads((await current_user(call))["preferences"])}
+
+
+@endpoint("users.set_preferences", "1.0")
+async def set_preferences(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    for _ in range(ATTEMPTS):
+        before = (await current_user(call))["preferences"]
+        preferences = merged(json.loads(before), request["preferences"])
+        unchanged = {"id": call.identity.user, "preferences": before}
+        updated = await documents(call).update("users", unchanged, {"$set": {"preferences": encoded(preferences)}})
+        if updated:
+            return {"updated": updated, **({"preferences": preferences} if request["return_updated"] else {})}
+    raise unavailable("the preferences are being changed by too many calls at once", retry_after=1)
+
+
+def merged(preferences: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """`preferences` with `changes` made to them in place; dots in a change's name lead into nested objects."""
+    for name, value in changes.items():
+        *path, last = name.split(".")
+        if len(path) >= MAX_DEPTH:
+            raise validation_error(f"a name leads more than {MAX_DEPTH} objects deep", field="preferences")
+        target = preferences
+        for step in path:
+            if not isinstance(target.get(step), dict):
+                target[step] = {}
+            target = target[step]
+        target[last] = value
+    return preferences
+
+
+def encoded(preferences: dict[str, Any]) -> str:
+    text = json.dumps(preferences, separators=(",", ":"))
+    if len(text) > MAX_PREFERENCES:
+        raise validation_error(f"would be over {MAX_PREFERENCES} bytes", field="preferences")
+    return text
