@@ -1,34 +1,185 @@
 """Every setting of the server, once: its name, type, default and meaning.
 
-A setting comes from, in rising order: its default, the configuration file, the environment (`APISERVER_` + its name in
-capitals), the command line.
+A setting comes from, in rising order: its default, the configuration file (TOML), the environment (`APISERVER_` + its
+name in capitals), the command line.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
+from typing import Any, get_type_hints
+
+ENVIRONMENT_PREFIX = "APISERVER_"
+
+
+class SettingsError(ValueError):
+    """A setting that is unknown or whose value cannot be used; the message names it and where it came from."""
+
+
+def _setting(default: Any, help: str, **limits: Any) -> Any:
+    """A field of Settings; `limits`: `min`, `max`, `min_length`, `choices`, `secret`."""
+    return field(default=default, repr=not limits.get("secret"), metadata={"help": help, **limits})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The effective settings of one server."""
 
-    host: str = field(default="127.0.0.1", metadata={"help": "address to listen on"})
-    port: int = field(default=8008, metadata={"help": "port of the API (and of the files, under /files)"})
-    files_port: int = field(default=8081, metadata={"help": "port of the file server; 0: only under /files of the API"})
-    data: Path = field(default=Path("data"), metadata={"help": "data folder of the embedded stores, files and secrets"})
-    company: str = field(default="d1e5c0a8f00d4e0ab1e0c0ffee000001", metadata={"help": "id of the default company"})
-    admin_key: str = field(default="", metadata={"help": "access key of the admin; made at first start when empty"})
-    admin_secret: str = field(default="", metadata={"help": "secret of the admin's access key", "secret": True})
-    token_secret: str = field(default="", metadata={"help": "signs tokens; made at first start", "secret": True})
-    token_lifetime: int = field(default=30 * 86400, metadata={"help": "seconds a token is valid when not asked otherwise"})
-    max_body_bytes: int = field(default=16 * 2**20, metadata={"help": "largest request body, decoded, in bytes"})
-    max_upload_bytes: int = field(default=5 * 2**30, metadata={"help": "largest uploaded file in bytes; 0: no limit"})
-    durability: str = field(
-        default="process",
-        metadata={"help": "process: acknowledged events survive kill -9; fsync: power loss too", "choices": ["process", "fsync"]},
+    host: str = _setting("127.0.0.1", "address to listen on")
+    port: int = _setting(8008, "port of the API (and of the files, under /files)", min=0, max=65535)
+    files_port: int = _setting(
+        8081, "port of the file server; 0: files are served under /files of the API only", min=0, max=65535
     )
-    multi_task_limit: int = field(default=100, metadata={"help": "most tasks that one multi-task call may name"})
-    log_level: str = field(default="info", metadata={"help": "debug, info, warning or error"})
-    log_format: str = field(default="text", metadata={"help": "text or json", "choices": ["text", "json"]})
+    data: Path = _setting(Path("data"), "data folder of the embedded stores, files and secrets")  # noqa: RUF009
+    company: str = _setting("d1e5c0a8f00d4e0ab1e0c0ffee000001", "id of the default company")
+    admin_key: str = _setting("", "access key of the admin; made at first start when empty")
+    admin_secret: str = _setting("", "secret of the admin's access key; made at first start when empty", secret=True)
+    token_secret: str = _setting(
+        "", "signs tokens, at least 32 characters; made at first start when empty", secret=True, min_length=32
+    )
+    token_lifetime: int = _setting(
+        30 * 86400, "seconds a token is valid when not asked otherwise", min=3600, max=365 * 86400
+    )
+    allowed_origins: tuple[str, ...] = _setting(
+        (), "web origins that may call the API from a browser, such as http://ui.example.org:8080"
+    )
+    max_body_bytes: int = _setting(16 * 2**20, "largest request body, decoded, in bytes", min=2**20)
+    max_upload_bytes: int = _setting(5 * 2**30, "largest uploaded file in bytes; 0: no limit", min=0)
+    durability: str = _setting(
+        "process",
+        "process: what was acknowledged survives kill -9; fsync: power loss too",
+        choices=("process", "fsync"),
+    )
+    multi_task_limit: int = _setting(100, "most tasks that one multi-task call may name", min=1)
+    shutdown_seconds: int = _setting(10, "seconds that requests under way may take to finish when stopping", min=0)
+    log_level: str = _setting(
+        "info",
+        "least level of what is logged; debug has a line a request",
+        choices=("debug", "info", "warning", "error"),
+    )
+    log_format: str = _setting("text", "text, or one JSON object a line", choices=("text", "json"))
+
+
+def setting_fields() -> tuple[Field[Any], ...]:
+    """The fields of Settings, in order; `metadata["help"]` describes each."""
+    return fields(Settings)
+
+
+def load(
+    flags: Mapping[str, object] | None = None,
+    environ: Mapping[str, str] | None = None,
+    config: Path | None = None,
+) -> Settings:
+    """Settings from a file, the environment and flags (values that are None are as if not given).
+
+    Raises SettingsError for an unknown name in the file, or a value of the wrong type or outside its limits.
+    """
+    values: dict[str, Any] = {}
+    if config is not None:
+        values.update(_from_file(config))
+    values.update(_from_environment(environ or {}))
+    for name, value in (flags or {}).items():
+        if value is not None:
+            values[name] = _parsed(name, value, f"--{name.replace('_', '-')}")
+    settings = Settings(**values)
+    if bool(settings.admin_key) != bool(settings.admin_secret):
+        raise SettingsError("admin_key and admin_secret: give both or neither")
+    return settings
+
+
+def masked(settings: Settings) -> dict[str, str]:
+    """The settings as text by name, secrets hidden."""
+    return {item.name: _shown(item, getattr(settings, item.name)) for item in setting_fields()}
+
+
+def _shown(item: Field[Any], value: Any) -> str:
+    if item.metadata.get("secret"):
+        return "********" if value else ""
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _from_file(config: Path) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(config.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"{config}: {error}") from error
+    return {name: _parsed(name, value, f"{config}: {name}") for name, value in content.items()}
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    named = {item.name: ENVIRONMENT_PREFIX + item.name.upper() for item in setting_fields()}
+    return {name: _parsed(name, environ[variable], variable) for name, variable in named.items() if variable in environ}
+
+
+def _parsed(name: str, value: object, source: str) -> Any:
+    """`value` as the setting's own type; `source` says in errors where it was given."""
+    item = next((item for item in setting_fields() if item.name == name), None)
+    if item is None:
+        raise SettingsError(f"{source}: there is no such setting")
+    try:
+        parsed = _PARSERS[get_type_hints(Settings)[name]](value)
+    except ValueError as error:
+        raise SettingsError(f"{source}: {error}") from None
+    problem = _outside(item.metadata, parsed)
+    if problem:
+        raise SettingsError(f"{source}: {problem}")
+    return parsed
+
+
+def _outside(limits: Mapping[str, Any], value: Any) -> str | None:
+    if "choices" in limits and value not in limits["choices"]:
+        return f"{value!r} is not one of {', '.join(limits['choices'])}"
+    if "min" in limits and value < limits["min"]:
+        return f"{value} is less than {limits['min']}"
+    if "max" in limits and value > limits["max"]:
+        return f"{value} is more than {limits['max']}"
+    if value and len(str(value)) < limits.get("min_length", 0):
+        return f"shorter than {limits['min_length']} characters"
+    return None
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not text")
+    return value
+
+
+def _whole_number(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        raise ValueError(f"{value!r} is not a whole number")
+    try:
+        return int(value)
+    except ValueError:
+        raise ValueError(f"{value!r} is not a whole number") from None
+
+
+def _path(value: object) -> Path:
+    if isinstance(value, Path):
+        return value
+    if not _text(value):
+        raise ValueError("the path is empty")
+    return Path(_text(value))
+
+
+def _origins(value: object) -> tuple[str, ...]:
+    """Web origins: comma-separated text, or a list of texts."""
+    items = value.split(",") if isinstance(value, str) else value
+    if not isinstance(items, (list, tuple)):
+        raise ValueError(f"{value!r} is not a list of origins")
+    origins = tuple(_text(item).strip().rstrip("/") for item in items if item != "")
+    for origin in origins:
+        scheme, separator, host = origin.partition("://")
+        if scheme not in ("http", "https") or not separator or not host or "/" in host or "*" in host:
+            raise ValueError(f"{origin!r} is not an origin such as https://ui.example.org")
+    return origins
+
+
+_PARSERS: dict[Any, Callable[[object], Any]] = {
+    str: _text,
+    int: _whole_number,
+    Path: _path,
+    tuple[str, ...]: _origins,
+}

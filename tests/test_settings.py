@@ -1,0 +1,93 @@
+"""Settings: where they come from, in which order, and how bad ones are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from apiserver.settings import Settings, SettingsError, load, masked, setting_fields
+
+
+def test_defaults_alone() -> None:
+    assert load() == Settings()
+
+
+def test_file_then_environment_then_flags(tmp_path: Path) -> None:
+    config = tmp_path / "apiserver.toml"
+    config.write_text('port = 1\nfiles_port = 2\nhost = "file"\n')
+    settings = load({"port": "5", "host": None}, {"APISERVER_FILES_PORT": "4", "APISERVER_PORT": "3"}, config)
+    assert (settings.port, settings.files_port, settings.host) == (5, 4, "file")
+
+
+def test_unrelated_environment_is_ignored() -> None:
+    assert load(environ={"APISERVER_URL": "x", "PORT": "9"}) == Settings()
+
+
+def test_paths_and_origins_are_parsed() -> None:
+    settings = load(environ={"APISERVER_DATA": "/srv/x", "APISERVER_ALLOWED_ORIGINS": "http://a:1, https://b/"})
+    assert settings.data == Path("/srv/x")
+    assert settings.allowed_origins == ("http://a:1", "https://b")
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({"APISERVER_PORT": "many"}, "APISERVER_PORT: 'many' is not a whole number"),
+        ({"APISERVER_PORT": "70000"}, "APISERVER_PORT: 70000 is more than 65535"),
+        ({"APISERVER_MAX_BODY_BYTES": "1"}, "APISERVER_MAX_BODY_BYTES: 1 is less than 1048576"),
+        ({"APISERVER_DURABILITY": "none"}, "APISERVER_DURABILITY: 'none' is not one of process, fsync"),
+        ({"APISERVER_DATA": ""}, "APISERVER_DATA: the path is empty"),
+        ({"APISERVER_ALLOWED_ORIGINS": "*"}, "APISERVER_ALLOWED_ORIGINS: '*' is not an origin"),
+        ({"APISERVER_ADMIN_KEY": "k"}, "admin_key and admin_secret: give both or neither"),
+        ({"APISERVER_TOKEN_SECRET": "short"}, "APISERVER_TOKEN_SECRET: shorter than 32 characters"),
+    ],
+)
+def test_a_bad_value_names_its_variable(environ: dict[str, str], message: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(environ=environ)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_secret_is_not_repeated_in_an_error() -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(environ={"APISERVER_TOKEN_SECRET": "hunter2"})
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("port = true", "port: True is not a whole number"),
+        ("prot = 1", "prot: there is no such setting"),
+        ("port = ", "apiserver.toml: "),
+        ("allowed_origins = 3", "allowed_origins: 3 is not a list of origins"),
+    ],
+)
+def test_a_bad_file_is_named(tmp_path: Path, content: str, message: str) -> None:
+    config = tmp_path / "apiserver.toml"
+    config.write_text(content)
+    with pytest.raises(SettingsError, match=r"apiserver\.toml") as caught:
+        load(config=config)
+    assert message in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"nothing\.toml"):
+        load(config=tmp_path / "nothing.toml")
+
+
+def test_secrets_are_masked() -> None:
+    shown = masked(Settings(admin_key="key", admin_secret="hunter2", token_secret=""))
+    assert shown["admin_key"] == "key"
+    assert shown["admin_secret"] == "********"
+    assert shown["token_secret"] == ""
+    assert "hunter2" not in str(shown)
+    assert "hunter2" not in repr(Settings(admin_secret="hunter2"))
+
+
+def test_each_setting_is_documented_with_its_default() -> None:
+    rows = (Path(__file__).parents[1] / "docs/settings.md").read_text("utf-8").splitlines()
+    for item in setting_fields():
+        default = ",".join(item.default) if isinstance(item.default, tuple) else str(item.default)
+        assert f"| `{item.name}` | {f'`{default}`' if default else 'empty'} | {item.metadata['help']} |" in rows
