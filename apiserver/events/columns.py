@@ -35,7 +35,7 @@ class _Source(NamedTuple):
     allow_locked: bool
 
 
-#: (task, model, model_event, allow_locked, metric, variant, worker, x_axis_label). Plain, as it is built for each point.
+#: (task, model, model_event, allow_locked, metric, variant, worker, x_axis_label). Plain, as each point builds one.
 _SeriesKey = tuple[str, str | None, bool, bool, str, str, str, str | None]
 
 

@@ -1,4 +1,4 @@
-"""What a batch changes in its owners' documents: `last_metrics`, `last_iteration`, `metric_stats` and the times of change.
+"""What a batch changes in its owners' documents: last_metrics, last_iteration, metric_stats and the times of change.
 
 The values come from the event store's exact stats and are set, not added up: writing them twice changes nothing, and
 they can be made again at any time from what is stored.

@@ -1,8 +1,8 @@
 """Keeps the owners' documents up to date with their events: one update an owner, coalesced under load.
 
-`note` only remembers what a batch touched; a background task writes it out, at most every `INTERVAL` seconds. Readers of
-documents call `settle` first and so see every acknowledged event. What a crash loses here is made again from the event
-store when the server starts (`restate`).
+`note` only remembers what a batch touched; a background task writes it out, at most every `INTERVAL` seconds. Readers
+of documents call `settle` first and so see every acknowledged event. What a crash loses here is made again from the
+event store when the server starts (`restate`).
 """
 
 from __future__ import annotations

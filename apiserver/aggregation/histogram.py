@@ -1,0 +1,123 @@
+"""Histograms: each scalar series in at most `samples` buckets, each by its own interval.
+
+interval = 1 (every point) if the series has fewer than `samples` points, or `samples` is 0; otherwise
+ceil((max − min + 1) / samples). A bucket's x is its start, floor(x / interval) · interval, and its y the mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from apiserver.events.model import (
+    SINGLE_VALUE_ITERATION,
+    BucketAxis,
+    BucketPlan,
+    Buckets,
+    MetricSelection,
+    Owner,
+    ScalarPosition,
+    ScalarStats,
+    Selection,
+)
+from apiserver.stores.events.base import EventStore
+
+#: {metric: {variant: {"name": variant, "x": array, "y": array, …}}}
+Histogram = dict[str, dict[str, dict[str, Any]]]
+
+#: Sorts behind every metric and variant.
+_LAST_NAME = "\U0010ffff"
+
+
+class Key(StrEnum):
+    """What the x axis shows."""
+
+    ITER = "iter"
+    TIMESTAMP = "timestamp"
+    ISO_TIME = "iso_time"
+
+    @property
+    def axis(self) -> BucketAxis:
+        """The column it is bucketed over."""
+        return BucketAxis.ITER if self is Key.ITER else BucketAxis.TIMESTAMP
+
+
+def interval(count: int, least: int, greatest: int, samples: int) -> int:
+    """The bucket width of a series of `count` points whose x lies in [least, greatest]."""
+    if samples == 0 or count < samples:
+        return 1
+    return max(1, -(-(greatest - least + 1) // samples))
+
+
+async def histogram(
+    store: EventStore,
+    owner: Owner,
+    *,
+    samples: int,
+    key: Key = Key.ITER,
+    selection: Selection = (),
+    envelope: bool = False,
+) -> Histogram:
+    """The histogram of one owner; `envelope` adds min, max, count, first and last to every series."""
+    stats = await store.scalar_stats([owner], selection)
+    plans = [plan for stat in stats if (plan := await _plan(store, owner, stat, key.axis, samples))]
+    answer: Histogram = {}
+    for buckets in await store.scalar_buckets(owner, key.axis, plans):
+        if len(buckets.x):
+            answer.setdefault(buckets.metric, {})[buckets.variant] = _answer(buckets, key, envelope)
+    return answer
+
+
+async def histograms(
+    store: EventStore, owners: Sequence[Owner], *, samples: int, key: Key, selection: Selection, envelope: bool
+) -> list[Histogram]:
+    """The histograms of several owners, read at once, in their order."""
+    reads = (
+        histogram(store, owner, samples=samples, key=key, selection=selection, envelope=envelope) for owner in owners
+    )
+    return await asyncio.gather(*reads)
+
+
+async def _plan(
+    store: EventStore, owner: Owner, stats: ScalarStats, axis: BucketAxis, samples: int
+) -> BucketPlan | None:
+    """How to bucket one series; None when it holds nothing but a single value."""
+    count, least, greatest = stats.count, stats.min_iter, stats.max_iter
+    if least == SINGLE_VALUE_ITERATION:
+        if count == 1:
+            return None
+        count, least = count - 1, await _second_iteration(store, owner, stats)
+    if axis is BucketAxis.TIMESTAMP:
+        least, greatest = stats.min_timestamp, stats.max_timestamp
+    return BucketPlan(stats.metric, stats.variant, interval(count, least, greatest, samples))
+
+
+async def _second_iteration(store: EventStore, owner: Owner, stats: ScalarStats) -> int:
+    behind_single_value = ScalarPosition(SINGLE_VALUE_ITERATION, _LAST_NAME, _LAST_NAME)
+    series = [MetricSelection(stats.metric, (stats.variant,))]
+    points = await store.scalar_points(owner, series, after=behind_single_value, limit=1)
+    return int(points.iters[0])
+
+
+def _answer(buckets: Buckets, key: Key, envelope: bool) -> dict[str, Any]:
+    answer: dict[str, Any] = {"name": buckets.variant, "x": _axis_values(buckets.x, key), "y": buckets.mean}
+    if envelope:
+        answer |= {
+            "min": buckets.min,
+            "max": buckets.max,
+            "count": buckets.count,
+            "first": buckets.first,
+            "last": buckets.last,
+        }
+    return answer
+
+
+def _axis_values(x: npt.NDArray[np.int64], key: Key) -> npt.NDArray[np.int64] | list[str]:
+    if key is not Key.ISO_TIME:
+        return x
+    return [f"{text}Z" for text in np.datetime_as_string(x.astype("datetime64[ms]"))]

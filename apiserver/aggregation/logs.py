@@ -1,0 +1,77 @@
+"""Pages of log lines, in both directions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from apiserver.events import documents
+from apiserver.events.model import JsonObject, LogLine, LogPosition, Owner, Selection
+from apiserver.stores.events.base import EventStore
+
+#: Beyond every sequence: with a timestamp, the position behind all lines of that millisecond.
+_BEHIND_ALL = 2**63 - 1
+
+
+@dataclass(slots=True)
+class LogPage:
+    """Log events as readers get them, and how many there are in all."""
+
+    events: list[JsonObject]
+    total: int
+    last: LogPosition | None
+    """The last line of the walk that this page reached."""
+
+
+async def page(
+    store: EventStore,
+    owner: Owner,
+    selection: Selection = (),
+    *,
+    limit: int,
+    earlier: bool,
+    beyond_timestamp: int | None = None,
+) -> LogPage:
+    """Up to `limit` lines strictly beyond a timestamp, walking to earlier or to later ones.
+
+    Lines that share the page's last timestamp are all in it, so that the next page, which only knows a timestamp,
+    skips none.
+    """
+    after = None
+    if beyond_timestamp is not None:
+        after = LogPosition(beyond_timestamp, -1 if earlier else _BEHIND_ALL)
+    lines = await store.log_lines(owner, selection, after=after, descending=earlier, limit=limit, whole_timestamps=True)
+    return await _page(store, owner, selection, lines)
+
+
+async def walk(
+    store: EventStore,
+    owner: Owner,
+    selection: Selection = (),
+    *,
+    limit: int,
+    descending: bool,
+    after: LogPosition | None,
+) -> LogPage:
+    """Up to `limit` lines beyond an exact position."""
+    lines = await store.log_lines(owner, selection, after=after, descending=descending, limit=limit)
+    return await _page(store, owner, selection, lines)
+
+
+async def _page(store: EventStore, owner: Owner, selection: Selection, lines: list[LogLine]) -> LogPage:
+    total = await store.log_count(owner, selection)
+    return LogPage([event(owner, line) for line in lines], total, lines[-1].position if lines else None)
+
+
+def event(owner: Owner, line: LogLine) -> JsonObject:
+    """A log event as readers get it."""
+    return documents.log(
+        owner,
+        line.iter,
+        line.position.timestamp,
+        line.worker,
+        line.metric,
+        line.variant,
+        line.level,
+        line.message,
+        line.received,
+    )

@@ -1,0 +1,77 @@
+"""Plots and debug images: the newest of each series, and walks over iterations in both directions.
+
+A walk goes over the iterations of one owner that hold a selected sample. Its position is the range of iterations that
+the reader has seen last; "earlier" goes on below it, "later" above it, so that new iterations show up by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from apiserver.events.model import EventType, JsonObject, MetricSelection, Owner, Sample, Selection
+from apiserver.stores.events.base import EventStore
+
+#: (least, greatest) iteration of the page a reader saw last.
+Seen = tuple[int, int]
+
+
+@dataclass(slots=True)
+class WalkPage:
+    """The iterations of one owner, in walk order, as `[{"iter": n, "events": […]}]`, and the position behind them."""
+
+    iterations: list[JsonObject]
+    seen: Seen | None
+
+
+async def latest(
+    store: EventStore, owner: Owner, type: EventType, selection: Selection = (), *, iterations: int
+) -> list[orjson.Fragment]:
+    """The events of the newest `iterations` iterations of each series: by metric, variant, then newest first."""
+    samples = await store.latest_samples(owner, type, selection, iterations=iterations)
+    return [orjson.Fragment(sample.document) for sample in samples]
+
+
+async def walk(
+    store: EventStore,
+    owner: Owner,
+    type: EventType,
+    selection: Selection,
+    *,
+    iterations: int,
+    seen: Seen | None,
+    earlier: bool,
+) -> WalkPage:
+    """The next iterations of a walk. Past the end the page is empty and the position stays."""
+    beyond = None if seen is None else seen[0 if earlier else 1]
+    found = await store.sample_iterations(
+        owner, type, selection, beyond=beyond, descending=earlier or seen is None, limit=iterations
+    )
+    if not found:
+        return WalkPage([], seen)
+    found.sort(reverse=True)
+    samples = await _all_between(store, owner, type, selection, found[-1], found[0])
+    by_iteration: dict[int, list[orjson.Fragment]] = {iter: [] for iter in found}
+    for sample in samples:
+        by_iteration[sample.iter].append(orjson.Fragment(sample.document))
+    return WalkPage(
+        [{"iter": iter, "events": events} for iter, events in by_iteration.items()],
+        (found[-1], found[0]),
+    )
+
+
+async def _all_between(
+    store: EventStore, owner: Owner, type: EventType, selection: Selection, least: int, greatest: int
+) -> Sequence[Sample]:
+    series = await store.sample_series(owner, type, selection)
+    limit = sum(one.count for one in series) or 1
+    return await store.samples(owner, type, selection, limit=limit, min_iter=least, max_iter=greatest)
+
+
+def selection_of(metrics: Sequence[MetricSelection]) -> Selection:
+    """The union of what is asked for; one metric without variants means all of its variants."""
+    if any(not wanted.metric for wanted in metrics):
+        return ()
+    return list(metrics)
