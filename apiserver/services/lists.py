@@ -1,0 +1,142 @@
+"""Filters by lists of values: `["a", "-b"]`, `["__$all", "a", "__$not", "b"]`, `{any: {include, exclude}, all: …}`.
+
+Without an operator a document must have some of the values and none of those after `-` or `__$not`. `__$or` (`__$any`)
+and `__$and` (`__$all`) start a group that goes on to the next operator; `__$nop` goes back to the default. The first
+operator also says how groups combine; without one in front they must all hold. A null stands for "no value at all".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from apiserver.rpc.errors import validation_error
+from apiserver.services.names import escape_path
+from apiserver.stores.documents.base import Filter
+
+_OPERATORS = {"__$all": "$and", "__$and": "$and", "__$any": "$or", "__$or": "$or"}
+_EMPTY_VALUES: tuple[Any, ...] = (None, [])
+
+
+@dataclass(slots=True)
+class _Group:
+    """Values up to the next operator, and the operator that joins them (None: the default)."""
+
+    operator: str | None = None
+    included: list[str] = field(default_factory=list)
+    excluded: list[str] = field(default_factory=list)
+    empty: bool = False
+
+
+def list_filter(path: str, value: Any) -> Filter:
+    """The condition that `value`, a list of texts and operators (or one text), sets on the field at `path`."""
+    values = value if isinstance(value, list) else [value]
+    first, groups = _parse(path, values)
+    conditions = [condition for group in groups if (condition := _condition(path, group))]
+    if len(conditions) <= 1:
+        return conditions[0] if conditions else {}
+    return {first: conditions}
+
+
+def lists_filter(filters: Mapping[str, Any], fields: tuple[str, ...]) -> Filter:
+    """The condition of a `filters` object, by field: `{any: {include, exclude}, all: {include, exclude}, op}`."""
+    conditions = [
+        _object_condition(name, value)
+        for name, value in filters.items()
+        if value and (name in fields or any(name.startswith(f[:-1]) for f in fields if f.endswith(".*")))
+    ]
+    present = [condition for condition in conditions if condition]
+    return {"$and": present} if present else {}
+
+
+def _parse(path: str, values: list[Any]) -> tuple[str, list[_Group]]:
+    """The operator between groups, and the groups."""
+    first: str | None = None
+    groups = [_Group()]
+    negated = False
+    for value in values:
+        if value is not None and not isinstance(value, str):
+            raise validation_error(f"expected text, not {type(value).__name__}", field=path)
+        if negated and (value is None or value.startswith("__$")):
+            raise validation_error("'__$not' needs a value after it", field=path)
+        if value is None:
+            groups[-1].empty = True
+        elif value == "__$not":
+            negated = True
+            continue
+        elif value == "__$nop":
+            groups.append(_Group())
+        elif value.startswith("__$"):
+            operator = _OPERATORS.get(value)
+            if operator is None:
+                raise validation_error(f"unknown operator {value!r}", field=path)
+            first = first or operator
+            groups.append(_Group(operator))
+            continue
+        else:
+            first = first or "$and"
+            _add(groups[-1], value, negated, path)
+        negated = False
+    if negated:
+        raise validation_error("'__$not' needs a value after it", field=path)
+    return first or "$and", groups
+
+
+def _add(group: _Group, value: str, negated: bool, path: str) -> None:
+    if negated:
+        group.excluded.append(value)
+    elif group.operator is None and value.startswith("-"):
+        if value == "-":
+            raise validation_error("'-' needs a value after it", field=path)
+        group.excluded.append(value[1:])
+    else:
+        group.included.append(value)
+
+
+def _condition(path: str, group: _Group) -> Filter:
+    terms: list[Filter] = []
+    if group.operator == "$and":
+        terms += [{path: {"$all": group.included}}] if group.included else []
+    elif group.included:
+        terms.append({path: {"$in": group.included}} if len(group.included) > 1 else {path: group.included[0]})
+    if group.empty:
+        terms = [{"$or": [*terms, *({path: value} for value in _EMPTY_VALUES)]}]
+    if group.operator == "$or":
+        terms += [{path: {"$ne": value}} for value in group.excluded]
+    elif group.excluded:
+        terms.append({path: {"$nin": group.excluded}})
+    if len(terms) <= 1:
+        return terms[0] if terms else {}
+    return {group.operator or "$and": terms}
+
+
+def _object_condition(name: str, value: Any) -> Filter:
+    path = escape_path(name)
+    parts = [part for part in ("any", "all") if value.get(part)] if isinstance(value, dict) else None
+    if parts is None or value.get("op", "and") not in ("and", "or"):
+        raise validation_error("expected {any, all, op: 'and' or 'or'}", field=f"filters.{name}")
+    conditions = [_part_condition(path, part, value[part], f"filters.{name}.{part}") for part in parts]
+    present = [condition for condition in conditions if condition]
+    if len(present) <= 1:
+        return present[0] if present else {}
+    return {f"${value.get('op', 'and')}": present}
+
+
+def _part_condition(path: str, part: str, values: Any, source: str) -> Filter:
+    """`any`: some included value is there, or some excluded one is not; `all`: all included, no excluded ones."""
+    include, exclude = _part_values(values, "include", source), _part_values(values, "exclude", source)
+    operator = "$or" if part == "any" else "$and"
+    terms: list[Filter] = [_has(path, value) for value in include] + [{"$nor": [_has(path, v)]} for v in exclude]
+    return {operator: terms} if terms else {}
+
+
+def _part_values(values: Any, key: str, source: str) -> list[Any]:
+    found = values.get(key) or [] if isinstance(values, dict) else None
+    if not isinstance(found, list) or not all(item is None or isinstance(item, str) for item in found):
+        raise validation_error("expected {include: [texts], exclude: [texts]}", field=source)
+    return found
+
+
+def _has(path: str, value: str | None) -> Filter:
+    return {"$or": [{path: empty} for empty in _EMPTY_VALUES]} if value is None else {path: value}

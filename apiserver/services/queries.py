@@ -1,0 +1,234 @@
+"""The query side of every `get_all`: from a request to a filter, a sort, a projection and a page of documents.
+
+Empty lists and null mean "no filter". The functions do no I/O and raise validation errors that name the field.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from apiserver.rpc.errors import invalid_scroll, validation_error
+from apiserver.services.lists import list_filter, lists_filter
+from apiserver.services.names import escape_path
+from apiserver.stores.documents.base import Filter
+
+#: How many documents an answer has when the request does not say.
+DEFAULT_PAGE_SIZE = 500
+
+_COMPARISONS = {">=": "$gte", ">": "$gt", "<=": "$lte", "<": "$lt", "": "$eq"}
+_TIME = re.compile(r"\s*(>=|>|<=|<|)\s*(.*?)\s*", re.DOTALL)
+_EXACT = re.compile(r"\^((?:[^\\.^$*+?{}\[\]|()]|\\[^a-zA-Z0-9])*)\$", re.DOTALL)
+_PAGING = ("page", "page_size", "scroll_id", "refresh_scroll", "size", "only_fields", "projection")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuerySpec:
+    """Which request fields narrow a query, by how they do it; a field that ends in `.*` stands for all below it.
+
+    `patterns` are regular expressions; `lists` name wanted values, with the operators of `lists.py`; `values` are
+    equal; `times` are comparisons such as `>=2026-11-21T08:00:00`; `ranges` are `[min or null, max or null]`, both included;
+    `text` are the document's fields that `search_text` looks in.
+    """
+
+    patterns: tuple[str, ...] = ("name",)
+    lists: tuple[str, ...] = ("id", "tags", "system_tags")
+    values: tuple[str, ...] = ()
+    times: tuple[str, ...] = ("created", "last_update")
+    ranges: tuple[str, ...] = ()
+    text: tuple[str, ...] = ("id", "name")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The slice of the matches to answer, and how to name the place where the next one starts."""
+
+    skip: int
+    limit: int
+    fingerprint: str | None = None
+    """Set when the caller scrolls: names the query that a scroll id belongs to."""
+
+    def next_scroll(self, returned: int) -> dict[str, str]:
+        """What a `get_all` answers beside its documents: `{scroll_id}` to a caller that scrolls, else nothing."""
+        return {} if self.fingerprint is None else {"scroll_id": f"{self.fingerprint}-{self.skip + returned:x}"}
+
+
+def build_filter(request: Mapping[str, Any], spec: QuerySpec) -> Filter:
+    """The conditions that `request` sets, all of which a document must meet; `{}` when it sets none."""
+    conditions = [*_simple_conditions(request, spec), *_multi_field_conditions(request, spec)]
+    if text := request.get("search_text"):
+        conditions.append(_text_filter(text, spec.text))
+    if filters := request.get("filters"):
+        conditions.append(lists_filter(filters, spec.lists))
+    return all_of(conditions)
+
+
+def all_of(conditions: Iterable[Filter]) -> Filter:
+    """The filter for documents that meet every condition."""
+    present = [condition for condition in conditions if condition]
+    if len(present) <= 1:
+        return present[0] if present else {}
+    return {"$and": present}
+
+
+def hide_hidden(request: Mapping[str, Any]) -> Filter:
+    """The condition that keeps hidden documents out, unless they are asked for by id or by `search_hidden`."""
+    return {} if request.get("search_hidden") or request.get("id") else {"system_tags": {"$ne": "hidden"}}
+
+
+def sort_of(
+    request: Mapping[str, Any], default: tuple[tuple[str, int], ...] = (("created", 1),)
+) -> list[tuple[str, int]]:
+    """The order that `order_by` asks for ("-" before a field: descending), made total by the id."""
+    fields = request.get("order_by") or []
+    fields = [fields] if isinstance(fields, str) else fields
+    sort = [
+        (escape_path(field.lstrip("-")), -1 if field.startswith("-") else 1)
+        for field in fields
+        if field.lstrip("-") and not field.lstrip("-").startswith("@")
+    ] or list(default)
+    return sort if any(field == "id" for field, _ in sort) else [*sort, ("id", 1)]
+
+
+def projection_of(request: Mapping[str, Any]) -> list[str] | None:
+    """The fields that `only_fields` asks for (dotted), none of them inside another; None: all."""
+    fields = {escape_path(field) for field in request.get("only_fields") or [] if field and not field.startswith("-")}
+    inside = {field for field in fields if any(field.startswith(f"{other}.") for other in fields)}
+    return sorted(fields - inside) or None
+
+
+def page_of(request: Mapping[str, Any]) -> Page:
+    """The page that `page` and `page_size`, or `scroll_id` and `size`, ask for."""
+    if request.get("scroll_id") is not None or request.get("size") is not None:
+        return _scroll_page(request)
+    size = request.get("page_size") or DEFAULT_PAGE_SIZE
+    return Page((request.get("page") or 0) * size, size)
+
+
+def pattern_filter(field: str, pattern: str, *, ignore_case: bool = False, source: str | None = None) -> Filter:
+    """The condition that `field` matches the regular expression; one that spells out the whole value is an equality.
+
+    `source` names the request's field in the error of a malformed pattern.
+    """
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise validation_error(f"malformed regular expression: {error}", field=source or field) from None
+    literal = None if ignore_case else exact_literal(pattern)
+    if literal is not None:
+        return {field: literal}
+    return {field: {"$regex": pattern, "$options": "i"} if ignore_case else {"$regex": pattern}}
+
+
+def exact_literal(pattern: str) -> str | None:
+    """The one text that `pattern` matches when it is `^`, plain or escaped characters, and `$`; else None."""
+    match = _EXACT.fullmatch(pattern)
+    return None if match is None else re.sub(r"\\(.)", r"\1", match[1], flags=re.DOTALL)
+
+
+def parse_time(text: Any, field: str) -> str:
+    """An ISO-8601 date or time as documents keep it; without an offset it is UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        raise validation_error(f"not an ISO-8601 time: {str(text)[:100]!r}", field=field) from None
+    return moment.isoformat(timespec="microseconds")
+
+
+def _simple_conditions(request: Mapping[str, Any], spec: QuerySpec) -> Iterable[Filter]:
+    for field in spec.patterns:
+        if pattern := request.get(field):
+            yield pattern_filter(field, pattern)
+    for field, value in _given(request, spec.lists):
+        yield list_filter(escape_path(field), value)
+    for field, value in _given(request, spec.values):
+        yield {escape_path(field): value}
+    for field, value in _given(request, spec.ranges):
+        yield _range_filter(field, value)
+    for field, value in _given(request, spec.times):
+        yield _time_filter(field, value)
+
+
+def _given(request: Mapping[str, Any], fields: tuple[str, ...]) -> Iterable[tuple[str, Any]]:
+    """The (field, value) pairs of the request that set a filter."""
+    for field in fields:
+        below = [name for name in request if name.startswith(field[:-1])] if field.endswith(".*") else [field]
+        for name in below:
+            value = request.get(name)
+            if value is not None and value != [] and value != "":
+                yield name, value
+
+
+def _range_filter(field: str, value: Any) -> Filter:
+    if not isinstance(value, list) or len(value) != 2 or value == [None, None]:
+        raise validation_error("expected [min, max], one of which may be null", field=field)
+    path = escape_path(field)
+    bounds = {op: _number(item) for op, item in zip(("$gte", "$lte"), value, strict=True) if item is not None}
+    return {path: bounds} if "$gte" in bounds else {"$or": [{path: bounds}, {path: None}]}
+
+
+def _number(value: Any) -> Any:
+    """A number that was written as text is compared as a number."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _time_filter(field: str, value: Any) -> Filter:
+    """All comparisons of `value` (one, or a list); two plain times are a range, its ends included."""
+    texts = value if isinstance(value, list) else [value]
+    if not all(isinstance(text, str) or text is None for text in texts):
+        raise validation_error("expected times, such as '>=2026-11-21T08:00:00'", field=field)
+    parts = [_TIME.fullmatch(text) for text in texts if text]
+    pairs = [(match[1], parse_time(match[2], field)) for match in parts if match]
+    if len(texts) == 2 and all(operator == "" for operator, _ in pairs):
+        bounds = [">=", "<="] if len(pairs) == 2 else [">=" if texts[0] else "<="]
+        pairs = [(bound, time) for bound, (_, time) in zip(bounds, pairs, strict=True)]
+    return all_of({escape_path(field): {_COMPARISONS[operator]: time}} for operator, time in pairs)
+
+
+def _multi_field_conditions(request: Mapping[str, Any], spec: QuerySpec) -> Iterable[Filter]:
+    """`_any_` / `_all_`: {fields, pattern} or {fields, datetime}."""
+    for name, operator in (("_any_", "$or"), ("_or_", "$or"), ("_all_", "$and"), ("_and_", "$and")):
+        condition = request.get(name)
+        if condition and condition.get("fields"):
+            terms = [term for field in condition["fields"] if (term := _multi_field_term(name, field, condition, spec))]
+            if terms:
+                yield {operator: terms}
+
+
+def _multi_field_term(name: str, field: str, condition: Mapping[str, Any], spec: QuerySpec) -> Filter:
+    if pattern := condition.get("pattern"):
+        return pattern_filter(escape_path(field), pattern, ignore_case=True, source=f"{name}.pattern")
+    if (moment := condition.get("datetime")) and field in spec.times:
+        return _time_filter(field, moment)
+    return {}
+
+
+def _text_filter(text: str, fields: tuple[str, ...]) -> Filter:
+    """Every word of `text` occurs in some of the fields, in any case."""
+    return all_of(
+        {"$or": [{field: {"$regex": re.escape(word), "$options": "i"}} for field in fields]} for word in text.split()
+    )
+
+
+def _scroll_page(request: Mapping[str, Any]) -> Page:
+    size = request.get("size") or DEFAULT_PAGE_SIZE
+    query = {key: value for key, value in request.items() if key not in _PAGING}
+    fingerprint = hashlib.sha256(orjson.dumps(query, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
+    scroll_id = request.get("scroll_id")
+    if not scroll_id:
+        return Page(0, size, fingerprint)
+    owner, _, position = scroll_id.partition("-")
+    if owner != fingerprint or not re.fullmatch("[0-9a-f]{1,12}", position):
+        raise invalid_scroll(scroll_id)
+    skip = int(position, 16)
+    return Page(0, max(skip, size), fingerprint) if request.get("refresh_scroll") else Page(skip, size, fingerprint)
