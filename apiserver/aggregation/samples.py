@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from apiserver.events.model import EventType, JsonObject, MetricSelection, Owner, Sample, Selection
+from apiserver.events.model import EventType, JsonObject, Owner, Sample, Selection
 from apiserver.stores.events.base import EventStore
 
 #: (least, greatest) iteration of the page a reader saw last.
@@ -68,10 +68,3 @@ async def _all_between(
     series = await store.sample_series(owner, type, selection)
     limit = sum(one.count for one in series) or 1
     return await store.samples(owner, type, selection, limit=limit, min_iter=least, max_iter=greatest)
-
-
-def selection_of(metrics: Sequence[MetricSelection]) -> Selection:
-    """The union of what is asked for; one metric without variants means all of its variants."""
-    if any(not wanted.metric for wanted in metrics):
-        return ()
-    return list(metrics)

@@ -7,7 +7,7 @@ A page never ends inside an iteration, so an iteration is position enough for sc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -20,8 +20,7 @@ from apiserver.stores.events.base import EventStore
 _LAST_NAME = "\U0010ffff"
 
 
-@dataclass(slots=True, frozen=True)
-class Position:
+class Position(NamedTuple):
     """Where a walk stands: the last whole iteration, then the last log line."""
 
     iteration: int | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from apiserver.aggregation.scroll import Scrolls
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Call as RpcCall
 from apiserver.rpc.registry import Registry
@@ -24,6 +25,7 @@ class Backend:
     events: EventStore
     last_metrics: LastMetrics
     auth: Authenticator
+    scrolls: Scrolls
 
     def documents_of(self, company: str) -> CompanyDocuments:
         """The documents of one company: what handlers use."""

@@ -1,0 +1,22 @@
+"""Single values: scalars that were reported without an iteration, which the SDK marks by iteration −2³¹."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.events.model import SINGLE_VALUE_ITERATION, Owner, ScalarPosition, Selection
+from apiserver.stores.events.base import EventStore
+
+
+async def single_values(store: EventStore, owner: Owner, selection: Selection = ()) -> list[dict[str, Any]]:
+    """The owner's single values, as `{metric, variant, value, timestamp}`, by metric and variant."""
+    before = ScalarPosition(SINGLE_VALUE_ITERATION - 1, "", "")
+    points = await store.scalar_points(owner, selection, after=before, limit=1, whole_iterations=True)
+    if not len(points.iters) or points.iters[0] != SINGLE_VALUE_ITERATION:
+        return []
+    rows = zip(points.series.tolist(), points.values.tolist(), points.timestamps.tolist(), strict=True)
+    names = points.names
+    return [
+        {"metric": names[series][0], "variant": names[series][1], "value": value, "timestamp": timestamp}
+        for series, value, timestamp in rows
+    ]

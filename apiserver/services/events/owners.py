@@ -1,0 +1,51 @@
+"""Whose events a request is about: the tasks or models it names, checked against the caller's documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from apiserver.events.model import MetricSelection, Owner, Selection
+from apiserver.rpc.errors import invalid_id
+from apiserver.services.backend import Call, documents
+from apiserver.stores.documents.base import Document
+
+#: Fields of an owner's document that tell whether its events may be changed.
+_FIELDS = ("id", "name", "status", "ready")
+
+
+async def find(call: Call, ids: Sequence[str], *, model: bool) -> dict[str, Document]:
+    """The documents with these ids that the caller may see, by id."""
+    collection = "models" if model else "tasks"
+    found = await documents(call).find(collection, {"id": {"$in": list(ids)}}, projection=_FIELDS)
+    return {document["id"]: document for document in found}
+
+
+async def require(call: Call, ids: Sequence[str], *, model: bool = False) -> dict[str, Document]:
+    """The documents with these ids; 400 naming all of them when one is not there."""
+    found = await find(call, ids, model=model)
+    if any(id not in found for id in ids):
+        raise invalid_id("model" if model else "task", *ids)
+    return found
+
+
+async def one(call: Call, request: dict[str, Any]) -> Owner:
+    """The owner that `task` and `model_events` of a request name."""
+    model = bool(request.get("model_events"))
+    await require(call, [request["task"]], model=model)
+    return owner(call, request["task"], model=model)
+
+
+def owner(call: Call, id: str, *, model: bool = False) -> Owner:
+    """The owner of this id in the caller's company."""
+    return Owner(call.identity.company, id, model)
+
+
+def is_locked(document: Document) -> bool:
+    """Whether a task or model is published, so that its events stay as they are."""
+    return document.get("status") in ("published", "publishing") or document.get("ready") is True
+
+
+def selection(metrics: Iterable[dict[str, Any]] | None) -> Selection:
+    """What a request's `metrics: [{metric, variants}]` select."""
+    return [MetricSelection(one["metric"], tuple(one.get("variants") or ())) for one in metrics or ()]

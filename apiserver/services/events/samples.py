@@ -1,0 +1,87 @@
+"""Plots and debug images read: the newest ones, and walks over iterations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.aggregation import samples
+from apiserver.aggregation.scroll import InvalidScroll
+from apiserver.events.model import EventType, MetricSelection, Selection
+from apiserver.services.backend import Call, endpoint
+from apiserver.services.events import owners
+
+
+@endpoint("events.get_task_plots", "2.1")
+async def get_task_plots(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    owner = await owners.one(call, request)
+    if request.get("scroll_id"):
+        raise InvalidScroll(request["scroll_id"])
+    selection = owners.selection(request.get("metrics"))
+    plots = await samples.latest(call.backend.events, owner, EventType.PLOT, selection, iterations=request["iters"])
+    return {"plots": plots, "returned": len(plots), "total": len(plots), "scroll_id": None}
+
+
+@endpoint("events.debug_images", "2.1")
+async def debug_images_2_1(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    owner = await owners.one(call, request)
+    query = ("debug_images 2.1", owner, request["iters"])
+    end = bool(request.get("scroll_id")) and call.backend.scrolls.decode(query, request["scroll_id"])
+    page = await samples.walk(
+        call.backend.events, owner, EventType.IMAGE, (), iterations=request["iters"], seen=None, earlier=True
+    )
+    images = [event for iteration in page.iterations for event in iteration["events"]]
+    shown = [] if end else images
+    return {
+        "task": owner.id,
+        "images": shown,
+        "returned": len(shown),
+        "total": len(images),
+        "scroll_id": call.backend.scrolls.encode(query, True),
+    }
+
+
+@endpoint("events.debug_images", "2.7")
+async def debug_images(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await _walk(call, request, EventType.IMAGE)
+
+
+@endpoint("events.plots", "2.20")
+async def plots(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await _walk(call, request, EventType.PLOT)
+
+
+async def _walk(call: Call, request: dict[str, Any], type: EventType) -> dict[str, Any]:
+    model = request["model_events"]
+    selections = _selections(request["metrics"])
+    await owners.require(call, list(selections), model=model)
+    query = (type, call.identity.company, model, sorted(selections.items()))
+    seen: dict[str, samples.Seen] = {}
+    if request.get("scroll_id") and not request["refresh"]:
+        seen = call.backend.scrolls.decode(query, request["scroll_id"])
+    answer = []
+    for id, selection in selections.items():
+        page = await samples.walk(
+            call.backend.events,
+            owners.owner(call, id, model=model),
+            type,
+            selection,
+            iterations=request["iters"],
+            seen=seen.get(id),
+            earlier=request["navigate_earlier"],
+        )
+        if page.seen is not None:
+            seen[id] = page.seen
+        answer.append({"task": id, "iterations": page.iterations})
+    return {"metrics": answer, "scroll_id": call.backend.scrolls.encode(query, seen)}
+
+
+def _selections(metrics: list[dict[str, Any]]) -> dict[str, Selection]:
+    """By task, what is asked for of it; a task without a metric means all of its metrics."""
+    wanted: dict[str, list[MetricSelection] | None] = {}
+    for one in metrics:
+        known = wanted.setdefault(one["task"], [])
+        if "metric" not in one:
+            wanted[one["task"]] = None
+        elif known is not None:
+            known.append(MetricSelection(one["metric"], tuple(one.get("variants") or ())))
+    return {task: selection or () for task, selection in wanted.items()}

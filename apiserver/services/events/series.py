@@ -1,0 +1,45 @@
+"""Which metrics and variants tasks reported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.events.model import EventType, Owner, SeriesName
+from apiserver.services.backend import Call, endpoint
+from apiserver.services.events import owners
+
+
+@endpoint("events.get_task_metrics", "2.7")
+async def get_task_metrics(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    answer = []
+    for owner in await _owners(call, request):
+        names = {series.metric for series in await _series(call, owner, request.get("event_type"))}
+        answer.append({"task": owner.id, "metrics": sorted(names)})
+    return {"metrics": answer}
+
+
+@endpoint("events.get_multi_task_metrics", "2.20")
+async def get_multi_task_metrics(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    metrics: dict[str, set[str]] = {}
+    for owner in await _owners(call, request):
+        for series in await _series(call, owner, request.get("event_type")):
+            metrics.setdefault(series.metric, set()).add(series.variant)
+    return {"metrics": [{"metric": name, "variants": sorted(metrics[name])} for name in sorted(metrics)]}
+
+
+@endpoint("events.get_scalar_metrics_and_variants", "2.1")
+async def get_scalar_metrics_and_variants(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    metrics: dict[str, list[str]] = {}
+    for series in await _series(call, await owners.one(call, request), EventType.SCALAR):
+        metrics.setdefault(series.metric, []).append(series.variant)
+    return {"metrics": metrics}
+
+
+async def _owners(call: Call, request: dict[str, Any]) -> list[Owner]:
+    ids, model = list(dict.fromkeys(request["tasks"])), request["model_events"]
+    await owners.require(call, ids, model=model)
+    return [owners.owner(call, id, model=model) for id in ids]
+
+
+async def _series(call: Call, owner: Owner, type: str | None) -> list[SeriesName]:
+    return await call.backend.events.series(owner, [EventType(type)] if type else None)

@@ -1,0 +1,37 @@
+"""events.get_task_events: pages over the events of a task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.aggregation import task_events
+from apiserver.aggregation.task_events import Position
+from apiserver.events.model import EventType
+from apiserver.services.backend import Call, endpoint
+from apiserver.services.events import owners
+
+#: Larger pages are cut to this many events (and the rest of the last iteration).
+MAX_PAGE = 10_000
+
+
+@endpoint("events.get_task_events", "2.1")
+async def get_task_events(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    owner = await owners.one(call, request)
+    type = EventType(request["event_type"]) if "event_type" in request else None
+    query = ("get_task_events", owner, type, request["order"])
+    scrolls = call.backend.scrolls
+    position = Position(*scrolls.decode(query, request["scroll_id"])) if request.get("scroll_id") else Position()
+    page = await task_events.page(
+        call.backend.events,
+        owner,
+        type,
+        limit=min(request["batch_size"], MAX_PAGE),
+        descending=request["order"] == "desc",
+        position=position,
+    )
+    return {
+        "events": page.events,
+        "returned": len(page.events),
+        "total": await call.backend.events.events_count(owner, [type] if type else None),
+        "scroll_id": scrolls.encode(query, page.position),
+    }

@@ -1,0 +1,104 @@
+"""events.add, add_batch and the deletes: checked against tasks and models, stored, then acknowledged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from apiserver.events import ingest
+from apiserver.events.columns import Contradiction
+from apiserver.events.ingest import Ingest
+from apiserver.events.lines import parse_json
+from apiserver.events.model import Owner
+from apiserver.events.rejects import Reject, Rejects
+from apiserver.rpc.errors import ApiError, validation_error
+from apiserver.services.backend import Call, endpoint
+from apiserver.services.events import owners
+from apiserver.times import now_ms
+
+
+@endpoint("events.add", "2.1", raw=True)
+async def add(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    event = _object(call.body, request)
+    return await _store(call, lambda **context: ingest.ingest_object(event, body=call.body, **context))
+
+
+@endpoint("events.add_batch", "2.1", raw=True)
+async def add_batch(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    if not call.body.strip():
+        raise ApiError(400, 17, "Batch request contains no items")
+    return await _store(call, lambda **context: ingest.ingest_lines(call.body, **context))
+
+
+@endpoint("events.delete_for_task", "2.1")
+async def delete_for_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await _delete(call, request["task"], model=False, allow_locked=request["allow_locked"])
+
+
+@endpoint("events.delete_for_model", "2.20")
+async def delete_for_model(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await _delete(call, request["model"], model=True, allow_locked=request["allow_locked"])
+
+
+async def _store(call: Call, read: Callable[..., Ingest]) -> dict[str, Any]:
+    try:
+        events = read(company=call.identity.company, received=now_ms(), worker=call.worker)
+    except Contradiction as contradiction:
+        raise validation_error(str(contradiction)) from None
+    events.refuse(await _refusals(call, events))
+    if not events.batch:
+        raise _nothing_added(events.rejects)
+    await call.backend.events.add(events.batch)
+    call.backend.last_metrics.note(events.batch)
+    return _answer(events.accepted, events.rejects)
+
+
+async def _refusals(call: Call, events: Ingest) -> dict[Owner, str]:
+    """The owners whose events cannot be taken: unknown ones, and published ones unless `allow_locked`."""
+    refusals: dict[Owner, str] = {}
+    for model in (False, True):
+        asked = [owner for owner in events.locked_allowed if owner.is_model == model]
+        known = await owners.find(call, [owner.id for owner in asked], model=model) if asked else {}
+        for owner in asked:
+            document = known.get(owner.id)
+            if document is None or (owners.is_locked(document) and not events.locked_allowed[owner]):
+                refusals[owner] = f"Invalid {'model' if model else 'task'} id {owner.id}"
+    return refusals
+
+
+def _nothing_added(rejects: Rejects) -> ApiError:
+    if not rejects.total:
+        return ApiError(400, 17, "Batch request contains no items")
+    if rejects.refused:
+        return ApiError(400, 131, f"Events not added: {rejects}")
+    data: dict[str, Any] = {"field": rejects.field} if rejects.field else {}
+    if rejects.lines:
+        data["lines"] = rejects.lines
+    return ApiError(400, 12, f"Validation error ({rejects})", data=data)
+
+
+def _answer(added: int, rejects: Rejects) -> dict[str, Any]:
+    answer = {"added": added, "errors": rejects.total, "errors_info": dict(rejects.reasons)}
+    return answer | {"errors_lines": rejects.lines} if rejects.lines else answer
+
+
+def _object(body: bytes, request: dict[str, Any]) -> dict[str, Any]:
+    if not body.strip():
+        return request
+    try:
+        event = parse_json(body)
+    except Reject as reject:
+        raise ApiError(400, 0, f"The body is not valid JSON ({reject.reason})") from None
+    if not isinstance(event, dict):
+        raise validation_error("the body must be a JSON object")
+    return {**request, **event}
+
+
+async def _delete(call: Call, id: str, *, model: bool, allow_locked: bool) -> dict[str, Any]:
+    document = (await owners.require(call, [id], model=model))[id]
+    if owners.is_locked(document) and not allow_locked:
+        kind = "model" if model else "task"
+        raise ApiError(400, 201 if model else 101, f"Cannot delete the events of a published {kind}: id={id}")
+    owner = owners.owner(call, id, model=model)
+    await call.backend.last_metrics.settle()
+    return {"deleted": await call.backend.events.delete([owner])}
