@@ -74,6 +74,9 @@ class PlotLine(Line, tag="plot", gc=False, kw_only=True):
 
 EventLine = ScalarLine | LogLine | VectorLine | ImageLine | PlotLine
 
+#: The old name of `timestamp`, which only the slow path knows.
+_OLD_NAME = b'"ts"'
+
 _decoder: msgspec.json.Decoder[EventLine] = msgspec.json.Decoder(EventLine)
 
 
@@ -82,6 +85,8 @@ def decode(body: bytes) -> tuple[list[EventLine], Rejects]:
 
     The fast path cannot tell an absent task from an empty one, so callers check `task` and `model` themselves.
     """
+    if _OLD_NAME in body:
+        return _decode_each(body)
     try:
         return _decoder.decode_lines(body), Rejects()
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -108,6 +113,8 @@ def _decode_each(body: bytes) -> tuple[list[EventLine], Rejects]:
 
 
 def _decode_one(text: bytes) -> EventLine:
+    if _OLD_NAME in text:
+        return _slow(text)
     try:
         return _decoder.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError):

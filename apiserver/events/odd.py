@@ -51,10 +51,10 @@ def _event_type(event: dict[str, Any]) -> str:
     given = event.get("type")
     if not given:
         raise Reject("Event must have a 'type' field", malformed=False)
-    name = given.replace(" ", "_") if isinstance(given, str) else given
+    name = str(given).replace(" ", "_")
     if name not in _TYPES:
         raise Reject(f"Invalid event type {str(given)[:64]}", malformed=False)
-    return str(name)
+    return name
 
 
 def _wrong(name: str, expected: str, value: Any) -> Reject:
@@ -113,8 +113,10 @@ def _integer(name: str, value: Any) -> int:
         number = _number(name, value)
         if not math.isfinite(number):
             raise Reject(f"field '{name}' must be an integer", field=name)
+    # A parser makes a float of an integer beyond 64 bits, so that -2.0**63 may stand for less than that.
+    least = -_LARGEST if isinstance(number, float) else -_LARGEST - 1
     number = int(number)
-    if not -_LARGEST - 1 <= number <= _LARGEST:
+    if not least <= number <= _LARGEST:
         raise Reject(f"field '{name}' is beyond a 64-bit integer", field=name)
     return number
 
