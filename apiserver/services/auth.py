@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from apiserver.rpc.errors import ApiError, invalid_id, validation_error
+from apiserver.rpc.auth import TOKEN_COOKIE
+from apiserver.rpc.call import Identity
+from apiserver.rpc.errors import ApiError, forbidden, invalid_id, validation_error
 from apiserver.services import credentials
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.roles import require_admin
+from apiserver.services.roles import is_admin, require_admin
 from apiserver.stores.documents.base import DuplicateDocument
 
-COOKIE = "clearml_token_basic"
 SHORTEST_TOKEN = 3600
 """Seconds; SDK clients log in again when less than six minutes are left."""
 LONGEST_TOKEN = 365 * 86400
@@ -21,16 +23,29 @@ async def login(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     asked = request.get("expiration_sec")
     seconds = call.backend.settings.token_lifetime if asked is None else asked
     seconds = min(max(seconds, SHORTEST_TOKEN), LONGEST_TOKEN)
-    token = call.backend.auth.issue(call.identity, seconds)
+    token = call.backend.auth.issue(await _login_as(call), seconds)
     if call.identity.key:
         await credentials.mark_used(call.backend.documents, call.identity.key, call.worker)
     set_cookie(call, token, seconds)
     return {"token": token}
 
 
+async def _login_as(call: Call) -> Identity:
+    """The caller; for an admin who asks for it by header, another user of the company."""
+    wanted = call.headers.get("x-clearml-impersonate-as")
+    if not wanted or wanted == call.identity.user:
+        return call.identity
+    if not is_admin(call):
+        raise forbidden("only admins log in as other users")
+    user = await documents(call).find_one("users", {"id": wanted})
+    if user is None:
+        raise invalid_id("user", wanted)
+    return replace(call.identity, user=user["id"], user_name=user["name"], role=user["role"], key=None)
+
+
 def set_cookie(call: Call, token: str, seconds: int) -> None:
     """Have the browser keep the token, or forget it at 0 seconds."""
-    cookie = f"{COOKIE}={token}; Max-Age={seconds}; Path=/; HttpOnly; SameSite=Lax"
+    cookie = f"{TOKEN_COOKIE}={token}; Max-Age={seconds}; Path=/; HttpOnly; SameSite=Lax"
     call.response_headers.append(("Set-Cookie", cookie))
 
 

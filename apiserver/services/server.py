@@ -7,7 +7,7 @@ from typing import Any
 
 import apiserver
 from apiserver.rpc.errors import validation_error
-from apiserver.rpc.versions import API_VERSION, SERVER_VERSION
+from apiserver.rpc.versions import NEWEST, SERVER_VERSION
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.roles import require_admin
 
@@ -19,7 +19,7 @@ async def info(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         "version": SERVER_VERSION,
         "build": apiserver.__version__,
         "commit": "",
-        "api_version": API_VERSION,
+        "api_version": str(NEWEST),
         "uid": company["server_uid"] if company else "",
     }
 

@@ -1,0 +1,33 @@
+"""The metadata of models and queues: `{key: {key, type, value}}`, stored under escaped keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from apiserver.services.names import escape
+from apiserver.stores.documents.base import Document
+
+
+def metadata_of(items: Iterable[Document]) -> dict[str, Document]:
+    """Items of a request as they are stored; of two with the same key, the later one."""
+    return {
+        escape(item["key"]): {"key": item["key"], "type": item.get("type"), "value": item.get("value")}
+        for item in items
+    }
+
+
+def metadata_update(items: Iterable[Document], replace_all: bool) -> dict[str, Any]:
+    """The `$set` that adds or updates the items, or has them alone."""
+    stored = metadata_of(items)
+    return {"metadata": stored} if replace_all else {f"metadata.{key}": item for key, item in stored.items()}
+
+
+def metadata_removal(keys: Iterable[str]) -> dict[str, Any]:
+    """The `$unset` that drops the items with these keys."""
+    return {f"metadata.{escape(key)}": 1 for key in keys}
+
+
+def metadata_answer(stored: dict[str, Document] | None) -> dict[str, Document]:
+    """Stored metadata by the keys that users gave."""
+    return {item["key"]: item for item in (stored or {}).values()}
