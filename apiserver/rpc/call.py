@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -59,5 +59,16 @@ class Encoded:
     json: bytes
 
 
-Answer = dict[str, Any] | Encoded
+@dataclass(slots=True)
+class Streamed:
+    """A handler's answer that is no envelope but a body of its own, sent as it is made, such as a download.
+
+    An error before the first chunk is answered as any other; after it, it can only break the connection.
+    """
+
+    chunks: AsyncIterator[bytes]
+    content_type: str
+
+
+Answer = dict[str, Any] | Encoded | Streamed
 Handler = Callable[[Call[Any], dict[str, Any]], Awaitable[Answer]]

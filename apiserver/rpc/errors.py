@@ -61,6 +61,21 @@ def forbidden(message: str) -> ApiError:
     return ApiError(403, 21, f"Forbidden ({message})")
 
 
+def too_large(limit: int) -> ApiError:
+    """The body is larger than `limit` bytes, as sent or inflated."""
+    return ApiError(413, 0, f"The request body is larger than {limit} bytes")
+
+
+def unsupported_encoding(encoding: str, supported: str) -> ApiError:
+    """The body's Content-Encoding is none that the server can decode."""
+    return ApiError(415, 0, f"Content-Encoding '{encoding[:50]}' is not supported: use {supported}")
+
+
+def method_not_allowed(method: str, allowed: str) -> ApiError:
+    """The API takes GET, POST and PUT alike, and nothing else."""
+    return ApiError(405, 0, f"Method {method[:20]} is not allowed: use {allowed}")
+
+
 def overloaded(reason: str, retry_after: int = 1) -> ApiError:
     """Too much is asked of the server for now (429): SDK clients wait and send again."""
     return ApiError(429, 0, reason, retry_after=retry_after)

@@ -1,0 +1,129 @@
+"""The request body off the wire, within limits: memory stays bounded whatever a client sends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import anyio.to_thread
+from starlette.types import Receive
+
+from apiserver.rpc.encodings import inflate
+from apiserver.rpc.errors import overloaded, too_large
+
+#: Bodies larger than this, compressed, are inflated in a thread.
+_LARGE = 8 * 2**10
+#: How much of a refused body is read and thrown away, and for how long: a client that is still sending when the
+#: connection closes would never see its answer.
+_DRAINED_BYTES = 64 * 2**20
+_DRAIN_SECONDS = 10
+
+
+class ClientDisconnected(Exception):
+    """The client went away before its request was whole; nobody is there to answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What requests may ask of memory, in bytes."""
+
+    body: int = 16 * 2**20
+    """The largest body, as sent and as inflated."""
+    in_flight: int = 256 * 2**20
+    """All bodies together that are being read or handled; beyond it, clients are told to come back (429)."""
+
+
+class InFlight:
+    """Counts the bytes of all bodies under way."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._bytes = 0
+
+    def take(self, size: int) -> None:
+        """Count `size` bytes more, or raise 429 when there is no room for them."""
+        if self._bytes and self._bytes + size > self._limit:
+            raise overloaded("Too much is being sent to the server at once")
+        self._bytes += size
+
+    def give(self, size: int) -> None:
+        """Count `size` bytes less."""
+        self._bytes -= size
+
+
+class Body:
+    """One request's body. `read` it at most once; then `drain` what is left, and `release` it when answered."""
+
+    def __init__(self, receive: Receive, headers: Mapping[str, str], limits: Limits, in_flight: InFlight) -> None:
+        self._receive = receive
+        self._headers = headers
+        self._limit = limits.body
+        self._in_flight = in_flight
+        self._taken = 0
+        self._complete = False
+
+    async def read(self) -> bytes:
+        """The decoded body.
+
+        413 beyond the limit, when Content-Length says so before anything is read; 415 and 400 for codings that are
+        unknown or corrupt; 429 when the server holds too many bodies. ClientDisconnected when it never ends.
+        """
+        length = self._headers.get("content-length", "")
+        if length.isdigit() and int(length) > self._limit:
+            raise too_large(self._limit)
+        sent = await self._read_wire()
+        encoding = self._headers.get("content-encoding")
+        if not encoding or not sent:
+            return sent
+        if len(sent) < _LARGE:
+            decoded = inflate(sent, encoding, self._limit)
+        else:
+            decoded = await anyio.to_thread.run_sync(inflate, sent, encoding, self._limit)
+        self._take(len(decoded))
+        return decoded
+
+    async def _read_wire(self) -> bytes:
+        chunks: list[bytes] = []
+        size = 0
+        while not self._complete:
+            chunk = await self._next()
+            size += len(chunk)
+            if size > self._limit:
+                raise too_large(self._limit)
+            self._take(len(chunk))
+            chunks.append(chunk)
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    async def _next(self) -> bytes:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            self._complete = True
+            raise ClientDisconnected
+        self._complete = not message.get("more_body", False)
+        chunk: bytes = message.get("body", b"")
+        return chunk
+
+    def _take(self, size: int) -> None:
+        self._in_flight.take(size)
+        self._taken += size
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of it has come."""
+        return self._complete
+
+    async def drain(self) -> None:
+        """Throw away what is still coming, up to a bound of bytes and time."""
+        left = _DRAINED_BYTES
+        try:
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                while not self._complete and left > 0:
+                    left -= len(await self._next())
+        except (TimeoutError, ClientDisconnected):
+            return
+
+    def release(self) -> None:
+        """Its memory is free again."""
+        self._in_flight.give(self._taken)
+        self._taken = 0

@@ -1,0 +1,183 @@
+"""The ASGI application of the API: path → endpoint → caller → body → validated request → handler → envelope."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+
+from apiserver.rpc.auth import Authenticator
+from apiserver.rpc.body import Body, ClientDisconnected, InFlight, Limits
+from apiserver.rpc.call import ANONYMOUS, Answer, Call, Identity, Streamed
+from apiserver.rpc.envelope import Meta, failure, success
+from apiserver.rpc.errors import ApiError, method_not_allowed
+from apiserver.rpc.parse import parse_json, parse_query
+from apiserver.rpc.registry import Registration
+from apiserver.rpc.reply import Reply, StreamReply
+from apiserver.rpc.routes import Route, build_routes
+from apiserver.rpc.schema import Table
+from apiserver.rpc.versions import newest_at_most, not_found, split_path
+
+logger = logging.getLogger("apiserver.rpc")
+
+METHODS = ("GET", "POST", "PUT")
+_ALLOW = ", ".join((*METHODS, "OPTIONS"))
+
+#: Exceptions of the parts below, and the answers they become.
+Errors = Mapping[type[Exception], Callable[[Any], ApiError]]
+
+
+class Dispatcher:
+    """Serves every endpoint of `table` by its handler in `registry`; SchemaError when the two do not fit.
+
+    Handlers reach `backend` through their call. `errors` says which answers the exceptions of lower layers become, by
+    class or base class; any other exception is logged and answered as 500 without a word about its cause.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        registry: Iterable[Registration],
+        auth: Authenticator,
+        backend: Any,
+        *,
+        limits: Limits | None = None,
+        errors: Errors | None = None,
+    ) -> None:
+        self._routes = build_routes(table, registry)
+        self._auth = auth
+        self._backend = backend
+        self._limits = limits or Limits()
+        self._in_flight = InFlight(self._limits.in_flight)
+        self._errors = errors or {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            return await send({"type": "websocket.close"})
+        started = time.perf_counter()
+        headers = _headers(scope)
+        body = Body(receive, headers, self._limits, self._in_flight)
+        meta = Meta()
+        try:
+            reply = await self._reply(scope, headers, body, meta)
+            if isinstance(reply, StreamReply):
+                await reply.send(scope, receive, headers, send)
+            else:
+                await reply.send(headers, body, send)
+        except ClientDisconnected:
+            logger.debug("the client left before its request was whole", extra={"request": meta.id})
+        else:
+            _log(meta, reply, started)
+        finally:
+            body.release()
+
+    async def _reply(self, scope: Scope, headers: dict[str, str], body: Body, meta: Meta) -> Reply | StreamReply:
+        try:
+            return await self._serve(scope, headers, body, meta)
+        except ClientDisconnected:
+            raise
+        except Exception as error:
+            return _refusal(meta, self._api_error(error, meta))
+
+    async def _serve(self, scope: Scope, headers: dict[str, str], body: Body, meta: Meta) -> Reply | StreamReply:
+        if scope["method"] == "OPTIONS":
+            return Reply(204, b"", [("allow", _ALLOW)])
+        if scope["method"] not in METHODS:
+            raise method_not_allowed(scope["method"], _ALLOW)
+        route = self._route(_path(scope), meta)
+        identity = await self._identity(route, headers)
+        content = await body.read()
+        request = parse_query(scope.get("query_string", b""), route.arrays)
+        if not route.raw:
+            request = route.validate({**request, **parse_json(content)})
+        call = Call(
+            id=meta.id,
+            endpoint=meta.endpoint,
+            requested_version=str(meta.requested_version),
+            actual_version=str(route.since),
+            identity=identity,
+            backend=self._backend,
+            headers=headers,
+            body=content,
+        )
+        return await _answer(meta, call, await route.handler(call, request))
+
+    def _route(self, path: str, meta: Meta) -> Route:
+        requested, name = split_path(path)
+        meta.endpoint, meta.requested_version = name, str(requested)
+        route = newest_at_most(self._routes.get(name, ()), requested)
+        if route is None:
+            raise not_found(name, requested)
+        meta.actual_version = str(route.since)
+        return route
+
+    async def _identity(self, route: Route, headers: dict[str, str]) -> Identity:
+        """Endpoints for anyone still tell those who say who they are."""
+        try:
+            return await self._auth.authenticate(headers)
+        except ApiError as error:
+            if route.anonymous and error.code in (401, 403):
+                return ANONYMOUS
+            raise
+
+    def _api_error(self, error: Exception, meta: Meta) -> ApiError:
+        if isinstance(error, ApiError):
+            return error
+        known = next((self._errors[kind] for kind in type(error).__mro__ if kind in self._errors), None)
+        if known is not None:
+            return known(error)
+        logger.error("%s failed", meta.endpoint, exc_info=error, extra={"request": meta.id})
+        return ApiError(500, 0, f"Internal server error (request {meta.id})")
+
+
+def _path(scope: Scope) -> str:
+    """The path below where the application is mounted."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+async def _answer(meta: Meta, call: Call[Any], answer: Answer) -> Reply | StreamReply:
+    if isinstance(answer, Streamed):
+        chunks = await _begun(answer.chunks)
+        return StreamReply(chunks, [("content-type", answer.content_type), *call.response_headers])
+    return Reply(200, success(meta, answer), call.response_headers)
+
+
+async def _begun(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """`chunks`, the first of which has been made without an error."""
+    first = await anext(chunks, b"")
+
+    async def all_chunks() -> AsyncIterator[bytes]:
+        yield first
+        async for chunk in chunks:
+            yield chunk
+
+    return all_chunks()
+
+
+def _refusal(meta: Meta, error: ApiError) -> Reply:
+    headers = [("retry-after", str(error.retry_after))] if error.retry_after is not None else []
+    if error.code == 405:
+        headers.append(("allow", _ALLOW))
+    return Reply(error.code, failure(meta, error), headers)
+
+
+def _log(meta: Meta, reply: Reply | StreamReply, started: float) -> None:
+    if not logger.isEnabledFor(logging.DEBUG):
+        return
+    fields = {
+        "request": meta.id,
+        "endpoint": meta.endpoint,
+        "version": meta.actual_version,
+        "status": reply.status,
+        "ms": round((time.perf_counter() - started) * 1000, 1),
+        "bytes": len(reply.content) if isinstance(reply, Reply) else None,
+    }
+    logger.debug("answered", extra=fields)

@@ -1,0 +1,81 @@
+"""HOCON text to plain dicts and lists, parsed once: the parsed form is kept as JSON beside a digest of the text.
+
+Importing and running the parser takes half a second, so it is imported only when something must be parsed. A cache that
+is missing, corrupt or not writable costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from contextlib import suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import orjson
+
+logger = logging.getLogger(__name__)
+
+Tree = dict[str, Any]
+
+
+class HoconError(Exception):
+    """The text is not HOCON, or not an object."""
+
+
+def read_hocon(file: Path, cache: Path | None = None) -> Tree:
+    """The content of `file`, from the folder `cache` when its copy is of the same text; HoconError when not HOCON."""
+    text = file.read_bytes()
+    digest = hashlib.sha256(text).hexdigest()
+    if cache is None:
+        return parse_hocon(text.decode())
+    cached = cache / f"{file.stem}.json"
+    tree = _cached(cached, digest)
+    if tree is None:
+        tree = parse_hocon(text.decode())
+        _keep(cached, digest, tree)
+    return tree
+
+
+def parse_hocon(text: str) -> Tree:
+    """`text` as plain values; quoted keys such as "2.1" stay whole. HoconError names line and column."""
+    from pyhocon import ConfigFactory, ConfigTree
+    from pyhocon.exceptions import ConfigException
+    from pyparsing import ParseBaseException, ParseSyntaxException
+
+    try:
+        tree = ConfigFactory.parse_string(text)
+    except (ConfigException, ParseBaseException, ParseSyntaxException) as error:
+        raise HoconError(str(error)) from error
+    if not isinstance(tree, ConfigTree):
+        raise HoconError("the top is not an object")
+    plain: Tree = tree.as_plain_ordered_dict()
+    return plain
+
+
+def _cached(file: Path, digest: str) -> Tree | None:
+    try:
+        content = orjson.loads(file.read_bytes())
+        if content["sha256"] == digest and isinstance(content["tree"], dict):
+            tree: Tree = content["tree"]
+            return tree
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        logger.debug("no use for the parsed form in %s: %s", file, error)
+    return None
+
+
+def _keep(file: Path, digest: str, tree: Tree) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(dir=file.parent, prefix=file.name, delete=False) as draft:
+            draft.write(orjson.dumps({"sha256": digest, "tree": tree}))
+        try:
+            os.replace(draft.name, file)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(draft.name)
+            raise
+    except OSError as error:
+        logger.debug("cannot keep the parsed form in %s: %s", file, error)

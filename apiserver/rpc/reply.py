@@ -1,0 +1,83 @@
+"""Answers on their way out: headers, compression, and whether the connection stays open."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+
+import anyio.to_thread
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from apiserver.rpc.body import Body
+from apiserver.rpc.encodings import accepted_encoding, compress
+
+Headers = list[tuple[str, str]]
+
+#: Smaller answers are not worth compressing; larger ones than `_LARGE` are compressed in a thread.
+_SMALL, _LARGE = 4 * 2**10, 64 * 2**10
+_TOO_LARGE = 413
+
+
+@dataclass(slots=True)
+class Reply:
+    """A whole answer."""
+
+    status: int
+    content: bytes
+    headers: Headers = field(default_factory=list)
+
+    async def send(self, request: Mapping[str, str], body: Body, send: Send) -> None:
+        """Answer the request with headers `request`. What is left of its `body` is read, so that the answer arrives."""
+        content, headers = await _compressed(self.content, request)
+        headers += [("content-length", str(len(content))), *self.headers]
+        if must_close(request) or self.status == _TOO_LARGE:
+            headers.append(("connection", "close"))
+        await send({"type": "http.response.start", "status": self.status, "headers": _encoded(headers)})
+        await send({"type": "http.response.body", "body": content, "more_body": not body.complete})
+        if not body.complete:
+            await body.drain()
+            await send({"type": "http.response.body", "body": b""})
+
+
+@dataclass(slots=True)
+class StreamReply:
+    """An answer that is sent as it is made."""
+
+    chunks: AsyncIterator[bytes]
+    headers: Headers
+    status: int = 200
+
+    async def send(self, scope: Scope, receive: Receive, request: Mapping[str, str], send: Send) -> None:
+        """Answer until the chunks end or the client leaves."""
+        headers = [*self.headers, *([("connection", "close")] if must_close(request) else [])]
+        response = StreamingResponse(self.chunks, self.status)
+        response.raw_headers = _encoded(headers)
+        await response(scope, receive, send)
+
+
+def must_close(request: Mapping[str, str]) -> bool:
+    """Whether the client needs a connection of its own for each call.
+
+    The SDK forks processes that share its sockets: on a kept connection, two calls get mixed up and stall.
+    """
+    clients = (request.get("x-clearml-client", ""), request.get("x-trains-client", ""))
+    return "x-clearml-agent" in request or any(name.lower().startswith(("clearml-", "trains-")) for name in clients)
+
+
+async def _compressed(content: bytes, request: Mapping[str, str]) -> tuple[bytes, Headers]:
+    headers = [("content-type", "application/json")] if content else []
+    if len(content) < _SMALL:
+        return content, headers
+    headers.append(("vary", "accept-encoding"))
+    encoding = accepted_encoding(request.get("accept-encoding", ""))
+    if encoding is None:
+        return content, headers
+    headers.append(("content-encoding", encoding))
+    if len(content) < _LARGE:
+        return compress(content, encoding), headers
+    return await anyio.to_thread.run_sync(compress, content, encoding), headers
+
+
+def _encoded(headers: Headers) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]

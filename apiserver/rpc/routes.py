@@ -1,0 +1,69 @@
+"""What the dispatcher looks calls up in: each endpoint version with its handler and its compiled validator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from apiserver.rpc.call import Handler
+from apiserver.rpc.registry import Registration
+from apiserver.rpc.schema import EndpointVersion, SchemaError, Table
+from apiserver.rpc.validate import Validator, compile_request
+from apiserver.rpc.versions import Version
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How one endpoint version is served."""
+
+    since: Version
+    handler: Handler
+    anonymous: bool
+    raw: bool
+    validate: Validator
+    arrays: frozenset[str]
+    """Fields that are arrays even when a query string names them once."""
+
+
+#: Endpoint name to its routes, ascending by `since`.
+Routes = dict[str, tuple[Route, ...]]
+
+
+def check(table: Table, registry: Iterable[Registration]) -> list[str]:
+    """Every way in which schemas and handlers do not fit each other; empty when all is well."""
+    described = {
+        (endpoint.name, str(endpoint.version)): endpoint for versions in table.values() for endpoint in versions
+    }
+    handled = {(handler.name, handler.version): handler for handler in registry}
+    return sorted(
+        [f"{name} {version} has a schema but no handler" for name, version in described.keys() - handled.keys()]
+        + [f"{name} {version} has a handler but no schema" for name, version in handled.keys() - described.keys()]
+        + [
+            f"{name} {version} is a batch, which only a raw handler can take"
+            for (name, version), endpoint in described.items()
+            if endpoint.item is not None and (name, version) in handled and not handled[name, version].raw
+        ]
+    )
+
+
+def build_routes(table: Table, registry: Iterable[Registration]) -> Routes:
+    """The routes of a server; SchemaError listing every mismatch of schemas and handlers."""
+    handlers = {(handler.name, handler.version): handler for handler in registry}
+    if mismatches := check(table, handlers.values()):
+        raise SchemaError("\n".join(["schemas and handlers do not fit each other:", *mismatches]))
+    return {
+        name: tuple(_route(endpoint, handlers[name, str(endpoint.version)]) for endpoint in versions)
+        for name, versions in table.items()
+    }
+
+
+def _route(endpoint: EndpointVersion, handler: Registration) -> Route:
+    fields = endpoint.request.get("properties", {})
+    return Route(
+        since=endpoint.since,
+        handler=handler.handler,
+        anonymous=handler.anonymous,
+        raw=handler.raw,
+        validate=compile_request(endpoint.request),
+        arrays=frozenset(name for name, field in fields.items() if field.get("type") == "array"),
+    )

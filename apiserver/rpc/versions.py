@@ -1,0 +1,65 @@
+"""API versions: how paths name them, and which version of an endpoint answers a call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+from apiserver.rpc.errors import ApiError, bad_request
+
+#: What clients are told the server is; the ClearML SDK reads digits and dots only.
+SERVER_VERSION = "2.3.0"
+
+_VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
+_PATH = re.compile(r"/(?:v([0-9]{1,6}\.[0-9]{1,6})/)?([A-Za-z_][A-Za-z0-9_]*\.[A-Za-z_][A-Za-z0-9_]*)")
+
+
+class Version(NamedTuple):
+    """An API version such as 2.9; ordered by number, so that 2.9 < 2.12."""
+
+    major: int
+    minor: int
+
+    @classmethod
+    def parse(cls, text: str) -> Version:
+        """`"2.9"` as a Version; ValueError for anything else."""
+        match = _VERSION.fullmatch(text)
+        if match is None:
+            raise ValueError(f"'{text}' is not a version such as 2.9")
+        return cls(int(match[1]), int(match[2]))
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+
+#: What the server speaks at most, and what a path without a version asks for.
+NEWEST = Version(2, 34)
+
+
+class Versioned(Protocol):
+    """Something that answers from the version `since` on."""
+
+    @property
+    def since(self) -> Version: ...
+
+
+VersionedT = TypeVar("VersionedT", bound=Versioned)
+
+
+def split_path(path: str) -> tuple[Version, str]:
+    """The version and `service.action` that `/[v<major>.<minor>/]<service>.<action>` asks for; 400/0 when malformed."""
+    match = _PATH.fullmatch(path)
+    if match is None:
+        raise bad_request(f"Invalid request path {path[:200]}")
+    return Version.parse(match[1]) if match[1] else NEWEST, match[2]
+
+
+def newest_at_most(versions: Sequence[VersionedT], requested: Version) -> VersionedT | None:
+    """Of `versions`, ascending by `since`, the one that answers `requested`; None when all are newer."""
+    return next((version for version in reversed(versions) if version.since <= requested), None)
+
+
+def not_found(name: str, requested: Version) -> ApiError:
+    """No version of `name` answers `requested`."""
+    return ApiError(404, 0, f"Unable to find endpoint for name {name[:200]} and version {requested}")
