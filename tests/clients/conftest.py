@@ -1,0 +1,23 @@
+"""The real SDK against a real server."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.clients.sdk import Sdk, clients_python
+from tests.harness import Served
+
+
+@pytest.fixture
+def sdk(tmp_path: Path, server: Served) -> Sdk:
+    python = clients_python()
+    if python is None:
+        if os.environ.get("REQUIRE_ENGINES") == "1":
+            pytest.fail("no clearml package: `make test` installs it, or set CLIENTS_PYTHON")
+        pytest.skip("no clearml package: `make test` installs it, or set CLIENTS_PYTHON")
+    home = tmp_path / "home"
+    home.mkdir()
+    return Sdk(python, home, api=server.api_url, files=server.files_url, key=server.key, secret=server.secret)

@@ -1,0 +1,67 @@
+"""Runs scripts with the real `clearml` package, each in a process of its own, against a served port."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = Path(__file__).parent / "scripts"
+#: Where `make test` installs the clients.
+DEFAULT_PYTHON = ROOT / ".venv-clients" / "bin" / "python"
+
+
+def clients_python() -> Path | None:
+    """The Python that has `clearml` installed, if there is one."""
+    python = Path(os.environ.get("CLIENTS_PYTHON", DEFAULT_PYTHON))
+    return python if python.exists() else None
+
+
+class Sdk:
+    """The SDK of one user, configured by environment variables alone."""
+
+    def __init__(self, python: Path, home: Path, *, api: str, files: str, key: str, secret: str) -> None:
+        self._python = python
+        self._home = home
+        self._environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "CLEARML_CONFIG_FILE": str(home / "none.conf"),
+            "CLEARML_CACHE_DIR": str(home / "cache"),
+            "CLEARML_API_HOST": api,
+            "CLEARML_WEB_HOST": api,
+            "CLEARML_FILES_HOST": files,
+            "CLEARML_API_ACCESS_KEY": key,
+            "CLEARML_API_SECRET_KEY": secret,
+            "CLEARML_LOG_LEVEL": "INFO",
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    def start(self, script: str, *arguments: str) -> subprocess.Popen[str]:
+        """Start a script; what it prints can be read from its pipes."""
+        return subprocess.Popen(
+            [self._python, SCRIPTS / script, *arguments],
+            cwd=self._home,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, script: str, *arguments: str, timeout: float = 180) -> Any:
+        """Run a script to its end; return what its last line says as JSON."""
+        process = self.start(script, *arguments)
+        try:
+            return self.finish(process, timeout=timeout)
+        finally:
+            process.kill()
+
+    @staticmethod
+    def finish(process: subprocess.Popen[str], *, timeout: float = 180) -> Any:
+        """Wait for a started script; return what its last line says as JSON."""
+        output, errors = process.communicate(timeout=timeout)
+        assert process.returncode == 0, f"{output[-3000:]}\n{errors[-5000:]}"
+        return json.loads(next(line for line in reversed(output.splitlines()) if line.startswith("{")))

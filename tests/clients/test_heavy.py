@@ -1,0 +1,68 @@
+"""Load and crashes under the real SDK: everything arrives, once."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from subprocess import Popen
+
+from tests.clients.sdk import Sdk
+from tests.harness import Served
+
+SCALARS, LINES = 20_000, 2_000
+
+
+@contextmanager
+def started(sdk: Sdk, count: int) -> Iterator[list[Popen[str]]]:
+    processes = [sdk.start("heavy.py", str(SCALARS), str(LINES)) for _ in range(count)]
+    try:
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+
+
+def assert_all_arrived_once(server: Served, task: str) -> None:
+    histogram = server.call("events.scalar_metrics_iter_histogram", {"task": task, "samples": 0})
+    reported = {
+        (metric, x): y for metric, variants in histogram.items() for x, y in zip(*points(variants), strict=True)
+    }
+    expected = {(f"metric {number % 5}", number // 5): number for number in range(SCALARS)}
+    assert reported == expected
+    counts = Counter(re.findall(r"heavy line (\d+)", whole_log(server, task)))
+    assert counts == {str(number): 1 for number in range(LINES)}
+
+
+def points(variants: dict[str, dict[str, list[float]]]) -> tuple[list[float], list[float]]:
+    return variants["series"]["x"], variants["series"]["y"]
+
+
+def whole_log(server: Served, task: str) -> str:
+    messages: list[str] = []
+    beyond: dict[str, int] = {}
+    while True:
+        request = {"task": task, "navigate_earlier": False, "batch_size": 1000, **beyond}
+        page = server.call("events.get_task_log", request)["events"]
+        if not page:
+            return "\n".join(messages)
+        messages += [event["msg"] for event in page]
+        beyond = {"from_timestamp": page[-1]["timestamp"]}
+
+
+def test_two_processes_at_once_lose_and_double_nothing(sdk: Sdk, server: Served) -> None:
+    with started(sdk, 2) as processes:
+        for process in processes:
+            assert_all_arrived_once(server, sdk.finish(process)["task"])
+
+
+def test_the_sdk_goes_on_when_the_server_is_killed_and_comes_back(sdk: Sdk, server: Served) -> None:
+    with started(sdk, 1) as (process,):
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "progress 10000" in line:
+                break
+        server.kill()
+        server.start()
+        assert_all_arrived_once(server, sdk.finish(process)["task"])
