@@ -1,21 +1,16 @@
-"""Logging: text or JSON lines on standard error, and one debug line a request.
+"""Logging: text or JSON lines on standard error.
 
-Headers, query strings and bodies are never logged: they carry secrets.
+Headers, query strings and bodies are never logged, whatever the level: they carry secrets.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import time
 from datetime import UTC, datetime
 from typing import Any
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
 _STANDARD_FIELDS = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "color_message", "taskName"}
-
-_requests = logging.getLogger("apiserver.requests")
 
 
 def setup(level: str, format: str) -> None:
@@ -57,29 +52,3 @@ class TextFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:
         line = super().formatMessage(record).replace("\n", "\\n").replace("\r", "\\r")
         return " ".join([line, *(f"{name}={value!r}" for name, value in extras(record).items())])
-
-
-class RequestLog:
-    """ASGI middleware: one debug line for each request that was answered."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return await self._app(scope, receive, send)
-        started = time.perf_counter()
-        seen: dict[str, int] = {"status": 0, "bytes": 0}
-
-        async def watched(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                seen["status"] = message["status"]
-            elif message["type"] == "http.response.body":
-                seen["bytes"] += len(message.get("body", b""))
-            await send(message)
-
-        try:
-            await self._app(scope, receive, watched)
-        finally:
-            milliseconds = round((time.perf_counter() - started) * 1000, 1)
-            _requests.debug("%s %s", scope["method"], scope["path"], extra={**seen, "ms": milliseconds})

@@ -1,0 +1,1 @@
+"""Uploaded files — artifacts, models, debug images — on disk."""

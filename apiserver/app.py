@@ -1,0 +1,123 @@
+"""The application: `create_app` puts the stores, the API, the file server and the health page together.
+
+Whatever is no path of FastAPI's own falls through to the dispatcher of the API, a plain ASGI app, so that the hot paths
+do not run through FastAPI's machinery.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Mount, Route
+
+from apiserver import __version__, resources
+from apiserver.aggregation.scroll import Scrolls
+from apiserver.data_folder import DataFolder
+from apiserver.files.server import FileServer
+from apiserver.health import Health
+from apiserver.rpc.auth import Authenticator
+from apiserver.rpc.body import Limits
+from apiserver.rpc.dispatch import METHODS, Dispatcher, Errors
+from apiserver.rpc.errors import overloaded, unavailable, validation_error
+from apiserver.rpc.schema import Table, load_schemas
+from apiserver.services import credentials
+from apiserver.services.backend import Backend, registry
+from apiserver.services.last_metrics import LastMetrics
+from apiserver.settings import Settings
+from apiserver.stores.documents.base import DocumentStoreBusy, InvalidFilter
+from apiserver.stores.engines import document_store, event_store
+from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.files.disk import FileStore
+
+#: The answers that the stores' exceptions become.
+STORE_ERRORS: Errors = {
+    EventStoreBusy: lambda error: (overloaded if error.overloaded else unavailable)(str(error), error.retry_after),
+    DocumentStoreBusy: lambda error: unavailable(str(error), error.retry_after),
+    InvalidFilter: lambda error: validation_error(str(error)),
+}
+
+_CORS_HEADERS = ("content-type", "authorization", "x-clearml-impersonate-as", "access-control-allow-credentials")
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The server as an ASGI app; its stores open and close with its lifespan.
+
+    Makes the data folder and its secrets. `app.state` has `backend`, `files` (the ASGI app of the files' own port) and,
+    once started, `new_credential` (the admin's access key, if this start made it). Raises DataFolderError, SchemaError,
+    and when it starts EventStoreError, DocumentStoreError or FileStoreError.
+    """
+    folder = DataFolder(settings.data)
+    folder.make()
+    settings = dataclasses.replace(settings, token_secret=settings.token_secret or folder.token_secret())
+    backend = _backend(settings, folder)
+    table = load_schemas(resources.path("schemas"), folder.cache)
+    store = FileStore(folder.files, max_bytes=settings.max_upload_bytes, fsync=settings.durability == "fsync")
+    files = FileServer(store, backend.auth)
+
+    app = FastAPI(title="apiserver", version=__version__, lifespan=_lifespan(backend, store), openapi_url=None)
+    app.router.routes += [
+        Route("/health", Health(backend, store)),
+        Route("/files", files),
+        Mount("/files", files),
+        Mount("/", _dispatcher(settings, table, backend)),
+    ]
+    if settings.allowed_origins:
+        app.add_middleware(CORSMiddleware, **_cors(settings))
+    app.state.backend = backend
+    app.state.files = CORSMiddleware(files, **_cors(settings)) if settings.allowed_origins else files
+    app.state.new_credential = None
+    return app
+
+
+def _backend(settings: Settings, folder: DataFolder) -> Backend:
+    documents = document_store(folder)
+    events = event_store(settings, folder)
+    return Backend(
+        settings=settings,
+        documents=documents,
+        events=events,
+        last_metrics=LastMetrics(events, documents),
+        auth=Authenticator(
+            settings.token_secret, credentials.lookup(documents), allowed_origins=settings.allowed_origins
+        ),
+        scrolls=Scrolls(settings.token_secret),
+    )
+
+
+def _dispatcher(settings: Settings, table: Table, backend: Backend) -> Dispatcher:
+    for service in {name.partition(".")[0] for name in table}:
+        importlib.import_module(f"apiserver.services.{service}")
+    limits = Limits(body=settings.max_body_bytes)
+    return Dispatcher(table, registry, backend.auth, backend, limits=limits, errors=STORE_ERRORS)
+
+
+def _lifespan(backend: Backend, files: FileStore) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as opened:
+            await files.open()
+            for store in (backend.documents, backend.events):
+                opened.push_async_callback(store.close)
+                await store.open()
+            await credentials.ensure_defaults(backend.documents, backend.settings)
+            app.state.new_credential = await credentials.ensure_admin(backend.documents, backend.settings)
+            opened.push_async_callback(backend.last_metrics.close)
+            await backend.last_metrics.restate()
+            yield
+
+    return lifespan
+
+
+def _cors(settings: Settings) -> dict[str, Any]:
+    return {
+        "allow_origins": settings.allowed_origins,
+        "allow_credentials": True,
+        "allow_methods": [*METHODS, "HEAD", "DELETE"],
+        "allow_headers": _CORS_HEADERS,
+    }

@@ -1,0 +1,181 @@
+"""The command `apiserver`: serve, user, config. Exit codes: 0 done, 1 could not be done, 2 wrong usage or settings."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from apiserver import __version__
+from apiserver.settings import Settings, SettingsError, load, masked, setting_fields
+
+if TYPE_CHECKING:
+    from apiserver.services.credentials import Credential
+    from apiserver.stores.documents.base import Document, DocumentStore
+
+Result = TypeVar("Result")
+
+_SERVE_FLAGS = ("host", "port", "files_port", "data", "durability", "log_level", "log_format")
+_DATA_FLAGS = ("data",)
+
+
+class CommandError(Exception):
+    """A command that cannot be done; the message is for the user."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    flags = {item.name: getattr(options, item.name, None) for item in setting_fields()}
+    try:
+        command: Callable[[Settings, argparse.Namespace], None] = options.command
+        command(load(flags, os.environ, options.config), options)
+    except SettingsError as error:
+        return _fail(error, 2)
+    except CommandError as error:
+        return _fail(error, 1)
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _fail(error: Exception, code: int) -> int:
+    sys.stderr.write(f"apiserver: {error}\n")
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="apiserver", description="A self-hosted, ClearML-compatible events server.")
+    parser.add_argument("--version", action="version", version=f"apiserver {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _command(commands, "serve", _serve, "run the server", _SERVE_FLAGS)
+    _command(commands, "config", _config, "print the effective settings, secrets masked", _SERVE_FLAGS)
+    user = commands.add_parser("user", help="manage users and their access keys")
+    actions = user.add_subparsers(required=True, metavar="ACTION")
+    add = _command(actions, "add", _user_add, "add a user and print an access key", _DATA_FLAGS)
+    add.add_argument("name")
+    add.add_argument("--role", choices=("user", "admin"), default="user")
+    _command(actions, "list", _user_list, "list users and their access keys", _DATA_FLAGS)
+    rotate = _command(actions, "rotate", _user_rotate, "replace a user's access keys, or one key", _DATA_FLAGS)
+    rotate.add_argument("name", help="name of the user, or one access key")
+    revoke = _command(actions, "revoke", _user_revoke, "take an access key out of use", _DATA_FLAGS)
+    revoke.add_argument("key")
+    return parser
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    run: Callable[[Settings, argparse.Namespace], None],
+    help: str,
+    flags: Sequence[str],
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=help, description=help)
+    parser.set_defaults(command=run)
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file of settings")
+    for item in setting_fields():
+        if item.name in flags:
+            parser.add_argument(f"--{item.name.replace('_', '-')}", metavar="VALUE", help=item.metadata["help"])
+    return parser
+
+
+# --- serve and config -------------------------------------------------------------------------------
+
+
+def _config(settings: Settings, options: argparse.Namespace) -> None:
+    for name, value in masked(settings).items():
+        sys.stdout.write(f"{name} = {value}\n")
+
+
+def _serve(settings: Settings, options: argparse.Namespace) -> None:
+    from apiserver import logs, serve
+
+    logs.setup(settings.log_level, settings.log_format)
+    try:
+        serve.run(settings)
+    except serve.CannotServe as error:
+        raise CommandError(str(error)) from error
+
+
+# --- users ------------------------------------------------------------------------------------------
+
+
+def _user_add(settings: Settings, options: argparse.Namespace) -> None:
+    async def add(documents: DocumentStore) -> Credential:
+        from apiserver.services.credentials import create_user
+        from apiserver.stores.documents.base import DuplicateDocument
+
+        try:
+            _, credential = await create_user(documents, settings.company, options.name, options.role)
+        except DuplicateDocument:
+            raise CommandError(f"there is a user named '{options.name}' already") from None
+        return credential
+
+    _print_credential(settings, _with_documents(settings, add))
+
+
+def _user_list(settings: Settings, options: argparse.Namespace) -> None:
+    async def listed(documents: DocumentStore) -> list[Document]:
+        from apiserver.services.credentials import list_users
+
+        return await list_users(documents, settings.company)
+
+    for user in _with_documents(settings, listed):
+        keys = ", ".join(credential["key"] for credential in user["credentials"]) or "no access key"
+        sys.stdout.write(f"{user['name']} ({user['role']}): {keys}\n")
+
+
+def _user_rotate(settings: Settings, options: argparse.Namespace) -> None:
+    async def rotated(documents: DocumentStore) -> Credential:
+        from apiserver.services.credentials import UnknownUser, rotate
+
+        try:
+            return await rotate(documents, settings.company, options.name)
+        except UnknownUser:
+            raise CommandError(f"there is no user or access key '{options.name}'") from None
+
+    _print_credential(settings, _with_documents(settings, rotated))
+
+
+def _user_revoke(settings: Settings, options: argparse.Namespace) -> None:
+    async def revoked(documents: DocumentStore) -> int:
+        from apiserver.services.credentials import revoke
+
+        return await revoke(documents, settings.company, options.key)
+
+    if not _with_documents(settings, revoked):
+        raise CommandError(f"there is no access key '{options.key}'")
+
+
+def _with_documents(settings: Settings, work: Callable[[DocumentStore], Awaitable[Result]]) -> Result:
+    """What `work` returns, given the opened documents of the data folder; a server may be running on it."""
+    from apiserver.data_folder import DataFolder, DataFolderError
+    from apiserver.services.credentials import ensure_defaults
+    from apiserver.stores.documents.base import DocumentStoreError
+    from apiserver.stores.engines import document_store
+
+    async def run() -> Result:
+        folder = DataFolder(settings.data)
+        folder.make()
+        documents = document_store(folder)
+        await documents.open()
+        try:
+            await ensure_defaults(documents, settings)
+            return await work(documents)
+        finally:
+            await documents.close()
+
+    try:
+        return asyncio.run(run())
+    except (DataFolderError, DocumentStoreError) as error:
+        raise CommandError(str(error)) from error
+
+
+def _print_credential(settings: Settings, credential: Credential) -> None:
+    from apiserver.client_configuration import client_configuration
+
+    sys.stdout.write(client_configuration(settings, credential.key, credential.secret).conf())

@@ -1,0 +1,56 @@
+"""What a ClearML client needs to know to use this server: a `clearml.conf`, or environment variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from apiserver.settings import Settings
+
+_EVERY_ADDRESS = ("", "0.0.0.0", "::")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfiguration:
+    """Where the server is, and an access key for it."""
+
+    api_url: str
+    files_url: str
+    key: str
+    secret: str = field(repr=False)
+
+    def conf(self) -> str:
+        """The content of a `clearml.conf`."""
+        return (
+            "api {\n"
+            f'    api_server: "{self.api_url}"\n'
+            f'    web_server: "{self.api_url}"\n'
+            f'    files_server: "{self.files_url}"\n'
+            "    credentials {\n"
+            f'        "access_key" = "{self.key}"\n'
+            f'        "secret_key" = "{self.secret}"\n'
+            "    }\n"
+            "}\n"
+        )
+
+    def exports(self) -> str:
+        """The same as shell commands."""
+        variables = {
+            "CLEARML_API_HOST": self.api_url,
+            "CLEARML_WEB_HOST": self.api_url,
+            "CLEARML_FILES_HOST": self.files_url,
+            "CLEARML_API_ACCESS_KEY": self.key,
+            "CLEARML_API_SECRET_KEY": self.secret,
+        }
+        return "".join(f"export {name}={value}\n" for name, value in variables.items())
+
+
+def client_configuration(settings: Settings, key: str, secret: str) -> ClientConfiguration:
+    """The configuration of a client on the same machine (or, when `host` is a real address, on any that reaches it)."""
+    api_url = _url(settings.host, settings.port)
+    files_url = _url(settings.host, settings.files_port) if settings.files_port else f"{api_url}/files"
+    return ClientConfiguration(api_url, files_url, key, secret)
+
+
+def _url(host: str, port: int) -> str:
+    reachable = "127.0.0.1" if host in _EVERY_ADDRESS else f"[{host}]" if ":" in host else host
+    return f"http://{reachable}:{port}"

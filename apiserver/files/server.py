@@ -1,0 +1,143 @@
+"""The file server as an ASGI app: who may do what, and which answer each outcome is.
+
+Every method needs credentials, and sees the files of the caller's company only. `POST /` takes the ClearML SDK's forms,
+whose fields are named by the path of the file; `PUT`, `GET`, `HEAD` and `DELETE` name it in the URL.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import orjson
+from starlette.types import Message, Receive, Scope, Send
+
+from apiserver.files.downloads import send_file
+from apiserver.files.uploads import Disconnected, Incoming, store_body, store_form
+from apiserver.rpc.auth import Authenticator
+from apiserver.rpc.call import Identity
+from apiserver.rpc.envelope import Meta, failure
+from apiserver.rpc.errors import ApiError, bad_request, unavailable
+from apiserver.rpc.reply import must_close
+from apiserver.stores.files.disk import FileStore, FileStoreError, FileStoreFull, FileTooLarge
+from apiserver.stores.files.names import InvalidName
+
+log = logging.getLogger(__name__)
+
+#: HTTP libraries write these three characters so in the names of form fields, and nothing else: a name and its escaped
+#: form are the same file.
+_ESCAPED_IN_FORMS = {ord('"'): "%22", ord("\r"): "%0D", ord("\n"): "%0A"}
+
+
+class FileServer:
+    """Serves `store` to callers that `authenticator` knows."""
+
+    def __init__(self, store: FileStore, authenticator: Authenticator) -> None:
+        self._store = store
+        self._authenticator = authenticator
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        incoming = Incoming(receive)
+        if _must_close(headers):
+            send = _closing(send)
+        try:
+            await self._answer(scope, headers, incoming, send)
+        except Disconnected:
+            log.debug("the client left before its upload was whole")
+        except ApiError as error:
+            await _send_error(send, error, incoming)
+        else:
+            log.debug("%s %s", scope["method"], scope["path"])
+
+    async def _answer(self, scope: Scope, headers: Mapping[str, str], incoming: Incoming, send: Send) -> None:
+        caller = await self._authenticator.authenticate(headers)
+        name = scope["path"].removeprefix(scope.get("root_path", "")).translate(_ESCAPED_IN_FORMS)
+        try:
+            match scope["method"]:
+                case "GET" | "HEAD" as method:
+                    await self._read(caller, name, headers, send, body=method == "GET")
+                case "POST":
+                    await self._upload(caller, name, headers, incoming, send)
+                case "PUT":
+                    size = await store_body(self._store, caller.company, name, incoming)
+                    await _send_json(send, {"files": [{"path": name, "size": size}]})
+                case "DELETE":
+                    await self._delete(caller, name, send)
+                case _:
+                    raise ApiError(405, 0, "The file server answers GET, HEAD, POST, PUT and DELETE")
+        except (InvalidName, FileStoreError) as error:
+            raise _as_api_error(error) from error
+
+    async def _read(self, caller: Identity, name: str, headers: Mapping[str, str], send: Send, *, body: bool) -> None:
+        file = await self._store.find(caller.company, name)
+        if file is None:
+            raise _not_found(name)
+        try:
+            await send_file(file, name, headers, send, body=body)
+        finally:
+            file.close()
+
+    async def _upload(
+        self, caller: Identity, name: str, headers: Mapping[str, str], incoming: Incoming, send: Send
+    ) -> None:
+        if name not in ("", "/"):
+            raise bad_request("Forms are posted to the root of the file server")
+        sizes = await store_form(self._store, caller.company, headers, incoming)
+        await _send_json(send, {"files": [{"path": path, "size": size} for path, size in sizes.items()]})
+
+    async def _delete(self, caller: Identity, name: str, send: Send) -> None:
+        if not await self._store.delete(caller.company, name):
+            raise _not_found(name)
+        await _send_json(send, {"deleted": [name]})
+
+
+def _must_close(headers: Mapping[str, str]) -> bool:
+    """As for the API; but to file servers the SDK does not name itself, only its HTTP library does."""
+    return must_close(headers) or headers.get("user-agent", "").startswith("python-requests/")
+
+
+def _closing(send: Send) -> Send:
+    async def send_and_close(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message["headers"], (b"connection", b"close")]
+        await send(message)
+
+    return send_and_close
+
+
+def _as_api_error(error: InvalidName | FileStoreError) -> ApiError:
+    match error:
+        case InvalidName():
+            return bad_request(f"Invalid file name: {error}")
+        case FileTooLarge():
+            return ApiError(413, 0, f"Too large: {error}")
+        case FileStoreFull():
+            return ApiError(507, 0, f"The file was not stored: {error}")
+    log.error("%s", error)
+    return unavailable(f"The file was not stored: {error}")
+
+
+def _not_found(name: str) -> ApiError:
+    return ApiError(404, 0, f"There is no file {name[:200]}")
+
+
+async def _send_json(send: Send, content: object) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": _json_headers(body := orjson.dumps(content))})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _send_error(send: Send, error: ApiError, incoming: Incoming) -> None:
+    """Answer at once, then let the client finish sending: else it would see a broken connection, not the answer."""
+    body = failure(Meta(), error)
+    headers = _json_headers(body)
+    if error.retry_after is not None:
+        headers.append((b"retry-after", str(error.retry_after).encode()))
+    await send({"type": "http.response.start", "status": error.code, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+    await incoming.drain()
+    await send({"type": "http.response.body"})
+
+
+def _json_headers(body: bytes) -> list[tuple[bytes, bytes]]:
+    return [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]

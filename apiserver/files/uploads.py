@@ -1,0 +1,209 @@
+"""Uploads: a multipart form's files, or one request's whole body, streamed to the store; all of it, or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.types import Receive
+
+from apiserver.rpc.errors import bad_request
+from apiserver.stores.files.disk import FileStore, Upload
+
+MAX_FILES = 1000
+_DRAINED_BYTES = 64 * 2**20
+_DRAIN_SECONDS = 10
+
+
+class Disconnected(Exception):
+    """The client went away before its request was complete."""
+
+
+class Incoming:
+    """The request's body, to be iterated once, piece by piece."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._more = True
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while self._more:
+            yield await self._next()
+
+    async def _next(self) -> bytes:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            self._more = False
+            raise Disconnected
+        self._more = message.get("more_body", False)
+        piece: bytes = message.get("body", b"")
+        return piece
+
+    async def drain(self) -> None:
+        """Throw away what is still coming, within bounds: a client that is sending would not see its answer else."""
+        left = _DRAINED_BYTES
+        with contextlib.suppress(TimeoutError, Disconnected):
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                while self._more and left > 0:
+                    left -= len(await self._next())
+
+
+async def store_body(store: FileStore, company: str, name: str, body: Incoming) -> int:
+    """Store the body as the file `name`; returns its size."""
+    async with store.upload(company, name) as upload:
+        async for data in body:
+            await upload.write(data)
+        await upload.finish()
+        await upload.commit()
+        return upload.size
+
+
+async def store_form(store: FileStore, company: str, headers: Mapping[str, str], body: Incoming) -> dict[str, int]:
+    """Store each file of a multipart form under the name of its form field; returns their sizes by name."""
+    form = _Form(_boundary(headers))
+    uploads: dict[str, Upload] = {}
+    async with AsyncExitStack() as stack:
+        async for data in body:
+            for step in form.feed(data):
+                match step:
+                    case Begin(name):
+                        current = await stack.enter_async_context(store.upload(company, name))
+                        uploads[name] = current
+                    case End():
+                        await current.finish()
+                    case Data(piece):
+                        await current.write(piece)
+        form.check_complete()
+        for upload in uploads.values():
+            await upload.commit()
+    return {name: upload.size for name, upload in uploads.items()}
+
+
+def _boundary(headers: Mapping[str, str]) -> bytes:
+    kind, options = parse_options_header(headers.get("content-type", ""))
+    if kind != b"multipart/form-data" or not options.get(b"boundary"):
+        raise bad_request("Files are uploaded as multipart/form-data with a boundary")
+    return options[b"boundary"]
+
+
+# --- the form --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """A file of that name begins."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """More of the file that began last."""
+
+    piece: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The file that began last is complete."""
+
+
+Step = Begin | Data | End
+
+
+@dataclass(slots=True)
+class _Part:
+    """The headers of the form part being read, and whether it is a file."""
+
+    headers: dict[bytes, bytes] = field(default_factory=dict)
+    header_name: bytes = b""
+    header_value: bytes = b""
+    is_file: bool = False
+
+
+class _Form:
+    """Reads a multipart form into steps. Parts without a file name are not files, and are passed over."""
+
+    def __init__(self, boundary: bytes) -> None:
+        self._steps: list[Step] = []
+        self._part = _Part()
+        self._files = 0
+        self._complete = False
+        try:
+            self._parser = MultipartParser(
+                boundary,
+                {
+                    "on_part_begin": self._on_part_begin,
+                    "on_part_data": self._on_part_data,
+                    "on_part_end": self._on_part_end,
+                    "on_header_field": self._on_header_field,
+                    "on_header_value": self._on_header_value,
+                    "on_header_end": self._on_header_end,
+                    "on_headers_finished": self._on_headers_finished,
+                    "on_end": self._on_end,
+                },
+            )
+        except FormParserError as error:
+            raise bad_request(f"The form cannot be read: {error}") from None
+
+    def feed(self, data: bytes) -> list[Step]:
+        """What the next piece of the body means."""
+        try:
+            self._parser.write(data)
+        except FormParserError as error:
+            raise bad_request(f"The form cannot be read: {error}") from None
+        steps, self._steps = self._steps, []
+        return steps
+
+    def check_complete(self) -> None:
+        """Raise 400/0 unless the form has ended and held a file."""
+        if not self._complete:
+            raise bad_request("The form is cut off")
+        if not self._files:
+            raise bad_request("The form holds no file")
+
+    def _on_part_begin(self) -> None:
+        self._part = _Part()
+
+    def _on_header_field(self, data: bytes, start: int, end: int) -> None:
+        self._part.header_name += data[start:end]
+
+    def _on_header_value(self, data: bytes, start: int, end: int) -> None:
+        self._part.header_value += data[start:end]
+
+    def _on_header_end(self) -> None:
+        self._part.headers[self._part.header_name.lower()] = self._part.header_value
+        self._part.header_name = self._part.header_value = b""
+
+    def _on_headers_finished(self) -> None:
+        _, options = parse_options_header(self._part.headers.get(b"content-disposition", b""))
+        self._part.is_file = b"filename" in options
+        if not self._part.is_file:
+            return
+        self._files += 1
+        if self._files > MAX_FILES:
+            raise bad_request(f"The form holds more than {MAX_FILES} files")
+        self._steps.append(Begin(_text(options.get(b"name") or options[b"filename"])))
+
+    def _on_part_data(self, data: bytes, start: int, end: int) -> None:
+        if self._part.is_file:
+            self._steps.append(Data(data[start:end]))
+
+    def _on_part_end(self) -> None:
+        if self._part.is_file:
+            self._steps.append(End())
+
+    def _on_end(self) -> None:
+        self._complete = True
+
+
+def _text(name: bytes) -> str:
+    try:
+        return name.decode("utf-8")
+    except UnicodeDecodeError:
+        return name.decode("latin-1")

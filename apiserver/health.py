@@ -1,0 +1,53 @@
+"""`/health`: is the server up, and can it use its stores? Anyone may ask."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
+
+from apiserver import __version__
+from apiserver.events.model import Owner
+from apiserver.services.backend import Backend
+from apiserver.stores.files.disk import FileStore
+
+log = logging.getLogger(__name__)
+
+_PATIENCE_SECONDS = 2
+
+
+class Health:
+    """The ASGI app: 200 when each store answers within two seconds, else 503; the body says which does not."""
+
+    def __init__(self, backend: Backend, files: FileStore) -> None:
+        self._backend = backend
+        self._files = files
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        stores = await self._stores()
+        well = all(state == "ok" for state in stores.values())
+        body = {"status": "ok" if well else "unavailable", "version": __version__, "stores": stores}
+        await JSONResponse(body, 200 if well else 503, {"cache-control": "no-store"})(scope, receive, send)
+
+    async def _stores(self) -> dict[str, str]:
+        nobody = Owner(company="", id="")
+        checks: dict[str, Awaitable[object]] = {
+            "documents": self._backend.documents.count("companies", {"id": self._backend.settings.company}),
+            "events": self._backend.events.events_count(nobody),
+            "files": self._files.check(),
+        }
+        states = await asyncio.gather(*(_state(name, check) for name, check in checks.items()))
+        return dict(zip(checks, states, strict=True))
+
+
+async def _state(name: str, check: Awaitable[object]) -> str:
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            await check
+    except Exception as error:
+        log.warning("the store of %s is not well: %r", name, error)
+        return "down"
+    return "ok"

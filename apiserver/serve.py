@@ -1,0 +1,128 @@
+"""Running a server: the API's port and the files' port in one event loop, until a signal says stop.
+
+Both ports are taken before anything else happens, so that a second server on the same ports touches no data.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+
+import uvicorn
+import uvloop
+from starlette.types import ASGIApp
+
+from apiserver.app import create_app
+from apiserver.client_configuration import client_configuration
+from apiserver.data_folder import DataFolder, DataFolderError, write_private
+from apiserver.rpc.schema import SchemaError
+from apiserver.services.credentials import Credential
+from apiserver.settings import Settings
+from apiserver.stores.documents.base import DocumentStoreError
+from apiserver.stores.events.base import EventStoreError
+from apiserver.stores.files.disk import FileStoreError
+
+log = logging.getLogger(__name__)
+
+_BACKLOG = 2048
+
+
+class CannotServe(Exception):
+    """The server cannot start; the message says why, to the user."""
+
+
+def run(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT; raise CannotServe when that is not possible."""
+    ports = [settings.port, settings.files_port] if settings.files_port else [settings.port]
+    sockets = [listen(settings.host, port) for port in ports]
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(settings, sockets))
+    except (DataFolderError, SchemaError, DocumentStoreError, EventStoreError, FileStoreError) as error:
+        raise CannotServe(str(error)) from error
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket bound to host and port; CannotServe when that is not possible."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        reason = "another program listens there" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+        raise CannotServe(f"cannot listen on {host} port {port}: {reason}") from error
+    return listener
+
+
+async def _serve(settings: Settings, sockets: list[socket.socket]) -> None:
+    app = create_app(settings)
+    async with app.router.lifespan_context(app):
+        _announce(settings, app.state.new_credential)
+        served: list[ASGIApp] = [app, app.state.files]
+        servers = [_Server(_config(settings, served.pop(0))) for _ in sockets]
+        with _stopped_by_signals(servers):
+            await asyncio.gather(*(server.serve([listener]) for server, listener in zip(servers, sockets, strict=True)))
+
+
+def _announce(settings: Settings, credential: Credential | None) -> None:
+    """Say where the server listens and, when the admin's key is new, how clients are to be configured."""
+    log.info("listening", extra={"host": settings.host, "port": settings.port, "files_port": settings.files_port})
+    if credential is None:
+        return
+    client = client_configuration(settings, credential.key, credential.secret)
+    kept = DataFolder(settings.data).client_configuration
+    write_private(kept, client.conf())
+    sys.stdout.write(
+        f"The admin's access key was made. It is kept in {kept}; put it into ~/clearml.conf:\n\n{client.conf()}\n"
+        f"or into the environment:\n\n{client.exports()}\n"
+    )
+    sys.stdout.flush()
+
+
+def _config(settings: Settings, app: ASGIApp) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        loop="none",
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=_BACKLOG,
+        timeout_graceful_shutdown=settings.shutdown_seconds,
+    )
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn server that leaves signals to `serve`, as two of them would overwrite each other's handlers."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@contextlib.contextmanager
+def _stopped_by_signals(servers: list[_Server]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        for server in servers:
+            server.force_exit = server.should_exit
+            server.should_exit = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)

@@ -1,0 +1,250 @@
+"""Files of all companies, in one folder each: a file is there whole or not at all, and replaced at once.
+
+Uploads grow in `incoming/` and are moved into place when complete. Symbolic links are never followed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from uuid import uuid4
+
+from anyio import to_thread
+
+from apiserver.stores.files.names import InvalidName, disk_folder, disk_path
+
+_WRITE_AT_ONCE = 2**20
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class FileStoreError(Exception):
+    """The store cannot be used, or could not do what was asked; no file that was there is affected."""
+
+
+class FileTooLarge(FileStoreError):
+    """An upload goes beyond the size that is allowed."""
+
+
+class FileStoreFull(FileStoreError):
+    """There is no room on the disk."""
+
+
+class FileStore:
+    """Files by company and name. `max_bytes`: the largest file, 0 for any; `fsync`: files survive power loss."""
+
+    def __init__(self, folder: Path, *, max_bytes: int = 0, fsync: bool = False) -> None:
+        self._folder = folder
+        self._incoming = folder / "incoming"
+        self._max_bytes = max_bytes
+        self._fsync = fsync
+
+    async def open(self) -> None:
+        """Make the folder, and remove what uploads left that a crash cut short."""
+        try:
+            await to_thread.run_sync(self._open)
+        except OSError as error:
+            raise FileStoreError(f"cannot use the folder of files: {error}") from error
+
+    def _open(self) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder = self._folder.resolve()
+        self._incoming = self._folder / "incoming"
+        shutil.rmtree(self._incoming, ignore_errors=True)
+        self._incoming.mkdir(mode=0o700, exist_ok=True)
+
+    async def check(self) -> None:
+        """Raise FileStoreError unless files can be written."""
+        if not await to_thread.run_sync(os.access, self._incoming, os.W_OK | os.X_OK):
+            raise FileStoreError(f"'{self._incoming}' cannot be written to")
+
+    def upload(self, company: str, name: str) -> Upload:
+        """A new file on its way in, to be used in `async with`; raise InvalidName for an impossible name."""
+        return Upload(self._incoming / uuid4().hex, self._place(company, name), self._max_bytes, self._fsync)
+
+    async def find(self, company: str, name: str) -> StoredFile | None:
+        """The file, opened, or None when there is none. The caller closes it."""
+        try:
+            return await to_thread.run_sync(_open_file, self._place(company, name))
+        except InvalidName:
+            return None
+
+    async def delete(self, company: str, name: str) -> bool:
+        """Delete the file; False when there was none."""
+        try:
+            return await to_thread.run_sync(self._delete, self._place(company, name))
+        except InvalidName:
+            return False
+
+    def _place(self, company: str, name: str) -> Path:
+        return self._folder / disk_folder(company) / disk_path(name)
+
+    def _delete(self, place: Path) -> bool:
+        if not _is_real_folder(place.parent) or place.is_symlink():
+            return False
+        try:
+            place.unlink()
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENAMETOOLONG):
+                return False
+            raise
+        self._remove_empty_folders(place.parent)
+        return True
+
+    def _remove_empty_folders(self, folder: Path) -> None:
+        while folder != self._folder:
+            try:
+                folder.rmdir()
+            except OSError:
+                return
+            folder = folder.parent
+
+
+class Upload:
+    """A file on its way in: nobody sees it before `commit`, and without one nothing of it stays."""
+
+    def __init__(self, temporary: Path, place: Path, max_bytes: int, fsync: bool) -> None:
+        self._temporary = temporary
+        self._place = place
+        self._max_bytes = max_bytes
+        self._fsync = fsync
+        self._waiting: list[bytes] = []
+        self._waiting_bytes = 0
+        self._file = -1
+        self.size = 0
+
+    async def __aenter__(self) -> Self:
+        await to_thread.run_sync(self._open)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._close()
+        self._temporary.unlink(missing_ok=True)
+
+    async def write(self, data: bytes) -> None:
+        """Add to the file; raise FileTooLarge or FileStoreFull."""
+        self.size += len(data)
+        if self._max_bytes and self.size > self._max_bytes:
+            raise FileTooLarge(f"the file is larger than {self._max_bytes} bytes")
+        self._waiting.append(data)
+        self._waiting_bytes += len(data)
+        if self._waiting_bytes >= _WRITE_AT_ONCE:
+            await to_thread.run_sync(self._flush)
+
+    async def finish(self) -> None:
+        """Everything is written: let go of the open file."""
+        await to_thread.run_sync(self._finish)
+
+    async def commit(self) -> None:
+        """Put the finished file in its place, where it replaces one of the same name."""
+        await to_thread.run_sync(self._commit)
+
+    def _open(self) -> None:
+        try:
+            self._file = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise _explained(error) from error
+
+    def _flush(self) -> None:
+        waiting = memoryview(b"".join(self._waiting))
+        self._waiting.clear()
+        self._waiting_bytes = 0
+        try:
+            while waiting:
+                waiting = waiting[os.write(self._file, waiting) :]
+        except OSError as error:
+            raise _explained(error) from error
+
+    def _finish(self) -> None:
+        self._flush()
+        if self._fsync:
+            os.fsync(self._file)
+        self._close()
+
+    def _commit(self) -> None:
+        try:
+            self._move()
+            if self._fsync:
+                _fsync_folder(self._place.parent)
+        except OSError as error:
+            raise _explained(error) from error
+
+    def _move(self) -> None:
+        folder = self._place.parent
+        if not _is_real_folder(folder):
+            raise FileStoreError("a symbolic link is in the way")
+        for attempt in range(3):
+            try:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                return os.replace(self._temporary, self._place)
+            except FileNotFoundError:  # a delete removed the folder, which was empty
+                if attempt == 2:
+                    raise
+
+    def _close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+@dataclass(slots=True)
+class StoredFile:
+    """A file, opened: it stays what it is, also when it is replaced or deleted meanwhile."""
+
+    descriptor: int
+    size: int
+    modified_ns: int
+
+    async def read(self, offset: int, size: int) -> bytes:
+        """Up to `size` bytes from `offset`."""
+        return await to_thread.run_sync(os.pread, self.descriptor, size, offset)
+
+    def close(self) -> None:
+        """Let go of the file; a second call does nothing."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+def _open_file(place: Path) -> StoredFile | None:
+    if not _is_real_folder(place.parent):
+        return None
+    try:
+        descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENAMETOOLONG):
+            return None
+        raise
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        return None
+    return StoredFile(descriptor, status.st_size, status.st_mtime_ns)
+
+
+def _is_real_folder(folder: Path) -> bool:
+    """Whether no part of the way to `folder` is a symbolic link."""
+    return os.path.realpath(folder) == str(folder)
+
+
+def _fsync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _explained(error: OSError) -> Exception:
+    if error.errno in _FULL:
+        return FileStoreFull("there is no room on the disk")
+    if error.errno == errno.ENAMETOOLONG:
+        return InvalidName("the name is too long")
+    return FileStoreError(f"cannot write the file: {error.strerror}")

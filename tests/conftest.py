@@ -1,0 +1,33 @@
+"""Fixtures for every test: `api`, the whole server in this process, and `server`, one in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.harness import Api, Server
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[Api]:
+    from tests.harness import running_api
+
+    async with running_api(tmp_path / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    from tests.harness import served
+
+    with served(tmp_path / "data") as running:
+        yield running

@@ -1,0 +1,205 @@
+"""Ways to run the real server in tests: in the test's event loop, or as a process that can be stopped and killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from base64 import b64encode
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import httpx
+from fastapi import FastAPI
+
+from apiserver.app import create_app
+from apiserver.services.backend import Backend
+from apiserver.settings import Settings
+
+ADMIN_KEY = "ADMINKEYOFTHETESTS00"
+ADMIN_SECRET = "admin-secret-of-the-tests-0123456789"
+NEWEST = "2.34"
+
+_START_SECONDS = 30
+_STOP_SECONDS = 30
+
+
+# --- in this process --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """The whole server behind an HTTP client, without sockets; `auth` is the admin's unless a call says otherwise."""
+
+    app: FastAPI
+    client: httpx.AsyncClient
+
+    @property
+    def backend(self) -> Backend:
+        """What the handlers work with."""
+        backend: Backend = self.app.state.backend
+        return backend
+
+    async def call(
+        self,
+        endpoint: str,
+        request: Mapping[str, Any] | None = None,
+        *,
+        version: str | None = NEWEST,
+        expect: int = 200,
+        auth: tuple[str, str] | None = (ADMIN_KEY, ADMIN_SECRET),
+        headers: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Call an endpoint with a JSON body: `data` of the answer, or all of it when anything but 200 is expected."""
+        path = f"/v{version}/{endpoint}" if version else f"/{endpoint}"
+        response = await self.raw("POST", path, json=dict(request or {}), auth=auth, headers=dict(headers or {}))
+        answer: dict[str, Any] = response.json()
+        assert response.status_code == expect, answer["meta"]
+        assert answer["meta"]["result_code"] == expect
+        data: dict[str, Any] = answer["data"] if expect == 200 else answer
+        return data
+
+    async def raw(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """Any request, as httpx takes it; `auth=None` sends no credentials."""
+        options.setdefault("auth", (ADMIN_KEY, ADMIN_SECRET))
+        return await self.client.request(method, path, **options)
+
+
+@contextlib.asynccontextmanager
+async def running_api(data: Path, **settings: Any) -> AsyncIterator[Api]:
+    """The server on the folder `data`, started; `settings` are fields of Settings."""
+    fields = {"data": data, "admin_key": ADMIN_KEY, "admin_secret": ADMIN_SECRET, **settings}
+    app = create_app(Settings(**fields))
+    async with app.router.lifespan_context(app), api_client(app) as client:
+        yield Api(app, client)
+
+
+def api_client(app: Any) -> httpx.AsyncClient:
+    """A client of an ASGI app; exceptions that the app lets out reach the test."""
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://testserver", timeout=30)
+
+
+# --- in a process of its own ------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Server:
+    """`apiserver serve` on free ports of 127.0.0.1. `start` again after `stop` or `kill`: same ports, same data."""
+
+    data: Path
+    port: int
+    files_port: int
+    environment: dict[str, str]
+    process: subprocess.Popen[bytes] | None = field(default=None)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def files_url(self) -> str:
+        return f"http://127.0.0.1:{self.files_port}"
+
+    @property
+    def client_environment(self) -> dict[str, str]:
+        """The variables that point a ClearML client here."""
+        return {
+            "CLEARML_API_HOST": self.url,
+            "CLEARML_WEB_HOST": self.url,
+            "CLEARML_FILES_HOST": self.files_url,
+            "CLEARML_API_ACCESS_KEY": ADMIN_KEY,
+            "CLEARML_API_SECRET_KEY": ADMIN_SECRET,
+        }
+
+    def client(self) -> httpx.Client:
+        """An HTTP client with the admin's credentials."""
+        return httpx.Client(base_url=self.url, auth=(ADMIN_KEY, ADMIN_SECRET), timeout=30)
+
+    def start(self) -> None:
+        """Start the process, and wait until it is well."""
+        with open(self.log, "ab") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "apiserver", "serve", "--data", str(self.data)],
+                env={**os.environ, **self.environment},
+                stdout=output,
+                stderr=output,
+            )
+        self._wait_until_well()
+
+    def stop(self) -> int:
+        """Ask the server to stop (SIGTERM); returns its exit code."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> int:
+        """Kill the server (SIGKILL), as a crash would; returns its exit code."""
+        return self._end(signal.SIGKILL)
+
+    @property
+    def log(self) -> Path:
+        """What the server wrote, to standard output and standard error."""
+        return self.data.with_name(f"{self.data.name}.log")
+
+    def _end(self, number: signal.Signals) -> int:
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(_STOP_SECONDS)
+
+    def _wait_until_well(self) -> None:
+        assert self.process is not None
+        deadline = time.monotonic() + _START_SECONDS
+        while not _answers(f"{self.url}/health"):
+            code = self.process.poll()
+            assert code is None, f"the server ended with {code}:\n{self.log.read_text()}"
+            assert time.monotonic() < deadline, f"the server did not start:\n{self.log.read_text()}"
+            time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def served(data: Path, **settings: Any) -> Iterator[Server]:
+    """A server on the folder `data`, running; `settings` are fields of Settings."""
+    port, files_port = free_ports(2)
+    fields = {
+        "admin_key": ADMIN_KEY,
+        "admin_secret": ADMIN_SECRET,
+        "port": port,
+        "files_port": files_port,
+        **settings,
+    }
+    environment = {f"APISERVER_{name.upper()}": str(value) for name, value in fields.items()}
+    server = Server(data, port, files_port, environment)
+    server.start()
+    try:
+        yield server
+    finally:
+        if server.process is not None and server.process.poll() is None:
+            server.stop()
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of 127.0.0.1 that nobody listens on."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for listener in sockets:
+            listener.bind(("127.0.0.1", 0))
+        return [listener.getsockname()[1] for listener in sockets]
+
+
+def basic(key: str = ADMIN_KEY, secret: str = ADMIN_SECRET) -> str:
+    """An Authorization header for an access key."""
+    return "Basic " + b64encode(f"{key}:{secret}".encode()).decode()
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urlopen(url, timeout=5) as response:
+            return bool(response.status == 200)
+    except (URLError, ConnectionError, TimeoutError):
+        return False
