@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.harness import Api, Server
+    from tests.harness import Api, Served
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ async def api(tmp_path: Path) -> AsyncIterator[Api]:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
+def server(tmp_path: Path) -> Iterator[Served]:
     from tests.harness import served
 
     with served(tmp_path / "data") as running:

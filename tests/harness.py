@@ -11,7 +11,7 @@ import sys
 import time
 from base64 import b64encode
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -91,37 +91,28 @@ def api_client(app: Any) -> httpx.AsyncClient:
 
 
 @dataclass(slots=True)
-class Server:
+class Served:
     """`apiserver serve` on free ports of 127.0.0.1. `start` again after `stop` or `kill`: same ports, same data."""
 
     data: Path
     port: int
     files_port: int
     environment: dict[str, str]
-    process: subprocess.Popen[bytes] | None = field(default=None)
+    key: str = ADMIN_KEY
+    secret: str = ADMIN_SECRET
+    process: subprocess.Popen[bytes] | None = None
 
     @property
-    def url(self) -> str:
+    def api_url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def files_url(self) -> str:
         return f"http://127.0.0.1:{self.files_port}"
 
-    @property
-    def client_environment(self) -> dict[str, str]:
-        """The variables that point a ClearML client here."""
-        return {
-            "CLEARML_API_HOST": self.url,
-            "CLEARML_WEB_HOST": self.url,
-            "CLEARML_FILES_HOST": self.files_url,
-            "CLEARML_API_ACCESS_KEY": ADMIN_KEY,
-            "CLEARML_API_SECRET_KEY": ADMIN_SECRET,
-        }
-
     def client(self) -> httpx.Client:
         """An HTTP client with the admin's credentials."""
-        return httpx.Client(base_url=self.url, auth=(ADMIN_KEY, ADMIN_SECRET), timeout=30)
+        return httpx.Client(base_url=self.api_url, auth=(self.key, self.secret), timeout=30)
 
     def start(self) -> None:
         """Start the process, and wait until it is well."""
@@ -155,7 +146,7 @@ class Server:
     def _wait_until_well(self) -> None:
         assert self.process is not None
         deadline = time.monotonic() + _START_SECONDS
-        while not _answers(f"{self.url}/health"):
+        while not _answers(f"{self.api_url}/health"):
             code = self.process.poll()
             assert code is None, f"the server ended with {code}:\n{self.log.read_text()}"
             assert time.monotonic() < deadline, f"the server did not start:\n{self.log.read_text()}"
@@ -163,7 +154,7 @@ class Server:
 
 
 @contextlib.contextmanager
-def served(data: Path, **settings: Any) -> Iterator[Server]:
+def served(data: Path, **settings: Any) -> Iterator[Served]:
     """A server on the folder `data`, running; `settings` are fields of Settings."""
     port, files_port = free_ports(2)
     fields = {
@@ -174,7 +165,7 @@ def served(data: Path, **settings: Any) -> Iterator[Server]:
         **settings,
     }
     environment = {f"APISERVER_{name.upper()}": str(value) for name, value in fields.items()}
-    server = Server(data, port, files_port, environment)
+    server = Served(data, port, files_port, environment)
     server.start()
     try:
         yield server
