@@ -2,13 +2,16 @@
 
 Filters, updates and sorts are MongoDB's, so that a MongoDB engine takes them unchanged; every engine supports at least
 
-- filters: equality (also of a list field with one of its items), `$eq $ne $gt $gte $lt $lte $in $nin $exists $regex` (and
-  `$options: "i"`) `$not $all $size $elemMatch $and $or $nor`, dotted paths through objects and list items;
+- filters: equality (also of a list field with one of its items), `$eq $ne $gt $gte $lt $lte $in $nin $exists $regex`
+  (in RE2's syntax, and `$options: "i"`) `$not $all $size $elemMatch $and $or $nor`, dotted paths through objects and list items;
 - updates: `$set $unset $inc $min $max $push` (`$each`) `$pull $addToSet` (`$each`), dotted paths, positional-free;
 - sorts: a list of (path, 1 | -1), missing first ascending, then numbers, then text, as MongoDB orders them.
 
-A document is a JSON object with a unique text `id`. Times are UTC ISO-8601 text of fixed width, so that they sort as
-text. Field names never hold "." and never start with "$": services escape names that come from users.
+Documents that tie in a sort come in the order of their ids, so that pages never overlap; unsorted ones in any order.
+
+A document is a JSON object with a unique text `id`, whole numbers of 64 bits, and null for NaN and infinities. Times
+are UTC ISO-8601 text of fixed width, so that they sort as text. Field names never hold "." and never start with "$":
+services escape names that come from users.
 """
 
 from __future__ import annotations
@@ -43,9 +46,17 @@ class InvalidFilter(DocumentStoreError):
     """A filter, update or sort that the dialect does not have, or that is malformed (a bad regex, say)."""
 
 
+class InvalidDocument(DocumentStoreError):
+    """A document that cannot be kept: without a text `id`, with a value JSON has not, nested too deeply …"""
+
+
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Fields that are looked up often; `unique` also forbids two documents with the same values."""
+    """Fields (dotted) that are looked up often; `unique` also forbids two documents with the same values.
+
+    An indexed field holds a single value (text, number, boolean, null), never a list or an object: a document that
+    breaks this is InvalidDocument. Documents without all fields of a unique index never count as the same.
+    """
 
     collection: str
     fields: tuple[str, ...]
@@ -85,7 +96,10 @@ class DocumentStore(Protocol):
         """How many documents match."""
 
     async def count_by(self, collection: str, filter: Filter, fields: Sequence[str]) -> dict[tuple[Any, ...], int]:
-        """How many matching documents there are for each combination of the fields' values (missing: None)."""
+        """How many matching documents there are for each combination of the fields' values (missing: None).
+
+        A field that is a list or an object counts by its JSON text.
+        """
 
     async def distinct(self, collection: str, field: str, filter: Filter) -> list[Any]:
         """The distinct values of a field over the matching documents, list items taken one by one; sorted."""
@@ -93,7 +107,10 @@ class DocumentStore(Protocol):
     async def update(
         self, collection: str, filter: Filter, update: Update, *, many: bool = False, upsert: Document | None = None
     ) -> int:
-        """Update the first (or every) match; return how many matched. With `upsert`, insert it updated if none did."""
+        """Update the first (or every) match; return how many matched. With `upsert`, insert it updated if none did.
+
+        All or nothing: InvalidFilter when the update does not fit a document, DuplicateDocument when it would make one.
+        """
 
     async def find_and_update(
         self, collection: str, filter: Filter, update: Update, *, sort: Sort = (), return_new: bool = True

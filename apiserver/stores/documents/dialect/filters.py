@@ -1,0 +1,261 @@
+"""Filters, parsed once and checked: a tree of conditions that matches documents by itself.
+
+This is what a filter means. Engines may find matches faster, never differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from apiserver.stores.documents.base import InvalidFilter
+from apiserver.stores.documents.dialect import values
+from apiserver.stores.documents.dialect.paths import Path, parse, reach
+from apiserver.stores.documents.dialect.patterns import Search, compile_pattern
+from apiserver.stores.documents.dialect.values import MISSING, class_of, order
+
+_DEEPEST = 30
+
+
+class Test:
+    """A question about one value at a path; of a list, its items are asked too."""
+
+    classes: frozenset[int] = frozenset()
+    """The classes of single values within which the answer depends on the value."""
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the value, or an item of it, passes."""
+        return self.passes(value) or (isinstance(value, list) and any(self.passes(item) for item in value))
+
+    def passes(self, value: Any) -> bool:
+        """Whether the value as a whole passes."""
+        raise NotImplementedError
+
+
+class Compare(Test):
+    """`$eq $gt $gte $lt $lte`: only values of the operand's own class compare."""
+
+    def __init__(self, op: str, operand: Any) -> None:
+        self.op = op
+        self.operand = operand
+        self.classes = frozenset({class_of(operand)})
+        self._order = order(operand)
+        self._holds = _COMPARISONS[op]
+
+    def passes(self, value: Any) -> bool:
+        if class_of(value) != self._order[0]:
+            return False
+        return self._holds(order(value), self._order)
+
+
+_COMPARISONS: dict[str, Callable[[tuple[Any, ...], tuple[Any, ...]], bool]] = {
+    "$eq": lambda value, operand: value == operand,
+    "$gt": lambda value, operand: value > operand,
+    "$gte": lambda value, operand: value >= operand,
+    "$lt": lambda value, operand: value < operand,
+    "$lte": lambda value, operand: value <= operand,
+}
+
+
+class In(Test):
+    """`$in`: equal to any of the operands."""
+
+    def __init__(self, operands: list[Any]) -> None:
+        self.operands = operands
+        self.classes = frozenset(class_of(operand) for operand in operands)
+        self._orders = {order(operand) for operand in operands}
+
+    def passes(self, value: Any) -> bool:
+        return order(value) in self._orders
+
+
+class Pattern(Test):
+    """`$regex`: text that the pattern is found in."""
+
+    classes = frozenset({values.TEXT})
+
+    def __init__(self, search: Search) -> None:
+        self._search = search
+
+    def passes(self, value: Any) -> bool:
+        return isinstance(value, str) and self._search(value)
+
+
+class Exists(Test):
+    """`$exists`: the field is there, null or not."""
+
+    def accepts(self, value: Any) -> bool:
+        return value is not MISSING
+
+    passes = accepts
+
+
+class Size(Test):
+    """`$size`: a list of so many items."""
+
+    classes = frozenset({values.LIST})
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, list) and len(value) == self._size
+
+    passes = accepts
+
+
+class Element(Test):
+    """`$elemMatch`: a list with an item that by itself meets the whole condition."""
+
+    classes = frozenset({values.LIST})
+
+    def __init__(self, condition: Condition, *, objects: bool) -> None:
+        self._condition = condition
+        self._objects = objects
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, list) and any(self._meets(item) for item in value)
+
+    passes = accepts
+
+    def _meets(self, item: Any) -> bool:
+        return (isinstance(item, dict) or not self._objects) and self._condition.matches(item)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Some value at the path passes the test."""
+
+    path: Path
+    test: Test
+
+    def matches(self, value: Any) -> bool:
+        return any(self.test.accepts(found) for found in reach(value, self.path))
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Every condition is met; with none, always."""
+
+    conditions: tuple[Condition, ...]
+
+    def matches(self, value: Any) -> bool:
+        return all(condition.matches(value) for condition in self.conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Some condition is met; with none, never."""
+
+    conditions: tuple[Condition, ...]
+
+    def matches(self, value: Any) -> bool:
+        return any(condition.matches(value) for condition in self.conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The condition is not met."""
+
+    condition: Condition
+
+    def matches(self, value: Any) -> bool:
+        return not self.condition.matches(value)
+
+
+Condition = Field | All | AnyOf | Not
+
+
+def parse_filter(filter: Mapping[str, Any], depth: int = 0) -> Condition:
+    """The condition a filter states; InvalidFilter naming the field when it is none of the dialect."""
+    if not isinstance(filter, Mapping):
+        raise InvalidFilter(f"a filter is an object, not {_shown(filter)}")
+    if depth > _DEEPEST:
+        raise InvalidFilter("the filter is nested too deeply")
+    return _all([_clause(name, operand, depth) for name, operand in filter.items()])
+
+
+def _clause(name: str, operand: Any, depth: int) -> Condition:
+    if name in ("$and", "$or", "$nor"):
+        if not isinstance(operand, list | tuple) or not operand:
+            raise InvalidFilter(f"{name} must be a list of filters, not empty")
+        conditions = tuple(parse_filter(item, depth + 1) for item in operand)
+        if name == "$and":
+            return _all(list(conditions))
+        return AnyOf(conditions) if name == "$or" else Not(AnyOf(conditions))
+    if isinstance(name, str) and name.startswith("$"):
+        raise InvalidFilter(f"unknown operator {name[:50]}")
+    return _field(name, parse(name), operand, depth)
+
+
+def _field(name: str, path: Path, operand: Any, depth: int) -> Condition:
+    if not _is_operators(operand):
+        return Field(path, Compare("$eq", operand))
+    if "$options" in operand and "$regex" not in operand:
+        raise InvalidFilter(f"field '{name}': $options needs $regex")
+    return _all([_operator(name, path, op, value, operand, depth) for op, value in operand.items() if op != "$options"])
+
+
+def _operator(name: str, path: Path, op: str, value: Any, operators: Mapping[str, Any], depth: int) -> Condition:
+    if op in _COMPARISONS:
+        return Field(path, Compare(op, value))
+    if op == "$ne":
+        return Not(Field(path, Compare("$eq", value)))
+    if op == "$in":
+        return Field(path, In(_list(name, op, value)))
+    if op == "$nin":
+        return Not(Field(path, In(_list(name, op, value))))
+    if op == "$exists":
+        return Field(path, Exists()) if value else Not(Field(path, Exists()))
+    if op == "$regex":
+        return Field(path, Pattern(compile_pattern(name, value, operators.get("$options", ""))))
+    if op == "$all":
+        items = _list(name, op, value)
+        return _all([Field(path, Compare("$eq", item)) for item in items]) if items else AnyOf(())
+    if op == "$size":
+        return Field(path, Size(_size(name, value)))
+    if op in ("$not", "$elemMatch"):
+        if depth >= _DEEPEST:
+            raise InvalidFilter(f"field '{name}': the filter is nested too deeply")
+        return _not(name, path, value, depth) if op == "$not" else Field(path, _element(name, value, depth))
+    raise InvalidFilter(f"field '{name}': unknown operator {_shown(op)}")
+
+
+def _not(name: str, path: Path, value: Any, depth: int) -> Condition:
+    if not _is_operators(value):
+        raise InvalidFilter(f"field '{name}': $not must be an object of operators")
+    return Not(_field(name, path, value, depth + 1))
+
+
+def _element(name: str, value: Any, depth: int) -> Element:
+    if not isinstance(value, Mapping):
+        raise InvalidFilter(f"field '{name}': $elemMatch must be an object")
+    logical = ("$and", "$or", "$nor")
+    if _is_operators(value) and not any(op in value for op in logical):
+        return Element(_field(name, (), value, depth + 1), objects=False)
+    return Element(parse_filter(value, depth + 1), objects=True)
+
+
+def _is_operators(operand: Any) -> bool:
+    return isinstance(operand, Mapping) and any(isinstance(op, str) and op.startswith("$") for op in operand)
+
+
+def _all(conditions: list[Condition]) -> Condition:
+    return conditions[0] if len(conditions) == 1 else All(tuple(conditions))
+
+
+def _list(name: str, op: str, value: Any) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise InvalidFilter(f"field '{name}': {op} must be a list")
+    return list(value)
+
+
+def _size(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidFilter(f"field '{name}': $size must be a whole number, not negative")
+    return value
+
+
+def _shown(value: object) -> str:
+    return repr(value)[:50]

@@ -1,0 +1,92 @@
+"""Dotted paths into a document: through objects by name, through lists by index or into every object they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apiserver.stores.documents.base import Document, InvalidFilter
+from apiserver.stores.documents.dialect.values import MISSING
+
+Path = tuple[str, ...]
+
+_LONGEST = 100
+
+
+def parse(path: object) -> Path:
+    """The names of a dotted path; InvalidFilter when it is empty, has an empty name, or one that starts with `$`."""
+    if not isinstance(path, str):
+        raise InvalidFilter(f"a field is named by text, not by {path!r}")
+    names = tuple(path.split("."))
+    if len(names) > _LONGEST or any(not name or name.startswith("$") for name in names):
+        raise InvalidFilter(f"field '{path[:200]}': not a field name")
+    if not is_text(path):
+        raise InvalidFilter(f"field {path[:200]!r}: not valid Unicode")
+    return names
+
+
+def is_text(value: str) -> bool:
+    """Whether the text can be written as UTF-8 (a lone surrogate cannot)."""
+    return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def index_of(name: str) -> int | None:
+    """The list index that a name stands for, if it is one."""
+    return int(name) if len(name) < 10 and name.isascii() and name.isdigit() else None
+
+
+def reach(value: Any, path: Path) -> Iterator[Any]:
+    """Every value at the path; MISSING for each object on the way that lacks the next name.
+
+    An item of a list that is no object has no names, so it adds nothing.
+    """
+    if not path:
+        yield value
+    elif isinstance(value, dict):
+        yield from reach(value[path[0]], path[1:]) if path[0] in value else (MISSING,)
+    elif isinstance(value, list):
+        for item in value:
+            if isinstance(item, dict):
+                yield from reach(item, path)
+        index = index_of(path[0])
+        if index is not None and index < len(value):
+            yield from reach(value[index], path[1:])
+    else:
+        yield MISSING
+
+
+def project(document: Document, paths: list[Path]) -> Document:
+    """A copy that has only the fields at the paths (a list of objects keeps its objects, cut down) and `id`."""
+    wanted: dict[str, Any] = {"id": None}
+    for path in paths:
+        _plan(wanted, path)
+    return _cut(document, wanted)
+
+
+def _plan(wanted: dict[str, Any], path: Path) -> None:
+    """Add a path to the tree of wanted names, in which None means everything below."""
+    for name in path[:-1]:
+        if name in wanted and wanted[name] is None:
+            return
+        wanted = wanted.setdefault(name, {})
+    wanted[path[-1]] = None
+
+
+def _cut(value: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+    kept = {}
+    for name, below in wanted.items():
+        item = value.get(name, MISSING)
+        if item is MISSING:
+            continue
+        if below is None:
+            kept[name] = item
+        elif isinstance(item, dict):
+            kept[name] = _cut(item, below)
+        elif isinstance(item, list):
+            kept[name] = _cut_items(item, below)
+    return kept
+
+
+def _cut_items(items: list[Any], wanted: dict[str, Any]) -> list[Any]:
+    nested = (item for item in items if isinstance(item, dict | list))
+    return [_cut(item, wanted) if isinstance(item, dict) else _cut_items(item, wanted) for item in nested]

@@ -1,0 +1,50 @@
+"""Regular expressions of filters, run by RE2: time is linear in the text, so no pattern can hang the server.
+
+What RE2 does not have (look-around, back-references) and what is too long or too big is InvalidFilter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from apiserver.stores.documents.base import InvalidFilter
+
+LONGEST = 2048
+_MEMORY = 4 * 2**20
+
+Search = Callable[[str], bool]
+
+
+def compile_pattern(field: str, pattern: object, options: object = "") -> Search:
+    """A function that tells whether the pattern is found anywhere in a text; `options` is "" or "i" (any case)."""
+    if not isinstance(pattern, str):
+        raise InvalidFilter(f"field '{field}': $regex must be text")
+    if options not in ("", "i"):
+        raise InvalidFilter(f"field '{field}': $options must be 'i'")
+    if len(pattern) > LONGEST:
+        raise InvalidFilter(f"field '{field}': the pattern is longer than {LONGEST} characters")
+    try:
+        return _compile(pattern, options == "i")
+    except ValueError as error:
+        raise InvalidFilter(f"field '{field}': {error}") from None
+
+
+@lru_cache(maxsize=128)
+def _compile(pattern: str, any_case: bool) -> Search:
+    import re2
+
+    options: Any = re2.Options()
+    options.case_sensitive = not any_case
+    options.log_errors = False
+    options.max_mem = _MEMORY
+    try:
+        search = re2.compile(pattern, options).search
+    except re2.error as error:
+        reason = error.args[0] if error.args else ""
+        text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        raise ValueError(f"not a pattern that can be searched for ({text})") from None
+    except UnicodeEncodeError:
+        raise ValueError("the pattern is not valid Unicode") from None
+    return lambda text: search(text) is not None

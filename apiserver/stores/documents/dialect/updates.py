@@ -1,0 +1,229 @@
+"""Updates, parsed once and checked, then applied to documents one by one.
+
+No two operators of an update may touch the same field, or a field and one inside it; `id` keeps its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from apiserver.stores.documents.base import Document, InvalidFilter
+from apiserver.stores.documents.dialect.filters import Condition, parse_filter
+from apiserver.stores.documents.dialect.paths import Path, index_of, parse
+from apiserver.stores.documents.dialect.values import MISSING, order, same
+
+Change = Callable[[Any], Any]
+"""Makes a field's new value of its old one; MISSING stands for no field, on both sides."""
+
+_INT64 = range(-(2**63), 2**63)
+_LONGEST_PADDING = 1000
+
+
+class ParsedUpdate:
+    """The changes of one update; `roots` are the top-level fields it may touch."""
+
+    def __init__(self, update: Mapping[str, Any]) -> None:
+        self._changes = _parse(update)
+        self.roots = {path[0] for path, _ in self._changes}
+
+    def apply(self, document: Document) -> Document:
+        """Change the document in place and return it; on InvalidFilter it may be left changed in part."""
+        for path, change in self._changes:
+            _change(document, path, change)
+        return document
+
+
+def _parse(update: Mapping[str, Any]) -> list[tuple[Path, Change]]:
+    if not isinstance(update, Mapping) or not update:
+        raise InvalidFilter("an update is an object of operators, not empty")
+    changes = []
+    for op, fields in update.items():
+        if op not in _OPERATORS:
+            raise InvalidFilter(f"unknown update operator {op!r:.50}")
+        if not isinstance(fields, Mapping):
+            raise InvalidFilter(f"{op} must be an object")
+        changes += [(parse(name), _OPERATORS[op](name, operand)) for name, operand in fields.items()]
+    _check_conflicts([path for path, _ in changes])
+    return changes
+
+
+def _check_conflicts(paths: list[Path]) -> None:
+    whole = set(paths)
+    if len(whole) < len(paths):
+        twice = next(path for path in paths if paths.count(path) > 1)
+        raise InvalidFilter(f"field '{'.'.join(twice)}': updated twice")
+    for path in paths:
+        for length in range(1, len(path)):
+            if path[:length] in whole:
+                raise InvalidFilter(f"field '{'.'.join(path)}': updated together with a field it is part of")
+
+
+def _change(document: Document, path: Path, change: Change) -> None:
+    """Replace the value at the path, making the objects on the way when something is to be put there."""
+    holder: Any = document
+    for position, name in enumerate(path[:-1]):
+        below = _get(holder, name)
+        if below is MISSING:
+            value = change(MISSING)
+            if value is not MISSING:
+                _put(holder, name, _nested(path[position + 1 :], value), path)
+            return
+        holder = below
+    old = _get(holder, path[-1])
+    new = change(old)
+    if path == ("id",) and not same(old, new):
+        raise InvalidFilter("field 'id': cannot be changed")
+    if new is not MISSING:
+        _put(holder, path[-1], new, path)
+    elif old is not MISSING:
+        _remove(holder, path[-1])
+
+
+def _nested(path: Path, value: Any) -> Any:
+    for name in reversed(path):
+        value = {name: value}
+    return value
+
+
+def _get(holder: Any, name: str) -> Any:
+    if isinstance(holder, dict):
+        return holder.get(name, MISSING)
+    if isinstance(holder, list):
+        index = index_of(name)
+        return holder[index] if index is not None and index < len(holder) else MISSING
+    return MISSING
+
+
+def _put(holder: Any, name: str, value: Any, path: Path) -> None:
+    if isinstance(holder, dict):
+        holder[name] = value
+        return
+    index = index_of(name)
+    if not isinstance(holder, list) or index is None:
+        raise InvalidFilter(f"field '{'.'.join(path)}': '{name}' cannot be put into a value that is no object")
+    if index >= len(holder) + _LONGEST_PADDING:
+        raise InvalidFilter(f"field '{'.'.join(path)}': far beyond the end of the list")
+    holder.extend([None] * (index + 1 - len(holder)))
+    holder[index] = value
+
+
+def _remove(holder: Any, name: str) -> None:
+    """Items after a list's removed one keep their index, so null takes its place."""
+    if isinstance(holder, list):
+        holder[int(name)] = None
+    else:
+        del holder[name]
+
+
+def _set(name: str, operand: Any) -> Change:
+    return lambda old: operand
+
+
+def _unset(name: str, operand: Any) -> Change:
+    return lambda old: MISSING
+
+
+def _inc(name: str, operand: Any) -> Change:
+    if not _is_number(operand):
+        raise InvalidFilter(f"field '{name}': $inc must be a number")
+
+    def change(old: Any) -> Any:
+        if old is MISSING:
+            return operand
+        if not _is_number(old):
+            raise InvalidFilter(f"field '{name}': $inc of what is no number")
+        new = old + operand
+        if isinstance(new, int) and new not in _INT64:
+            raise InvalidFilter(f"field '{name}': $inc beyond 64 bits")
+        return new
+
+    return change
+
+
+def _min(name: str, operand: Any) -> Change:
+    return lambda old: operand if old is MISSING or order(operand) < order(old) else old
+
+
+def _max(name: str, operand: Any) -> Change:
+    return lambda old: operand if old is MISSING or order(operand) > order(old) else old
+
+
+def _push(name: str, operand: Any) -> Change:
+    added = _each(name, "$push", operand)
+    return lambda old: _list(name, "$push", old) + added
+
+
+def _add_to_set(name: str, operand: Any) -> Change:
+    added = _each(name, "$addToSet", operand)
+
+    def change(old: Any) -> Any:
+        items = list(_list(name, "$addToSet", old))
+        seen = {order(item) for item in items}
+        for item in added:
+            if order(item) not in seen:
+                seen.add(order(item))
+                items.append(item)
+        return items
+
+    return change
+
+
+def _pull(name: str, operand: Any) -> Change:
+    condition = _pull_condition(operand)
+
+    def change(old: Any) -> Any:
+        if old is MISSING:
+            return MISSING
+        return [item for item in _list(name, "$pull", old) if not _is_pulled(item, operand, condition)]
+
+    return change
+
+
+def _pull_condition(operand: Any) -> Condition | None:
+    """What an item must meet to go; operators are about the item itself, other objects about its fields."""
+    if not isinstance(operand, Mapping):
+        return None
+    if any(str(name).startswith("$") for name in operand):
+        return parse_filter({"item": operand})
+    return parse_filter(operand)
+
+
+def _is_pulled(item: Any, operand: Mapping[str, Any], condition: Condition | None) -> bool:
+    if condition is None:
+        return same(item, operand)
+    if any(str(name).startswith("$") for name in operand):
+        return condition.matches({"item": item})
+    return isinstance(item, dict) and condition.matches(item)
+
+
+def _each(name: str, op: str, operand: Any) -> list[Any]:
+    if not (isinstance(operand, Mapping) and any(str(key).startswith("$") for key in operand)):
+        return [operand]
+    if set(operand) != {"$each"} or not isinstance(operand["$each"], list | tuple):
+        raise InvalidFilter(f"field '{name}': {op} takes a value, or $each with a list")
+    return list(operand["$each"])
+
+
+def _list(name: str, op: str, old: Any) -> list[Any]:
+    if old is MISSING:
+        return []
+    if not isinstance(old, list):
+        raise InvalidFilter(f"field '{name}': {op} of what is no list")
+    return old
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_OPERATORS: dict[str, Callable[[str, Any], Change]] = {
+    "$set": _set,
+    "$unset": _unset,
+    "$inc": _inc,
+    "$min": _min,
+    "$max": _max,
+    "$push": _push,
+    "$pull": _pull,
+    "$addToSet": _add_to_set,
+}

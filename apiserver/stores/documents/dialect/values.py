@@ -1,0 +1,66 @@
+"""How values compare: MongoDB's order, by class first (null, number, text, object, list, boolean), then by value.
+
+Booleans are no numbers; 1 and 1.0 are the same number; objects are the same only with their fields in the same order.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from apiserver.stores.documents.base import InvalidDocument
+
+NULL, NUMBER, TEXT, OBJECT, LIST, BOOLEAN = 1, 2, 3, 4, 5, 8
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = _Missing()
+"""Stands for a field that is not there; it compares like null."""
+
+
+def class_of(value: Any) -> int:
+    """The class a value is of; values of two classes are never equal and order by their classes."""
+    if isinstance(value, str):
+        return TEXT
+    if isinstance(value, bool):
+        return BOOLEAN
+    if isinstance(value, int | float):
+        return NUMBER
+    if value is None or value is MISSING:
+        return NULL
+    if isinstance(value, dict):
+        return OBJECT
+    if isinstance(value, list | tuple):
+        return LIST
+    raise InvalidDocument(f"a document cannot hold a {type(value).__name__}")
+
+
+def order(value: Any) -> tuple[Any, ...]:
+    """A tuple that compares with every other value's as the values do."""
+    kind = class_of(value)
+    if kind == NULL:
+        return (NULL,)
+    if kind == OBJECT:
+        return (OBJECT, *((order(item)[0], name, order(item)) for name, item in value.items()))
+    if kind == LIST:
+        return (LIST, *(order(item) for item in value))
+    return (kind, value)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two values are equal."""
+    return order(left) == order(right)
+
+
+def sort_order(values: list[Any], direction: int) -> tuple[Any, ...]:
+    """What a document sorts by, given all its values at a path: the least one ascending, the greatest descending.
+
+    A list sorts by its items; an empty one as if the field was missing.
+    """
+    single = [item for value in values for item in (value if isinstance(value, list) else [value])]
+    if not single:
+        return (NULL,)
+    return (min if direction > 0 else max)(order(value) for value in single)

@@ -1,0 +1,166 @@
+"""The connections to one SQLite file: one that writes, behind a lock, and one a thread that reads.
+
+A transaction that returned is in the write-ahead log, so it survives kill -9. What goes wrong inside SQLite leaves here
+as an error of the store. Moving the log into the file (a checkpoint, which waits for the disk) is left to the caller.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from apiserver.stores.documents.base import (
+    DocumentStoreBusy,
+    DocumentStoreError,
+    DuplicateDocument,
+    InvalidDocument,
+)
+
+FORMAT = 1
+_APPLICATION = 0x45564453
+_OLDEST_SQLITE = (3, 35, 0)
+
+
+class Callbacks:
+    """Python functions that running statements may ask, by number: `ask(number, value)` in SQL."""
+
+    def __init__(self) -> None:
+        self._functions: dict[int, Callable[[Any], Any]] = {}
+        self._numbers = count()
+
+    def add(self, function: Callable[[Any], Any]) -> int:
+        number = next(self._numbers)
+        self._functions[number] = function
+        return number
+
+    def remove(self, numbers: list[int]) -> None:
+        for number in numbers:
+            del self._functions[number]
+
+    def ask(self, number: int, value: Any) -> Any:
+        return self._functions[number](value)
+
+
+class Connections:
+    """Opened once, used from any thread, closed once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._local = threading.local()
+        self._open: list[sqlite3.Connection] = []
+        self._writer: sqlite3.Connection | None = None
+        self.callbacks = Callbacks()
+
+    def open(self) -> None:
+        """Make or check the file; DocumentStoreError when it is not ours, or of a newer version."""
+        if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+            raise DocumentStoreError(f"SQLite 3.35 or newer is needed, this is {sqlite3.sqlite_version}")
+        with errors(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = self._connect()
+            self._check_format(self._writer)
+
+    def close(self) -> None:
+        """Close every connection; no other thread may be using one."""
+        while self._open:
+            self._open.pop().close()
+        self._writer = None
+        self._local = threading.local()
+
+    @property
+    def free(self) -> bool:
+        """Whether a write could start at once."""
+        return not self._lock.locked()
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """This thread's connection, for one statement."""
+        if self._writer is None:
+            raise DocumentStoreError("the document store is not open")
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        with errors(self._path):
+            if connection is None:
+                connection = self._local.connection = self._connect()
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """The writing connection inside a transaction: committed at the end, undone on any error."""
+        with self._lock, errors(self._path):
+            if self._writer is None:
+                raise DocumentStoreError("the document store is not open")
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._writer
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+
+    def checkpoint(self) -> None:
+        """Move what the log holds into the file, without holding up readers or the writer."""
+        with self.read() as connection:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._path, timeout=5, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+        self._open.append(connection)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        connection.create_function("ask", 2, self.callbacks.ask)
+        return connection
+
+    def _check_format(self, connection: sqlite3.Connection) -> None:
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        if tables and application != _APPLICATION:
+            raise DocumentStoreError(f"{self._path} is not a file of this server's documents")
+        if version > FORMAT:
+            raise DocumentStoreError(
+                f"{self._path} was written by a newer version of this server: "
+                f"its format is {version}, the newest that this one reads is {FORMAT}"
+            )
+        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+@contextmanager
+def errors(path: Path) -> Iterator[None]:
+    """Let SQLite's errors and those of values it cannot take leave as the store's own."""
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        raise DuplicateDocument(_duplicate(str(error))) from None
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF in _PASSING:
+            raise DocumentStoreBusy(f"{path}: {error}") from error
+        raise DocumentStoreError(f"{path}: {error}") from error
+    except sqlite3.Error as error:
+        raise DocumentStoreError(f"{path}: {error}") from error
+    except OSError as error:
+        raise DocumentStoreError(f"{path}: {error.strerror}") from error
+    except UnicodeEncodeError:
+        raise InvalidDocument("text that is not valid Unicode") from None
+    except RecursionError:
+        raise InvalidDocument("nested too deeply") from None
+
+
+_PASSING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM}
+
+
+def _duplicate(message: str) -> str:
+    """Name collection and fields, from `UNIQUE constraint failed: projects.key.company, projects.key.name`."""
+    columns = [column.strip().partition(".") for column in message.partition(": ")[2].split(",")]
+    fields = ", ".join(column.removeprefix("key.") for _, _, column in columns)
+    return f"{columns[0][0]}: a document with the same {fields} is there already"

@@ -1,0 +1,266 @@
+"""The DocumentStore on one SQLite file.
+
+A call that names one document by its `id` takes less time than handing it to another thread, so it runs at once, unless
+a longer write is under way or it needs fields kept apart, which may be large. All other calls run in worker threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+
+from apiserver.stores.documents.base import Document, DocumentStoreError, Filter, Index, Sort, Update
+from apiserver.stores.documents.dialect import paths
+from apiserver.stores.documents.dialect.filters import All, Compare, Condition, Field, parse_filter
+from apiserver.stores.documents.dialect.updates import ParsedUpdate
+from apiserver.stores.documents.dialect.values import order
+from apiserver.stores.documents.indexes import APART, INDEXES
+from apiserver.stores.documents.sqlite.connections import Connections
+from apiserver.stores.documents.sqlite.table import Table, apart_column, column_of, create, decode, dumps
+from apiserver.stores.documents.sqlite.translate import Statement
+
+T = TypeVar("T")
+
+_THREADS = 4
+_WRITES_A_CHECKPOINT = 500
+_SMALL = 64 * 1024
+"""Characters of documents that are inserted at once."""
+
+
+class SqliteDocumentStore:
+    """Collections as tables of one file, which one process owns. For use by one event loop at a time."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        indexes: Iterable[Index] = INDEXES,
+        apart: Mapping[str, Sequence[str]] = APART,
+    ) -> None:
+        self._connections = Connections(path)
+        self._indexes = tuple(indexes)
+        self._apart = apart
+        self._tables: dict[str, Table] = {}
+        self._threads: ThreadPoolExecutor | None = None
+        self._writes = 0
+
+    async def open(self) -> None:
+        self._connections.open()
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="documents")
+
+    async def close(self) -> None:
+        if self._threads is not None:
+            threads, self._threads = self._threads, None
+            await asyncio.to_thread(threads.shutdown)
+            self._connections.close()
+            self._tables.clear()
+
+    async def insert(self, collection: str, documents: Sequence[Document]) -> None:
+        table = await self._table(collection)
+        rows = [table.encode(document) for document in documents]
+        small = sum(len(value) for row in rows for value in row if isinstance(value, str)) < _SMALL
+        await self._write(small, lambda connection: connection.executemany(table.insertion(), rows))
+
+    async def find(
+        self,
+        collection: str,
+        filter: Filter,
+        *,
+        projection: Sequence[str] | None = None,
+        sort: Sort = (),
+        skip: int = 0,
+        limit: int | None = None,
+    ) -> list[Document]:
+        table = await self._table(collection)
+        wanted = None if projection is None else [paths.parse(path) for path in projection]
+        apart = [name for name in table.apart if wanted is None or any(path[0] == name for path in wanted)]
+        condition = parse_filter(filter)
+
+        def work() -> list[Document]:
+            with Statement(table, self._connections.callbacks) as statement, self._connections.read() as connection:
+                rows = connection.execute(
+                    _select(statement, condition, ["doc", *map(apart_column, apart)], sort, skip, limit),
+                    statement.parameters,
+                ).fetchall()
+            found = (decode(doc, apart, texts) for doc, *texts in rows)
+            return list(found) if wanted is None else [paths.project(document, wanted) for document in found]
+
+        return await self._run(_names_one(condition) and not apart, work)
+
+    async def find_one(
+        self, collection: str, filter: Filter, *, projection: Sequence[str] | None = None, sort: Sort = ()
+    ) -> Document | None:
+        found = await self.find(collection, filter, projection=projection, sort=sort, limit=1)
+        return found[0] if found else None
+
+    async def count(self, collection: str, filter: Filter) -> int:
+        ((number,),) = await self._rows(collection, filter, lambda statement: ("count(*)", ""))
+        return int(number)
+
+    async def count_by(self, collection: str, filter: Filter, fields: Sequence[str]) -> dict[tuple[Any, ...], int]:
+        names = [paths.parse(field) for field in fields]
+
+        def columns(statement: Statement) -> tuple[str, str]:
+            values = ", ".join(statement.json_of(path) for path in names)
+            return f"count(*), {values}", f"GROUP BY {values}"
+
+        counts: dict[tuple[Any, ...], int] = {}
+        for number, *texts in await self._rows(collection, filter, columns):
+            key = tuple(None if text is None else _single(orjson.loads(text)[0]) for text in texts)
+            counts[key] = counts.get(key, 0) + number
+        return counts
+
+    async def distinct(self, collection: str, field: str, filter: Filter) -> list[Any]:
+        path = paths.parse(field)
+        rows = await self._rows(collection, filter, lambda statement: (statement.json_of(path), "GROUP BY 1"))
+        found = (orjson.loads(text)[0] for (text,) in rows if text is not None)
+        items = (item for value in found for item in (value if isinstance(value, list) else [value]))
+        distinct = {order(item): item for item in items}
+        return [distinct[key] for key in sorted(distinct)]
+
+    async def update(
+        self, collection: str, filter: Filter, update: Update, *, many: bool = False, upsert: Document | None = None
+    ) -> int:
+        change, condition = ParsedUpdate(update), parse_filter(filter)
+        table = await self._table(collection)
+        apart = [name for name in table.apart if name in change.roots]
+
+        def work(connection: sqlite3.Connection) -> int:
+            rows = self._matching(connection, table, condition, apart, (), None if many else 1)
+            for row, doc, *texts in rows:
+                _store(connection, table, row, change.apply(decode(doc, apart, texts)), apart)
+            if not rows and upsert is not None:
+                fresh = change.apply(orjson.loads(dumps(upsert)))
+                connection.execute(table.insertion(), table.encode(fresh))
+            return len(rows)
+
+        return await self._write(_names_one(condition) and not apart and upsert is None, work)
+
+    async def find_and_update(
+        self, collection: str, filter: Filter, update: Update, *, sort: Sort = (), return_new: bool = True
+    ) -> Document | None:
+        change, condition = ParsedUpdate(update), parse_filter(filter)
+        table = await self._table(collection)
+        touched = [name for name in table.apart if name in change.roots]
+
+        def work(connection: sqlite3.Connection) -> Document | None:
+            rows = self._matching(connection, table, condition, table.apart, sort, 1)
+            for row, doc, *texts in rows:
+                new = change.apply(decode(doc, table.apart, texts))
+                _store(connection, table, row, new, touched)
+                return new if return_new else decode(doc, table.apart, texts)
+            return None
+
+        return await self._write(_names_one(condition) and not table.apart, work)
+
+    async def delete(self, collection: str, filter: Filter) -> int:
+        table = await self._table(collection)
+        condition = parse_filter(filter)
+
+        def work(connection: sqlite3.Connection) -> int:
+            with Statement(table, self._connections.callbacks) as statement:
+                sql = f'DELETE FROM "{table.name}" WHERE {statement.where(condition)}'
+                return connection.execute(sql, statement.parameters).rowcount
+
+        return await self._write(False, work)
+
+    async def _table(self, collection: str) -> Table:
+        """The collection's layout; its table is made when it is first named."""
+        table = self._tables.get(collection)
+        if table is None:
+            table = Table.of(collection, self._indexes, self._apart.get(collection, ()))
+            fresh = table
+            await self._write(False, lambda connection: create(connection, fresh))
+            self._tables[collection] = table
+        return table
+
+    async def _rows(
+        self, collection: str, filter: Filter, columns: Callable[[Statement], tuple[str, str]]
+    ) -> list[tuple[Any, ...]]:
+        """What `columns` selects of the matching documents, given as SQL before FROM and after WHERE."""
+        table = await self._table(collection)
+        condition = parse_filter(filter)
+
+        def work() -> list[tuple[Any, ...]]:
+            with Statement(table, self._connections.callbacks) as statement, self._connections.read() as connection:
+                selected, grouped = columns(statement)
+                sql = f'SELECT {selected} FROM "{table.name}" WHERE {statement.where(condition)} {grouped}'
+                return connection.execute(sql, statement.parameters).fetchall()
+
+        return await self._run(False, work)
+
+    def _matching(
+        self,
+        connection: sqlite3.Connection,
+        table: Table,
+        condition: Condition,
+        apart: Sequence[str],
+        sort: Sort,
+        limit: int | None,
+    ) -> list[tuple[Any, ...]]:
+        """Row number, `doc` and columns kept apart of the documents to update."""
+        with Statement(table, self._connections.callbacks) as statement:
+            sql = _select(statement, condition, ["row", "doc", *map(apart_column, apart)], sort, 0, limit)
+            return connection.execute(sql, statement.parameters).fetchall()
+
+    async def _write(self, quick: bool, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run one transaction; afterwards, now and then, have the log moved into the file."""
+
+        def transaction() -> T:
+            with self._connections.write() as connection:
+                return work(connection)
+
+        result = await self._run(quick and self._connections.free, transaction)
+        self._writes += 1
+        if self._writes % _WRITES_A_CHECKPOINT == 0 and self._threads is not None:
+            self._threads.submit(self._connections.checkpoint)
+        return result
+
+    async def _run(self, quick: bool, work: Callable[[], T]) -> T:
+        if self._threads is None:
+            raise DocumentStoreError("the document store is not open")
+        if quick:
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def _select(
+    statement: Statement, condition: Condition, columns: Sequence[str], sort: Sort, skip: int, limit: int | None
+) -> str:
+    sql = f'SELECT {", ".join(columns)} FROM "{statement.table.name}" WHERE {statement.where(condition)}'
+    if sort:
+        sql += f" ORDER BY {statement.order_by(sort)}"
+    if skip or limit is not None:
+        sql += f" LIMIT {statement.bind(-1 if limit is None else limit)} OFFSET {statement.bind(skip)}"
+    return sql
+
+
+def _store(connection: sqlite3.Connection, table: Table, row: int, document: Document, apart: Sequence[str]) -> None:
+    """Write a changed document back: all but the columns kept apart, and of these the ones named."""
+    columns = [*map(column_of, table.keys), "doc", *map(apart_column, apart)]
+    rest = {name: value for name, value in document.items() if name not in table.apart}
+    values = [*table.encode_keys(document), dumps(rest), *table.encode_apart(document, apart)]
+    assigned = ", ".join(f"{column} = ?" for column in columns)
+    connection.execute(f'UPDATE "{table.name}" SET {assigned} WHERE row = ?', (*values, row))
+
+
+def _names_one(condition: Condition) -> bool:
+    """Whether only one document can match, as its id is given."""
+    if isinstance(condition, All):
+        return any(_names_one(item) for item in condition.conditions)
+    return (
+        isinstance(condition, Field)
+        and condition.path == ("id",)
+        and isinstance(condition.test, Compare)
+        and condition.test.op == "$eq"
+    )
+
+
+def _single(value: Any) -> Any:
+    return dumps(value) if isinstance(value, dict | list) else value

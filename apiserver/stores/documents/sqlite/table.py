@@ -1,0 +1,150 @@
+"""How one collection lies in SQLite: a row a document.
+
+`doc` is the document's JSON without the fields kept apart, which have a column each (`apart.<field>`, NULL: missing),
+so that who does not name them neither reads nor writes them. `key.<path>` holds an indexed field's value: NULL for missing
+and null, numbers and text as they are, booleans as blobs (which SQLite, as MongoDB, orders after text).
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from apiserver.stores.documents.base import Document, DocumentStoreError, Index, InvalidDocument
+from apiserver.stores.documents.dialect.paths import Path, parse
+
+_BOOLEANS = {False: b"\x08\x00", True: b"\x08\x01"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The layout of one collection."""
+
+    name: str
+    indexes: tuple[Index, ...]
+    keys: tuple[Path, ...]
+    apart: tuple[str, ...]
+
+    @classmethod
+    def of(cls, name: str, indexes: Iterable[Index], apart: Sequence[str] = ()) -> Table:
+        """The layout that the declared indexes and fields kept apart give a collection."""
+        if not re.fullmatch(r"[a-z][a-z_]{0,63}", name):
+            raise DocumentStoreError(f"{name!r:.80} is no name of a collection")
+        own = tuple(index for index in indexes if index.collection == name)
+        keys = dict.fromkeys(field for index in own for field in index.fields if field != "id")
+        return cls(name, own, tuple(parse(key) for key in keys), tuple(apart))
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column that a document fills, quoted, in the order of `encode`."""
+        return ["id", *(column_of(key) for key in self.keys), "doc", *(apart_column(name) for name in self.apart)]
+
+    def insertion(self) -> str:
+        columns = self.columns
+        return f'INSERT INTO "{self.name}" ({", ".join(columns)}) VALUES ({", ".join("?" * len(columns))})'
+
+    def encode(self, document: Document) -> list[Any]:
+        """The values of a document's columns; InvalidDocument when it cannot be kept."""
+        identity = document.get("id")
+        if not isinstance(identity, str) or not identity:
+            raise InvalidDocument(f"{self.name}: a document needs an id of text, not empty")
+        rest = {name: value for name, value in document.items() if name not in self.apart}
+        return [identity, *self.encode_keys(document), dumps(rest), *self.encode_apart(document, self.apart)]
+
+    def encode_keys(self, document: Document) -> list[Any]:
+        """The values of the `key.` columns."""
+        return [self._key(document, path) for path in self.keys]
+
+    def encode_apart(self, document: Document, names: Iterable[str]) -> list[str | None]:
+        """The values of some `apart.` columns."""
+        return [dumps(document[name]) if name in document else None for name in names]
+
+    def _key(self, document: Document, path: Path) -> Any:
+        value: Any = document
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None if not isinstance(value, list) else value
+        if isinstance(value, dict | list):
+            raise InvalidDocument(f"{self.name}: field '{'.'.join(path)}' must be a single value")
+        return encode_key(value)
+
+
+def column_of(path: Path) -> str:
+    """The quoted column of an indexed field."""
+    return "id" if path == ("id",) else f'"key.{".".join(path)}"'
+
+
+def apart_column(name: str) -> str:
+    """The quoted column of a field kept apart."""
+    return f'"apart.{name}"'
+
+
+def encode_key(value: Any) -> Any:
+    """A single value as SQLite stores, compares and orders it."""
+    if isinstance(value, bool):
+        return _BOOLEANS[value]
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise InvalidDocument("a whole number beyond 64 bits")
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return None
+    return value
+
+
+def decode_key(key: Any) -> Any:
+    """The value that `encode_key` was given."""
+    return key == _BOOLEANS[True] if isinstance(key, bytes) else key
+
+
+def dumps(value: Any) -> str:
+    """JSON text; InvalidDocument for what JSON has not."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError as error:
+        raise InvalidDocument(f"not a JSON value: {error}") from None
+
+
+def decode(doc: str, names: Sequence[str], apart: Sequence[str | None]) -> Document:
+    """The document of a `doc` column and some columns kept apart."""
+    document: Document = orjson.loads(doc)
+    for name, text in zip(names, apart, strict=True):
+        if text is not None:
+            document[name] = orjson.loads(text)
+    return document
+
+
+def create(connection: sqlite3.Connection, table: Table) -> None:
+    """Make the table and its indexes, or give an older one the columns and indexes declared since."""
+    present = [row[1] for row in connection.execute(f'PRAGMA table_info("{table.name}")')]
+    wanted = [column.strip('"') for column in table.columns]
+    if not present:
+        connection.execute(f'CREATE TABLE "{table.name}" ("row" INTEGER PRIMARY KEY, {_definitions(table)})')
+    elif missing := [column for column in wanted if column not in present]:
+        for column in missing:
+            connection.execute(f'ALTER TABLE "{table.name}" ADD COLUMN "{column}"')
+        _rewrite(connection, table, [column for column in present if column.startswith("apart.")])
+    for index in table.indexes:
+        name = f"{table.name}:{','.join(index.fields)}"
+        columns = ", ".join(column_of(parse(field)) for field in index.fields)
+        unique = "UNIQUE " if index.unique else ""
+        connection.execute(f'CREATE {unique}INDEX IF NOT EXISTS "{name}" ON "{table.name}" ({columns})')
+
+
+def _definitions(table: Table) -> str:
+    types = {"id": "TEXT NOT NULL UNIQUE", "doc": "TEXT NOT NULL"}
+    return ", ".join(f"{column} {types.get(column, '')}".strip() for column in table.columns)
+
+
+def _rewrite(connection: sqlite3.Connection, table: Table, was_apart: list[str]) -> None:
+    """Fill every column of every row anew from its document."""
+    names = [column.removeprefix("apart.") for column in was_apart]
+    columns = ", ".join(["row", "doc", *(apart_column(name) for name in names)])
+    values = ", ".join(f"{column} = ?" for column in table.columns)
+    rows = connection.cursor().execute(f'SELECT row FROM "{table.name}"').fetchall()
+    for (row,) in rows:
+        _, doc, *apart = connection.execute(f'SELECT {columns} FROM "{table.name}" WHERE row = ?', (row,)).fetchone()
+        encoded = table.encode(decode(doc, names, apart))
+        connection.execute(f'UPDATE "{table.name}" SET {values} WHERE row = ?', (*encoded, row))
