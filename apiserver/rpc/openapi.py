@@ -1,0 +1,94 @@
+"""The endpoint table as an OpenAPI 3.1 document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.rpc.auth import TOKEN_COOKIE
+from apiserver.rpc.schema import EndpointVersion, Table
+from apiserver.rpc.validate import Schema
+from apiserver.rpc.versions import NEWEST
+
+_META = {"$ref": "#/components/schemas/meta"}
+_TEXT: Schema = {"type": "string"}
+_COUNT: Schema = {"type": "integer"}
+
+
+def openapi(table: Table) -> dict[str, Any]:
+    """The document: a path for each version of each public endpoint, and one without a version for its newest."""
+    paths: dict[str, Any] = {}
+    for name, versions in sorted(table.items()):
+        public = [endpoint for endpoint in versions if not endpoint.internal]
+        paths |= {f"/v{endpoint.version}/{name}": _path(endpoint, f"{name}@{endpoint.version}") for endpoint in public}
+        if public:
+            paths[f"/{name}"] = _path(public[-1], name)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Events API server",
+            "version": str(NEWEST),
+            "description": "GET, POST and PUT are alike; fields come in a JSON body, in the query string, or in both.",
+        },
+        "paths": paths,
+        "security": [{"basic": []}, {"bearer": []}, {"cookie": []}],
+        "components": {
+            "securitySchemes": {
+                "basic": {"type": "http", "scheme": "basic", "description": "Access key and secret"},
+                "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+                "cookie": {"type": "apiKey", "in": "cookie", "name": TOKEN_COOKIE},
+            },
+            "schemas": {"meta": _meta()},
+            "responses": {"error": _json("An error: `meta` says which", _envelope({"type": "object"}))},
+        },
+    }
+
+
+def _path(endpoint: EndpointVersion, operation: str) -> dict[str, Any]:
+    return {
+        "post": {
+            "operationId": operation,
+            "tags": [endpoint.name.partition(".")[0]],
+            "description": endpoint.description,
+            "requestBody": {"content": _request(endpoint)},
+            "responses": {"200": _response(endpoint), "default": {"$ref": "#/components/responses/error"}},
+        }
+    }
+
+
+def _request(endpoint: EndpointVersion) -> dict[str, Any]:
+    if endpoint.item is None:
+        return {"application/json": {"schema": endpoint.request}}
+    lines = {"type": "string", "description": "One JSON object a line", "contentSchema": endpoint.item}
+    return {"application/json-lines": {"schema": {**lines, "contentMediaType": "application/json-lines"}}}
+
+
+def _response(endpoint: EndpointVersion) -> dict[str, Any]:
+    if endpoint.response.get("type") == "string":
+        return {"description": "The content itself, streamed", "content": {"*/*": {"schema": endpoint.response}}}
+    return _json("The answer", _envelope(endpoint.response))
+
+
+def _json(description: str, schema: Schema) -> dict[str, Any]:
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
+
+
+def _envelope(data: Schema) -> Schema:
+    return {"type": "object", "required": ["meta", "data"], "properties": {"meta": _META, "data": data}}
+
+
+def _meta() -> Schema:
+    maybe_text = {"type": ["string", "null"]}
+    endpoint = {"name": _TEXT, "requested_version": maybe_text, "actual_version": maybe_text}
+    return {
+        "type": "object",
+        "properties": {
+            "id": _TEXT,
+            "trx": _TEXT,
+            "endpoint": {"type": "object", "properties": endpoint},
+            "result_code": {**_COUNT, "description": "Equals the HTTP status"},
+            "result_subcode": _COUNT,
+            "result_msg": _TEXT,
+            "error_stack": {"type": "null"},
+            "error_data": {"type": "object"},
+        },
+    }
