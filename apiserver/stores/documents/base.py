@@ -3,7 +3,8 @@
 Filters, updates and sorts are MongoDB's, so that a MongoDB engine takes them unchanged; every engine supports at least
 
 - filters: equality (also of a list field with one of its items), `$eq $ne $gt $gte $lt $lte $in $nin $exists $regex`
-  (in RE2's syntax, and `$options: "i"`) `$not $all $size $elemMatch $and $or $nor`, dotted paths through objects and list items;
+  (in RE2's syntax, and `$options: "i"`) `$not $all $size $elemMatch $and $or $nor`, dotted paths through objects and
+  list items;
 - updates: `$set $unset $inc $min $max $push` (`$each`) `$pull $addToSet` (`$each`), dotted paths, positional-free;
 - sorts: a list of (path, 1 | -1), missing first ascending, then numbers, then text, as MongoDB orders them.
 

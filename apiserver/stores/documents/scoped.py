@@ -5,10 +5,10 @@ Services get only this view, never the store itself, so that no query can forget
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from apiserver.stores.documents.base import Document, DocumentStore, Filter, Sort, Update
+from apiserver.stores.documents.base import Document, DocumentStore, Filter, InvalidFilter, Sort, Update
 
 
 class CompanyDocuments:
@@ -20,6 +20,14 @@ class CompanyDocuments:
 
     def _own(self, filter: Filter) -> Filter:
         return {"$and": [{"company": self.company}, filter]} if filter else {"company": self.company}
+
+    def _kept(self, update: Update) -> Update:
+        """The update, unless it would move a document to another company."""
+        for op, fields in update.items():
+            for name in fields if isinstance(fields, Mapping) else ():
+                if str(name).partition(".")[0] == "company" and (op, fields[name]) != ("$set", self.company):
+                    raise InvalidFilter("field 'company': cannot be changed")
+        return update
 
     async def insert(self, collection: str, document: Document) -> None:
         await self._store.insert(collection, [{**document, "company": self.company}])
@@ -57,13 +65,13 @@ class CompanyDocuments:
     ) -> int:
         if upsert is not None:
             upsert = {**upsert, "company": self.company}
-        return await self._store.update(collection, self._own(filter), update, many=many, upsert=upsert)
+        return await self._store.update(collection, self._own(filter), self._kept(update), many=many, upsert=upsert)
 
     async def find_and_update(
         self, collection: str, filter: Filter, update: Update, *, sort: Sort = (), return_new: bool = True
     ) -> Document | None:
         return await self._store.find_and_update(
-            collection, self._own(filter), update, sort=sort, return_new=return_new
+            collection, self._own(filter), self._kept(update), sort=sort, return_new=return_new
         )
 
     async def delete(self, collection: str, filter: Filter) -> int:

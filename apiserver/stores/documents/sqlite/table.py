@@ -1,8 +1,8 @@
 """How one collection lies in SQLite: a row a document.
 
 `doc` is the document's JSON without the fields kept apart, which have a column each (`apart.<field>`, NULL: missing),
-so that who does not name them neither reads nor writes them. `key.<path>` holds an indexed field's value: NULL for missing
-and null, numbers and text as they are, booleans as blobs (which SQLite, as MongoDB, orders after text).
+so that who does not name them neither reads nor writes them. `key.<path>` holds an indexed field's value: NULL for
+missing and null, numbers and text as they are, booleans as blobs (which SQLite, as MongoDB, orders after text).
 """
 
 from __future__ import annotations
