@@ -17,14 +17,14 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Mount, Route
 
 from apiserver import __version__, resources
-from apiserver.aggregation.scroll import Scrolls
+from apiserver.aggregation.scroll import InvalidScroll, Scrolls
 from apiserver.data_folder import DataFolder
 from apiserver.files.server import FileServer
 from apiserver.health import Health
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import Limits
 from apiserver.rpc.dispatch import METHODS, Dispatcher, Errors
-from apiserver.rpc.errors import overloaded, unavailable, validation_error
+from apiserver.rpc.errors import invalid_scroll, overloaded, unavailable, validation_error
 from apiserver.rpc.schema import Table, load_schemas
 from apiserver.services import credentials
 from apiserver.services.backend import Backend, registry
@@ -35,11 +35,12 @@ from apiserver.stores.engines import document_store, event_store
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.files.disk import FileStore
 
-#: The answers that the stores' exceptions become.
+#: The answers that the exceptions of the layers below become.
 STORE_ERRORS: Errors = {
     EventStoreBusy: lambda error: (overloaded if error.overloaded else unavailable)(str(error), error.retry_after),
     DocumentStoreBusy: lambda error: unavailable(str(error), error.retry_after),
     InvalidFilter: lambda error: validation_error(str(error)),
+    InvalidScroll: lambda error: invalid_scroll(error.scroll_id),
 }
 
 _CORS_HEADERS = ("content-type", "authorization", "x-clearml-impersonate-as", "access-control-allow-credentials")

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from subprocess import Popen
+from typing import Any
 
 from tests.clients.sdk import Sdk
 from tests.harness import Served
@@ -25,7 +26,7 @@ def started(sdk: Sdk, count: int) -> Iterator[list[Popen[str]]]:
 
 
 def assert_all_arrived_once(server: Served, task: str) -> None:
-    histogram = server.call("events.scalar_metrics_iter_histogram", {"task": task, "samples": 0})
+    histogram = call(server, "events.scalar_metrics_iter_histogram", {"task": task, "samples": 0})
     reported = {
         (metric, x): y for metric, variants in histogram.items() for x, y in zip(*points(variants), strict=True)
     }
@@ -33,6 +34,12 @@ def assert_all_arrived_once(server: Served, task: str) -> None:
     assert reported == expected
     counts = Counter(re.findall(r"heavy line (\d+)", whole_log(server, task)))
     assert counts == {str(number): 1 for number in range(LINES)}
+
+
+def call(server: Served, endpoint: str, request: dict[str, Any]) -> dict[str, Any]:
+    with server.client() as client:
+        answer: dict[str, Any] = client.post(f"/{endpoint}", json=request).raise_for_status().json()["data"]
+        return answer
 
 
 def points(variants: dict[str, dict[str, list[float]]]) -> tuple[list[float], list[float]]:
@@ -44,7 +51,7 @@ def whole_log(server: Served, task: str) -> str:
     beyond: dict[str, int] = {}
     while True:
         request = {"task": task, "navigate_earlier": False, "batch_size": 1000, **beyond}
-        page = server.call("events.get_task_log", request)["events"]
+        page = call(server, "events.get_task_log", request)["events"]
         if not page:
             return "\n".join(messages)
         messages += [event["msg"] for event in page]

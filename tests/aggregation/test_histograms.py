@@ -1,0 +1,100 @@
+"""Histograms of stored series against brute force."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from apiserver.aggregation.histogram import Key, histogram, histograms, interval
+from apiserver.events.model import SINGLE_VALUE_ITERATION, MetricSelection, Owner
+from apiserver.stores.events.embedded import EmbeddedEventStore
+from tests.aggregation.events import NOW, TASK, scalars
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_few_points_are_answered_as_they_are(store: EmbeddedEventStore) -> None:
+    await store.add(scalars([(3, 1.5), (1, 2.5), (7, math.nan)]))
+    (series,) = (await histogram(store, TASK, samples=6000))["m"].values()
+    assert series["name"] == "v"
+    assert series["x"].tolist() == [1, 3, 7]
+    assert series["y"].tolist()[:2] == [2.5, 1.5]
+    assert math.isnan(series["y"][2])
+
+
+async def test_each_series_has_its_own_interval(store: EmbeddedEventStore) -> None:
+    await store.add(scalars([(n, float(n)) for n in range(1000)], variant="long"))
+    await store.add(scalars([(n, float(n)) for n in range(9)], variant="short"))
+    answer = (await histogram(store, TASK, samples=10))["m"]
+    assert answer["short"]["x"].tolist() == list(range(9))
+    assert answer["long"]["x"].tolist() == list(range(0, 1000, 100))
+    assert answer["long"]["y"].tolist() == [n + 49.5 for n in range(0, 1000, 100)]
+
+
+async def test_the_envelope_shows_what_the_mean_hides(store: EmbeddedEventStore) -> None:
+    await store.add(scalars([(n, 1000.0 if n == 555 else 1.0) for n in range(1000)]))
+    series = (await histogram(store, TASK, samples=10, envelope=True))["m"]["v"]
+    assert series["max"][5] == 1000.0
+    assert series["min"][5] == 1.0
+    assert series["count"].tolist() == [100] * 10
+
+
+async def test_single_values_are_left_out(store: EmbeddedEventStore) -> None:
+    await store.add(scalars([(SINGLE_VALUE_ITERATION, 5.0)], metric="Summary", variant="best"))
+    await store.add(scalars([(SINGLE_VALUE_ITERATION, 5.0), (10, 1.0), (20, 2.0)], metric="both"))
+    answer = await histogram(store, TASK, samples=100)
+    assert "Summary" not in answer
+    assert answer["both"]["v"]["x"].tolist() == [10, 20]
+
+
+async def test_time_axes(store: EmbeddedEventStore) -> None:
+    await store.add(scalars([(0, 1.0), (1000, 2.0)]))
+    by_time = (await histogram(store, TASK, samples=10, key=Key.TIMESTAMP))["m"]["v"]
+    assert by_time["x"].tolist() == [NOW, NOW + 1000]
+    by_text = (await histogram(store, TASK, samples=10, key=Key.ISO_TIME))["m"]["v"]
+    assert by_text["x"] == ["2023-11-14T22:13:20.000Z", "2023-11-14T22:13:21.000Z"]
+
+
+async def test_a_selection_narrows_the_answer(store: EmbeddedEventStore) -> None:
+    for metric, variant in (("a", "x"), ("a", "y"), ("b", "x")):
+        await store.add(scalars([(1, 1.0)], metric=metric, variant=variant))
+    answer = await histogram(store, TASK, samples=0, selection=[MetricSelection("a", ("y",)), MetricSelection("b")])
+    assert {metric: list(variants) for metric, variants in answer.items()} == {"a": ["y"], "b": ["x"]}
+
+
+async def test_owners_are_answered_in_their_order(store: EmbeddedEventStore) -> None:
+    other = Owner("acme", "t2")
+    await store.add(scalars([(1, 1.0)], owner=other))
+    answers = await histograms(store, [TASK, other], samples=10, key=Key.ITER, selection=(), envelope=False)
+    assert [list(answer) for answer in answers] == [[], ["m"]]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(-5000, 5000), st.floats(-1e6, 1e6)), min_size=1, max_size=300),
+    st.integers(1, 50),
+    st.randoms(use_true_random=False),
+)
+async def test_buckets_equal_brute_force(
+    store: EmbeddedEventStore, points: list[tuple[int, float]], samples: int, random: object
+) -> None:
+    owner = Owner("acme", f"{hash((tuple(points), samples))}")
+    await store.add(scalars(points, owner=owner))
+    latest = dict(points)
+    width = interval(len(latest), min(latest), max(latest), samples)
+    expected = defaultdict(list)
+    for iter in sorted(latest):
+        expected[iter // width * width].append(latest[iter])
+    series = (await histogram(store, owner, samples=samples, envelope=True))["m"]["v"]
+    assert series["x"].tolist() == sorted(expected)
+    for bucket, values in enumerate(expected[x] for x in sorted(expected)):
+        assert series["count"][bucket] == len(values)
+        assert series["y"][bucket] == pytest.approx(sum(values) / len(values), abs=1e-6)
+        assert (series["min"][bucket], series["max"][bucket]) == (min(values), max(values))
+        assert (series["first"][bucket], series["last"][bucket]) == (values[0], values[-1])
+    assert all(left < right for left, right in pairwise(series["x"].tolist()))

@@ -1,0 +1,226 @@
+"""Reading events.*, through the whole server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.harness import Api
+from tests.services.events.conftest import Add
+
+pytestmark = pytest.mark.anyio
+
+NOW = 1_700_000_000_000
+
+
+def event(type: str, task: str, iter: int, **fields: Any) -> dict[str, Any]:
+    return {"type": type, "task": task, "iter": iter, "timestamp": NOW + iter * 1000, "worker": "w", **fields}
+
+
+async def fill_log(add: Add, task: str, count: int) -> None:
+    await add(*(event("log", task, n, msg=f"line {n}", level="info") for n in range(count)))
+
+
+async def test_unknown_tasks_are_named(api: Api, task: str) -> None:
+    for endpoint, request in (
+        ("events.scalar_metrics_iter_histogram", {"task": "nope"}),
+        ("events.multi_task_scalar_metrics_iter_histogram", {"tasks": [task, "nope"]}),
+        ("events.get_task_log", {"task": "nope"}),
+        ("events.get_task_plots", {"task": "nope"}),
+        ("events.get_task_events", {"task": "nope"}),
+        ("events.get_task_metrics", {"tasks": ["nope"]}),
+        ("events.debug_images", {"metrics": [{"task": "nope"}]}),
+        ("events.get_task_single_value_metrics", {"tasks": ["nope"]}),
+    ):
+        meta = (await api.call(endpoint, request, expect=400))["meta"]
+        assert meta["result_subcode"] == 101, endpoint
+        assert "nope" in meta["result_msg"]
+
+
+@pytest.mark.parametrize(
+    ("request_fields", "field"),
+    [({"samples": "abc"}, "samples"), ({"samples": 6001}, "samples"), ({"key": "bogus"}, "key"), ({"task": 5}, "task")],
+)
+async def test_histogram_fields_are_validated(api: Api, task: str, request_fields: dict[str, Any], field: str) -> None:
+    request = {"task": task, **request_fields}
+    meta = (await api.call("events.scalar_metrics_iter_histogram", request, expect=400))["meta"]
+    assert meta["result_subcode"] == 12
+    assert field in meta["result_msg"]
+
+
+async def test_many_variants_are_all_there(api: Api, add: Add, task: str) -> None:
+    await add(*(event("training_stats_scalar", task, 1, metric="m", variant=f"v{n}", value=n) for n in range(5000)))
+    answer = await api.call("events.scalar_metrics_iter_histogram", {"task": task})
+    assert len(answer["m"]) == 5000
+    names = await api.call("events.get_scalar_metrics_and_variants", {"task": task})
+    assert len(names["metrics"]["m"]) == 5000
+
+
+async def test_tasks_are_compared(api: Api, add: Add, task: str) -> None:
+    other = (await api.call("tasks.create", {"name": "other", "type": "training"}))["id"]
+    for owner in (task, other):
+        await add(event("training_stats_scalar", owner, 1, metric="m", variant="v", value=1))
+    answer = await api.call("events.multi_task_scalar_metrics_iter_histogram", {"tasks": [task, other]})
+    assert answer["metrics"]["m"]["v"] == {
+        task: {"name": "a task", "x": [1], "y": [1.0]},
+        other: {"name": "other", "x": [1], "y": [1.0]},
+    }
+
+
+async def test_the_newest_log_lines_come_first(api: Api, add: Add, task: str) -> None:
+    await fill_log(add, task, 10)
+    page = await api.call("events.get_task_log", {"task": task, "batch_size": 3})
+    assert [one["msg"] for one in page["events"]] == ["line 9", "line 8", "line 7"]
+    assert (page["returned"], page["total"]) == (3, 10)
+    assert page["events"][0]["level"] == "info"
+    earlier = {"task": task, "batch_size": 3, "from_timestamp": page["events"][-1]["timestamp"]}
+    assert [one["iter"] for one in (await api.call("events.get_task_log", earlier))["events"]] == [6, 5, 4]
+    ascending = {"task": task, "batch_size": 3, "order": "asc"}
+    assert [one["iter"] for one in (await api.call("events.get_task_log", ascending))["events"]] == [7, 8, 9]
+
+
+@pytest.mark.parametrize(
+    ("version", "request_fields", "expected"),
+    [
+        ("1.5", {"order": "asc"}, [0, 1, 2, 3, 4]),
+        ("1.5", {"order": "desc"}, [4, 3, 2, 1, 0]),
+        ("1.7", {}, [0, 1, 2, 3, 4]),
+        ("1.7", {"from": "tail"}, [4, 3, 2, 1, 0]),
+    ],
+)
+async def test_old_log_endpoints_page_by_scroll_id(
+    api: Api, add: Add, task: str, version: str, request_fields: dict[str, Any], expected: list[int]
+) -> None:
+    await fill_log(add, task, 5)
+    seen: list[int] = []
+    scroll: dict[str, Any] = {}
+    while True:
+        request = {"task": task, "batch_size": 2, **request_fields, **scroll}
+        page = await api.call("events.get_task_log", request, version=version)
+        assert page["total"] == 5
+        if not page["events"]:
+            break
+        seen += [one["iter"] for one in page["events"]]
+        scroll = {"scroll_id": page["scroll_id"]}
+    assert seen == expected
+
+
+async def test_task_events_are_paged_to_the_end(api: Api, add: Add, task: str) -> None:
+    await add(*(event("training_debug_image", task, n, metric="im", variant="v", url=f"u{n}") for n in range(7)))
+    urls: list[str] = []
+    scroll: dict[str, Any] = {}
+    while True:
+        request = {"task": task, "event_type": "training_debug_image", "batch_size": 3, **scroll}
+        page = await api.call("events.get_task_events", request)
+        assert page["total"] == 7
+        if not page["events"]:
+            break
+        urls += [one["url"] for one in page["events"]]
+        scroll = {"scroll_id": page["scroll_id"]}
+    assert urls == [f"u{n}" for n in range(7)]
+
+
+async def test_a_scroll_id_belongs_to_its_query(api: Api, add: Add, task: str) -> None:
+    await fill_log(add, task, 5)
+    page = await api.call("events.get_task_events", {"task": task, "event_type": "log", "batch_size": 2})
+    for scroll_id, request in (("nope", {}), (page["scroll_id"], {"order": "desc"}), (page["scroll_id"] + "AAAA", {})):
+        request = {"task": task, "event_type": "log", "scroll_id": scroll_id, **request}
+        assert (await api.call("events.get_task_events", request, expect=400))["meta"]["result_subcode"] == 1104
+
+
+async def test_the_newest_plots_of_each_series(api: Api, add: Add, task: str) -> None:
+    await add(
+        *(event("plot", task, n, metric="p", variant=v, plot_str=f'{{"n": {n}}}') for n in range(4) for v in "ab"),
+        event("plot", task, 1, metric="q", variant="c", plot_str="{}"),
+    )
+    answer = await api.call("events.get_task_plots", {"task": task, "iters": 2})
+    shown = [(plot["metric"], plot["variant"], plot["iter"]) for plot in answer["plots"]]
+    assert shown == [("p", "a", 3), ("p", "a", 2), ("p", "b", 3), ("p", "b", 2), ("q", "c", 1)]
+    assert (answer["returned"], answer["total"], answer["scroll_id"]) == (5, 5, None)
+    assert answer["plots"][0]["plot_str"] == '{"n": 3}'
+    narrowed = {"task": task, "metrics": [{"metric": "p", "variants": ["b"]}]}
+    assert [plot["variant"] for plot in (await api.call("events.get_task_plots", narrowed))["plots"]] == ["b"]
+
+
+async def test_debug_images_are_walked_until_nothing_is_left(api: Api, add: Add, task: str) -> None:
+    await add(
+        *(event("training_debug_image", task, n, metric="im", variant=v, key=v, url=v) for n in range(5) for v in "ab")
+    )
+    seen: list[int] = []
+    scroll: dict[str, Any] = {}
+    while True:
+        request = {"metrics": [{"task": task, "metric": "im"}], "iters": 2, **scroll}
+        page = await api.call("events.debug_images", request)
+        (of_task,) = page["metrics"]
+        assert of_task["task"] == task
+        if not of_task["iterations"]:
+            break
+        for iteration in of_task["iterations"]:
+            assert [one["variant"] for one in iteration["events"]] == ["a", "b"]
+            seen.append(iteration["iter"])
+        scroll = {"scroll_id": page["scroll_id"]}
+    assert seen == [4, 3, 2, 1, 0]
+    refreshed = {"metrics": [{"task": task, "metric": "im"}], "iters": 1, "refresh": True}
+    assert (await api.call("events.debug_images", refreshed))["metrics"][0]["iterations"][0]["iter"] == 4
+
+
+async def test_old_debug_images_end_after_one_page(api: Api, add: Add, task: str) -> None:
+    await add(*(event("training_debug_image", task, n, metric="im", variant="v", url="u") for n in range(5)))
+    first = await api.call("events.debug_images", {"task": task, "iters": 2}, version="2.1")
+    assert ([image["iter"] for image in first["images"]], first["total"]) == ([4, 3], 2)
+    rest = {"task": task, "iters": 2, "scroll_id": first["scroll_id"]}
+    assert (await api.call("events.debug_images", rest, version="2.1"))["images"] == []
+
+
+async def test_single_values(api: Api, add: Add, task: str) -> None:
+    single = {"metric": "Summary", "variant": "best", "value": 0.95}
+    await add({**event("training_stats_scalar", task, -(2**31)), **single})
+    answer = await api.call("events.get_task_single_value_metrics", {"tasks": [task]})
+    (of_task,) = answer["tasks"]
+    assert (of_task["task"], of_task["task_name"]) == (task, "a task")
+    assert [(value["variant"], value["value"]) for value in of_task["values"]] == [("best", 0.95)]
+    assert await api.call("events.scalar_metrics_iter_histogram", {"task": task}) == {}
+
+
+async def test_metrics_by_type(api: Api, add: Add, task: str) -> None:
+    await add(
+        event("training_stats_scalar", task, 1, metric="loss", variant="train", value=1),
+        event("training_stats_scalar", task, 1, metric="loss", variant="val", value=1),
+        event("plot", task, 1, metric="roc", variant="v", plot_str="{}"),
+    )
+
+    async def metrics(**fields: str) -> list[str]:
+        answer = await api.call("events.get_task_metrics", {"tasks": [task], **fields})
+        names: list[str] = answer["metrics"][0]["metrics"]
+        return names
+
+    assert await metrics(event_type="training_stats_scalar") == ["loss"]
+    assert await metrics(event_type="plot") == ["roc"]
+    assert await metrics(event_type="log") == []
+    assert await metrics() == ["loss", "roc"]
+    multi = await api.call("events.get_multi_task_metrics", {"tasks": [task], "event_type": "training_stats_scalar"})
+    assert multi["metrics"] == [{"metric": "loss", "variants": ["train", "val"]}]
+
+
+@pytest.mark.parametrize(
+    ("version", "actual"), [("1.5", "1.0"), ("1.7", "1.7"), ("2.8", "1.7"), ("2.9", "2.9"), ("999.0", "2.9")]
+)
+async def test_versions_of_the_log(api: Api, task: str, version: str, actual: str) -> None:
+    answer = await api.raw("POST", f"/v{version}/events.get_task_log", json={"task": task})
+    assert str(answer.json()["meta"]["endpoint"]["actual_version"]) == actual
+
+
+async def test_another_company_sees_nothing(api: Api, add: Add, task: str) -> None:
+    from apiserver.services.credentials import create_user
+
+    await fill_log(add, task, 3)
+    _, stranger = await create_user(api.backend.documents, "another-company", "stranger")
+    for endpoint in ("events.get_task_log", "events.get_task_events", "events.delete_for_task", "tasks.get_by_id"):
+        meta = (await api.call(endpoint, {"task": task}, expect=400, auth=(stranger.key, stranger.secret)))["meta"]
+        assert meta["result_subcode"] == 101
+    refused = await api.raw(
+        "POST", "/events.add", json=event("log", task, 1, msg="x"), auth=(stranger.key, stranger.secret)
+    )
+    assert refused.json()["meta"]["result_subcode"] == 131
+    assert (await api.call("events.get_task_log", {"task": task}))["total"] == 3
