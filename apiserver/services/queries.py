@@ -33,8 +33,8 @@ class QuerySpec:
     """Which request fields narrow a query, by how they do it; a field that ends in `.*` stands for all below it.
 
     `patterns` are regular expressions; `lists` name wanted values, with the operators of `lists.py`; `values` are
-    equal; `times` are comparisons such as `>=2026-11-21T08:00:00`; `ranges` are `[min or null, max or null]`, both included;
-    `text` are the document's fields that `search_text` looks in.
+    equal; `times` are comparisons such as `>=2026-11-21T08:00:00`; `ranges` are `[min, max]`, both included, one may be
+    null; `text` are the document's fields that `search_text` looks in.
     """
 
     patterns: tuple[str, ...] = ("name",)

@@ -1,9 +1,14 @@
-"""References between documents as `get_all_ex` answers them: `{id, name}` in place of an id."""
+"""Ids in documents that name other documents, as `*_ex` calls answer them: `project: {id, name}` for `project: "…"`.
+
+References are given as path → collection; paths may lead through lists. Each collection is asked once an answer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
+from apiserver.services.queries import projection_of
 from apiserver.stores.documents.base import Document
 from apiserver.stores.documents.scoped import CompanyDocuments
 
@@ -17,10 +22,51 @@ async def names_of(documents: CompanyDocuments, collection: str, ids: Iterable[s
     return {document["id"]: document["name"] for document in found}
 
 
-async def expand(documents: CompanyDocuments, found: Sequence[Document], references: Mapping[str, str]) -> None:
-    """Replace ids by `{id, name}` in place; `references` is field → collection. Ids of nothing keep a null name."""
-    for field, collection in references.items():
-        names = await names_of(documents, collection, (document.get(field) for document in found))
-        for document in found:
-            if id := document.get(field):
-                document[field] = {"id": id, "name": names.get(id)}
+def projection_with(references: Mapping[str, str], request: Mapping[str, Any]) -> list[str] | None:
+    """The fields that `only_fields` asks for, with a reference in the place of fields of what it leads to."""
+    fields = projection_of(request)
+    if fields is None:
+        return None
+    stored = {next((path for path in references if field.startswith(f"{path}.")), field) for field in fields}
+    return sorted(path for path in stored if not any(path.startswith(f"{other}.") for other in stored))
+
+
+async def expand(
+    documents: CompanyDocuments,
+    found: Sequence[Document],
+    references: Mapping[str, str],
+    fields: Sequence[str] | None = None,
+) -> None:
+    """Replace ids by `{id, name}` in place, or by the id and those `fields` (`project.tags`) that lie beyond it.
+
+    What an id of nothing leads to has nulls.
+    """
+    for path, collection in references.items():
+        beyond = [field.removeprefix(f"{path}.") for field in fields or () if field.startswith(f"{path}.")]
+        wanted = ["name"] if fields is None else [field for field in beyond if field != "id"]
+        slots = [slot for document in found for slot in _slots(document, path.split("."))]
+        known = await _fields_of(documents, collection, {holder[key] for holder, key in slots}, wanted)
+        unknown = {field: None for field in wanted if "." not in field}
+        for holder, key in slots:
+            holder[key] = {"id": holder[key], **known.get(holder[key], unknown)}
+
+
+async def _fields_of(
+    documents: CompanyDocuments, collection: str, ids: set[str], fields: Sequence[str]
+) -> dict[str, Document]:
+    if not ids or not fields:
+        return {}
+    others = await documents.find(collection, {"id": {"$in": sorted(ids)}}, projection=fields)
+    return {other["id"]: other for other in others}
+
+
+def _slots(value: Any, path: Sequence[str]) -> Iterator[tuple[dict[str, Any], str]]:
+    """The (object, key) pairs at `path` that hold an id."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _slots(item, path)
+    elif isinstance(value, dict) and path[0] in value:
+        if len(path) > 1:
+            yield from _slots(value[path[0]], path[1:])
+        elif isinstance(value[path[0]], str) and value[path[0]]:
+            yield value, path[0]

@@ -1,0 +1,119 @@
+"""The tree of projects, which their names spell: "a/b/c" is in "a/b", which is in "a".
+
+A project holds the ids of its ancestors in `path`, the topmost first, and of the nearest one in `parent`; both follow
+its name. `basename` is the name's last part. Names are unique in a company.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import uuid4
+
+from apiserver.rpc.errors import ApiError, invalid_id, validation_error
+from apiserver.services.backend import Call, documents
+from apiserver.stores.documents.base import Document, DuplicateDocument
+from apiserver.times import utc_now
+
+PROJECTS = "projects"
+MAX_DEPTH = 10
+MAX_NAME = 1024
+
+
+def checked_name(name: str, *, field: str = "name") -> str:
+    """`name` without blanks around its parts; 400/12 when it has empty parts, or too many."""
+    parts = [part.strip() for part in name.strip().split("/")]
+    if not all(parts) or len(name) > MAX_NAME:
+        raise validation_error(f"expected 1 to {MAX_NAME} characters, and no empty part between '/'", field=field)
+    if len(parts) > MAX_DEPTH:
+        raise ApiError(400, 409, f"Project path is too deep: at most {MAX_DEPTH} levels, got {len(parts)}")
+    return "/".join(parts)
+
+
+async def get_project(call: Call, project_id: str) -> Document:
+    """The project's document, or 400/401."""
+    project = await documents(call).find_one(PROJECTS, {"id": project_id})
+    if project is None:
+        raise invalid_id("project", project_id)
+    return project
+
+
+async def find_by_name(call: Call, name: str) -> Document | None:
+    """The project of this full name."""
+    return await documents(call).find_one(PROJECTS, {"name": name})
+
+
+async def create_project(call: Call, name: str, fields: dict[str, Any]) -> Document:
+    """A new project and the parents that it lacks; 400/801 when there is one of that name."""
+    name = checked_name(name)
+    if await find_by_name(call, name) is not None:
+        raise name_in_use(name)
+    now = utc_now()
+    project = {
+        "id": uuid4().hex,
+        "description": "",
+        "user": call.identity.user,
+        "company": call.identity.company,
+        "created": now,
+        "last_update": now,
+        "tags": [],
+        "system_tags": [],
+        **fields,
+        **await place_of(call, name),
+    }
+    try:
+        await documents(call).insert(PROJECTS, project)
+    except DuplicateDocument:
+        raise name_in_use(name) from None
+    return project
+
+
+async def find_or_create(call: Call, name: str, fields: dict[str, Any] | None = None) -> Document:
+    """The project of this name, made with its parents when there is none."""
+    name = checked_name(name)
+    project = await find_by_name(call, name)
+    if project is not None:
+        return project
+    try:
+        return await create_project(call, name, fields or {})
+    except ApiError as error:
+        # Another call has made it since we looked.
+        project = await find_by_name(call, name)
+        if project is None:
+            raise error
+        return project
+
+
+async def place_of(call: Call, name: str) -> Document:
+    """The fields that say where in the tree a project of this name is; makes the parents that are missing.
+
+    Parents of hidden places (parts that start with ".") are hidden, as what is in them.
+    """
+    head, _, basename = name.rpartition("/")
+    place: Document = {"name": name, "basename": basename, "parent": None, "path": []}
+    if not head:
+        return place
+    hidden = {"system_tags": ["hidden"]} if any(part.startswith(".") for part in head.split("/")) else {}
+    parent = await find_or_create(call, head, hidden)
+    return {**place, "parent": parent["id"], "path": [*parent.get("path", []), parent["id"]]}
+
+
+async def with_descendants(call: Call, project_ids: Iterable[str]) -> list[str]:
+    """The ids given and those of all projects below them."""
+    ids = list(project_ids)
+    below = await documents(call).find(PROJECTS, {"path": {"$in": ids}}, projection=["id"])
+    return list(dict.fromkeys([*ids, *(project["id"] for project in below)]))
+
+
+async def touch_projects(call: Call, *project_ids: str | None) -> None:
+    """Mark that something in the projects has changed; None and unknown ids are passed over."""
+    if ids := [project_id for project_id in project_ids if project_id]:
+        changed = {"$set": {"last_update": utc_now()}}
+        await documents(call).update(PROJECTS, {"id": {"$in": ids}}, changed, many=True)
+
+
+def name_in_use(name: str) -> ApiError:
+    """Another project of the company has the name."""
+    return ApiError(
+        400, 801, f"Value combination already exists (unique field already contains this value): name={name}"
+    )
