@@ -32,6 +32,18 @@ _START_SECONDS = 30
 _STOP_SECONDS = 30
 
 
+def _path(endpoint: str, version: str | None) -> str:
+    return f"/v{version}/{endpoint}" if version else f"/{endpoint}"
+
+
+def _answer(response: httpx.Response, expect: int) -> dict[str, Any]:
+    answer: dict[str, Any] = response.json()
+    assert response.status_code == expect, answer["meta"]
+    assert answer["meta"]["result_code"] == expect
+    data: dict[str, Any] = answer["data"] if expect == 200 else answer
+    return data
+
+
 # --- in this process --------------------------------------------------------------------------------
 
 
@@ -59,13 +71,8 @@ class Api:
         headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         """Call an endpoint with a JSON body: `data` of the answer, or all of it when anything but 200 is expected."""
-        path = f"/v{version}/{endpoint}" if version else f"/{endpoint}"
-        response = await self.raw("POST", path, json=dict(request or {}), auth=auth, headers=dict(headers or {}))
-        answer: dict[str, Any] = response.json()
-        assert response.status_code == expect, answer["meta"]
-        assert answer["meta"]["result_code"] == expect
-        data: dict[str, Any] = answer["data"] if expect == 200 else answer
-        return data
+        path, body = _path(endpoint, version), dict(request or {})
+        return _answer(await self.raw("POST", path, json=body, auth=auth, headers=dict(headers or {})), expect)
 
     async def raw(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Any request, as httpx takes it; `auth=None` sends no credentials."""
@@ -113,6 +120,13 @@ class Served:
     def client(self) -> httpx.Client:
         """An HTTP client with the admin's credentials."""
         return httpx.Client(base_url=self.api_url, auth=(self.key, self.secret), timeout=30)
+
+    def call(
+        self, endpoint: str, request: Mapping[str, Any] | None = None, *, version: str = NEWEST, expect: int = 200
+    ) -> dict[str, Any]:
+        """As Api.call, by the admin."""
+        with self.client() as client:
+            return _answer(client.post(_path(endpoint, version), json=dict(request or {})), expect)
 
     def start(self) -> None:
         """Start the process, and wait until it is well."""

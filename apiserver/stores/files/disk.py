@@ -172,7 +172,7 @@ class Upload:
         try:
             self._move()
             if self._fsync:
-                _fsync_folder(self._place.parent)
+                self._fsync_folders()
         except OSError as error:
             raise _explained(error) from error
 
@@ -187,6 +187,13 @@ class Upload:
             except FileNotFoundError:  # a delete removed the folder, which was empty
                 if attempt == 2:
                     raise
+
+    def _fsync_folders(self) -> None:
+        """The file's folder, and those above it that may be new."""
+        folder, root = self._place.parent, self._temporary.parent.parent
+        while folder.is_relative_to(root):
+            _fsync_folder(folder)
+            folder = folder.parent
 
     def _close(self) -> None:
         if self._file >= 0:

@@ -1,0 +1,50 @@
+"""A file server on its own, with two users of different companies."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from apiserver.files.server import FileServer
+from apiserver.rpc.auth import Authenticator
+from apiserver.rpc.call import Identity
+from apiserver.stores.files.disk import FileStore
+
+MAX_BYTES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The file server behind an HTTP client, and the folder it keeps files in."""
+
+    app: FileServer
+    client: httpx.AsyncClient
+    folder: Path
+    token: str
+    other_token: str
+
+    def kept(self) -> list[Path]:
+        """Every file on disk, uploads under way included."""
+        return [path for path in self.folder.rglob("*") if path.is_file()]
+
+
+@pytest.fixture
+async def files(tmp_path: Path) -> AsyncIterator[Files]:
+    async def lookup(key: str, secret: str) -> Identity | None:
+        return Identity(user="u", company="c1") if (key, secret) == ("key", "secret") else None
+
+    store = FileStore(tmp_path / "files", max_bytes=MAX_BYTES)
+    await store.open()
+    authenticator = Authenticator("s" * 32, lookup, allowed_origins=["http://ui"])
+    app = FileServer(store, authenticator)
+    token = authenticator.issue(Identity(user="u", company="c1"), 3600)
+    other_token = authenticator.issue(Identity(user="o", company="c2"), 3600)
+    headers = {"authorization": f"Bearer {token}"}
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://files", headers=headers
+    ) as client:
+        yield Files(app, client, tmp_path / "files", token, other_token)
