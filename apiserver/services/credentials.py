@@ -16,8 +16,9 @@ from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from apiserver.rpc.call import Identity
+from apiserver.services.queue_documents import new_queue
 from apiserver.settings import Settings
-from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument, Index
+from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
 from apiserver.times import utc_now
 
 Lookup = Callable[[str, str], Awaitable[Identity | None]]
@@ -25,13 +26,6 @@ Lookup = Callable[[str, str], Awaitable[Identity | None]]
 ADMIN_NAME = "admin"
 ROLES = ("admin", "user")
 CACHED_KEYS = 1024
-
-INDEXES = (
-    Index("users", ("company", "name"), unique=True),
-    Index("credentials", ("key",), unique=True),
-    Index("credentials", ("user",)),
-    Index("queues", ("company", "name"), unique=True),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,19 +114,7 @@ async def ensure_defaults(documents: DocumentStore, settings: Settings) -> None:
     company = {"id": settings.company, "company": settings.company, "name": "default", "created": now}
     await _insert_if_new(documents, "companies", {**company, "server_uid": uuid4().hex})
     if await documents.find_one("queues", {"company": settings.company, "system_tags": "default"}) is None:
-        queue = {
-            "id": uuid4().hex,
-            "name": "default",
-            "display_name": "default",
-            "company": settings.company,
-            "user": None,
-            "created": now,
-            "last_update": now,
-            "tags": [],
-            "system_tags": ["default"],
-            "entries": [],
-            "metadata": {},
-        }
+        queue = new_queue("default", user=None, company=settings.company, system_tags=["default"])
         await _insert_if_new(documents, "queues", queue)
 
 

@@ -26,8 +26,3 @@ def metadata_update(items: Iterable[Document], replace_all: bool) -> dict[str, A
 def metadata_removal(keys: Iterable[str]) -> dict[str, Any]:
     """The `$unset` that drops the items with these keys."""
     return {f"metadata.{escape(key)}": 1 for key in keys}
-
-
-def metadata_answer(stored: dict[str, Document] | None) -> dict[str, Document]:
-    """Stored metadata by the keys that users gave."""
-    return {item["key"]: item for item in (stored or {}).values()}

@@ -58,7 +58,7 @@ async def take_all(documents: CompanyDocuments, queue: str) -> list[str]:
 
 
 async def reorder(documents: CompanyDocuments, queue: str, change: Reorder) -> list[Document] | None:
-    """Give the entries the order that `change` returns for them; None when it returns None or there is no such queue."""
+    """Give the entries the order that `change` returns; None when that is None or there is no such queue."""
     for _ in range(ATTEMPTS):
         before = await documents.find_one("queues", {"id": queue}, projection=("entries",))
         after = change(before["entries"]) if before else None

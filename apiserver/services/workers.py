@@ -14,13 +14,32 @@ from apiserver.rpc.errors import invalid_id
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.names import escape
 from apiserver.services.queries import QuerySpec, all_of, build_filter
-from apiserver.services.references import expand, names_of
+from apiserver.services.queue_entries import tasks_of
+from apiserver.services.references import expand
 from apiserver.stores.documents.base import Document, Filter
 from apiserver.stores.documents.scoped import CompanyDocuments
 from apiserver.times import utc_now
 
 SPEC = QuerySpec(patterns=(), lists=("tags", "system_tags"), times=())
 DEFAULT_TIMEOUT = 600
+REFERENCES = {
+    "company": "companies",
+    "user": "users",
+    "project": "projects",
+    "queue": "queues",
+    "task": "tasks",
+    "queues.next_task": "tasks",
+}
+SHOWN = (
+    "company.name",
+    "user.name",
+    "project.name",
+    "queue.name",
+    "task.name",
+    "task.started",
+    "task.last_iteration",
+    "queues.next_task.name",
+)
 
 
 # --- what workers call -------------------------------------------------------------------------------
@@ -29,13 +48,12 @@ DEFAULT_TIMEOUT = 600
 @endpoint("workers.register", "1.0")
 async def register(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     queues = request.get("queues", [])
-    known = await names_of(documents(call), "queues", queues)
+    known = await documents(call).distinct("queues", "id", {"id": {"$in": queues}})
     if unknown := [queue for queue in queues if queue not in known]:
         raise invalid_id("queue", *unknown)
     await documents(call).delete("workers", {"expires": {"$lte": utc_now()}})
-    fields = {"timeout": request["timeout"], "queues": queues}
     tags = {key: request.get(key, []) for key in ("tags", "system_tags")}
-    await _seen(call, request["worker"], {**fields, **tags})
+    await _seen(call, request["worker"], {"timeout": request["timeout"], "queues": queues, **tags})
     return {}
 
 
@@ -50,7 +68,7 @@ async def unregister(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def status_report(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     now, task_id = utc_now(), request.get("task")
     task = await documents(call).find_one("tasks", {"id": task_id}, projection=("project",)) if task_id else None
-    fields = {
+    fields: Document = {
         "last_report_time": now,
         "task": task_id,
         "project": task.get("project") if task else None,
@@ -68,8 +86,8 @@ async def _seen(call: Call, worker: str, fields: Document) -> None:
     """Note that the worker called just now, and what it said; one that is not known becomes known."""
     now = datetime.now(UTC)
     id = f"{call.identity.company}/{worker}"
-    known = await documents(call).find_one("workers", {"id": id}, projection=("timeout",))
-    timeout = fields.get("timeout") or (known or {}).get("timeout") or DEFAULT_TIMEOUT
+    known = await documents(call).find_one("workers", {"id": id}, projection=("timeout",)) or {}
+    timeout = fields.get("timeout") or known.get("timeout") or DEFAULT_TIMEOUT
     said = {**fields, "last_activity_time": _text(now), "expires": _text(now + timedelta(seconds=timeout))}
     await documents(call).update("workers", {"id": id}, {"$set": said}, upsert=_new_worker(call, id, worker))
 
@@ -105,9 +123,11 @@ def _text(moment: datetime) -> str:
 async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     found = await live_workers(documents(call), _filter(request))
     workers = [_answer(worker) for worker in found]
-    await _describe_tasks(documents(call), workers)
     await _describe_queues(documents(call), workers)
-    await expand(documents(call), workers, {"user": "users", "company": "companies", "project": "projects"})
+    await expand(documents(call), workers, REFERENCES, SHOWN)
+    for worker in workers:
+        if worker["task"] and "started" in worker["task"]:
+            worker["task"]["running_time"] = _milliseconds_since(worker["task"].pop("started"))
     return {"workers": workers}
 
 
@@ -146,48 +166,24 @@ def _answer(worker: Document) -> Document:
     return {**{key: value for key, value in worker.items() if key not in hidden}, "id": worker["name"]}
 
 
-async def _describe_tasks(documents: CompanyDocuments, workers: list[Document]) -> None:
-    """Put `{id, name, running_time, last_iteration}` in place of the id of each worker's task."""
-    ids = sorted({worker["task"] for worker in workers if worker["task"]})
-    fields = ("name", "started", "last_iteration")
-    found = await documents.find("tasks", {"id": {"$in": ids}}, projection=fields) if ids else []
-    tasks = {task["id"]: task for task in found}
-    for worker in workers:
-        if id := worker["task"]:
-            task = tasks.get(id, {})
-            worker["task"] = {
-                "id": id,
-                "name": task.get("name"),
-                "running_time": _milliseconds_since(task.get("started")),
-                "last_iteration": task.get("last_iteration"),
-            }
-
-
 def _milliseconds_since(started: str | None) -> int | None:
-    if not started:
+    if started is None:
         return None
     return max(0, int((datetime.now(UTC) - datetime.fromisoformat(started)).total_seconds() * 1000))
 
 
 async def _describe_queues(documents: CompanyDocuments, workers: list[Document]) -> None:
-    """Put `{id, name}` in place of the id of each worker's queue, and what waits beside it for those it listens to."""
-    ids = {id for worker in workers for id in [*worker["queues"], worker["queue"]] if id}
-    found = await documents.find("queues", {"id": {"$in": sorted(ids)}}, projection=("name", "entries")) if ids else []
-    queues = {queue["id"]: queue for queue in found}
-    next_tasks = {queue["id"]: queue["entries"][0]["task"] for queue in found if queue["entries"]}
-    names = await names_of(documents, "tasks", next_tasks.values())
+    """Put what waits in them in the place of the ids of the queues that each worker listens to."""
+    ids = sorted({id for worker in workers for id in worker["queues"]})
+    found = await documents.find("queues", {"id": {"$in": ids}}, projection=("name", "entries")) if ids else []
+    queues = {queue["id"]: _describe(queue) for queue in found}
     for worker in workers:
-        if id := worker["queue"]:
-            worker["queue"] = {"id": id, "name": queues.get(id, {}).get("name")}
-        worker["queues"] = [
-            {
-                "id": id,
-                "name": queues.get(id, {}).get("name"),
-                "num_tasks": len(queues.get(id, {}).get("entries", [])),
-                "next_task": {"id": next_tasks[id], "name": names.get(next_tasks[id])} if id in next_tasks else None,
-            }
-            for id in worker["queues"]
-        ]
+        worker["queues"] = [dict(queues.get(id, {"id": id})) for id in worker["queues"]]
+
+
+def _describe(queue: Document) -> Document:
+    tasks = tasks_of(queue)
+    return {"id": queue["id"], "name": queue["name"], "num_tasks": len(tasks), "next_task": tasks[0] if tasks else None}
 
 
 # --- runtime properties ------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ INDEXES: tuple[Index, ...] = (
     Index("models", ("name",)),
     Index("queues", ("company", "name"), unique=True),
     Index("workers", ("company",)),
-    Index("users", ("company", "name")),
+    Index("users", ("company", "name"), unique=True),
     Index("credentials", ("key",), unique=True),
     Index("credentials", ("user",)),
 )

@@ -1,0 +1,74 @@
+"""Making models and changing what they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.models.documents import MODELS, answered, change_model, checked_fields, get_model, new_model
+from apiserver.services.project_tree import touch_projects
+from apiserver.services.tasks.documents import changed_now
+from apiserver.services.tasks.edit import place
+from apiserver.stores.documents.base import Document
+
+_UPDATE_FIELDS = (
+    "name",
+    "comment",
+    "tags",
+    "system_tags",
+    "ready",
+    "ui_cache",
+    "project",
+    "task",
+    "metadata",
+)
+
+
+@endpoint("models.create", "1.0")
+async def create(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    model = new_model(call, await checked_fields(call, request))
+    await documents(call).insert(MODELS, model)
+    await touch_projects(call, model["project"])
+    return {"id": model["id"], "created": True}
+
+
+@endpoint("models.edit", "1.0")
+async def edit(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await _edit(call, request, request)
+
+
+@endpoint("models.update", "1.0")
+async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await _edit(call, request, {name: request[name] for name in _UPDATE_FIELDS if name in request})
+
+
+@endpoint("models.move", "1.0")
+async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    models = [await get_model(call, id, ["project"]) for id in dict.fromkeys(request["ids"])]
+    project = await place(call, request)
+    moved = {"$set": {**changed_now(call), "project": project["id"]}}
+    chosen = {"id": {"$in": [model["id"] for model in models]}}
+    updated = await documents(call).update(MODELS, chosen, moved, many=True)
+    await touch_projects(call, project["id"], *(model.get("project") for model in models))
+    return {"updated": updated, "project_id": project["id"], "project_name": project["name"]}
+
+
+async def _edit(call: Call, request: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Set the fields in `changes`, and the iteration of the task if `request` tells it."""
+    model = await get_model(call, request["model"], ["task", "project"])
+    fields = await checked_fields(call, changes)
+    if "iteration" in request:
+        await reach_iteration(call, fields.get("task") or model.get("task"), request["iteration"])
+    if not fields:
+        return {"updated": 0, "fields": {}}
+    stamps = await change_model(call, model["id"], {"$set": fields})
+    await touch_projects(call, model.get("project"), fields.get("project"))
+    shown: Document = answered(fields | stamps)
+    return {"updated": 1, "fields": shown}
+
+
+async def reach_iteration(call: Call, task: str | None, iteration: int) -> None:
+    """Note that the task has come as far as `iteration`."""
+    if task:
+        reached = {"$max": {"last_iteration": iteration}, "$set": changed_now(call)}
+        await documents(call).update("tasks", {"id": task}, reached)

@@ -1,0 +1,114 @@
+"""The life of a model: published, archived, deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.events.model import Owner
+from apiserver.rpc.errors import ApiError
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.many import do_each
+from apiserver.services.models.documents import MODELS, change_model, get_model
+from apiserver.services.project_tree import touch_projects
+from apiserver.services.tasks.documents import LOCKED, TASKS, changed_now
+from apiserver.services.tasks.life import publish_task
+from apiserver.stores.documents.base import Document
+
+ARCHIVED = "archived"
+
+
+# --- published ---------------------------------------------------------------------------------------
+
+
+@endpoint("models.set_ready", "1.0")
+async def set_ready(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await _publish(call, request["model"], request["publish_task"], force=request["force_publish_task"])
+
+
+@endpoint("models.publish_many", "1.0")
+async def publish_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    with_task = request["publish_task"] and request["publish_tasks"]
+    return await do_each(request["ids"], lambda id: _publish(call, id, with_task, force=request["force_publish_task"]))
+
+
+async def _publish(call: Call, model_id: str, with_task: bool, *, force: bool) -> dict[str, Any]:
+    """Publish the task first, so that a task which cannot be published leaves the model as it is."""
+    model = await get_model(call, model_id, ["task", "ready", "project"])
+    published = await _publish_task(call, model, force=force) if with_task else {}
+    if not model["ready"]:
+        await change_model(call, model_id, {"$set": {"ready": True}})
+        await touch_projects(call, model.get("project"))
+    return {"updated": int(not model["ready"]), **published}
+
+
+async def _publish_task(call: Call, model: Document, *, force: bool) -> dict[str, Any]:
+    task = await documents(call).find_one(TASKS, {"id": model.get("task")}, projection=["status"])
+    if task is None or task["status"] in LOCKED:
+        return {}
+    done = await publish_task(call, task["id"], {"force": force, "publish_model": False})
+    return {"published_task": {"id": task["id"], "data": done}}
+
+
+# --- archived ----------------------------------------------------------------------------------------
+
+
+@endpoint("models.archive_many", "1.0")
+async def archive_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    async def archive(id: str) -> dict[str, Any]:
+        await change_model(call, id, {"$addToSet": {"system_tags": ARCHIVED}})
+        return {"archived": True}
+
+    return await do_each(request["ids"], archive)
+
+
+@endpoint("models.unarchive_many", "1.0")
+async def unarchive_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    async def unarchive(id: str) -> dict[str, Any]:
+        await change_model(call, id, {"$pull": {"system_tags": ARCHIVED}})
+        return {"unarchived": True}
+
+    return await do_each(request["ids"], unarchive)
+
+
+# --- deleted -----------------------------------------------------------------------------------------
+
+
+@endpoint("models.delete", "1.0")
+async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await _delete(call, request["model"], force=request["force"])
+
+
+@endpoint("models.delete_many", "1.0")
+async def delete_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await do_each(request["ids"], lambda id: _delete(call, id, force=request["force"]))
+
+
+async def _delete(call: Call, model_id: str, *, force: bool) -> dict[str, Any]:
+    """Delete a model's links, its events, and last itself, so that a delete that was cut off can be done again."""
+    model = await get_model(call, model_id, ["task", "uri", "project"])
+    if not force:
+        await _check_unused(call, model)
+    await _unlink(call, model_id)
+    owner = Owner(call.identity.company, model_id, is_model=True)
+    await call.backend.events.delete([owner])
+    call.backend.last_metrics.forget([owner])
+    deleted = await documents(call).delete(MODELS, {"id": model_id})
+    await touch_projects(call, model.get("project"))
+    return {"deleted": bool(deleted), "url": model.get("uri")}
+
+
+async def _check_unused(call: Call, model: Document) -> None:
+    """400/205 when tasks start from the model, 400/206 when the task that made it is published."""
+    user = await documents(call).find_one(TASKS, {"models.input.model": model["id"]}, projection=["id"])
+    if user is not None:
+        raise ApiError(400, 205, f"Model is used by tasks, use force to delete it: id={model['id']}, task={user['id']}")
+    made_by = {"id": model.get("task"), "status": {"$in": list(LOCKED)}}
+    if await documents(call).count(TASKS, made_by):
+        raise ApiError(400, 206, f"The task that made the model is published, use force to delete it: id={model['id']}")
+
+
+async def _unlink(call: Call, model_id: str) -> None:
+    """Take the model out of the lists of every task."""
+    for kind in ("models.input", "models.output"):
+        change = {"$pull": {kind: {"model": model_id}}, "$set": changed_now(call)}
+        await documents(call).update(TASKS, {f"{kind}.model": model_id}, change, many=True)

@@ -1,0 +1,57 @@
+"""Saying which model a task has made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.rpc.errors import validation_error
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.models.documents import MODELS, answered, change_model, get_model, new_model
+from apiserver.services.models.edit import reach_iteration
+from apiserver.services.tasks.documents import editable, get_task, revise_task, wrong_status
+from apiserver.services.tasks.models import models_of, put
+from apiserver.stores.documents.base import Document, Update
+from apiserver.times import utc_now
+
+_FIELDS = ("name", "comment", "tags", "system_tags")
+
+
+@endpoint("models.update_for_task", "1.0")
+async def update_for_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    if bool(request.get("uri")) == bool(request.get("override_model_id")):
+        raise validation_error("exactly one of uri and override_model_id is required", field="uri")
+    task = await get_task(call, request["task"], ["name", "project", "models", "status"])
+    if task["status"] not in editable(force=True):
+        raise wrong_status(task, editable(force=True))
+    answer, model = await _model_of(call, request, task)
+    await _link(call, task["id"], model)
+    if "iteration" in request:
+        await reach_iteration(call, task["id"], request["iteration"])
+    return answer
+
+
+async def _model_of(call: Call, request: dict[str, Any], task: Document) -> tuple[dict[str, Any], Document]:
+    """The model that the request is about, changed or made as it asks; what to answer, and the model."""
+    if chosen := request.get("override_model_id"):
+        model = await get_model(call, chosen, ["name"])
+        return {"id": model["id"], "created": False, "updated": 1, "fields": {}}, model
+    fields = {name: request[name] for name in ("uri", *_FIELDS) if name in request}
+    output = models_of(task, "output")
+    known = await documents(call).find_one(MODELS, {"id": output[-1]["model"]}, projection=["name"]) if output else None
+    if known is None:
+        made = new_model(call, {"name": task["name"], "project": task.get("project"), "task": task["id"], **fields})
+        await documents(call).insert(MODELS, made)
+        return {"id": made["id"], "created": True}, made
+    stamps = await change_model(call, known["id"], {"$set": fields})
+    return {"id": known["id"], "created": False, "updated": 1, "fields": answered(fields | stamps)}, known | fields
+
+
+async def _link(call: Call, task: str, model: Document) -> None:
+    """Have the task name the model among those it has made."""
+    item = {"name": model["name"], "model": model["id"], "updated": utc_now()}
+
+    def linked(task: Document) -> Update:
+        others = [other for other in models_of(task, "output") if other["model"] != model["id"]]
+        return {"$set": {"models.output": put(others, item)}}
+
+    await revise_task(call, task, linked, fields=["models"], statuses=editable(force=True))

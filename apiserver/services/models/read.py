@@ -1,0 +1,108 @@
+"""Finding models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.rpc.errors import ApiError, invalid_id
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.models.documents import MODELS, answered, get_model
+from apiserver.services.project_tree import with_descendants
+from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden, page_of, projection_of, sort_of
+from apiserver.services.references import expand, projection_with
+from apiserver.services.tasks.documents import get_task
+from apiserver.stores.documents.base import Document
+
+SPEC = QuerySpec(
+    lists=(
+        "id",
+        "user",
+        "project",
+        "task",
+        "parent",
+        "uri",
+        "framework",
+        "tags",
+        "system_tags",
+    ),
+    values=("ready", "metadata.*"),
+    times=("created", "last_update", "last_change"),
+    ranges=("last_iteration", "last_metrics.*"),
+    text=("id", "name", "comment", "tags", "uri"),
+)
+REFERENCES = {"company": "companies", "user": "users", "project": "projects", "task": "tasks", "parent": "models"}
+
+
+@endpoint("models.get_by_id", "1.0")
+async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await _one(call, request["model"])
+
+
+@endpoint("models.get_by_task_id", "1.0")
+async def get_by_task_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    task = await get_task(call, request["task"], ["models"])
+    if not task["models"]["output"]:
+        raise ApiError(400, 201, f"The task has made no model: task={task['id']}")
+    return await _one(call, task["models"]["output"][-1]["model"])
+
+
+@endpoint("models.get_all", "1.0")
+async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await _find(call, request, projection_of(request))
+
+
+@endpoint("models.get_all_ex", "1.0")
+async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    fields = projection_of(request)
+    answer = await _find(call, request, projection_with(REFERENCES, request))
+    await expand(documents(call), answer["models"], REFERENCES, fields)
+    return answer
+
+
+@endpoint("models.get_by_id_ex", "1.0")
+async def get_by_id_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    await call.backend.last_metrics.settle()
+    wanted, fields = request["id"], projection_of(request)
+    projection = projection_with(REFERENCES, request)
+    found = await documents(call).find(MODELS, {"id": {"$in": wanted}}, projection=projection)
+    models = {model["id"]: answered(model) for model in found}
+    if unknown := [id for id in wanted if id not in models]:
+        raise invalid_id("model", *unknown)
+    await expand(documents(call), list(models.values()), REFERENCES, fields)
+    return {"models": [models[id] for id in dict.fromkeys(wanted)]}
+
+
+@endpoint("models.get_frameworks", "1.0")
+async def get_frameworks(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    projects = request.get("projects")
+    chosen = {"project": {"$in": await with_descendants(call, projects)}} if projects else {}
+    found = await documents(call).distinct(MODELS, "framework", chosen)
+    return {"frameworks": [framework for framework in found if framework]}
+
+
+async def _one(call: Call, model_id: str) -> dict[str, Any]:
+    await call.backend.last_metrics.settle()
+    return {"model": answered(await get_model(call, model_id))}
+
+
+async def _find(call: Call, request: dict[str, Any], projection: list[str] | None) -> dict[str, Any]:
+    await call.backend.last_metrics.settle()
+    query, page = await _with_subprojects(call, request), page_of(request)
+    found = await documents(call).find(
+        MODELS,
+        all_of([build_filter(query, SPEC), hide_hidden(query)]),
+        projection=projection,
+        sort=sort_of(query),
+        skip=page.skip,
+        limit=page.limit,
+    )
+    models: list[Document] = [answered(model) for model in found]
+    return {"models": models, **page.next_scroll(len(models))}
+
+
+async def _with_subprojects(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    """The request with the projects inside those that it names, if it wants them too."""
+    projects = [project for project in request.get("project") or [] if isinstance(project, str)]
+    if not projects or not request["include_subprojects"]:
+        return request
+    return {**request, "project": await with_descendants(call, projects)}

@@ -1,0 +1,27 @@
+"""organization.*: the caller's company as a whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.queries import QuerySpec, build_filter
+
+_TAGS = QuerySpec(patterns=(), lists=("tags", "system_tags"), times=())
+
+
+@endpoint("organization.get_tags", "1.0")
+async def get_tags(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    chosen = build_filter(request.get("filter") or {}, _TAGS)
+    kinds = ("tags", "system_tags") if request["include_system"] else ("tags",)
+    answer: dict[str, list[str]] = {}
+    for kind in kinds:
+        found = {tag for entity in ("tasks", "models") for tag in await documents(call).distinct(entity, kind, chosen)}
+        answer[kind] = sorted(found)
+    return answer
+
+
+@endpoint("organization.get_user_companies", "1.0")
+async def get_user_companies(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    company = await documents(call).find_one("companies", {"id": call.identity.company}, projection=["name"])
+    return {"companies": [{"id": call.identity.company, "name": company["name"] if company else ""}]}

@@ -1,0 +1,82 @@
+"""Queue documents: what a new one holds, how they are found, made and changed. `queue_entries.py` has their entries."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from apiserver.rpc.errors import ApiError, invalid_id, validation_error
+from apiserver.services.backend import Call, documents
+from apiserver.stores.documents.base import Document, DuplicateDocument, Update
+from apiserver.times import utc_now
+
+QUEUES = "queues"
+FIELDS = ("name", "display_name", "tags", "system_tags")
+
+
+def new_queue(name: str, *, user: str | None, **fields: Any) -> Document:
+    """A queue of that name, without tasks."""
+    now = utc_now()
+    return {
+        "id": uuid4().hex,
+        "name": name,
+        "display_name": name,
+        "user": user,
+        "created": now,
+        "last_update": now,
+        "tags": [],
+        "system_tags": [],
+        "entries": [],
+        "metadata": {},
+        **fields,
+    }
+
+
+async def get_queue(call: Call, queue_id: str) -> Document:
+    """The queue's document, or 400/701."""
+    queue = await documents(call).find_one(QUEUES, {"id": queue_id})
+    if queue is None:
+        raise invalid_id("queue", queue_id)
+    return queue
+
+
+async def default_queue(call: Call) -> Document:
+    """The queue that tasks go to when none is named, or 400/707."""
+    queue = await documents(call).find_one(QUEUES, {"system_tags": "default"}, sort=[("created", 1)])
+    if queue is None:
+        raise ApiError(400, 707, "There is no default queue")
+    return queue
+
+
+async def create_queue(call: Call, name: str, **fields: Any) -> Document:
+    """A new queue of the caller; 400/704 when there is one of that name."""
+    queue = new_queue(checked_name(name), user=call.identity.user, **fields)
+    try:
+        await documents(call).insert(QUEUES, queue)
+    except DuplicateDocument:
+        raise name_in_use(name) from None
+    return queue
+
+
+async def change_queue(call: Call, queue_id: str, update: Update) -> None:
+    """Make one update of a queue; 400/701 when there is no such queue, 400/704 when its new name is in use."""
+    present = {operator: fields for operator, fields in update.items() if fields}
+    present["$set"] = {**present.get("$set", {}), "last_update": utc_now()}
+    try:
+        updated = await documents(call).update(QUEUES, {"id": queue_id}, present)
+    except DuplicateDocument:
+        raise name_in_use(present["$set"]["name"]) from None
+    if not updated:
+        raise invalid_id("queue", queue_id)
+
+
+def checked_name(name: str) -> str:
+    """`name`, or 400/12 when it is blank."""
+    if not name.strip():
+        raise validation_error("must not be blank", field="name")
+    return name
+
+
+def name_in_use(name: str) -> ApiError:
+    """Another queue of the company has that name."""
+    return ApiError(400, 704, f"Queue name is in use: name={name}")

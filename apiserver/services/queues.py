@@ -1,0 +1,229 @@
+"""queues.*: queues of tasks that wait for a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from apiserver.rpc.errors import ApiError, invalid_id
+from apiserver.services import queue_entries
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.metadata import metadata_removal, metadata_update
+from apiserver.services.names import unescape_keys
+from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden, page_of, projection_of, sort_of
+from apiserver.services.queue_documents import (
+    FIELDS,
+    change_queue,
+    checked_name,
+    create_queue,
+    default_queue,
+    get_queue,
+)
+from apiserver.services.references import expand, projection_with
+from apiserver.services.tasks.queueing import release
+from apiserver.services.workers import live_workers
+from apiserver.stores.documents.base import Document
+
+SPEC = QuerySpec()
+REFERENCES = {"entries.task": "tasks"}
+
+
+@endpoint("queues.create", "1.0")
+async def create(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    fields = {key: request[key] for key in FIELDS if key in request and key != "name"}
+    return {"id": (await create_queue(call, request["name"], **fields))["id"]}
+
+
+@endpoint("queues.update", "1.0")
+async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    fields = {key: request[key] for key in FIELDS if key in request}
+    if "name" in fields:
+        checked_name(fields["name"])
+    await change_queue(call, request["queue"], {"$set": fields})
+    return {"updated": 1, "fields": fields}
+
+
+@endpoint("queues.delete", "1.0")
+async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    while True:
+        queue = await get_queue(call, request["queue"])
+        if request["force"]:
+            await _clear(call, queue["id"])
+        if deleted := await documents(call).delete("queues", {"id": queue["id"], "entries": {"$size": 0}}):
+            return {"deleted": deleted}
+        if not request["force"]:
+            raise ApiError(400, 702, f"Queue has tasks in it, use force to delete it: id={queue['id']}")
+
+
+@endpoint("queues.get_by_id", "1.0")
+async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return {"queue": _answer(await get_queue(call, request["queue"]), request.get("max_task_entries"))}
+
+
+@endpoint("queues.get_all", "1.0")
+async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await _find(call, request, projection_of(request))
+
+
+@endpoint("queues.get_all_ex", "1.0")
+async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    answer = await _find(call, request, projection_with(REFERENCES, request))
+    queues = answer["queues"]
+    await expand(documents(call), queues, REFERENCES)
+    await _add_workers(call, queues)
+    return answer
+
+
+async def _add_workers(call: Call, queues: list[Document]) -> None:
+    """Give each queue the `workers` that listen to it."""
+    listening = await live_workers(documents(call), {"queues": {"$in": [queue["id"] for queue in queues]}})
+    for queue in queues:
+        queue["workers"] = [
+            {"id": worker["name"], "task": worker["task"]} for worker in listening if queue["id"] in worker["queues"]
+        ]
+
+
+@endpoint("queues.get_default", "1.0")
+async def get_default(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    queue = await default_queue(call)
+    return {"id": queue["id"], "name": queue["name"]}
+
+
+# --- entries -----------------------------------------------------------------------------------------
+
+
+@endpoint("queues.add_task", "1.0")
+async def add_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    queue, task = await get_queue(call, request["queue"]), request["task"]
+    if await documents(call).find_one("tasks", {"id": task}, projection=("id",)) is None:
+        raise invalid_id("task", task)
+    if not await queue_entries.append(documents(call), queue["id"], task):
+        raise ApiError(400, 706, f"Task is in the queue already: queue={queue['id']}, task={task}")
+    return {"added": 1}
+
+
+@endpoint("queues.remove_task", "1.0")
+async def remove_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    queue, task = await get_queue(call, request["queue"]), request["task"]
+    if not await queue_entries.remove(documents(call), queue["id"], task):
+        raise _not_queued(queue["id"], task)
+    return {"removed": 1}
+
+
+@endpoint("queues.clear_queue", "1.0")
+async def clear_queue(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    queue = await get_queue(call, request["queue"])
+    return {"removed_tasks": await _clear(call, queue["id"])}
+
+
+@endpoint("queues.get_num_entries", "1.0")
+async def get_num_entries(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return {"num": len((await get_queue(call, request["queue"]))["entries"])}
+
+
+@endpoint("queues.peek_task", "1.0")
+async def peek_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    queue = await get_queue(call, request["queue"])
+    return {"task": next(iter(queue_entries.tasks_of(queue)), None)}
+
+
+@endpoint("queues.get_next_task", "1.0")
+async def get_next_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    queue = await get_queue(call, request["queue"])
+    while entry := await queue_entries.pop(documents(call), queue["id"]):
+        task = await documents(call).find_one("tasks", {"id": entry["task"]}, projection=("user", "company"))
+        if task is not None:
+            info = {"task_info": {"company": task.get("company"), "user": task.get("user")}}
+            return {"entry": entry, **(info if request["get_task_info"] else {})}
+    return {}
+
+
+@endpoint("queues.move_task_forward", "1.0")
+async def move_task_forward(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await _move(call, request, lambda position, last: position - request["count"])
+
+
+@endpoint("queues.move_task_backward", "1.0")
+async def move_task_backward(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await _move(call, request, lambda position, last: position + request["count"])
+
+
+@endpoint("queues.move_task_to_front", "1.0")
+async def move_task_to_front(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await _move(call, request, lambda position, last: 0)
+
+
+@endpoint("queues.move_task_to_back", "1.0")
+async def move_task_to_back(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await _move(call, request, lambda position, last: last)
+
+
+# --- metadata ----------------------------------------------------------------------------------------
+
+
+@endpoint("queues.add_or_update_metadata", "1.0")
+async def add_or_update_metadata(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    items = metadata_update(request["metadata"], request["replace_metadata"])
+    await change_queue(call, request["queue"], {"$set": items})
+    return {"updated": 1}
+
+
+@endpoint("queues.delete_metadata", "1.0")
+async def delete_metadata(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    await change_queue(call, request["queue"], {"$unset": metadata_removal(request["keys"])})
+    return {"updated": 1}
+
+
+# --- what the handlers share -------------------------------------------------------------------------
+
+
+async def _find(call: Call, request: dict[str, Any], projection: list[str] | None) -> dict[str, Any]:
+    page = page_of(request)
+    queues = await documents(call).find(
+        "queues",
+        all_of([build_filter(request, SPEC), hide_hidden(request)]),
+        projection=projection,
+        sort=sort_of(request),
+        skip=page.skip,
+        limit=page.limit,
+    )
+    answers = [_answer(queue, request.get("max_task_entries")) for queue in queues]
+    return {"queues": answers, **page.next_scroll(len(queues))}
+
+
+def _answer(queue: Document, max_entries: int | None) -> Document:
+    answer: Document = unescape_keys(queue)
+    if max_entries is not None and "entries" in answer:
+        answer["entries"] = answer["entries"][:max_entries]
+    return answer
+
+
+async def _move(call: Call, request: dict[str, Any], target: Callable[[int, int], int]) -> dict[str, Any]:
+    """Put a task of a queue at `target(its position, the last position)`, as far as the queue goes."""
+    queue, task = await get_queue(call, request["queue"]), request["task"]
+
+    def moved(entries: list[Document]) -> list[Document] | None:
+        position = next((index for index, entry in enumerate(entries) if entry["task"] == task), None)
+        if position is None:
+            return None
+        last = len(entries) - 1
+        others = entries[:position] + entries[position + 1 :]
+        others.insert(min(max(target(position, last), 0), last), entries[position])
+        return others
+
+    entries = await queue_entries.reorder(documents(call), queue["id"], moved)
+    if entries is None:
+        raise _not_queued(queue["id"], task)
+    return {"position": [entry["task"] for entry in entries].index(task)}
+
+
+async def _clear(call: Call, queue: str) -> list[str]:
+    """Empty a queue, and give its tasks back the status that they had before."""
+    tasks = await queue_entries.take_all(documents(call), queue)
+    for task in tasks:
+        await release(call, task)
+    return tasks
+
+
+def _not_queued(queue: str, task: str) -> ApiError:
+    return ApiError(400, 703, f"Task is not in the queue: queue={queue}, task={task}")
