@@ -17,7 +17,8 @@ import orjson
 from apiserver.rpc.errors import invalid_scroll, validation_error
 from apiserver.services.lists import list_filter, lists_filter
 from apiserver.services.names import escape_path
-from apiserver.stores.documents.base import Filter
+from apiserver.stores.documents.base import Filter, InvalidFilter
+from apiserver.stores.documents.dialect.patterns import compile_pattern
 
 #: How many documents an answer has when the request does not say.
 DEFAULT_PAGE_SIZE = 500
@@ -116,13 +117,13 @@ def pattern_filter(field: str, pattern: str, *, ignore_case: bool = False, sourc
 
     `source` names the request's field in the error of a malformed pattern.
     """
-    try:
-        re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise validation_error(f"malformed regular expression: {error}", field=source or field) from None
     literal = None if ignore_case else exact_literal(pattern)
     if literal is not None:
         return {field: literal}
+    try:
+        compile_pattern(source or field, pattern)
+    except InvalidFilter as error:
+        raise validation_error(str(error)) from None
     return {field: {"$regex": pattern, "$options": "i"} if ignore_case else {"$regex": pattern}}
 
 

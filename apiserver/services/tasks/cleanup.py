@@ -1,0 +1,170 @@
+"""Tasks begun anew and tasks removed, with what they put out: events, models, links; files are named to the caller."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import orjson
+
+from apiserver.events.model import EventType, Owner, SamplePosition
+from apiserver.rpc.errors import ApiError
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.many import do_each
+from apiserver.services.project_tree import touch_projects
+from apiserver.services.tasks.artifacts import artifacts_of
+from apiserver.services.tasks.documents import (
+    LOCKED,
+    STATUSES,
+    TASKS,
+    changed_now,
+    get_task,
+    new_execution,
+    wrong_status,
+)
+from apiserver.services.tasks.edit import DELETED
+from apiserver.services.tasks.queueing import leave_queues, release
+from apiserver.services.tasks.status import change_status
+from apiserver.stores.documents.base import Document
+
+_RUN_FIELDS = (
+    "output.result",
+    "output.error",
+    "last_worker",
+    "last_worker_report",
+    "started",
+    "completed",
+    "published",
+    "active_duration",
+    "enqueue_status",
+)
+_URL_PAGE = 1000
+
+
+@endpoint("tasks.reset", "1.0")
+async def reset(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await reset_task(call, request["task"], request)
+
+
+@endpoint("tasks.reset_many", "1.0")
+async def reset_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await do_each(request["ids"], lambda task_id: reset_task(call, task_id, request))
+
+
+@endpoint("tasks.delete", "1.0")
+async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await delete_task(call, request["task"], request)
+
+
+@endpoint("tasks.delete_many", "1.0")
+async def delete_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await do_each(request["ids"], lambda task_id: delete_task(call, task_id, request))
+
+
+async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[str, Any]:
+    """Back to status created, without what earlier runs put out; with `clear_all` without script and execution too."""
+    task = await get_task(call, task_id)
+    if task["status"] in LOCKED and not request["force"]:
+        raise wrong_status(task, [status for status in STATUSES if status not in LOCKED])
+    dequeued = await release(call, task_id)
+    outcome = await _clean(call, task, request)
+    values: Document = {
+        "last_iteration": 0,
+        "last_metrics": {},
+        "metric_stats": {},
+        "models.output": [],
+        "runtime": {},
+    }
+    unset = list(_RUN_FIELDS)
+    if request["clear_all"]:
+        values["execution"] = new_execution()
+        values["script"] = {"requirements": {}}
+    else:
+        values["execution.artifacts"] = [item for item in artifacts_of(task) if item.get("mode") == "input"]
+        unset.append("execution.queue")
+    told = {"force": True, "status_reason": "reset", "status_message": "reset"}
+    done = await change_status(call, task_id, "created", told, values=values, unset=tuple(unset))
+    return {**done, "dequeued": dequeued or {}, **outcome}
+
+
+async def delete_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[str, Any]:
+    """Remove a task. Its children and the models that are kept lose the link to it."""
+    task = await get_task(call, task_id)
+    await _check_deletable(call, task, force=request["force"])
+    await leave_queues(call, task_id)
+    outcome = await _clean(call, task, request)
+    mark = {"$set": {**changed_now(call), "parent": DELETED + task_id}}
+    children = await documents(call).update(TASKS, {"parent": task_id}, mark, many=True)
+    mark = {"$set": {**changed_now(call), "task": DELETED + task_id}}
+    models = await documents(call).update("models", {"task": task_id}, mark, many=True)
+    await documents(call).delete(TASKS, {"id": task_id})
+    await touch_projects(call, task.get("project"))
+    return {"deleted": True, "updated_children": children, "updated_models": models, **outcome}
+
+
+async def _check_deletable(call: Call, task: Document, *, force: bool) -> None:
+    if force:
+        return
+    task_id = task["id"]
+    if task["status"] != "created" and "archived" not in task.get("system_tags", []):
+        raise _not_deletable(task_id, f"status={task['status']}")
+    if children := await documents(call).count(TASKS, {"parent": task_id, "status": "published"}):
+        raise _not_deletable(task_id, f"published children={children}")
+    if models := await documents(call).count("models", {"task": task_id, "ready": True}):
+        raise _not_deletable(task_id, f"published models={models}")
+
+
+def _not_deletable(task_id: str, reason: str) -> ApiError:
+    return ApiError(400, 123, f"Task cannot be deleted, use force: task={task_id}, {reason}")
+
+
+async def _clean(call: Call, task: Document, request: dict[str, Any]) -> dict[str, Any]:
+    """Remove a task's events, and its draft models unless they are to stay; says what went, and the files' URLs."""
+    owner = Owner(call.identity.company, task["id"])
+    models = await _removable_models(call, task) if request["delete_output_models"] else []
+    owners = [owner, *(Owner(owner.company, model["id"], is_model=True) for model in models)]
+    outcome: dict[str, Any] = {}
+    if request["return_file_urls"]:
+        outcome["urls"] = {
+            "event_urls": sorted({url for owner in owners async for url in _event_urls(call, owner)}),
+            "artifact_urls": sorted({a["uri"] for a in artifacts_of(task) if a.get("uri") and a["mode"] == "output"}),
+            "model_urls": sorted({model["uri"] for model in models if model.get("uri")}),
+        }
+    # What is noted of the events so far must not come back after they are gone.
+    await call.backend.last_metrics.settle()
+    deleted = await call.backend.events.delete(owners)
+    call.backend.last_metrics.forget(owners)
+    if models:
+        await documents(call).delete("models", {"id": {"$in": [model["id"] for model in models]}})
+    return {"deleted_models": len(models), "events": {"deleted": deleted}, **outcome}
+
+
+async def _removable_models(call: Call, task: Document) -> list[Document]:
+    """The task's output models that are neither published nor an input of some task."""
+    drafts = await documents(call).find(
+        "models", {"task": task["id"], "ready": {"$ne": True}}, projection=["id", "uri"]
+    )
+    used = {
+        item["model"]
+        for user in await documents(call).find(
+            TASKS,
+            {"models.input.model": {"$in": [model["id"] for model in drafts]}},
+            projection=["models.input"],
+        )
+        for item in user["models"]["input"]
+    }
+    return [model for model in drafts if model["id"] not in used]
+
+
+async def _event_urls(call: Call, owner: Owner) -> AsyncIterator[str]:
+    """The files that the owner's debug images and plots show."""
+    for type in (EventType.IMAGE, EventType.PLOT):
+        after: SamplePosition | None = None
+        while page := await call.backend.events.samples(owner, type, after=after, limit=_URL_PAGE):
+            for sample in page:
+                event = orjson.loads(sample.document)
+                for url in event.get("source_urls") or [event.get("url")]:
+                    if url:
+                        yield url
+            last = page[-1]
+            after = SamplePosition(last.iter, last.metric, last.variant, last.key)

@@ -1,0 +1,80 @@
+"""New tasks made from old ones: their inputs without what they put out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.project_tree import find_or_create, touch_projects
+from apiserver.services.tasks.documents import TASKS, get_task, new_task
+from apiserver.services.tasks.edit import checked_fields
+from apiserver.stores.documents.base import Document
+from apiserver.times import utc_now
+
+#: What a clone has of its original unless the request says otherwise.
+_INHERITED = (
+    "name",
+    "type",
+    "comment",
+    "parent",
+    "project",
+    "script",
+    "execution",
+    "hyperparams",
+    "configuration",
+    "container",
+    "tags",
+)
+#: Request fields, by the field of the new task that they give.
+_GIVEN = {
+    "new_task_name": "name",
+    "new_task_comment": "comment",
+    "new_task_parent": "parent",
+    "new_task_project": "project",
+    "new_task_hyperparams": "hyperparams",
+    "new_task_configuration": "configuration",
+    "new_task_container": "container",
+    "new_task_tags": "tags",
+    "new_task_system_tags": "system_tags",
+}
+#: Marks of what a task went through, which its clone has not.
+_OWN_TAGS = ("development", "archived")
+
+
+@endpoint("tasks.clone", "1.0")
+async def clone(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    original = await get_task(call, request["task"])
+    given = await checked_fields(call, {_GIVEN[name]: request[name] for name in _GIVEN if request.get(name)})
+    overrides = await checked_fields(call, {"execution": request.get("execution_overrides", {})})
+    answer: dict[str, Any] = {}
+    if request.get("new_project_name") and "project" not in given:
+        project = await find_or_create(call, request["new_project_name"])
+        given["project"] = project["id"]
+        answer["new_project"] = {"id": project["id"], "name": project["name"]}
+    task = new_task(call, _inherited(original) | given)
+    task["execution"] = _inputs(task["execution"] | overrides["execution"])
+    task["models"]["input"] = _input_models(original, request)
+    task["output"] = {key: value for key, value in original.get("output", {}).items() if key == "destination"}
+    await documents(call).insert(TASKS, task)
+    await touch_projects(call, task.get("project"))
+    return {"id": task["id"], **answer}
+
+
+def _inherited(original: Document) -> Document:
+    fields = {name: original[name] for name in _INHERITED if name in original}
+    fields["system_tags"] = [tag for tag in original.get("system_tags", []) if tag not in _OWN_TAGS]
+    return fields
+
+
+def _inputs(execution: Document) -> Document:
+    """The execution section without its queue and without the artifacts that the run put out."""
+    artifacts = [artifact for artifact in execution.get("artifacts", []) if artifact.get("mode") == "input"]
+    return {key: value for key, value in execution.items() if key != "queue"} | {"artifacts": artifacts}
+
+
+def _input_models(original: Document, request: dict[str, Any]) -> list[Document]:
+    models = request.get("new_task_input_models")
+    if models:
+        return [{"name": model["name"], "model": model["model"], "updated": utc_now()} for model in models]
+    inherited: list[Document] = original.get("models", {}).get("input", [])
+    return inherited

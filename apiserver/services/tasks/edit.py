@@ -1,0 +1,184 @@
+"""Making tasks and changing what they are: name, place, script, sections, tags."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.rpc.errors import invalid_id, validation_error
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.names import escape, escape_keys
+from apiserver.services.project_tree import PROJECTS, find_or_create, get_project, touch_projects
+from apiserver.services.queries import parse_time
+from apiserver.services.tasks.artifacts import without_duplicates
+from apiserver.services.tasks.configurations import named_configuration
+from apiserver.services.tasks.documents import (
+    STATUSES,
+    TASKS,
+    answered,
+    change_task,
+    changed_now,
+    editable,
+    get_task,
+    get_tasks,
+    new_task,
+    set_fields,
+)
+from apiserver.services.tasks.hyperparams import named_param
+from apiserver.stores.documents.base import Document
+
+#: What a task may be made with, and edited.
+_FIELDS = (
+    "name",
+    "type",
+    "comment",
+    "parent",
+    "project",
+    "script",
+    "execution",
+    "hyperparams",
+    "configuration",
+    "models",
+    "container",
+    "runtime",
+    "tags",
+    "system_tags",
+)
+_UPDATE_FIELDS = ("name", "comment", "project", "tags", "system_tags", "created")
+#: The parent of a task whose parent was deleted starts with it.
+DELETED = "__DELETED__"
+
+
+@endpoint("tasks.create", "1.0")
+async def create(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    task = new_task(call, await checked_fields(call, request))
+    await documents(call).insert(TASKS, task)
+    await touch_projects(call, task.get("project"))
+    return {"id": task["id"]}
+
+
+@endpoint("tasks.validate", "1.0")
+async def validate(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    await checked_fields(call, request)
+    return {}
+
+
+@endpoint("tasks.edit", "1.0")
+async def edit(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    fields = await checked_fields(call, request)
+    if not fields:
+        await get_task(call, request["task"], ["id"])
+        return {"updated": 0, "fields": {}}
+    statuses = STATUSES if request["force"] else ("created",)
+    stamps = await change_task(call, request["task"], {"$set": set_fields(fields)}, statuses=statuses)
+    await touch_projects(call, fields.get("project"))
+    return {"updated": 1, "fields": answered(fields | stamps)}
+
+
+@endpoint("tasks.update", "1.0")
+async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    fields = _update_fields(request)
+    await _check_references(call, fields)
+    if not fields:
+        await get_task(call, request["task"], ["id"])
+        return {"updated": 0, "fields": {}}
+    stamps = await change_task(call, request["task"], {"$set": fields})
+    await touch_projects(call, fields.get("project"))
+    return {"updated": 1, "fields": fields | stamps}
+
+
+@endpoint("tasks.set_requirements", "1.0")
+async def set_requirements(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    fields = {"script.requirements": escape_keys(request["requirements"])}
+    stamps = await change_task(call, request["task"], {"$set": fields})
+    return {"updated": 1, "fields": {"script.requirements": request["requirements"], **stamps}}
+
+
+@endpoint("tasks.edit_runtime", "2.34")
+async def edit_runtime(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    removed = {f"runtime.{escape(name)}": 1 for name in request.get("remove", [])}
+    added = {f"runtime.{key}": value for key, value in escape_keys(request.get("add_or_update", {})).items()}
+    # A name that is in both stays: one update may not both set and unset it.
+    removed = {path: 1 for path in removed if path not in added}
+    await change_task(call, request["task"], {"$set": added, "$unset": removed}, statuses=editable(force=True))
+    return {"updated": 1}
+
+
+@endpoint("tasks.update_tags", "1.0")
+async def update_tags(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return {"updated": await change_tags(call, TASKS, request)}
+
+
+@endpoint("tasks.move", "1.0")
+async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    tasks = await get_tasks(call, request["ids"], ["project"])
+    project = await place(call, request)
+    moved = {"$set": {**changed_now(call), "project": project["id"]}}
+    await documents(call).update(TASKS, {"id": {"$in": request["ids"]}}, moved, many=True)
+    await touch_projects(call, project["id"], *(task.get("project") for task in tasks))
+    return {"project_id": project["id"]}
+
+
+async def change_tags(call: Call, collection: str, request: dict[str, Any]) -> int:
+    """Add `add_tags` to and take `remove_tags` from the documents named by `ids`; returns how many there are."""
+    chosen = {"id": {"$in": request["ids"]}}
+    changed = {"$set": changed_now(call)}
+    updated = 0
+    # One update may not both add to and take from the same field.
+    if tags := request.get("remove_tags"):
+        removal: Document = {**changed, "$pull": {"tags": {"$in": tags}}}
+        updated = await documents(call).update(collection, chosen, removal, many=True)
+    if tags := request.get("add_tags"):
+        addition: Document = {**changed, "$addToSet": {"tags": {"$each": tags}}}
+        updated = await documents(call).update(collection, chosen, addition, many=True)
+    return updated
+
+
+async def place(call: Call, request: dict[str, Any]) -> Document:
+    """The project that `project` (an id) or `project_name` (made when there is none) of a request asks for."""
+    if request.get("project"):
+        return await get_project(call, request["project"])
+    if request.get("project_name"):
+        return await find_or_create(call, request["project_name"])
+    raise validation_error("is required, or project_name", field="project")
+
+
+async def checked_fields(call: Call, request: dict[str, Any]) -> Document:
+    """What a request to make or edit a task sets, as it is stored; 400 when it refers to what is not there."""
+    fields: Document = escape_keys({name: request[name] for name in _FIELDS if name in request})
+    if "output_dest" in request:
+        fields["output"] = {"destination": request["output_dest"]}
+    if "artifacts" in fields.get("execution", {}):
+        fields["execution"]["artifacts"] = without_duplicates(fields["execution"]["artifacts"])
+    _name_items(fields)
+    await _check_references(call, fields)
+    return fields
+
+
+def _name_items(fields: Document) -> None:
+    """Give parameters and configurations their own names, which clients leave out and yet read."""
+    for section, params in fields.get("hyperparams", {}).items():
+        for name, item in params.items():
+            params[name] = named_param(section, name, item)
+    for name, item in fields.get("configuration", {}).items():
+        fields["configuration"][name] = named_configuration(name, item)
+
+
+async def _check_references(call: Call, fields: Document) -> None:
+    project, parent = fields.get("project"), fields.get("parent")
+    if project == "" or project is None:
+        fields.pop("project", None)
+    elif await documents(call).find_one(PROJECTS, {"id": project}, projection=["id"]) is None:
+        raise invalid_id("project", project)
+    if parent == "":
+        fields.pop("parent")
+    elif parent is not None and not parent.startswith(DELETED):
+        await get_task(call, parent, ["id"])
+
+
+def _update_fields(request: dict[str, Any]) -> Document:
+    fields = {name: request[name] for name in _UPDATE_FIELDS if name in request}
+    if "created" in fields:
+        fields["created"] = parse_time(fields["created"], "created")
+    if "output__error" in request:
+        fields["output.error"] = request["output__error"]
+    return fields

@@ -1,0 +1,138 @@
+"""The life of a task as its runner and its users report it: started, stopped, completed, published, archived."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.many import do_each
+from apiserver.services.tasks.documents import TASKS, change_task, changed_now, get_task
+from apiserver.services.tasks.queueing import leave_queues, release
+from apiserver.services.tasks.status import change_status
+from apiserver.stores.documents.base import Document
+from apiserver.times import utc_now
+
+#: A task whose worker has not been heard of for longer is stopped at once.
+WORKER_SILENCE = timedelta(minutes=10)
+
+
+@endpoint("tasks.started", "1.0")
+async def started(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    now = utc_now()
+    done = await change_status(call, request["task"], "in_progress", request, earliest={"started": now})
+    return {"started": 1, **done}
+
+
+@endpoint("tasks.ping", "1.0")
+async def ping(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    await get_task(call, request["task"], ["id"])
+    await documents(call).update(TASKS, {"id": request["task"]}, {"$set": {"last_update": utc_now()}})
+    return {}
+
+
+@endpoint("tasks.completed", "2.2")
+async def completed(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    done = await change_status(call, request["task"], "completed", request, values={"completed": utc_now()})
+    if not request["publish"]:
+        return done
+    published = await publish_task(call, request["task"], request)
+    return {"updated": 1, "published": 1, "fields": done["fields"] | published["fields"]}
+
+
+@endpoint("tasks.stopped", "1.0")
+async def stopped(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await change_status(call, request["task"], "stopped", request, values={"completed": utc_now()})
+
+
+@endpoint("tasks.failed", "1.0")
+async def failed(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await change_status(call, request["task"], "failed", request, values={"completed": utc_now()})
+
+
+@endpoint("tasks.close", "1.0")
+async def close(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await change_status(call, request["task"], "closed", request)
+
+
+@endpoint("tasks.stop", "1.0")
+async def stop(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await stop_task(call, request["task"], request)
+
+
+@endpoint("tasks.stop_many", "1.0")
+async def stop_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await do_each(request["ids"], lambda task_id: stop_task(call, task_id, request))
+
+
+@endpoint("tasks.publish", "1.0")
+async def publish(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await publish_task(call, request["task"], request)
+
+
+@endpoint("tasks.publish_many", "1.0")
+async def publish_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await do_each(request["ids"], lambda task_id: publish_task(call, task_id, request))
+
+
+@endpoint("tasks.archive", "1.0")
+async def archive(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    for task_id in request["tasks"]:
+        await get_task(call, task_id, ["id"])
+    for task_id in request["tasks"]:
+        await _archive(call, task_id, request)
+    return {"archived": len(request["tasks"])}
+
+
+@endpoint("tasks.archive_many", "1.0")
+async def archive_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await do_each(request["ids"], lambda task_id: _archive(call, task_id, request))
+
+
+@endpoint("tasks.unarchive_many", "1.0")
+async def unarchive_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await do_each(request["ids"], lambda task_id: _unarchive(call, task_id, request))
+
+
+async def stop_task(call: Call, task_id: str, request: dict[str, Any]) -> Document:
+    """Stop a task; one that a worker runs is only told to, and its worker will report that it has stopped."""
+    task = await get_task(call, task_id, ["status", "system_tags", "last_worker", "last_update"])
+    if task["status"] == "in_progress" and _has_worker(task):
+        told = {**request, "status_message": "stopping"}
+        return await change_status(call, task_id, "in_progress", told)
+    await leave_queues(call, task_id)
+    by = {"status_message": f"Stopped by {call.identity.user_name or call.identity.user}"} | request
+    return await change_status(call, task_id, "stopped", by, values={"completed": utc_now()}, unset=("enqueue_status",))
+
+
+async def publish_task(call: Call, task_id: str, request: dict[str, Any]) -> Document:
+    """Publish a task, and (unless `publish_model` is false) the model that it put out last."""
+    task = await get_task(call, task_id, ["models"])
+    done = await change_status(call, task_id, "published", request, values={"published": utc_now()})
+    output = task.get("models", {}).get("output")
+    if output and request.get("publish_model", True):
+        ready = {"$set": {**changed_now(call), "ready": True}}
+        await documents(call).update("models", {"id": output[-1]["model"], "ready": {"$ne": True}}, ready)
+    return done
+
+
+def _has_worker(task: Document) -> bool:
+    if not task.get("last_worker") or "development" in task.get("system_tags", []):
+        return False
+    return datetime.now(UTC) - datetime.fromisoformat(task["last_update"]) < WORKER_SILENCE
+
+
+async def _archive(call: Call, task_id: str, request: dict[str, Any]) -> dict[str, Any]:
+    await release(call, task_id)
+    marked: Document = {"$addToSet": {"system_tags": "archived"}, "$set": _status_texts(request)}
+    await change_task(call, task_id, marked)
+    return {"archived": True}
+
+
+async def _unarchive(call: Call, task_id: str, request: dict[str, Any]) -> dict[str, Any]:
+    await change_task(call, task_id, {"$pull": {"system_tags": "archived"}, "$set": _status_texts(request)})
+    return {"unarchived": True}
+
+
+def _status_texts(request: dict[str, Any]) -> Document:
+    return {name: request.get(name, "") for name in ("status_reason", "status_message")}

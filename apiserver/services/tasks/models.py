@@ -1,0 +1,54 @@
+"""The models a task takes in and puts out: two lists of `{name, model, updated}`, a name at most once in each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.rpc.errors import invalid_id
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.tasks.documents import editable, revise_task
+from apiserver.stores.documents.base import Document, Update
+from apiserver.times import utc_now
+
+_MODELS = ["models"]
+
+
+@endpoint("tasks.add_or_update_model", "2.13")
+async def add_or_update_model(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    name, kind, model = request["name"], request["type"], request["model"]
+    if await documents(call).find_one("models", {"id": model}, projection=["id"]) is None:
+        raise invalid_id("model", model)
+    item = {"name": name, "model": model, "updated": utc_now()}
+
+    def merged(task: Document) -> Update:
+        update: Document = {"$set": {f"models.{kind}": put(models_of(task, kind), item)}}
+        if "iteration" in request:
+            update["$max"] = {"last_iteration": request["iteration"]}
+        return update
+
+    done = await revise_task(call, request["task"], merged, fields=_MODELS, statuses=editable(force=True))
+    return {"updated": int(done)}
+
+
+@endpoint("tasks.delete_models", "2.13")
+async def delete_models(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    doomed = {(item["type"], item["name"]) for item in request["models"]}
+
+    def without(task: Document) -> Update | None:
+        before = {kind: models_of(task, kind) for kind in ("input", "output")}
+        after = {kind: [m for m in items if (kind, m["name"]) not in doomed] for kind, items in before.items()}
+        return {"$set": {f"models.{kind}": items for kind, items in after.items()}} if after != before else None
+
+    done = await revise_task(call, request["task"], without, fields=_MODELS, statuses=editable(force=True))
+    return {"updated": int(done)}
+
+
+def models_of(task: Document, kind: str) -> list[Document]:
+    """The `input` or `output` models of a task."""
+    items: list[Document] = task.get("models", {}).get(kind) or []
+    return items
+
+
+def put(items: list[Document], item: Document) -> list[Document]:
+    """`items` with `item` in the place of the one of its name, or at the end."""
+    return list({**{old["name"]: old for old in items}, item["name"]: item}.values())

@@ -1,0 +1,122 @@
+"""Tasks into queues and out of them again.
+
+A task in status queued is in exactly one queue, which `execution.queue` names; `enqueue_status` is what it was before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.rpc.errors import ApiError, invalid_id, validation_error
+from apiserver.services import queue_entries
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.many import do_each
+from apiserver.services.queue_documents import create_queue, default_queue
+from apiserver.services.tasks.documents import get_task
+from apiserver.services.tasks.status import change_status, check_transition
+from apiserver.stores.documents.base import Document
+from apiserver.times import utc_now
+
+
+@endpoint("tasks.enqueue", "1.0")
+async def enqueue(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    queue = await _wanted_queue(call, request)
+    done = await _enqueue(call, request["task"], queue, request)
+    return {"queued": 1, **done, **await _watched(call, queue, request)}
+
+
+@endpoint("tasks.enqueue_many", "1.0")
+async def enqueue_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    queue = await _wanted_queue(call, request)
+
+    async def act(task_id: str) -> dict[str, Any]:
+        return {"queued": True, **await _enqueue(call, task_id, queue, request)}
+
+    return {**await do_each(request["ids"], act), **await _watched(call, queue, request)}
+
+
+@endpoint("tasks.dequeue", "1.0")
+async def dequeue(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return {"dequeued": 1, **await _dequeue(call, request["task"], request)}
+
+
+@endpoint("tasks.dequeue_many", "1.0")
+async def dequeue_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    async def act(task_id: str) -> dict[str, Any]:
+        return {"dequeued": True, **await _dequeue(call, task_id, request)}
+
+    return await do_each(request["ids"], act)
+
+
+async def leave_queues(call: Call, task_id: str, *, but: str | None = None) -> int:
+    """Take a task out of all queues (`but` one); returns of how many."""
+    elsewhere: Document = {"entries.task": task_id}
+    if but is not None:
+        elsewhere["id"] = {"$ne": but}
+    change = {"$pull": {"entries": {"task": task_id}}, "$set": {"last_update": utc_now()}}
+    return await documents(call).update("queues", elsewhere, change, many=True)
+
+
+async def release(call: Call, task_id: str) -> Document | None:
+    """Take a task out of its queue, if it waits in one: back to the status that it had before."""
+    task = await get_task(call, task_id, ["status", "enqueue_status"])
+    await leave_queues(call, task_id)
+    if task["status"] != "queued":
+        return None
+    return await _back(call, task, {"force": True}, None)
+
+
+async def _wanted_queue(call: Call, request: dict[str, Any]) -> str:
+    """The id of the queue that a request asks for by `queue` or `queue_name` (made when missing), or of the default."""
+    queue_id, name = request.get("queue"), request.get("queue_name")
+    if queue_id and name:
+        raise validation_error("give the queue's id or its name, not both", field="queue_name")
+    if queue_id:
+        if await documents(call).find_one("queues", {"id": queue_id}, projection=["id"]) is None:
+            raise invalid_id("queue", queue_id)
+        return str(queue_id)
+    if not name:
+        return str((await default_queue(call))["id"])
+    known = await documents(call).find_one("queues", {"name": name}, projection=["id"])
+    return str((known or await create_queue(call, name))["id"])
+
+
+async def _enqueue(call: Call, task_id: str, queue: str, request: dict[str, Any]) -> Document:
+    """The status first and then the entry, so that whoever takes the entry finds a queued task."""
+    task = await get_task(call, task_id, ["status", "enqueue_status"])
+    check_transition(task, "queued", force=request.get("force", False))
+    before = task.get("enqueue_status", "created") if task["status"] == "queued" else task["status"]
+    values = {"enqueue_status": before, "execution.queue": queue}
+    done = await change_status(call, task_id, "queued", request, values=values)
+    if not await queue_entries.append(documents(call), queue, task_id):
+        raise ApiError(400, 706, f"Task is in the queue already: queue={queue}, task={task_id}")
+    await leave_queues(call, task_id, but=queue)
+    done["fields"].pop("enqueue_status")
+    return done
+
+
+async def _watched(call: Call, queue: str, request: dict[str, Any]) -> dict[str, Any]:
+    if not request.get("verify_watched_queue"):
+        return {}
+    return {"queue_watched": await documents(call).count("workers", {"queues": queue}) > 0}
+
+
+async def _dequeue(call: Call, task_id: str, request: dict[str, Any]) -> Document:
+    task = await get_task(call, task_id, ["status", "enqueue_status", "execution.queue"])
+    left = await leave_queues(call, task_id)
+    if task["status"] != "queued" and not left:
+        raise ApiError(400, 703, f"Invalid queue id or task not in queue: task={task_id}, status={task['status']}")
+    if task["status"] != "queued":
+        return {"updated": 0, "fields": {}}
+    return await _back(call, task, request, request.get("new_status"))
+
+
+async def _back(call: Call, task: Document, request: dict[str, Any], status: str | None) -> Document:
+    status = status or task.get("enqueue_status", "created")
+    return await change_status(
+        call,
+        task["id"],
+        status,
+        {**request, "force": True},
+        unset=("enqueue_status", "execution.queue"),
+    )

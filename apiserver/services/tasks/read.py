@@ -1,0 +1,109 @@
+"""Tasks as clients ask for them: one, many, and with what they refer to. Readers see every acknowledged event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.rpc.errors import invalid_id
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.project_tree import with_descendants
+from apiserver.services.queries import (
+    Page,
+    QuerySpec,
+    all_of,
+    build_filter,
+    hide_hidden,
+    page_of,
+    projection_of,
+    sort_of,
+)
+from apiserver.services.references import expand, projection_with
+from apiserver.services.tasks.documents import TASKS, answered, get_task
+from apiserver.stores.documents.base import Document, Filter
+
+SPEC = QuerySpec(
+    patterns=("name", "comment", "report"),
+    lists=(
+        "id",
+        "user",
+        "tags",
+        "system_tags",
+        "type",
+        "status",
+        "project",
+        "parent",
+        "hyperparams.*",
+        "execution.queue",
+        "models.input.model",
+    ),
+    values=("runtime.*",),
+    times=("created", "started", "completed", "published", "status_changed", "last_update", "last_change"),
+    ranges=("active_duration", "last_metrics.*", "last_iteration"),
+    text=("id", "name", "comment"),
+)
+REFERENCES = {
+    "company": "companies",
+    "user": "users",
+    "project": "projects",
+    "parent": "tasks",
+    "execution.queue": "queues",
+    "models.input.model": "models",
+    "models.output.model": "models",
+}
+
+
+@endpoint("tasks.get_by_id", "1.0")
+async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    await call.backend.last_metrics.settle()
+    return {"task": answered(await get_task(call, request["task"]))}
+
+
+@endpoint("tasks.get_all", "1.0")
+async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    page = page_of(request)
+    tasks = await _find(call, request, page, projection_of(request))
+    return {"tasks": [answered(task) for task in tasks], **page.next_scroll(len(tasks))}
+
+
+@endpoint("tasks.get_by_id_ex", "1.0")
+async def get_by_id_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    tasks = await _find_expanded(call, request, Page(0, len(request["id"]) or 1))
+    if not tasks:
+        raise invalid_id("task", *request["id"])
+    return {"tasks": tasks}
+
+
+@endpoint("tasks.get_all_ex", "1.0")
+async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    page = page_of(request)
+    tasks = await _find_expanded(call, request, page)
+    return {"tasks": tasks, **page.next_scroll(len(tasks))}
+
+
+@endpoint("tasks.get_types", "1.0")
+async def get_types(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    projects = request.get("projects")
+    inside: Filter = {"project": {"$in": await with_descendants(call, projects)}} if projects else {}
+    return {"types": await documents(call).distinct(TASKS, "type", inside)}
+
+
+async def _find(call: Call, request: dict[str, Any], page: Page, projection: list[str] | None) -> list[Document]:
+    await call.backend.last_metrics.settle()
+    wanted = all_of([build_filter(await _with_subprojects(call, request), SPEC), hide_hidden(request)])
+    return await documents(call).find(
+        TASKS, wanted, projection=projection, sort=sort_of(request), skip=page.skip, limit=page.limit
+    )
+
+
+async def _find_expanded(call: Call, request: dict[str, Any], page: Page) -> list[Document]:
+    found = await _find(call, request, page, projection_with(REFERENCES, request))
+    tasks = [answered(task) for task in found]
+    await expand(documents(call), tasks, REFERENCES, projection_of(request) or ())
+    return tasks
+
+
+async def _with_subprojects(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    """The request for the tasks of the named projects and of all below them, if it asks for these."""
+    if not (request.get("include_subprojects") and request.get("project")):
+        return request
+    return {**request, "project": await with_descendants(call, request["project"])}

@@ -1,0 +1,96 @@
+"""The life of a task: which status may follow which, and how a task gets from one to the next."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from apiserver.rpc.errors import ApiError, validation_error
+from apiserver.services.backend import Call, documents
+from apiserver.services.project_tree import touch_projects
+from apiserver.services.tasks.documents import ATTEMPTS, STATUSES, TASKS, changed_meanwhile, changed_now, get_task
+from apiserver.stores.documents.base import Document
+
+#: From each status, where a task may go without `force`. Staying is always allowed, so that a retried call succeeds.
+NEXT: dict[str, frozenset[str]] = {
+    "created": frozenset({"queued", "in_progress"}),
+    "queued": frozenset({"created", "in_progress", "stopped"}),
+    "in_progress": frozenset({"created", "stopped", "failed", "completed"}),
+    "stopped": frozenset(
+        {"created", "queued", "in_progress", "closed", "failed", "completed", "publishing", "published"}
+    ),
+    "closed": frozenset({"created", "stopped", "failed", "publishing", "published"}),
+    "failed": frozenset({"created", "queued", "stopped", "published"}),
+    "completed": frozenset({"created", "in_progress", "published"}),
+    "publishing": frozenset({"published"}),
+    "published": frozenset(),
+    "unknown": frozenset(),
+}
+
+_FIELDS = ("status", "project", "status_changed", "active_duration", "enqueue_status")
+#: What a task stops being when it is run for real.
+_DEVELOPMENT = "development"
+
+
+async def change_status(
+    call: Call,
+    task_id: str,
+    status: str,
+    request: dict[str, Any],
+    *,
+    values: Document | None = None,
+    earliest: Document | None = None,
+    unset: tuple[str, ...] = (),
+) -> Document:
+    """Move a task to `status`, in one step with setting `values`, `earliest` ($min) and `unset`ting fields.
+
+    `request` may hold `force`, `status_reason` and `status_message`. Answers `{updated, fields}`; 400/110 when the
+    task's status does not lead there.
+    """
+    for _ in range(ATTEMPTS):
+        task = await get_task(call, task_id, _FIELDS)
+        check_transition(task, status, force=request.get("force", False))
+        fields = _status_fields(call, task, status, request) | (values or {})
+        update: Document = {"$set": fields}
+        if earliest:
+            update["$min"] = earliest
+        if unset:
+            update["$unset"] = dict.fromkeys(unset, 1)
+        if status == "queued":
+            update["$pull"] = {"system_tags": _DEVELOPMENT}
+        if await documents(call).update(TASKS, {"id": task_id, "status": task["status"]}, update):
+            await touch_projects(call, task.get("project"))
+            return {"updated": 1, "fields": fields}
+    raise changed_meanwhile(task_id)
+
+
+def check_transition(task: Document, status: str, *, force: bool) -> None:
+    """400/110 unless the task may go to `status`; 400/12 when there is no such status."""
+    if status not in STATUSES:
+        raise validation_error(f"unknown status {status!r}", field="new_status")
+    current = task["status"]
+    if not force and status != current and status not in NEXT[current]:
+        raise ApiError(
+            400, 110, f"Invalid status change: task={task['id']}, current_status={current}, new_status={status}"
+        )
+
+
+def _status_fields(call: Call, task: Document, status: str, request: dict[str, Any]) -> Document:
+    fields = changed_now(call)
+    fields |= {
+        "status": status,
+        "status_reason": request.get("status_reason", ""),
+        "status_message": request.get("status_message", ""),
+        "status_changed": fields["last_change"],
+    }
+    if task["status"] == "in_progress" and status != "in_progress":
+        fields["active_duration"] = task.get("active_duration", 0) + _seconds_between(
+            task.get("status_changed"), fields["status_changed"]
+        )
+    return fields
+
+
+def _seconds_between(start: str | None, end: str) -> int:
+    if start is None:
+        return 0
+    return max(0, round((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()))
