@@ -103,7 +103,7 @@ class DocumentStore(Protocol):
         """
 
     async def distinct(self, collection: str, field: str, filter: Filter) -> list[Any]:
-        """The distinct values of a field over the matching documents, list items taken one by one; sorted."""
+        """The distinct values of a field over the matching documents, list items one by one, sorted, without null."""
 
     async def update(
         self, collection: str, filter: Filter, update: Update, *, many: bool = False, upsert: Document | None = None

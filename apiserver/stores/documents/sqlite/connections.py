@@ -42,6 +42,11 @@ class Callbacks:
         for number in numbers:
             del self._functions[number]
 
+    @property
+    def pending(self) -> int:
+        """How many functions may still be asked."""
+        return len(self._functions)
+
     def ask(self, number: int, value: Any) -> Any:
         return self._functions[number](value)
 

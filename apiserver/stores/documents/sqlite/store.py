@@ -15,14 +15,14 @@ from typing import Any, TypeVar
 
 import orjson
 
-from apiserver.stores.documents.base import Document, DocumentStoreError, Filter, Index, Sort, Update
+from apiserver.stores.documents.base import Document, DocumentStoreError, Filter, Index, InvalidFilter, Sort, Update
 from apiserver.stores.documents.dialect import paths
 from apiserver.stores.documents.dialect.filters import All, Compare, Condition, Field, parse_filter
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.dialect.values import order
 from apiserver.stores.documents.indexes import APART, INDEXES
 from apiserver.stores.documents.sqlite.connections import Connections
-from apiserver.stores.documents.sqlite.table import Table, apart_column, column_of, create, decode, dumps
+from apiserver.stores.documents.sqlite.table import Table, apart_column, create, decode, dumps
 from apiserver.stores.documents.sqlite.translate import Statement
 
 T = TypeVar("T")
@@ -100,28 +100,28 @@ class SqliteDocumentStore:
         return found[0] if found else None
 
     async def count(self, collection: str, filter: Filter) -> int:
-        ((number,),) = await self._rows(collection, filter, lambda statement: ("count(*)", ""))
-        return int(number)
+        table = await self._table(collection)
+        condition = parse_filter(filter)
+
+        def work() -> int:
+            with Statement(table, self._connections.callbacks) as statement, self._connections.read() as connection:
+                sql = f'SELECT count(*) FROM "{table.name}" WHERE {statement.where(condition)}'
+                (number,) = connection.execute(sql, statement.parameters).fetchone()
+                return int(number)
+
+        return await self._run(_names_one(condition), work)
 
     async def count_by(self, collection: str, filter: Filter, fields: Sequence[str]) -> dict[tuple[Any, ...], int]:
-        names = [paths.parse(field) for field in fields]
-
-        def columns(statement: Statement) -> tuple[str, str]:
-            values = ", ".join(statement.json_of(path) for path in names)
-            return f"count(*), {values}", f"GROUP BY {values}"
-
         counts: dict[tuple[Any, ...], int] = {}
-        for number, *texts in await self._rows(collection, filter, columns):
-            key = tuple(None if text is None else _single(orjson.loads(text)[0]) for text in texts)
+        for number, *found in await self._grouped(collection, filter, fields):
+            key = tuple(dumps(value) if isinstance(value, dict | list) else value for value in found)
             counts[key] = counts.get(key, 0) + number
         return counts
 
     async def distinct(self, collection: str, field: str, filter: Filter) -> list[Any]:
-        path = paths.parse(field)
-        rows = await self._rows(collection, filter, lambda statement: (statement.json_of(path), "GROUP BY 1"))
-        found = (orjson.loads(text)[0] for (text,) in rows if text is not None)
+        found = [value for _, value in await self._grouped(collection, filter, [field])]
         items = (item for value in found for item in (value if isinstance(value, list) else [value]))
-        distinct = {order(item): item for item in items}
+        distinct = {order(item): item for item in items if item is not None}
         return [distinct[key] for key in sorted(distinct)]
 
     async def update(
@@ -134,7 +134,7 @@ class SqliteDocumentStore:
         def work(connection: sqlite3.Connection) -> int:
             rows = self._matching(connection, table, condition, apart, (), None if many else 1)
             for row, doc, *texts in rows:
-                _store(connection, table, row, change.apply(decode(doc, apart, texts)), apart)
+                _store(connection, table, row, change.apply(decode(doc, apart, texts)), change.roots)
             if not rows and upsert is not None:
                 fresh = change.apply(orjson.loads(dumps(upsert)))
                 connection.execute(table.insertion(), table.encode(fresh))
@@ -147,13 +147,12 @@ class SqliteDocumentStore:
     ) -> Document | None:
         change, condition = ParsedUpdate(update), parse_filter(filter)
         table = await self._table(collection)
-        touched = [name for name in table.apart if name in change.roots]
 
         def work(connection: sqlite3.Connection) -> Document | None:
             rows = self._matching(connection, table, condition, table.apart, sort, 1)
             for row, doc, *texts in rows:
                 new = change.apply(decode(doc, table.apart, texts))
-                _store(connection, table, row, new, touched)
+                _store(connection, table, row, new, change.roots)
                 return new if return_new else decode(doc, table.apart, texts)
             return None
 
@@ -180,18 +179,21 @@ class SqliteDocumentStore:
             self._tables[collection] = table
         return table
 
-    async def _rows(
-        self, collection: str, filter: Filter, columns: Callable[[Statement], tuple[str, str]]
-    ) -> list[tuple[Any, ...]]:
-        """What `columns` selects of the matching documents, given as SQL before FROM and after WHERE."""
+    async def _grouped(self, collection: str, filter: Filter, fields: Sequence[str]) -> list[list[Any]]:
+        """The number of matching documents, and the values of the fields they share, for each group of the same."""
+        if not fields:
+            raise InvalidFilter("a field to group by is needed")
         table = await self._table(collection)
-        condition = parse_filter(filter)
+        condition, parsed = parse_filter(filter), [paths.parse(field) for field in fields]
 
-        def work() -> list[tuple[Any, ...]]:
+        def work() -> list[list[Any]]:
             with Statement(table, self._connections.callbacks) as statement, self._connections.read() as connection:
-                selected, grouped = columns(statement)
-                sql = f'SELECT {selected} FROM "{table.name}" WHERE {statement.where(condition)} {grouped}'
-                return connection.execute(sql, statement.parameters).fetchall()
+                columns, readers = zip(*(statement.grouped(path) for path in parsed), strict=True)
+                values = ", ".join(columns)
+                where = statement.where(condition)
+                sql = f'SELECT count(*), {values} FROM "{table.name}" WHERE {where} GROUP BY {values}'
+                rows = connection.execute(sql, statement.parameters).fetchall()
+            return [[number, *(read(value) for read, value in zip(readers, found, strict=True))] for number, *found in rows]
 
         return await self._run(False, work)
 
@@ -241,13 +243,11 @@ def _select(
     return sql
 
 
-def _store(connection: sqlite3.Connection, table: Table, row: int, document: Document, apart: Sequence[str]) -> None:
-    """Write a changed document back: all but the columns kept apart, and of these the ones named."""
-    columns = [*map(column_of, table.keys), "doc", *map(apart_column, apart)]
-    rest = {name: value for name, value in document.items() if name not in table.apart}
-    values = [*table.encode_keys(document), dumps(rest), *table.encode_apart(document, apart)]
-    assigned = ", ".join(f"{column} = ?" for column in columns)
-    connection.execute(f'UPDATE "{table.name}" SET {assigned} WHERE row = ?', (*values, row))
+def _store(connection: sqlite3.Connection, table: Table, row: int, document: Document, roots: set[str]) -> None:
+    """Write back a document that changed in some top-level fields: the columns, and indexes, of no others."""
+    changed = table.encode_changed(document, roots)
+    assigned = ", ".join(f"{column} = ?" for column in changed)
+    connection.execute(f'UPDATE "{table.name}" SET {assigned} WHERE row = ?', (*changed.values(), row))
 
 
 def _names_one(condition: Condition) -> bool:
@@ -260,7 +260,3 @@ def _names_one(condition: Condition) -> bool:
         and isinstance(condition.test, Compare)
         and condition.test.op == "$eq"
     )
-
-
-def _single(value: Any) -> Any:
-    return dumps(value) if isinstance(value, dict | list) else value

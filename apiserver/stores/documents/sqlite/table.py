@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import orjson
@@ -45,6 +46,7 @@ class Table:
         return ["id", *(column_of(key) for key in self.keys), "doc", *(apart_column(name) for name in self.apart)]
 
     def insertion(self) -> str:
+        """The statement that adds a row of all columns."""
         columns = self.columns
         return f'INSERT INTO "{self.name}" ({", ".join(columns)}) VALUES ({", ".join("?" * len(columns))})'
 
@@ -53,24 +55,28 @@ class Table:
         identity = document.get("id")
         if not isinstance(identity, str) or not identity:
             raise InvalidDocument(f"{self.name}: a document needs an id of text, not empty")
+        names = {path[0] for path in self.keys} | set(self.apart)
+        return [identity, *self.encode_changed(document, names).values()]
+
+    def encode_changed(self, document: Document, names: Container[str]) -> dict[str, Any]:
+        """The columns to write, with their values, when some top-level fields of a document changed."""
+        keys = {column_of(path): self._key(document, path) for path in self.keys if path[0] in names}
         rest = {name: value for name, value in document.items() if name not in self.apart}
-        return [identity, *self.encode_keys(document), dumps(rest), *self.encode_apart(document, self.apart)]
-
-    def encode_keys(self, document: Document) -> list[Any]:
-        """The values of the `key.` columns."""
-        return [self._key(document, path) for path in self.keys]
-
-    def encode_apart(self, document: Document, names: Iterable[str]) -> list[str | None]:
-        """The values of some `apart.` columns."""
-        return [dumps(document[name]) if name in document else None for name in names]
+        apart = {
+            apart_column(name): dumps(document[name]) if name in document else None
+            for name in self.apart
+            if name in names
+        }
+        return {**keys, "doc": dumps(rest), **apart}
 
     def _key(self, document: Document, path: Path) -> Any:
         value: Any = document
         for name in path:
-            value = value.get(name) if isinstance(value, dict) else None if not isinstance(value, list) else value
+            if not isinstance(value, list):
+                value = value.get(name) if isinstance(value, dict) else None
         if isinstance(value, dict | list):
             raise InvalidDocument(f"{self.name}: field '{'.'.join(path)}' must be a single value")
-        return encode_key(value)
+        return None if isinstance(value, float) and not isfinite(value) else encode_key(value)
 
 
 def column_of(path: Path) -> str:
@@ -89,8 +95,6 @@ def encode_key(value: Any) -> Any:
         return _BOOLEANS[value]
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise InvalidDocument("a whole number beyond 64 bits")
-    if isinstance(value, float) and not abs(value) < float("inf"):
-        return None
     return value
 
 

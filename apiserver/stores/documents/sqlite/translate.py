@@ -91,9 +91,17 @@ class Statement:
         """The terms of ORDER BY; ties by id."""
         return ", ".join([*(self._sort_term(path, direction) for path, direction in sort), "id"])
 
-    def json_of(self, path: Path) -> str:
-        """SQL for a JSON list whose first item is the value at the path, or the list of all values where a list is on
-        the way; NULL when there is none."""
+    def grouped(self, path: Path) -> tuple[str, Callable[[Any], Any]]:
+        """SQL that is the same for documents with the same value at the path, and what makes that value of it.
+
+        Missing is as null; where a list is on the way, the value is the list of all.
+        """
+        if path == ("id",) or path in self.table.keys:
+            return column_of(path), decode_key
+        return self._json_of(path), lambda text: None if text is None else orjson.loads(text)[0]
+
+    def _json_of(self, path: Path) -> str:
+        """SQL for a JSON list whose first item is the value that `grouped` means; NULL when there is none."""
         source, below = self._source(path)
         gathered = self.ask(lambda text: _gathered(text, below), source)
         place = _json_path(below)
@@ -161,7 +169,8 @@ class Statement:
         place = self.bind(path)
         found = f"json_extract({source}, {place})"
         cases = {kind: self._single(test, kind, sample, found, matcher) for kind, sample in _SAMPLES.items()}
-        cases["array"] = "1" if isinstance(test, Exists) else matcher
+        listed = self.ask(lambda text: test.accepts(orjson.loads(text)), found)
+        cases["array"] = "1" if isinstance(test, Exists) else listed
         missing = _constant(test, MISSING)
         branches = "".join(f" WHEN '{kind}' THEN {then}" for kind, then in cases.items() if then != missing)
         otherwise = self._through_lists(source, below, matcher, missing)

@@ -1,0 +1,526 @@
+"""What every document store does, by its protocol alone."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from apiserver.stores.documents.base import (
+    Document,
+    DocumentStore,
+    DuplicateDocument,
+    Filter,
+    InvalidDocument,
+    InvalidFilter,
+    Sort,
+    Update,
+)
+from tests.contract.document_stores import store
+
+__all__ = ["store"]
+
+pytestmark = pytest.mark.anyio
+
+NESTED = {"k": [{"a": 1, "b": 2}, {"a": 3, "b": 4}]}
+VALUES: dict[str, Document] = {
+    "one": {"n": 1},
+    "text": {"n": "1"},
+    "null": {"n": None},
+    "missing": {},
+    "list": {"n": [1, "x", None]},
+    "true": {"n": True},
+    "nested": {"n": NESTED},
+    "name": {"n": "Foo.bar"},
+    "empty": {"n": []},
+    "half": {"n": 2.5},
+}
+
+
+async def fill(store: DocumentStore, *documents: Document, collection: str = "things") -> None:
+    await store.insert(collection, list(documents))
+
+
+async def ids(store: DocumentStore, filter: Filter, *, sort: Sort = (), collection: str = "things") -> list[str]:
+    found = [document["id"] for document in await store.find(collection, filter, projection=["id"], sort=sort)]
+    return found if sort else sorted(found)
+
+
+def but(*names: str) -> set[str]:
+    return set(VALUES) - set(names)
+
+
+@pytest.mark.parametrize(
+    ("filter", "expected"),
+    [
+        ({}, but()),
+        ({"n": 1}, {"one", "list"}),
+        ({"n": 1.0}, {"one", "list"}),
+        ({"n": {"$eq": 2.5}}, {"half"}),
+        ({"n": "1"}, {"text"}),
+        ({"n": True}, {"true"}),
+        ({"n": False}, set()),
+        ({"n": None}, {"null", "missing", "list"}),
+        ({"n": []}, {"empty"}),
+        ({"n": [1, "x", None]}, {"list"}),
+        ({"n": NESTED}, {"nested"}),
+        ({"n": {"k": 1}}, set()),
+        ({"n": {"$ne": 1}}, but("one", "list")),
+        ({"n": {"$ne": None}}, but("null", "missing", "list")),
+        ({"n": {"$in": ["x", 2.5]}}, {"list", "half"}),
+        ({"n": {"$in": [None, True]}}, {"null", "missing", "list", "true"}),
+        ({"n": {"$in": []}}, set()),
+        ({"n": {"$nin": [1]}}, but("one", "list")),
+        ({"n": {"$nin": [None]}}, but("null", "missing", "list")),
+        ({"n": {"$nin": []}}, but()),
+        ({"n": {"$gt": 0}}, {"one", "list", "half"}),
+        ({"n": {"$gt": 1}}, {"half"}),
+        ({"n": {"$gte": 1}}, {"one", "list", "half"}),
+        ({"n": {"$lt": 2.5}}, {"one", "list"}),
+        ({"n": {"$lte": 2.5, "$gt": 1}}, {"half"}),
+        ({"n": {"$gt": ""}}, {"text", "name", "list"}),
+        ({"n": {"$lt": "2"}}, {"text"}),
+        ({"n": {"$gte": None}}, {"null", "missing", "list"}),
+        ({"n": {"$gt": None}}, set()),
+        ({"n": {"$gt": False}}, {"true"}),
+        ({"n": {"$exists": True}}, but("missing")),
+        ({"n": {"$exists": False}}, {"missing"}),
+        ({"n": {"$regex": "o.b"}}, {"name"}),
+        ({"n": {"$regex": "foo"}}, set()),
+        ({"n": {"$regex": "^foo", "$options": "i"}}, {"name"}),
+        ({"n": {"$regex": "^(x|1)$"}}, {"text", "list"}),
+        ({"n": {"$not": {"$gt": 0}}}, but("one", "list", "half")),
+        ({"n": {"$not": {"$regex": "1|x"}}}, but("text", "list")),
+        ({"n": {"$all": [1, "x"]}}, {"list"}),
+        ({"n": {"$all": [1]}}, {"one", "list"}),
+        ({"n": {"$all": []}}, set()),
+        ({"n": {"$size": 0}}, {"empty"}),
+        ({"n": {"$size": 3}}, {"list"}),
+        ({"n": {"$elemMatch": {"$gt": 0}}}, {"list"}),
+        ({"n.k": {"$elemMatch": {"a": 1, "b": 2}}}, {"nested"}),
+        ({"n.k": {"$elemMatch": {"a": 1, "b": 4}}}, set()),
+        ({"n.k.a": 1, "n.k.b": 4}, {"nested"}),
+        ({"n.k.a": 3}, {"nested"}),
+        ({"n.k.0.a": 1}, {"nested"}),
+        ({"n.k.1.a": 1}, set()),
+        ({"n.k": {"$size": 2}}, {"nested"}),
+        ({"n.k.a": {"$exists": True}}, {"nested"}),
+        ({"n.x": {"$exists": False}}, but()),
+        ({"$and": [{"n": 1}, {"id": "one"}]}, {"one"}),
+        ({"$or": [{"n": 1}, {"id": "name"}]}, {"one", "list", "name"}),
+        ({"$nor": [{"n": 1}, {"n": None}]}, but("one", "list", "null", "missing")),
+        ({"id": {"$in": ["one", "two", "half"]}}, {"one", "half"}),
+        ({"id": "one", "n": 2}, set()),
+    ],
+)
+async def test_filters(store: DocumentStore, filter: Filter, expected: set[str]) -> None:
+    await fill(store, *({"id": name, **value} for name, value in VALUES.items()))
+    assert await ids(store, filter) == sorted(expected)
+    assert await store.count("things", filter) == len(expected)
+
+
+INDEXED = {"text": "b", "number": 7, "half": 7.5, "true": True, "false": False, "null": None}
+
+
+@pytest.mark.parametrize(
+    ("filter", "expected"),
+    [
+        ({"status": "b"}, {"text"}),
+        ({"status": {"$ne": "b"}}, {"number", "half", "true", "false", "null", "missing"}),
+        ({"status": None}, {"null", "missing"}),
+        ({"status": {"$in": ["b", None, True, 7.5]}}, {"text", "null", "missing", "true", "half"}),
+        ({"status": {"$nin": ["b", 7]}}, {"half", "true", "false", "null", "missing"}),
+        ({"status": {"$exists": True}}, set(INDEXED)),
+        ({"status": {"$exists": False}}, {"missing"}),
+        ({"status": {"$gt": 7}}, {"half"}),
+        ({"status": {"$gte": 7, "$lte": 7.5}}, {"number", "half"}),
+        ({"status": {"$lt": 100}}, {"number", "half"}),
+        ({"status": {"$gt": "a"}}, {"text"}),
+        ({"status": {"$lt": "c"}}, {"text"}),
+        ({"status": {"$gte": False}}, {"true", "false"}),
+        ({"status": {"$lt": True}}, {"false"}),
+        ({"status": {"$not": {"$gt": 7}}}, {"text", "number", "true", "false", "null", "missing"}),
+        ({"status": {"$regex": "."}}, {"text"}),
+        ({"status": {"$size": 1}}, set()),
+        ({"status": ["b"]}, set()),
+        ({"status": 1}, set()),
+    ],
+)
+async def test_filters_of_an_indexed_field(store: DocumentStore, filter: Filter, expected: set[str]) -> None:
+    documents = [{"id": name, "status": value} for name, value in INDEXED.items()]
+    await fill(store, *documents, {"id": "missing"}, collection="tasks")
+    assert await ids(store, filter, collection="tasks") == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("filter", "message"),
+    [
+        ({"n": {"$where": "1"}}, "field 'n'"),
+        ({"$where": "1"}, "\\$where"),
+        ({"n": {"$in": "x"}}, "field 'n': \\$in"),
+        ({"n": {"$regex": "("}}, "field 'n'"),
+        ({"n": {"$regex": 1}}, "field 'n'"),
+        ({"n": {"$regex": "x" * 5000}}, "field 'n'"),
+        ({"n": {"$regex": "(a{1000}){1000}"}}, "field 'n'"),
+        ({"n": {"$regex": "x", "$options": "m"}}, "field 'n'"),
+        ({"n": {"$options": "i"}}, "field 'n'"),
+        ({"n": {"$size": -1}}, "field 'n'"),
+        ({"n": {"$not": 1}}, "field 'n'"),
+        ({"n": {"$elemMatch": 1}}, "field 'n'"),
+        ({"$or": []}, "\\$or"),
+        ({"$and": {"n": 1}}, "\\$and"),
+        ({"$or": [1]}, "a filter is an object"),
+        ({"a..b": 1}, "field 'a..b'"),
+        ({"": 1}, "field ''"),
+        ({"a.$b": 1}, "field 'a.\\$b'"),
+    ],
+)
+async def test_a_malformed_filter_names_its_field(store: DocumentStore, filter: Filter, message: str) -> None:
+    with pytest.raises(InvalidFilter, match=message):
+        await store.find("things", filter)
+
+
+async def test_a_deep_filter_is_refused(store: DocumentStore) -> None:
+    filter: Filter = {"n": 1}
+    for _ in range(2000):
+        filter = {"$and": [filter]}
+    with pytest.raises(InvalidFilter, match="nested too deeply"):
+        await store.find("things", filter)
+
+
+async def test_a_pattern_that_backtracks_ends(store: DocumentStore) -> None:
+    await fill(store, {"id": "a", "n": "a" * 5000 + "b"})
+    assert await ids(store, {"n": {"$regex": "^(a+)+$"}}) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["it's", 'quo"te', "back\\slash", "sp ace", "ünïcödé", "[0]", "tab\t", "n') OR 1=1 --", "*", "#"]
+)
+async def test_any_field_name_is_found(store: DocumentStore, name: str) -> None:
+    await fill(store, {"id": "a", name: {name: "x"}}, {"id": "b", name: {name: "y"}}, {"id": "c"})
+    assert await ids(store, {f"{name}.{name}": "x"}) == ["a"]
+    assert await ids(store, {f"{name}.{name}": {"$exists": True}}) == ["a", "b"]
+    assert await ids(store, {}, sort=[(f"{name}.{name}", -1)]) == ["b", "a", "c"]
+    assert await store.distinct("things", f"{name}.{name}", {}) == ["x", "y"]
+    assert await store.update("things", {"id": "c"}, {"$set": {f"{name}.{name}": "z"}}) == 1
+    assert await store.find_one("things", {"id": "c"}) == {"id": "c", name: {name: "z"}}
+
+
+async def test_sorts_by_class_then_value(store: DocumentStore) -> None:
+    order: list[Any] = [None, -1, 0, 0.5, 2, "A", "a", "é", {"x": 1}, False, True]
+    await fill(store, *({"id": f"{place:02}", "n": value} for place, value in reversed(list(enumerate(order)))))
+    await fill(store, {"id": "missing"})
+    places = [f"{place:02}" for place in range(len(order))]
+    assert await ids(store, {}, sort=[("n", 1)]) == ["00", "missing", *places[1:]]
+    assert await ids(store, {}, sort=[("n", -1)]) == [*reversed(places[1:]), "00", "missing"]
+
+
+async def test_a_list_sorts_by_its_least_or_greatest_item(store: DocumentStore) -> None:
+    await fill(store, {"id": "a", "n": [1, 9]}, {"id": "b", "n": 5}, {"id": "c", "n": [None, 7]})
+    assert await ids(store, {}, sort=[("n", 1)]) == ["c", "a", "b"]
+    assert await ids(store, {}, sort=[("n", -1)]) == ["a", "c", "b"]
+    await fill(store, {"id": "d", "o": [{"x": 2}, {"x": 8}]}, {"id": "e", "o": {"x": 4}}, collection="others")
+    assert await ids(store, {}, sort=[("o.x", 1)], collection="others") == ["d", "e"]
+    assert await ids(store, {}, sort=[("o.x", -1)], collection="others") == ["d", "e"]
+
+
+@pytest.mark.parametrize("path", ["user", "rank"])
+async def test_sorts_by_several_fields_ties_by_id(store: DocumentStore, path: str) -> None:
+    documents = [{"id": f"{number:02}", path: number % 3, "more": number % 2} for number in range(12)]
+    await fill(store, *reversed(documents), collection="tasks")
+    expected = sorted(documents, key=lambda each: (-each[path], each["more"], each["id"]))  # type: ignore[operator]
+    found = await ids(store, {}, sort=[(path, -1), ("more", 1)], collection="tasks")
+    assert found == [document["id"] for document in expected]
+
+
+@pytest.mark.parametrize("sort", [[("n", 2)], [("", 1)], [("$n", 1)]])
+async def test_a_malformed_sort_is_refused(store: DocumentStore, sort: Sort) -> None:
+    with pytest.raises(InvalidFilter, match="field"):
+        await store.find("things", {}, sort=sort)
+
+
+async def test_pages_hold_everything_once(store: DocumentStore) -> None:
+    await fill(store, *({"id": f"{number:03}", "n": number % 2} for number in range(50)))
+    pages = [await store.find("things", {}, sort=[("n", 1)], skip=skip, limit=7) for skip in range(0, 56, 7)]
+    found = [document["id"] for page in pages for document in page]
+    assert sorted(found) == [f"{number:03}" for number in range(50)]
+    assert [len(page) for page in pages] == [7] * 7 + [1]
+    assert await store.find("things", {}, sort=[("n", 1)], skip=60) == []
+    assert await store.find("things", {}, limit=0) == []
+
+
+async def test_projection(store: DocumentStore) -> None:
+    task = {
+        "id": "t",
+        "name": "x",
+        "execution": {"queue": "q", "more": {"deep": 1}},
+        "last_metrics": {"m": {"v": {"value": 1}, "w": {"value": 2}}},
+        "models": [{"name": "a", "uri": "b"}, {"name": "c"}, 5],
+    }
+    await fill(store, task, collection="tasks")
+
+    async def projected(*paths: str) -> Document | None:
+        return await store.find_one("tasks", {"id": "t"}, projection=paths)
+
+    assert await projected() == {"id": "t"}
+    assert await projected("name", "nowhere", "name.below") == {"id": "t", "name": "x"}
+    assert await projected("execution.queue") == {"id": "t", "execution": {"queue": "q"}}
+    assert await projected("execution.queue", "execution") == {"id": "t", "execution": task["execution"]}
+    assert await projected("last_metrics.m.v") == {"id": "t", "last_metrics": {"m": {"v": {"value": 1}}}}
+    assert await projected("models.name") == {"id": "t", "models": [{"name": "a"}, {"name": "c"}]}
+    assert await store.find_one("tasks", {"id": "t"}) == task
+    assert await store.find_one("tasks", {"id": "u"}) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "update", "after"),
+    [
+        ({}, {"$set": {"a": 1, "b.c": [2]}}, {"a": 1, "b": {"c": [2]}}),
+        ({"a": {"b": 1}}, {"$set": {"a.c": 2}}, {"a": {"b": 1, "c": 2}}),
+        ({"a": [{"b": 1}]}, {"$set": {"a.0.b": 2, "a.2": 3}}, {"a": [{"b": 2}, None, 3]}),
+        ({"a": 1}, {"$set": {"a": None}}, {"a": None}),
+        ({"a": {"b": 1, "c": 2}}, {"$unset": {"a.b": 1, "x.y": 1}}, {"a": {"c": 2}}),
+        ({"a": [1, 2]}, {"$unset": {"a.0": 1}}, {"a": [None, 2]}),
+        ({"a": 1, "b": 1.5}, {"$inc": {"a": 2, "b": -1, "c.d": 5}}, {"a": 3, "b": 0.5, "c": {"d": 5}}),
+        ({"a": 5, "b": 5}, {"$min": {"a": 3, "b": 9, "c": 1}}, {"a": 3, "b": 5, "c": 1}),
+        ({"a": 5, "b": "x"}, {"$max": {"a": 3, "b": 9, "c": 1}}, {"a": 5, "b": "x", "c": 1}),
+        ({"a": [1]}, {"$push": {"a": 2, "b.c": [3]}}, {"a": [1, 2], "b": {"c": [[3]]}}),
+        ({"a": [1]}, {"$push": {"a": {"$each": [2, 3]}}}, {"a": [1, 2, 3]}),
+        ({"a": [1, 2, 1, "1"]}, {"$pull": {"a": 1, "b": 1}}, {"a": [2, "1"]}),
+        ({"a": [1, 2, 3]}, {"$pull": {"a": {"$gte": 2}}}, {"a": [1]}),
+        ({"a": [1, 2, 3]}, {"$pull": {"a": {"$in": [1, 3]}}}, {"a": [2]}),
+        ({"a": [{"k": 1, "v": 1}, {"k": 2}, 1]}, {"$pull": {"a": {"k": 1}}}, {"a": [{"k": 2}, 1]}),
+        ({"a": [1]}, {"$addToSet": {"a": 1, "b": 1}}, {"a": [1], "b": [1]}),
+        ({"a": [1]}, {"$addToSet": {"a": {"$each": [2, 2, 1.0, True]}}}, {"a": [1, 2, True]}),
+        ({"a": 1}, {"$set": {"b": 1}, "$inc": {"a": 1}, "$push": {"c": 1}}, {"a": 2, "b": 1, "c": [1]}),
+        (
+            {"last_metrics": {"m": {"v": 1}}},
+            {"$set": {"last_metrics.m.w": 2}},
+            {"last_metrics": {"m": {"v": 1, "w": 2}}},
+        ),
+        ({"last_metrics": {"m": 1}, "a": 1}, {"$unset": {"last_metrics": 1}}, {"a": 1}),
+    ],
+)
+async def test_updates(store: DocumentStore, before: Document, update: Update, after: Document) -> None:
+    await fill(store, {"id": "x", **before}, {"id": "y", **before}, collection="tasks")
+    assert await store.update("tasks", {"id": "x"}, update) == 1
+    assert await store.find_one("tasks", {"id": "x"}) == {"id": "x", **after}
+    assert await store.find_one("tasks", {"id": "y"}) == {"id": "y", **before}
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        {},
+        {"a": 1},
+        {"$rename": {"a": "b"}},
+        {"$set": 1},
+        {"$set": {"": 1}},
+        {"$set": {"a.$x": 1}},
+        {"$set": {"id": "other"}},
+        {"$unset": {"id": 1}},
+        {"$set": {"id.a": 1}},
+        {"$set": {"n.b": 1}},
+        {"$set": {"l.b": 1}},
+        {"$set": {"l.999999999": 1}},
+        {"$set": {"a": 1}, "$unset": {"a": 1}},
+        {"$set": {"a": 1, "a.b": 1}},
+        {"$inc": {"a": "1"}},
+        {"$inc": {"a": True}},
+        {"$inc": {"t": 1}},
+        {"$inc": {"big": 1}},
+        {"$push": {"n": 1}},
+        {"$push": {"l": {"$each": 1}}},
+        {"$push": {"l": {"$each": [], "$slice": 1}}},
+        {"$pull": {"n": 1}},
+        {"$pull": {"l": {"$what": 1}}},
+        {"$addToSet": {"n": 1}},
+    ],
+)
+async def test_an_update_that_does_not_fit_changes_nothing(store: DocumentStore, update: Update) -> None:
+    document = {"id": "x", "n": 1, "t": "t", "l": [1], "big": 2**63 - 1}
+    await fill(store, document)
+    with pytest.raises(InvalidFilter):
+        await store.update("things", {"id": "x"}, update)
+    assert await store.find("things", {}) == [document]
+
+
+async def test_update_of_one_or_many(store: DocumentStore) -> None:
+    await fill(store, *({"id": str(number), "n": number} for number in range(5)))
+    assert await store.update("things", {"n": {"$gte": 1}}, {"$set": {"m": 1}}) == 1
+    assert await store.count("things", {"m": 1}) == 1
+    assert await store.update("things", {"n": {"$gte": 1}}, {"$set": {"m": 2}}, many=True) == 4
+    assert await store.count("things", {"m": 2}) == 4
+    assert await store.update("things", {"n": 9}, {"$set": {"m": 3}}, many=True) == 0
+
+
+async def test_update_of_many_is_all_or_none(store: DocumentStore) -> None:
+    await fill(store, {"id": "a", "n": 1}, {"id": "b", "n": "text"}, {"id": "c", "n": 1})
+    with pytest.raises(InvalidFilter):
+        await store.update("things", {}, {"$inc": {"n": 1}}, many=True)
+    assert [document["n"] for document in await store.find("things", {}, sort=[("id", 1)])] == [1, "text", 1]
+
+
+async def test_upsert(store: DocumentStore) -> None:
+    fresh = {"id": "a", "n": 1}
+    assert await store.update("things", {"id": "a"}, {"$inc": {"n": 1}}, upsert=fresh) == 0
+    assert await store.update("things", {"id": "a"}, {"$inc": {"n": 1}}, upsert=fresh) == 1
+    assert await store.find("things", {}) == [{"id": "a", "n": 3}]
+    assert fresh == {"id": "a", "n": 1}
+    with pytest.raises(DuplicateDocument):
+        await store.update("things", {"n": 77}, {"$set": {"n": 1}}, upsert=fresh)
+
+
+async def test_find_and_update(store: DocumentStore) -> None:
+    await fill(store, {"id": "a", "n": 1}, {"id": "b", "n": 2})
+    before = await store.find_and_update("things", {}, {"$inc": {"n": 10}}, sort=[("n", -1)], return_new=False)
+    after = await store.find_and_update("things", {"id": "b"}, {"$inc": {"n": 10}})
+    assert (before, after) == ({"id": "b", "n": 2}, {"id": "b", "n": 22})
+    assert await store.find_and_update("things", {"id": "c"}, {"$inc": {"n": 10}}) is None
+
+
+async def test_delete(store: DocumentStore) -> None:
+    await fill(store, *({"id": str(number), "n": [number]} for number in range(5)))
+    assert await store.delete("things", {"n": {"$gt": 2}}) == 2
+    assert await store.delete("things", {"n": {"$gt": 2}}) == 0
+    assert await ids(store, {}) == ["0", "1", "2"]
+
+
+async def test_collections_are_apart(store: DocumentStore) -> None:
+    await fill(store, {"id": "a"}, collection="things")
+    await fill(store, {"id": "a", "n": 1}, collection="others")
+    assert await store.find("things", {}) == [{"id": "a"}]
+    assert await store.count("nothing", {}) == 0
+
+
+async def test_what_is_there_is_not_inserted_again(store: DocumentStore) -> None:
+    await fill(store, {"id": "a", "n": 1})
+    with pytest.raises(DuplicateDocument):
+        await fill(store, {"id": "b"}, {"id": "a", "n": 2})
+    assert await store.find("things", {}) == [{"id": "a", "n": 1}]
+
+
+async def test_unique_fields(store: DocumentStore) -> None:
+    first, second = {"id": "a", "company": "c", "name": "n"}, {"id": "b", "company": "c", "name": "m"}
+    await fill(store, first, second, {"id": "d", "company": "d", "name": "n"}, collection="queues")
+    with pytest.raises(DuplicateDocument, match="company, name"):
+        await fill(store, {**first, "id": "e"}, collection="queues")
+    with pytest.raises(DuplicateDocument):
+        await store.update("queues", {"id": "b"}, {"$set": {"name": "n"}})
+    with pytest.raises(DuplicateDocument):
+        await store.find_and_update("queues", {"id": "b"}, {"$set": {"name": "n"}})
+    assert await store.find_one("queues", {"id": "b"}) == second
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"id": ""},
+        {"id": 1},
+        {"id": "a", "n": 2**70},
+        {"id": "a", "n": object()},
+        {"id": "a", "n": "\ud800"},
+        {"id": "a", "project": ["p"]},
+        {"id": "a", "project": {"p": 1}},
+        {"id": "a", "status": 2**64},
+    ],
+)
+async def test_what_cannot_be_kept_is_refused(store: DocumentStore, document: Document) -> None:
+    with pytest.raises(InvalidDocument):
+        await fill(store, {"id": "fine"}, document, collection="tasks")
+    assert await store.count("tasks", {}) == 0
+
+
+async def test_a_document_nested_too_deeply_is_refused(store: DocumentStore) -> None:
+    value: Any = 1
+    for _ in range(3000):
+        value = [value]
+    with pytest.raises(InvalidDocument):
+        await fill(store, {"id": "a", "n": value})
+
+
+async def test_nan_and_infinities_become_null(store: DocumentStore) -> None:
+    await fill(store, {"id": "a", "n": float("nan"), "status": float("inf")}, collection="tasks")
+    assert await store.find("tasks", {}) == [{"id": "a", "n": None, "status": None}]
+    assert await ids(store, {"n": None, "status": None}, collection="tasks") == ["a"]
+
+
+async def test_count_by(store: DocumentStore) -> None:
+    rows = [("c", "p", "x"), ("c", "p", "x"), ("c", "q", None), ("d", "p", "x")]
+    documents = [{"id": str(place), "company": c, "project": p, "kind": k} for place, (c, p, k) in enumerate(rows)]
+    await fill(store, *documents, {"id": "9", "company": "c", "kind": [1]}, collection="tasks")
+    counts = await store.count_by("tasks", {"company": "c"}, ["project", "kind"])
+    assert counts == {("p", "x"): 2, ("q", None): 1, (None, "[1]"): 1}
+    assert await store.count_by("tasks", {"company": "x"}, ["project"]) == {}
+    assert await store.count_by("tasks", {}, ["company"]) == {("c",): 4, ("d",): 1}
+
+
+async def test_distinct(store: DocumentStore) -> None:
+    await fill(store, {"id": "1", "tags": ["b", "a"], "user": "u", "o": [{"x": 1}, {"x": [2, 3]}]}, collection="tasks")
+    await fill(store, {"id": "2", "tags": ["b", None], "user": None, "o": {"x": 2.0}}, collection="tasks")
+    await fill(store, {"id": "3", "tags": "c", "n": True}, {"id": "4", "n": 1, "user": "t"}, collection="tasks")
+    assert await store.distinct("tasks", "tags", {}) == ["a", "b", "c"]
+    assert await store.distinct("tasks", "tags", {"id": "3"}) == ["c"]
+    assert await store.distinct("tasks", "user", {}) == ["t", "u"]
+    assert await store.distinct("tasks", "o.x", {}) == [1, 2, 3]
+    assert await store.distinct("tasks", "n", {}) == [1, True]
+
+
+async def test_each_item_of_a_queue_is_popped_once(store: DocumentStore) -> None:
+    total = 120
+    await fill(store, {"id": "q", "entries": [{"task": str(number)} for number in range(total)]}, collection="queues")
+    popped: list[str] = []
+
+    async def worker() -> None:
+        while True:
+            queue = await store.find_one("queues", {"id": "q"})
+            assert queue is not None
+            if not queue["entries"]:
+                return
+            task = queue["entries"][0]["task"]
+            taken = await store.find_and_update(
+                "queues",
+                {"id": "q", "entries.task": task},
+                {"$pull": {"entries": {"task": task}}},
+                return_new=False,
+            )
+            if taken is not None:
+                popped.append(task)
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(worker() for _ in range(8)))
+    assert sorted(popped, key=int) == [str(number) for number in range(total)]
+
+
+async def test_no_update_is_lost(store: DocumentStore) -> None:
+    await fill(store, {"id": "a", "n": 0, "last_metrics": {"m": 0}}, collection="tasks")
+    by_id, by_name = {"id": "a"}, {"last_metrics.m": {"$gte": 0}}
+    await asyncio.gather(
+        *(store.update("tasks", by_id, {"$inc": {"n": 1}}) for _ in range(40)),
+        *(store.update("tasks", by_name, {"$inc": {"n": 1, "last_metrics.m": 1}}, many=True) for _ in range(40)),
+        *(store.find_and_update("tasks", by_id, {"$inc": {"n": 1}}) for _ in range(40)),
+    )
+    assert await store.find("tasks", {}) == [{"id": "a", "n": 120, "last_metrics": {"m": 40}}]
+
+
+async def test_twenty_thousand_documents(store: DocumentStore) -> None:
+    documents = [
+        {"id": f"{number:05}", "company": f"c{number % 2}", "project": f"p{number % 10}", "tags": [f"t{number % 7}"]}
+        for number in range(20_000)
+    ]
+    await fill(store, *documents, collection="tasks")
+    assert await store.count("tasks", {"company": "c0", "project": {"$in": ["p2", "p3"]}}) == 2000
+    assert await store.count("tasks", {"$or": [{"tags": "t1"}, {"tags": {"$size": 2}}]}) == 2857
+    page = await store.find("tasks", {"company": "c1"}, sort=[("project", -1)], skip=1999, limit=2, projection=[])
+    assert page == [{"id": "19999"}, {"id": "00007"}]
+    assert await store.update("tasks", {"project": "p4"}, {"$set": {"status": "s"}}, many=True) == 2000
+    assert await store.count_by("tasks", {}, ["status"]) == {("s",): 2000, (None,): 18_000}
+    assert await store.delete("tasks", {"id": {"$in": [document["id"] for document in documents[:15_000]]}}) == 15_000
+    assert await store.count("tasks", {}) == 5000
+
+
+async def test_a_closed_store_closes_again(store: DocumentStore) -> None:
+    await store.close()
+    await store.close()

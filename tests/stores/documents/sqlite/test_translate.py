@@ -1,0 +1,112 @@
+"""Filters and sorts as SQL give what the dialect says, for any documents."""
+
+from __future__ import annotations
+
+import sqlite3
+from functools import cmp_to_key
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from apiserver.stores.documents.base import Document, Filter, Index, Sort
+from apiserver.stores.documents.dialect import values
+from apiserver.stores.documents.dialect.filters import parse_filter
+from apiserver.stores.documents.dialect.paths import parse, reach
+from apiserver.stores.documents.sqlite.connections import Callbacks
+from apiserver.stores.documents.sqlite.table import Table, create
+from apiserver.stores.documents.sqlite.translate import Statement
+from tests.stores.documents import strategies
+
+TABLE = Table.of("things", [Index("things", ("key",)), Index("things", ("deep.key", "key"))], ["big"])
+
+
+class Things:
+    """A table in memory, filled and asked directly."""
+
+    def __init__(self, documents: list[Document]) -> None:
+        self.callbacks = Callbacks()
+        self.connection = sqlite3.connect(":memory:", isolation_level=None)
+        self.connection.create_function("ask", 2, self.callbacks.ask)
+        create(self.connection, TABLE)
+        self.connection.executemany(TABLE.insertion(), [TABLE.encode(document) for document in documents])
+
+    def ids(self, filter: Filter, sort: Sort = ()) -> list[str]:
+        with Statement(TABLE, self.callbacks) as statement:
+            sql = f"SELECT id FROM things WHERE {statement.where(parse_filter(filter))}"
+            sql += f" ORDER BY {statement.order_by(sort)}"
+            return [identity for (identity,) in self.connection.execute(sql, statement.parameters)]
+
+
+@given(strategies.collections, strategies.filters)
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_a_filter_finds_what_it_matches(documents: list[Document], filter: Filter) -> None:
+    condition = parse_filter(filter)
+    expected = sorted(document["id"] for document in documents if condition.matches(document))
+    assert Things(documents).ids(filter) == expected
+
+
+@given(strategies.collections, strategies.sorts)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_a_sort_orders_by_value(documents: list[Document], sort: Sort) -> None:
+    def compare(left: Document, right: Document) -> int:
+        for path, direction in sort:
+            one, other = place(left, path, direction), place(right, path, direction)
+            if one != other and not one[0] == other[0] == values.OBJECT:
+                return direction if one > other else -direction
+            if one != other:
+                raise UnorderedObjectsError
+        return -1 if left["id"] < right["id"] else 1
+
+    try:
+        expected = [document["id"] for document in sorted(documents, key=cmp_to_key(compare))]
+    except UnorderedObjectsError:
+        return
+    assert Things(documents).ids({}, sort) == expected
+
+
+class UnorderedObjectsError(Exception):
+    """How objects order among themselves is promised nowhere."""
+
+
+def place(document: Document, path: str, direction: int) -> tuple[Any, ...]:
+    return values.sort_order(list(reach(document, parse(path))), direction)
+
+
+@pytest.mark.parametrize(
+    ("filter", "index"),
+    [
+        ({"id": "a"}, "sqlite_autoindex_things_1 (id=?)"),
+        ({"key": "a"}, "things:key (key.key=?)"),
+        ({"$and": [{"key": "a"}, {"id": "a"}]}, "sqlite_autoindex_things_1 (id=?)"),
+        ({"key": {"$in": ["a", "b"]}}, "things:key (key.key=?)"),
+        ({"key": None}, "things:key (key.key=?)"),
+        ({"key": {"$gt": 1}}, "things:key (key.key>? AND key.key<?)"),
+        ({"deep.key": 1, "key": "b"}, "things:deep.key,key (key.deep.key=? AND key.key=?)"),
+    ],
+)
+def test_an_indexed_field_is_looked_up_in_its_index(filter: Filter, index: str) -> None:
+    things = Things([])
+    with Statement(TABLE, things.callbacks) as statement:
+        sql = f"EXPLAIN QUERY PLAN SELECT doc FROM things WHERE {statement.where(parse_filter(filter))}"
+        plan = " ".join(row[3] for row in things.connection.execute(sql, statement.parameters))
+    assert index in plan.replace('"', "")
+
+
+def test_no_value_or_name_gets_into_the_text_of_a_statement() -> None:
+    marker = "zq7"
+    filter = {
+        "$or": [{marker: marker}, {f"a.{marker}": {"$in": [marker]}}, {"key": marker}, {"big.x": {"$regex": marker}}]
+    }
+    with Statement(TABLE, Callbacks()) as statement:
+        sql = (
+            statement.where(parse_filter(filter)) + statement.order_by([(marker, 1)]) + statement.grouped((marker,))[0]
+        )
+    assert marker not in sql
+
+
+def test_a_finished_statement_leaves_no_function_behind() -> None:
+    callbacks = Callbacks()
+    with Statement(TABLE, callbacks) as statement:
+        statement.where(parse_filter({"a": {"$regex": "x"}, "b": [1]}))
+    assert not callbacks.pending
