@@ -13,10 +13,12 @@ from apiserver.rpc.errors import forbidden, invalid_id, unavailable, validation_
 from apiserver.services import credentials
 from apiserver.services.auth import name_taken
 from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.queries import QuerySpec, build_filter, page_of, projection_of, sort_of
 from apiserver.services.roles import is_admin
 from apiserver.stores.documents.base import Document, DuplicateDocument
 
 FIELDS = ("id", "name", "given_name", "family_name", "email", "role", "company", "created")
+SPEC = QuerySpec(lists=("id", "role"), times=())
 MAX_PREFERENCES = 2**20
 MAX_DEPTH = 64
 ATTEMPTS = 20
@@ -53,6 +55,20 @@ async def get_current_user(call: Call, request: dict[str, Any]) -> dict[str, Any
     if request["get_supported_features"]:
         answer["features"] = []
     return answer
+
+
+@endpoint("users.get_all", "1.0")
+async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    page = page_of(request)
+    users = await documents(call).find(
+        "users",
+        build_filter(request, SPEC),
+        projection=[field for field in projection_of(request) or FIELDS if field in FIELDS] or ["id"],
+        sort=sort_of(request, (("name", 1),)),
+        skip=page.skip,
+        limit=page.limit,
+    )
+    return {"users": users}
 
 
 @endpoint("users.get_by_id", "1.0")

@@ -1,0 +1,157 @@
+"""auth.*, through the whole server."""
+
+from __future__ import annotations
+
+import jwt
+import pytest
+
+from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api
+
+pytestmark = pytest.mark.anyio
+
+
+def claims(token: str) -> dict[str, object]:
+    """What a client reads of a token, unverified as clients do."""
+    read: dict[str, object] = jwt.decode(token, options={"verify_signature": False})
+    return read
+
+
+async def new_user(api: Api, name: str, role: str = "user") -> tuple[str, tuple[str, str]]:
+    """A user's id and access key."""
+    from apiserver.services import credentials
+
+    user, made = await credentials.create_user(api.backend.documents, api.backend.settings.company, name, role)
+    return user["id"], (made.key, made.secret)
+
+
+async def test_login_answers_a_token_that_logs_in(api: Api) -> None:
+    token = (await api.call("auth.login"))["token"]
+
+    bearer = {"authorization": f"Bearer {token}"}
+    again = await api.call("auth.login", auth=None, headers=bearer)
+    user = (await api.call("users.get_current_user", auth=None, headers=bearer))["user"]
+
+    assert user["name"] == "admin"
+    assert claims(again["token"])["identity"] == claims(token)["identity"]
+
+
+async def test_login_as_the_sdk_does_it(api: Api) -> None:
+    response = await api.raw("GET", "/auth.login?expiration_sec=7200")
+
+    read = claims(response.json()["data"]["token"])
+    assert isinstance(read["exp"], int)
+    assert isinstance(read["iat"], int)
+    assert read["exp"] - read["iat"] == 7200
+    assert (read["api_version"], read["server_version"], read["feature_set"]) == ("2.34", "2.3.0", "basic")
+
+
+@pytest.mark.parametrize(
+    ("asked", "granted"), [(None, 30 * 86400), (60, 3600), (-5, 3600), (0, 3600), (2**62, 365 * 86400)]
+)
+async def test_tokens_live_an_hour_to_a_year(api: Api, asked: int | None, granted: int) -> None:
+    read = claims((await api.call("auth.login", {"expiration_sec": asked}))["token"])
+
+    assert isinstance(read["exp"], int)
+    assert isinstance(read["iat"], int)
+    assert read["exp"] - read["iat"] == granted
+
+
+async def test_login_sets_the_cookie_of_the_web_ui(api: Api) -> None:
+    response = await api.raw("POST", "/auth.login", json={})
+
+    cookie = response.headers["set-cookie"]
+    assert cookie.startswith(f"clearml_token_basic={response.json()['data']['token']};")
+    for attribute in ("HttpOnly", "SameSite=Lax", "Path=/", f"Max-Age={30 * 86400}"):
+        assert attribute in cookie
+    by_cookie = {"cookie": cookie.partition(";")[0]}
+    assert (await api.call("users.get_current_user", auth=None, headers=by_cookie))["user"]["name"] == "admin"
+
+
+async def test_login_needs_credentials(api: Api) -> None:
+    answer = await api.call("auth.login", auth=None, expect=401)
+    assert answer["meta"]["result_subcode"] == 20
+    answer = await api.call("auth.login", auth=(ADMIN_KEY, "wrong"), expect=401)
+    assert answer["meta"]["result_subcode"] == 22
+
+
+async def test_login_is_noted_on_the_key(api: Api) -> None:
+    [before] = (await api.call("auth.get_credentials"))["credentials"]
+    assert (before["access_key"], before["last_used"]) == (ADMIN_KEY, None)
+
+    await api.call("auth.login", headers={"x-clearml-worker": "laptop"})
+
+    [after] = (await api.call("auth.get_credentials"))["credentials"]
+    assert after["last_used"] > "2020"
+    assert after["last_used_from"] == "laptop"
+
+
+async def test_an_admin_may_log_in_as_another_user(api: Api) -> None:
+    eve, _ = await new_user(api, "eve")
+
+    token = (await api.call("auth.login", headers={"x-clearml-impersonate-as": eve}))["token"]
+
+    user = (await api.call("users.get_current_user", auth=None, headers={"authorization": f"Bearer {token}"}))["user"]
+    assert (user["name"], user["role"]) == ("eve", "user")
+    unknown = await api.call("auth.login", headers={"x-clearml-impersonate-as": "nobody"}, expect=400)
+    assert unknown["meta"]["result_subcode"] == 1001
+
+
+async def test_others_may_not_log_in_as_another_user(api: Api) -> None:
+    eve, key = await new_user(api, "eve")
+    admin = (await api.call("users.get_current_user"))["user"]["id"]
+
+    await api.call("auth.login", headers={"x-clearml-impersonate-as": eve}, auth=key)
+    await api.call("auth.login", headers={"x-clearml-impersonate-as": admin}, auth=key, expect=403)
+
+
+async def test_keys_are_made_labelled_and_revoked(api: Api) -> None:
+    made = (await api.call("auth.create_credentials", {"label": "laptop"}))["credentials"]
+    key = (made["access_key"], made["secret_key"])
+    assert made["label"] == "laptop"
+    await api.call("auth.login", auth=key)
+
+    assert await api.call("auth.edit_credentials", {"access_key": key[0], "label": "old laptop"}) == {"updated": 1}
+    listed = {shown["access_key"]: shown for shown in (await api.call("auth.get_credentials"))["credentials"]}
+    assert listed[key[0]]["label"] == "old laptop"
+    assert key[1] not in str(listed)
+
+    assert await api.call("auth.revoke_credentials", {"access_key": key[0]}) == {"revoked": 1}
+    await api.call("auth.login", auth=key, expect=401)
+    await api.call("auth.revoke_credentials", {"access_key": key[0]}, expect=400)
+
+
+async def test_users_have_their_own_keys_only(api: Api) -> None:
+    _, eve = await new_user(api, "eve")
+
+    shown = (await api.call("auth.get_credentials", auth=eve))["credentials"]
+    assert [key["access_key"] for key in shown] == [eve[0]]
+    for action in ("edit_credentials", "revoke_credentials"):
+        await api.call(f"auth.{action}", {"access_key": ADMIN_KEY, "label": "mine"}, auth=eve, expect=400)
+    await api.call("auth.login", auth=(ADMIN_KEY, ADMIN_SECRET))
+
+
+async def test_admins_add_users(api: Api) -> None:
+    request = {"name": "eve", "given_name": "Eve", "email": "eve@example.com", "company": ""}
+    eve = (await api.call("auth.create_user", request))["id"]
+
+    user = (await api.call("users.get_by_id", {"user": eve}))["user"]
+    assert (user["name"], user["given_name"], user["role"]) == ("eve", "Eve", "user")
+    again = await api.call("auth.create_user", request, expect=400)
+    assert "eve" in again["meta"]["result_msg"]
+    other = await api.call("auth.create_user", {"name": "adam", "company": "another"}, expect=400)
+    assert other["meta"]["error_data"] == {"field": "company"}
+
+
+async def test_admins_change_roles_but_not_their_own(api: Api) -> None:
+    eve, key = await new_user(api, "eve")
+    await api.call("auth.create_user", {"name": "adam"}, auth=key, expect=403)
+
+    assert await api.call("auth.edit_user", {"user": eve, "role": "admin"}) == {
+        "updated": 1,
+        "fields": {"role": "admin"},
+    }
+
+    await api.call("auth.create_user", {"name": "adam"}, auth=key)
+    admin = (await api.call("users.get_current_user"))["user"]["id"]
+    await api.call("auth.edit_user", {"user": admin, "role": "user"}, expect=400)
+    await api.call("auth.edit_user", {"user": "nobody", "role": "user"}, expect=400)
