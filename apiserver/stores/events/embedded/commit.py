@@ -1,0 +1,54 @@
+"""Group commit: one journal write and one sync for all the records that wait while the one before is under way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+
+from apiserver.stores.events.embedded.records import Record
+
+
+class GroupCommit:
+    """Gives records to `append` (which blocks) in an executor, group after group; all fails for a group or nothing."""
+
+    def __init__(self, append: Callable[[Sequence[Record]], None], executor: Executor) -> None:
+        self._append = append
+        self._executor = executor
+        self._waiting: list[tuple[Record, asyncio.Future[None]]] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def add(self, record: Record) -> None:
+        """Return when the record's group is kept; raise what `append` raises."""
+        done = asyncio.get_running_loop().create_future()
+        self._waiting.append((record, done))
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+        await done
+
+    async def finish(self) -> None:
+        """Wait until nothing is waiting."""
+        while self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            group, self._waiting = self._waiting, []
+            try:
+                await loop.run_in_executor(self._executor, self._append, [record for record, _ in group])
+            except Exception as error:
+                _settle(group, error)
+            else:
+                _settle(group, None)
+        self._task = None
+
+
+def _settle(group: Sequence[tuple[Record, asyncio.Future[None]]], error: Exception | None) -> None:
+    for _, done in group:
+        if done.done():  # whoever waited is gone
+            continue
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)

@@ -1,0 +1,83 @@
+"""The SQLite file of merged events: its schema, its one writing connection and a reading connection a thread.
+
+Only the writer's owner changes the file and checkpoints its write-ahead log. `user_version` is the schema's number:
+each numbered file in `migrations/sqlite/events` brings the schema from the number before to its own.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from pathlib import Path
+
+from apiserver import resources
+from apiserver.stores.events.base import EventStoreError
+
+_PAGE = 8192
+_MMAP = 2**31 - 2**16
+_BUSY_MS = 5000
+
+
+class Database:
+    """`events.db` in the store's folder."""
+
+    def __init__(self, folder: Path, *, fsync: bool) -> None:
+        self._path = folder / "events.db"
+        self._fsync = fsync
+        self._local = threading.local()
+        self._readers: list[sqlite3.Connection] = []
+        self._readers_lock = threading.Lock()
+        self.writer = self._connect()
+        try:
+            self._prepare()
+        except BaseException:
+            self.writer.close()
+            raise
+
+    def reader(self) -> sqlite3.Connection:
+        """This thread's connection for reading."""
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = self._connect()
+            connection.execute("PRAGMA query_only = ON")
+            with self._readers_lock:
+                self._readers.append(connection)
+        return connection
+
+    def close(self) -> None:
+        """Close every connection; nobody may be using one."""
+        with self._readers_lock:
+            for connection in self._readers:
+                connection.close()
+            self._readers.clear()
+        self.writer.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._path, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+        connection.execute(f"PRAGMA mmap_size = {_MMAP}")
+        return connection
+
+    def _prepare(self) -> None:
+        execute = self.writer.execute
+        execute(f"PRAGMA page_size = {_PAGE}")
+        execute("PRAGMA auto_vacuum = INCREMENTAL")
+        execute("PRAGMA journal_mode = WAL")
+        execute(f"PRAGMA synchronous = {'FULL' if self._fsync else 'NORMAL'}")
+        execute("PRAGMA wal_autocheckpoint = 0")
+        execute("PRAGMA cache_size = -16384")
+        self._migrate()
+
+    def _migrate(self) -> None:
+        steps = sorted(resources.path("migrations/sqlite/events").glob("*.sql"))
+        known = int(self.writer.execute("PRAGMA user_version").fetchone()[0])
+        newest = int(steps[-1].name[:4])
+        if known > newest:
+            raise EventStoreError(
+                f"{self._path} has schema {known}, made by a newer version; this one knows up to {newest}"
+            )
+        for step in steps:
+            number = int(step.name[:4])
+            if number > known:
+                self.writer.executescript(f"BEGIN IMMEDIATE;{step.read_text()};PRAGMA user_version = {number};COMMIT")

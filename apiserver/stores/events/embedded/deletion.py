@@ -1,0 +1,122 @@
+"""Deleting merged events, as one transaction's work: an owner's by type, or log lines by age and metric."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from apiserver.events.model import EventType, Owner, Selection, selects
+from apiserver.stores.events.embedded.hot import Name
+from apiserver.stores.events.embedded.log_merge import BlockWriter
+from apiserver.stores.events.embedded.names import CODES, TYPES, owner_id, series_rows
+from apiserver.stores.events.embedded.series import merged_series
+
+_OF_OWNER = "IN (SELECT id FROM series WHERE owner = ? AND type = ?)"
+_CHUNKS = f"IN (SELECT id FROM chunk_index WHERE series {_OF_OWNER})"
+
+
+def delete_owner(conn: sqlite3.Connection, owner: Owner, types: Sequence[EventType] | None) -> int:
+    """Delete the owner's merged events of `types` (None: all); return how many there were."""
+    number = owner_id(conn, owner)
+    if number is None:
+        return 0
+    deleted = 0
+    for type in TYPES if types is None else set(types):
+        key = (number, CODES[type])
+        if type is EventType.SCALAR:
+            deleted += _delete_scalars(conn, owner, key)
+        elif type is EventType.LOG:
+            deleted += _delete_logs(conn, number, key)
+        else:
+            deleted += _delete_samples(conn, key)
+        conn.execute("DELETE FROM series WHERE owner = ? AND type = ?", key)
+    conn.execute(
+        "DELETE FROM owners WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM series WHERE owner = ?1)"
+        " AND NOT EXISTS (SELECT 1 FROM log_digests WHERE owner = ?1)",
+        (number,),
+    )
+    return deleted
+
+
+def _delete_scalars(conn: sqlite3.Connection, owner: Owner, key: tuple[int, int]) -> int:
+    count = sum(int(series.stats["count"][0]) for series in merged_series(conn, owner, ()).values())
+    for table in ("chunk_curves", "chunk_details"):
+        conn.execute(f"DELETE FROM {table} WHERE id {_CHUNKS}", key)
+    for table in ("chunk_index", "tail", "scalars"):
+        conn.execute(f"DELETE FROM {table} WHERE series {_OF_OWNER}", key)
+    return count
+
+
+def _delete_logs(conn: sqlite3.Connection, owner: int, key: tuple[int, int]) -> int:
+    count = conn.execute(f"SELECT coalesce(sum(lines), 0) FROM log_series WHERE series {_OF_OWNER}", key).fetchone()[0]
+    conn.execute("DELETE FROM log_blocks WHERE owner = ?", (owner,))
+    conn.execute("DELETE FROM log_digests WHERE owner = ?", (owner,))
+    conn.execute(f"DELETE FROM log_series WHERE series {_OF_OWNER}", key)
+    return int(count)
+
+
+def _delete_samples(conn: sqlite3.Connection, key: tuple[int, int]) -> int:
+    conn.execute(
+        f"DELETE FROM sample_documents WHERE id IN (SELECT document FROM samples WHERE series {_OF_OWNER})", key
+    )
+    return conn.execute(f"DELETE FROM samples WHERE series {_OF_OWNER}", key).rowcount
+
+
+def delete_lines(
+    conn: sqlite3.Connection, owner: Owner, before: int | None, exclude: Selection, include: Selection
+) -> int:
+    """Delete the owner's merged log lines older than `before` whose series is included and not excluded."""
+    ids = {name: id for name, (id,) in series_rows(conn, owner, EventType.LOG, ()).items()}
+    doomed = {name for name in ids if selects(include, *name) and not (exclude and selects(exclude, *name))}
+    number = owner_id(conn, owner)
+    if number is None or not doomed:
+        return 0
+    limit = 2**63 - 1 if before is None else before
+    deleted: dict[Name, int] = dict.fromkeys(doomed, 0)
+    writer = BlockWriter(conn, number, ids)
+    blocks = conn.execute(
+        "SELECT id, names, last_time, count FROM log_blocks WHERE owner = ? AND first_time < ?", (number, limit)
+    ).fetchall()
+    names = {id: name for name, id in ids.items()}
+    for id, encoded, last_time, count in blocks:
+        present = [names[series] for series in msgspec.msgpack.decode(encoded)]
+        if doomed.isdisjoint(present):
+            continue
+        if len(present) == 1 and last_time < limit:
+            writer.remove(id)
+            deleted[present[0]] += count
+            continue
+        _delete_from_block(writer, id, limit, deleted)
+    writer.write()
+    for name, lines in deleted.items():
+        _count_down(conn, number, name, ids[name], lines)
+    return sum(deleted.values())
+
+
+def _delete_from_block(writer: BlockWriter, id: int, limit: int, deleted: dict[Name, int]) -> None:
+    lines = writer.read(id)
+    kept = []
+    for n, (name, time) in enumerate(zip(lines.names, lines.timestamps.tolist(), strict=True)):
+        if name in deleted and time < limit:
+            deleted[name] += 1
+        else:
+            kept.append(n)
+    if not kept:
+        writer.remove(id)
+    elif len(kept) < len(lines):
+        writer.put(lines.take(np.array(kept)), id)
+
+
+def _count_down(conn: sqlite3.Connection, owner: int, name: Name, series: int, deleted: int) -> None:
+    """Correct the number of lines of a series, and forget it when there are none."""
+    query = "UPDATE log_series SET lines = lines - ? WHERE series = ? RETURNING lines"
+    ((left,),) = conn.execute(query, (deleted, series)).fetchall()
+    if left == 0:
+        conn.execute("DELETE FROM log_series WHERE series = ?", (series,))
+        conn.execute(
+            "DELETE FROM series WHERE owner = ? AND type = ? AND metric = ? AND variant = ?",
+            (owner, CODES[EventType.LOG], *name),
+        )

@@ -1,0 +1,151 @@
+"""The append-only journal: what was acknowledged and is not merged yet, in numbered segment files.
+
+- A record is wholly in its segment before `append` returns, in one write; if that fails nothing of it stays.
+- A segment ends at its last whole record: what follows a record that is torn or whose checksum is wrong is not read.
+- A segment is written by one process only and never reopened for writing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.embedded import records
+from apiserver.stores.events.embedded.records import Record
+
+_MAGIC = b"EVJRNL01"
+_HEAD = struct.Struct("<IIQQ")  # checksum of all that follows, bytes of meta, bytes of columns, sequence
+_CHECKED = struct.Struct("<IQQ")
+_RETRY_AFTER = 5
+_MOST_BUFFERS = 512
+
+logger = logging.getLogger(__name__)
+
+
+def segments(folder: Path) -> list[tuple[int, Path]]:
+    """The segments in `folder`, oldest first, by number."""
+    return sorted((int(path.stem.removeprefix("journal-")), path) for path in folder.glob("journal-*.log"))
+
+
+def segment_path(folder: Path, number: int) -> Path:
+    """Where segment `number` lies."""
+    return folder / f"journal-{number:010d}.log"
+
+
+def replay(path: Path) -> Iterator[Record]:
+    """The whole records of a segment, in the order they were appended."""
+    content = memoryview(path.read_bytes())
+    at = len(_MAGIC)
+    if content[:at] != _MAGIC:
+        if content:
+            logger.warning("journal %s does not begin as a journal does; its %d bytes are left out", path, len(content))
+        return
+    while at + _HEAD.size <= len(content):
+        checksum, meta_size, columns_size, sequence = _HEAD.unpack_from(content, at)
+        body = at + _HEAD.size
+        end = body + columns_size + meta_size
+        if end > len(content) or zlib.crc32(content[at + 4 : end]) != checksum:
+            break
+        columns = bytes(content[body : body + columns_size])
+        yield records.parse(columns, bytes(content[body + columns_size : end]), sequence)
+        at = end
+    if at < len(content):
+        logger.warning("journal %s is cut at byte %d of %d, its last whole record", path, at, len(content))
+
+
+class Journal:
+    """The segment that is being written; callers see to it that one thread at a time is in here."""
+
+    def __init__(self, folder: Path, number: int, *, fsync: bool) -> None:
+        self._folder = folder
+        self._fsync = fsync
+        self._file: int | None = None
+        self._end = 0
+        self._torn = False
+        self.number = number
+        """Of the segment the next record goes to."""
+
+    def append(self, group: Sequence[Record]) -> None:
+        """Keep the records, all or none; raise EventStoreBusy when the disk does not take them."""
+        buffers = [buffer for record in group for buffer in _buffers(record)]
+        try:
+            if self._file is None:
+                self._file = self._begin()
+            elif self._torn:
+                self._cut()
+            file, at = self._file, self._end
+            for start in range(0, len(buffers), _MOST_BUFFERS):
+                at = _write_all(file, buffers[start : start + _MOST_BUFFERS], at)
+            if self._fsync:
+                os.fdatasync(file)
+        except OSError as error:
+            self._torn = True
+            with suppress(OSError):
+                self._cut()
+            raise EventStoreBusy(
+                f"the journal in {self._folder} cannot be written: {error.strerror}",
+                retry_after=_RETRY_AFTER,
+                overloaded=False,
+            ) from error
+        self._end = at
+
+    def rotate(self) -> None:
+        """End this segment; the next record begins another."""
+        self.close()
+        self.number += 1
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _begin(self) -> int:
+        path = segment_path(self._folder, self.number)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            self._end = _write_all(file, [_MAGIC], 0)
+            if self._fsync:
+                sync_folder(self._folder)
+        except OSError:
+            os.close(file)
+            raise
+        return file
+
+    def _cut(self) -> None:
+        """Take away what a failed write left. Should that fail too, nothing is written until it succeeds."""
+        if self._file is not None:
+            os.ftruncate(self._file, self._end)
+        self._torn = False
+
+
+def sync_folder(folder: Path) -> None:
+    """Make it survive a power loss that files were made or deleted in `folder`."""
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _buffers(record: Record) -> tuple[bytes, bytes, bytes]:
+    sizes = _CHECKED.pack(len(record.meta), len(record.columns), record.sequence)
+    checksum = zlib.crc32(record.meta, zlib.crc32(record.columns, zlib.crc32(sizes)))
+    return checksum.to_bytes(4, "little") + sizes, record.columns, record.meta
+
+
+def _write_all(file: int, buffers: list[bytes], at: int) -> int:
+    """Write the buffers at offset `at`; return the offset behind them."""
+    written = os.pwritev(file, buffers, at)
+    end = at + sum(map(len, buffers))
+    if at + written < end:  # a signal, or the disk just became full: the rest says which
+        rest = memoryview(b"".join(buffers))
+        while at + written < end:
+            written += os.pwrite(file, rest[written:], at + written)
+    return end

@@ -1,0 +1,160 @@
+"""Columns of log lines of one owner in (timestamp, sequence) order, and the codec of a block of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from apiserver.events.model import Int64Array, LogLine, LogPosition
+from apiserver.stores.events.embedded import compression, integers
+from apiserver.stores.events.embedded.hot import LogPart, Name
+
+
+@dataclass(slots=True)
+class Lines:
+    """Lines, ascending by (timestamp, sequence); all columns have the same length."""
+
+    timestamps: Int64Array
+    sequences: Int64Array
+    received: Int64Array
+    levels: list[str]
+    workers: list[str]
+    messages: list[str]
+    iters: list[int | None]
+    names: list[Name]
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def take(self, which: Sequence[int] | npt.NDArray[np.integer[Any]]) -> Lines:
+        """The lines at these indices."""
+        indices = np.asarray(which, np.intp)
+        listed = indices.tolist()
+        lists = (self.levels, self.workers, self.messages, self.iters, self.names)
+        columns = ([column[n] for n in listed] for column in lists)  # type: ignore[index]
+        return Lines(self.timestamps[indices], self.sequences[indices], self.received[indices], *columns)  # type: ignore[arg-type]
+
+    def slice(self, start: int, stop: int) -> Lines:
+        """The lines at start ≤ n < stop."""
+        return Lines(*(getattr(self, name)[start:stop] for name in Lines.__slots__))
+
+    def beyond(self, after: LogPosition | None, descending: bool) -> range:
+        """The indices of the lines beyond `after`, in walking order."""
+        everything = range(len(self))
+        if after is None:
+            return everything[::-1] if descending else everything
+        before = self._count_before(after, inclusive=not descending)
+        return everything[:before][::-1] if descending else everything[before:]
+
+    def _count_before(self, position: LogPosition, *, inclusive: bool) -> int:
+        start, stop = (int(np.searchsorted(self.timestamps, position.timestamp, side)) for side in ("left", "right"))
+        side = "right" if inclusive else "left"
+        return start + int(np.searchsorted(self.sequences[start:stop], position.sequence, side))
+
+    def at(self, indices: Sequence[int]) -> Iterator[LogLine]:
+        """The lines at these indices, made one by one."""
+        for n in indices:
+            yield LogLine(
+                LogPosition(int(self.timestamps[n]), int(self.sequences[n])),
+                self.levels[n],
+                self.workers[n],
+                self.messages[n],
+                self.iters[n],
+                *self.names[n],
+                int(self.received[n]),
+            )
+
+
+def of_parts(parts: Sequence[LogPart]) -> Lines:
+    """The lines of one or more batches; there must be at least one."""
+    columns = [part.columns for part in parts]
+    lengths = [len(one.messages) for one in columns]
+    lines = Lines(
+        timestamps=np.concatenate([one.timestamps for one in columns]),
+        sequences=np.concatenate(
+            [np.arange(part.sequence, part.sequence + n) for part, n in zip(parts, lengths, strict=True)]
+        ),
+        received=np.repeat(np.array([part.received for part in parts], np.int64), lengths),
+        levels=list(chain.from_iterable(one.levels for one in columns)),
+        workers=list(chain.from_iterable(one.workers for one in columns)),
+        messages=list(chain.from_iterable(one.messages for one in columns)),
+        iters=list(chain.from_iterable(one.iters for one in columns)),
+        names=list(chain.from_iterable(zip(one.metrics, one.variants, strict=True) for one in columns)),
+    )
+    return in_order(lines)
+
+
+def in_order(lines: Lines) -> Lines:
+    """The same lines, sorted."""
+    times = lines.timestamps
+    if bool((times[1:] >= times[:-1]).all() and (np.diff(lines.sequences) > 0).all()):
+        return lines
+    return lines.take(np.lexsort((lines.sequences, times)))
+
+
+def joined(parts: Sequence[Lines]) -> Lines:
+    """All lines of the parts, sorted."""
+    if len(parts) == 1:
+        return parts[0]
+    arrays = (np.concatenate([getattr(part, name) for part in parts]) for name in Lines.__slots__[:3])
+    lists = (list(chain.from_iterable(getattr(part, name) for part in parts)) for name in Lines.__slots__[3:])
+    return in_order(Lines(*arrays, *lists))
+
+
+class _Coded(msgspec.Struct, array_like=True):
+    """A column of few distinct values: a table and, unless there is one value only, the number of each."""
+
+    table: list[Any]
+    codes: bytes
+
+    @classmethod
+    def of(cls, column: Sequence[Any]) -> _Coded:
+        numbers = {value: n for n, value in enumerate(dict.fromkeys(column))}
+        if len(numbers) == 1:
+            return cls(list(numbers), b"")
+        return cls(list(numbers), integers.encode(np.array([numbers[value] for value in column], np.int64)))
+
+    def column(self, length: int) -> list[Any]:
+        if not self.codes:
+            return self.table * length
+        return [self.table[n] for n in integers.decode(self.codes, length).tolist()]
+
+
+class _Block(msgspec.Struct, array_like=True):
+    timestamps: bytes
+    sequences: bytes
+    received: bytes
+    levels: _Coded
+    workers: _Coded
+    series: _Coded
+    iters: _Coded
+    messages: list[str]
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(_Block)
+
+
+def encode(lines: Lines, ids: Mapping[Name, int]) -> bytes:
+    """The lines as a block that names series by their ids."""
+    arrays = (integers.encode(column) for column in (lines.timestamps, lines.sequences, lines.received))
+    series = [ids[name] for name in lines.names]
+    coded = (_Coded.of(column) for column in (lines.levels, lines.workers, series, lines.iters))
+    return compression.compress(_encoder.encode(_Block(*arrays, *coded, lines.messages)))
+
+
+def decode(body: bytes, names: Mapping[int, Name]) -> Lines:
+    """The lines of a block."""
+    block = _decoder.decode(compression.decompress(body))
+    length = len(block.messages)
+    arrays = (integers.decode(column, length) for column in (block.timestamps, block.sequences, block.received))
+    levels, workers, series, iters = (
+        coded.column(length) for coded in (block.levels, block.workers, block.series, block.iters)
+    )
+    return Lines(*arrays, levels, workers, block.messages, iters, [names[id] for id in series])

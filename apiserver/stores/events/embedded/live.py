@@ -1,0 +1,186 @@
+"""What was acknowledged and is not merged yet: the journal, its memtables, and the lock that makes reads consistent.
+
+- A record is in the journal first and in a memtable right after; both happen in the same order, under `_appending`.
+- `lock` guards the memtables. A merge commits and drops its memtable under it, a reader copies hot data and begins its
+  SQLite transaction under it: so each reader sees every event once, either hot or merged.
+- `frozen` holds the memtables of ended segments, oldest first; only `active` grows.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from apiserver.events.model import Owner
+from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.embedded import journal, records
+from apiserver.stores.events.embedded.database import Database
+from apiserver.stores.events.embedded.hot import HotOwner, Memtable, Workers
+from apiserver.stores.events.embedded.names import state
+from apiserver.stores.events.embedded.records import Record
+
+Picked = TypeVar("Picked")
+
+
+class Live:
+    """The unmerged part of a store, and consistent views of the whole."""
+
+    def __init__(self, folder: Path, database: Database, *, fsync: bool, max_unmerged_bytes: int) -> None:
+        self._folder = folder
+        self._database = database
+        self._max_unmerged = max_unmerged_bytes
+        self._appending = threading.Lock()
+        self.lock = threading.Lock()
+        self.workers = Workers(name for (name,) in database.writer.execute("SELECT name FROM workers ORDER BY id"))
+        self.unstated = {
+            Owner(company, name, bool(is_model))
+            for company, name, is_model in database.writer.execute("SELECT company, name, is_model FROM restate")
+        }
+        """Owners with events since `restated` was last called."""
+        self.frozen: list[Memtable] = []
+        self.stuck: str | None = None
+        """Why merging does not work at the moment; then room will not be made soon."""
+        merged = state(database.writer, "merged_journal")
+        self._next_sequence = state(database.writer, "next_sequence")
+        self._replay(merged)
+        newest = max([merged, *(table.segment for table in self.frozen)])
+        self._journal = journal.Journal(folder, newest + 1, fsync=fsync)
+        self.active = Memtable(newest + 1)
+        self.active_since = 0.0
+        """When (monotonic) the active memtable got its first record."""
+
+    def _replay(self, merged: int) -> None:
+        for number, path in journal.segments(self._folder):
+            if number <= merged:  # a crash came between its commit and its deletion
+                path.unlink()
+                continue
+            table = Memtable(number)
+            for record in journal.replay(path):
+                table.add(record, self.workers)
+                self.unstated |= record.owners()
+            self._next_sequence = max(self._next_sequence, table.next_sequence)
+            self.frozen.append(table)
+
+    def append(self, group: Sequence[Record]) -> None:
+        """Acknowledge the records, all or none; raise EventStoreBusy when that is not possible now."""
+        with self._appending:
+            self._check_room()
+            fresh: list[Record] = []
+            for record in group:
+                kept = self._without_known_logs(record, fresh)
+                if kept is not None:
+                    kept.sequence = self._next_sequence + sum(earlier.lines for earlier in fresh)
+                    fresh.append(kept)
+            if not fresh:
+                return
+            self._journal.append(fresh)
+            with self.lock:
+                if not self.active.records:
+                    self.active_since = time.monotonic()
+                for record in fresh:
+                    self.active.add(record, self.workers)
+                    self._next_sequence += record.lines
+                    self.unstated |= record.owners()
+
+    def _check_room(self) -> None:
+        if self.unmerged_bytes <= self._max_unmerged:
+            return
+        if self.stuck is not None:
+            raise EventStoreBusy(f"merging does not work: {self.stuck}", retry_after=5, overloaded=False)
+        raise EventStoreBusy("events arrive faster than they can be merged", retry_after=1)
+
+    def _without_known_logs(self, record: Record, fresh: list[Record]) -> Record | None:
+        """The record without lines that a body sent before had; None when nothing is left."""
+        known = [
+            logs for logs in record.logs if logs.digest is not None and self._knows(logs.owner, logs.digest, fresh)
+        ]
+        if not known:
+            return record
+        rest = [logs for logs in record.logs if not any(logs is one for one in known)]
+        if not (rest or record.scalars or record.samples):
+            return None
+        return records.with_logs(record, rest)
+
+    def _knows(self, owner: Owner, digest: bytes, fresh: list[Record]) -> bool:
+        if any(logs.owner == owner and logs.digest == digest for record in fresh for logs in record.logs):
+            return True
+        # Digests only move from hot to merged, so looking in that order misses none.
+        with self.lock:
+            if any(owner in table.owners and digest in table.owners[owner].digests for table in self.tables()):
+                return True
+        found = self._database.reader().execute(
+            "SELECT 1 FROM owners JOIN log_digests ON owner = id"
+            " WHERE company = ? AND name = ? AND is_model = ? AND digest = ?",
+            (owner.company, owner.id, int(owner.is_model), digest),
+        )
+        return found.fetchone() is not None
+
+    def tables(self) -> list[Memtable]:
+        """Every memtable, oldest first; the caller holds the lock, or is the one that merges."""
+        return [*self.frozen, self.active]
+
+    @property
+    def unmerged_bytes(self) -> int:
+        """How much is in journals."""
+        return sum(table.size for table in self.tables())
+
+    def holds(self, owner: Owner) -> bool:
+        """Whether anything of the owner is not merged."""
+        with self.lock:
+            return any(owner in table.owners for table in self.tables())
+
+    def freeze(self) -> None:
+        """End the active segment, if there is anything in it."""
+        with self._appending:
+            if not self.active.records:
+                return
+            self._journal.rotate()
+            with self.lock:
+                self.frozen.append(self.active)
+                self.active = Memtable(self._journal.number)
+
+    def drop(self, table: Memtable, commit: Callable[[], object]) -> None:
+        """Replace the oldest frozen memtable by what `commit` makes visible, in one step for all readers."""
+        with self.lock:
+            commit()
+            self.frozen.remove(table)
+        journal.segment_path(self._folder, table.segment).unlink(missing_ok=True)
+
+    @contextmanager
+    def snapshot(
+        self, owner: Owner, pick: Callable[[HotOwner], Picked]
+    ) -> Iterator[tuple[sqlite3.Connection, list[Picked]]]:
+        """A consistent view: a connection in a read transaction, and what `pick` copies of each memtable, oldest first."""
+        conn = self._database.reader()
+        with self.lock:
+            conn.execute("BEGIN")
+            try:
+                conn.execute("SELECT 1 FROM state").fetchone()  # a transaction begins when something is read
+                picked = [pick(table.owners[owner]) for table in self.tables() if owner in table.owners]
+            except BaseException:
+                conn.execute("ROLLBACK")
+                raise
+        try:
+            yield conn, picked
+        finally:
+            conn.execute("ROLLBACK")
+
+    def owners_to_restate(self) -> set[Owner]:
+        """Owners with events since `restated` was last called, also by a process before this one."""
+        with self.lock:
+            return set(self.unstated)
+
+    def restated(self) -> None:
+        """Every owner's document is up to date with the events so far."""
+        with self.lock:
+            self.unstated.clear()
+
+    def close(self) -> None:
+        """End the journal's segment as it is."""
+        with self._appending:
+            self._journal.close()

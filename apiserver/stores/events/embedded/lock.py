@@ -1,0 +1,36 @@
+"""One process owns an events folder: a lock file says which."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from apiserver.stores.events.base import EventStoreError
+
+
+class FolderLock:
+    """Holds the folder from `take` until `release`, or until the process is gone, however it ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file: int | None = None
+
+    def take(self) -> None:
+        """Raise EventStoreError naming folder and owner when another store has it."""
+        file = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            owner = os.pread(file, 32, 0).decode(errors="replace").strip() or "unknown"
+            os.close(file)
+            raise EventStoreError(f"the events folder {self._folder} is in use by the process {owner}") from error
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+        self._file = file
+
+    def release(self) -> None:
+        """Let another store have the folder."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None

@@ -1,0 +1,131 @@
+"""Merging the log lines of one memtable into the database, as compressed blocks of up to `LARGEST` lines.
+
+Blocks of an owner are disjoint in (timestamp, sequence): late lines are laid into the blocks they belong to. Small
+blocks at the end are swallowed by the lines that follow, so that a line is written a few times at most.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from collections.abc import Mapping
+
+import msgspec
+import numpy as np
+
+from apiserver.events.model import EventType, Owner
+from apiserver.stores.events.embedded import lines as codec
+from apiserver.stores.events.embedded.hot import HotOwner, Memtable, Name
+from apiserver.stores.events.embedded.lines import Lines
+from apiserver.stores.events.embedded.names import Registrar, series_rows
+
+LARGEST = 500
+_SMALL = LARGEST // 2
+_MOST_SWALLOWED = 16
+
+
+class BlockWriter:
+    """Changes the blocks of one owner: collects them, then encodes and writes all at once."""
+
+    def __init__(self, conn: sqlite3.Connection, owner: int, ids: Mapping[Name, int]) -> None:
+        self._conn = conn
+        self._owner = owner
+        self._ids = ids
+        self._names = {id: name for name, id in ids.items()}
+        self._pending: dict[int, Lines] = {}
+        self._next_id = int(conn.execute("SELECT coalesce(max(id), 0) + 1 FROM log_blocks").fetchone()[0])
+
+    def read(self, id: int) -> Lines:
+        """A block as the database has it."""
+        row = self._conn.execute("SELECT body FROM log_blocks WHERE id = ?", (id,)).fetchone()
+        return codec.decode(row[0], self._names)
+
+    def remove(self, id: int) -> None:
+        """Take a block away."""
+        self._conn.execute("DELETE FROM log_blocks WHERE id = ?", (id,))
+
+    def put(self, lines: Lines, replaced: int | None = None) -> None:
+        """Write the lines as one block, or several of like size; the first takes the place of block `replaced`."""
+        count = -(-len(lines) // LARGEST)
+        edges = [len(lines) * n // count for n in range(count + 1)]
+        for start, stop in itertools.pairwise(edges):
+            id = replaced
+            if id is None:
+                id = self._next_id
+                self._next_id += 1
+            self._pending[id] = lines.slice(start, stop)
+            replaced = None
+
+    def write(self) -> None:
+        """Put everything collected into the database."""
+        self._conn.executemany(
+            "REPLACE INTO log_blocks"
+            " (id, owner, first_time, first_sequence, last_time, last_sequence, count, names, body)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                (
+                    id,
+                    self._owner,
+                    int(lines.timestamps[0]),
+                    int(lines.sequences[0]),
+                    int(lines.timestamps[-1]),
+                    int(lines.sequences[-1]),
+                    len(lines),
+                    msgspec.msgpack.encode([self._ids[name] for name in dict.fromkeys(lines.names)]),
+                    codec.encode(lines, self._ids),
+                )
+                for id, lines in self._pending.items()
+            ),
+        )
+        self._pending.clear()
+
+
+def merge_logs(conn: sqlite3.Connection, table: Memtable, registrar: Registrar) -> None:
+    """Bring the memtable's lines and digests into the database, within the caller's transaction."""
+    for owner, hot in table.owners.items():
+        if hot.logs:
+            _merge_owner(conn, owner, hot, registrar)
+
+
+def _merge_owner(conn: sqlite3.Connection, owner: Owner, hot: HotOwner, registrar: Registrar) -> None:
+    number = registrar.owner(owner)
+    conn.executemany("INSERT OR IGNORE INTO log_digests VALUES (?, ?)", ((number, digest) for digest in hot.digests))
+    lines = codec.of_parts(hot.logs)
+    counts: dict[Name, int] = {}
+    for name in lines.names:
+        counts[name] = counts.get(name, 0) + 1
+    new_ids = {name: registrar.series(owner, EventType.LOG, name) for name in counts}
+    conn.executemany(
+        "INSERT INTO log_series VALUES (?, ?) ON CONFLICT (series) DO UPDATE SET lines = lines + excluded.lines",
+        ((new_ids[name], count) for name, count in counts.items()),
+    )
+    ids = {name: id for name, (id,) in series_rows(conn, owner, EventType.LOG, ()).items()}
+    _lay_in(conn, number, lines, BlockWriter(conn, number, ids))
+
+
+def _lay_in(conn: sqlite3.Connection, owner: int, lines: Lines, writer: BlockWriter) -> None:
+    """New lines have greater sequences than all that were merged: only timestamps say where they belong."""
+    blocks = conn.execute(
+        "SELECT id, last_time FROM log_blocks WHERE owner = ? AND last_time > ? ORDER BY last_time, last_sequence",
+        (owner, int(lines.timestamps[0])),
+    ).fetchall()
+    number = np.searchsorted(np.array([time for _, time in blocks], np.int64), lines.timestamps, "right")
+    edges = np.searchsorted(number, np.arange(len(blocks) + 1)).tolist()
+    for (id, _), start, stop in zip(blocks, edges, edges[1:], strict=False):
+        if start < stop:
+            writer.put(codec.joined([writer.read(id), lines.slice(start, stop)]), id)
+    writer.write()
+    if edges[-1] < len(lines):
+        _append(conn, owner, lines.slice(edges[-1], len(lines)), writer)
+
+
+def _append(conn: sqlite3.Connection, owner: int, lines: Lines, writer: BlockWriter) -> None:
+    """Write lines behind all blocks, swallowing the last ones while they are small beside the new."""
+    query = "SELECT id, count FROM log_blocks WHERE owner = ? ORDER BY last_time DESC, last_sequence DESC LIMIT ?"
+    for id, count in conn.execute(query, (owner, _MOST_SWALLOWED)).fetchall():
+        if count >= _SMALL or count > 2 * len(lines):
+            break
+        lines = codec.joined([writer.read(id), lines])
+        writer.remove(id)
+    writer.put(lines)
+    writer.write()

@@ -1,0 +1,203 @@
+"""The merging thread: brings journals into the database, checkpoints it, deletes from it and gives room back.
+
+- Every change of the database happens here or under `working`, one transaction at a time.
+- A merge is one transaction: the memtable's events, ids, counters and "segment n is merged". Readers see it in the same
+  moment in which the memtable disappears; then the segment is deleted.
+- A merge that fails changes nothing and is tried again.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from apiserver.events.model import Owner
+from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.embedded.database import Database
+from apiserver.stores.events.embedded.hot import Memtable
+from apiserver.stores.events.embedded.live import Live
+from apiserver.stores.events.embedded.log_merge import merge_logs
+from apiserver.stores.events.embedded.names import Registrar, set_state
+from apiserver.stores.events.embedded.sample_merge import merge_samples
+from apiserver.stores.events.embedded.scalar_merge import merge_scalars
+
+_RETRY_SECONDS = (0.5, 1, 2, 5, 10)
+_FREE_PAGES_KEPT = 1024
+_FREE_SHARE_KEPT = 0.1
+_VACUUM_PAGES = 512
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+
+class Merger:
+    """Merges in its own thread, from `start` until `stop`."""
+
+    def __init__(self, live: Live, database: Database, *, points: int, seconds: float, size: int) -> None:
+        self._live = live
+        self._database = database
+        self._points = points
+        self._seconds = seconds
+        self._size = size
+        self._working = threading.Lock()
+        self._wake = threading.Event()
+        self._stopping = False
+        self._idle = False
+        self._failures = 0
+        self._retry_at = 0.0
+        self._thread = threading.Thread(target=self._run, name="events-merge", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the merge under way, merge the rest if that works, and end the thread."""
+        self._stopping = True
+        self._wake.set()
+        self._thread.join()
+
+    def notice(self) -> None:
+        """Something was appended."""
+        if self._idle or self._is_full(self._live.active):
+            self._wake.set()
+
+    def flush(self) -> None:
+        """Merge everything that was acknowledged before; raise EventStoreBusy when that does not work."""
+        with self._working:
+            self._merge_all()
+
+    def change(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Do `work` as one transaction on the merged data; raise EventStoreBusy when that does not work."""
+        with self._working, self._transaction() as conn:
+            result = work(conn)
+        self._wake.set()
+        return result
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._wake.wait(self._pause())
+            self._wake.clear()
+            if not self._stopping and self._is_due():
+                self._try_to_merge()
+            self._give_room_back()
+        self._try_to_merge()
+
+    def _pause(self) -> float | None:
+        """Seconds until a merge is due; None: not before something is appended."""
+        if self._failures:
+            return max(0.0, self._retry_at - time.monotonic())
+        if self._live.frozen:
+            return 0
+        self._idle = True  # said before looking, so that what is appended after the look wakes the thread
+        if not self._live.active.records:
+            return None
+        self._idle = False
+        return max(0.0, self._live.active_since + self._seconds - time.monotonic())
+
+    def _is_due(self) -> bool:
+        return self._is_full(self._live.active) or self._pause() == 0
+
+    def _is_full(self, table: Memtable) -> bool:
+        return table.events >= self._points or table.size >= self._size
+
+    def _try_to_merge(self) -> None:
+        try:
+            self.flush()
+        except EventStoreBusy as error:
+            logger.warning("merging failed and is tried again: %s", error)
+        except Exception:
+            self._live.stuck = "an unexpected error, see the log"
+            logger.exception("merging failed and is tried again")
+        else:
+            self._failures = 0
+            return
+        self._retry_at = time.monotonic() + _RETRY_SECONDS[min(self._failures, len(_RETRY_SECONDS) - 1)]
+        self._failures += 1
+
+    def _merge_all(self) -> None:
+        self._merge_frozen()
+        self._live.freeze()
+        self._merge_frozen()
+        if self._live.active.records and self._is_full(self._live.active):
+            self._wake.set()
+
+    def _merge_frozen(self) -> None:
+        while self._live.frozen:
+            self._merge(self._live.frozen[0])
+
+    def _merge(self, table: Memtable) -> None:
+        with self._transaction(lambda commit: self._live.drop(table, commit)) as conn:
+            registrar = Registrar(conn)
+            self._write_workers(conn)
+            merge_scalars(conn, table, registrar)
+            merge_logs(conn, table, registrar)
+            merge_samples(conn, table, registrar)
+            self._write_unstated(conn)
+            registrar.finish()
+            set_state(conn, "merged_journal", table.segment)
+            if table.next_sequence:
+                set_state(conn, "next_sequence", table.next_sequence)
+        self._checkpoint()
+
+    @contextmanager
+    def _transaction(
+        self, finish: Callable[[Callable[[], object]], object] = lambda commit: commit()
+    ) -> Iterator[sqlite3.Connection]:
+        """A write transaction that `finish` commits; the caller holds `_working`."""
+        conn = self._database.writer
+        try:
+            conn.execute("BEGIN IMMEDIATE")
+            yield conn
+            finish(lambda: conn.execute("COMMIT"))
+        except BaseException as error:
+            if conn.in_transaction:
+                conn.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error | OSError):
+                self._live.stuck = str(error)
+                raise EventStoreBusy(f"the events database: {error}", retry_after=5, overloaded=False) from error
+            raise
+        self._live.stuck = None
+
+    def _write_workers(self, conn: sqlite3.Connection) -> None:
+        known = conn.execute("SELECT count(*) FROM workers").fetchone()[0]
+        names = self._live.workers.names
+        conn.executemany("INSERT INTO workers VALUES (?, ?)", [(n, names[n]) for n in range(known, len(names))])
+
+    def _write_unstated(self, conn: sqlite3.Connection) -> None:
+        conn.execute("DELETE FROM restate")
+        owners: Sequence[Owner] = list(self._live.owners_to_restate())
+        conn.executemany("INSERT INTO restate VALUES (?, ?, ?)", owners)
+
+    def _checkpoint(self) -> None:
+        try:
+            self._database.writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        except sqlite3.Error as error:  # the log stays as it is; the next merge tries again
+            logger.warning("checkpoint failed: %s", error)
+
+    def _give_room_back(self) -> None:
+        """Let the file shrink, a little at a time, when much of it is free."""
+        while not self._stopping and self._shrink():
+            pass
+
+    def _shrink(self) -> bool:
+        with self._working:
+            writer = self._database.writer
+            try:
+                free, pages = (
+                    writer.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count")
+                )
+                if free <= max(_FREE_PAGES_KEPT, pages * _FREE_SHARE_KEPT):
+                    return False
+                writer.execute(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})").fetchall()
+                self._checkpoint()
+            except sqlite3.Error as error:
+                logger.warning("room cannot be given back: %s", error)
+                return False
+        return True

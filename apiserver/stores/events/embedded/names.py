@@ -1,0 +1,113 @@
+"""The ids of owners and series in the database, and what a selection picks of them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from apiserver.events.model import EventType, MetricSelection, Owner, Selection
+from apiserver.stores.events.embedded.hot import Matcher, Name
+
+#: The number of each event type on disk: its place here.
+TYPES = (EventType.SCALAR, EventType.VECTOR, EventType.IMAGE, EventType.PLOT, EventType.LOG)
+CODES = {type: code for code, type in enumerate(TYPES)}
+
+
+def matcher(selection: Selection) -> Matcher:
+    """Whether a series is selected; quick also for long selections."""
+    if not selection:
+        return lambda metric, variant: True
+    whole = {wanted.metric for wanted in selection if not wanted.variants}
+    single = {(wanted.metric, variant) for wanted in selection for variant in wanted.variants}
+    return lambda metric, variant: metric in whole or (metric, variant) in single
+
+
+def exactly(names: Sequence[Name]) -> Selection:
+    """The selection of just these series."""
+    return [MetricSelection(metric, (variant,)) for metric, variant in names]
+
+
+def owner_id(conn: sqlite3.Connection, owner: Owner) -> int | None:
+    """The owner's id, or None when nothing of it was merged."""
+    row = conn.execute(
+        "SELECT id FROM owners WHERE company = ? AND name = ? AND is_model = ?",
+        (owner.company, owner.id, int(owner.is_model)),
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def series_rows(
+    conn: sqlite3.Connection, owner: Owner, type: EventType, selection: Selection, query: str = "SELECT id FROM series"
+) -> dict[Name, tuple[Any, ...]]:
+    """What `query` finds of the owner's selected series that were merged, by name, sorted by metric and variant.
+
+    `query` is `SELECT … FROM series`, perhaps with joins.
+    """
+    number = owner_id(conn, owner)
+    if number is None:
+        return {}
+    query = query.replace("SELECT ", "SELECT metric, variant, ", 1) + " WHERE owner = ? AND type = ?"
+    key = (number, CODES[type])
+    if not selection:
+        rows = conn.execute(f"{query} ORDER BY metric, variant", key).fetchall()
+    else:
+        rows = []
+        for wanted in set(selection):
+            if not wanted.variants:
+                rows += conn.execute(f"{query} AND metric = ?", (*key, wanted.metric))
+            for variant in wanted.variants:
+                rows += conn.execute(f"{query} AND metric = ? AND variant = ?", (*key, wanted.metric, variant))
+        rows.sort()
+    return {(row[0], row[1]): row[2:] for row in rows}
+
+
+class Registrar:
+    """Gives ids to new owners and series; part of one write transaction.
+
+    What it remembers is right only if that transaction commits: after a rollback make a new one.
+    """
+
+    def __init__(self, conn: sqlite3.Connection) -> None:
+        self._conn = conn
+        self._next_series = state(conn, "next_series")
+        self._owners: dict[Owner, int] = {}
+
+    def owner(self, owner: Owner) -> int:
+        """The owner's id, given now if it has none."""
+        found = self._owners.get(owner) or owner_id(self._conn, owner)
+        if found is None:
+            row = (owner.company, owner.id, int(owner.is_model))
+            cursor = self._conn.execute("INSERT INTO owners (company, name, is_model) VALUES (?, ?, ?)", row)
+            found = int(cursor.lastrowid or 0)
+        self._owners[owner] = found
+        return found
+
+    def series(self, owner: Owner, type: EventType, name: Name) -> int:
+        """The series' id, given now if it has none."""
+        key = (self.owner(owner), CODES[type], *name)
+        row = self._conn.execute(
+            "SELECT id FROM series WHERE owner = ? AND type = ? AND metric = ? AND variant = ?", key
+        ).fetchone()
+        if row is not None:
+            return int(row[0])
+        found = self._next_series
+        self._next_series += 1
+        self._conn.execute(
+            "INSERT INTO series (owner, type, metric, variant, id) VALUES (?, ?, ?, ?, ?)", (*key, found)
+        )
+        return found
+
+    def finish(self) -> None:
+        """Write down which ids were given; the last thing before the commit."""
+        set_state(self._conn, "next_series", self._next_series)
+
+
+def state(conn: sqlite3.Connection, name: str) -> int:
+    """One of the database's counters."""
+    return int(conn.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()[0])
+
+
+def set_state(conn: sqlite3.Connection, name: str, value: int) -> None:
+    """Change one of the database's counters."""
+    conn.execute("UPDATE state SET value = ? WHERE name = ?", (value, name))

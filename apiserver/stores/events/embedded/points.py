@@ -1,0 +1,71 @@
+"""Columns of points of one series, ascending by iteration, each iteration once.
+
+A `Curve` is what histograms look at; `Points` have all there is to a point. Both begin with `iters` and `values`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from apiserver.events.model import Float64Array, Int64Array
+
+
+class Curve(NamedTuple):
+    """Iterations and values."""
+
+    iters: Int64Array
+    values: Float64Array
+
+
+class Points(NamedTuple):
+    """Whole points; `workers` are numbers from the `Workers` table, `received` epoch milliseconds."""
+
+    iters: Int64Array
+    values: Float64Array
+    timestamps: Int64Array
+    workers: Int64Array
+    received: Int64Array
+
+
+Columns = TypeVar("Columns", Curve, Points)
+
+NO_CURVE = Curve(np.empty(0, np.int64), np.empty(0, np.float64))
+NO_POINTS = Points(*NO_CURVE, *(np.empty(0, np.int64) for _ in range(3)))
+
+
+def curve_of(points: Points) -> Curve:
+    """Only the first two columns."""
+    return Curve(points.iters, points.values)
+
+
+def take(points: Columns, which: slice | npt.NDArray[Any]) -> Columns:
+    """The points at `which`: a slice, a mask or indices."""
+    return type(points)(*(column[which] for column in points))
+
+
+def concat(parts: Sequence[Columns]) -> Columns:
+    """The parts one after another; there must be at least one."""
+    return parts[0] if len(parts) == 1 else type(parts[0])(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def overlay(parts: Sequence[Columns]) -> Columns:
+    """All parts as one: sorted, and of points with the same iteration the last one."""
+    points = concat(parts)
+    iters = points.iters
+    if bool((iters[1:] > iters[:-1]).all()):
+        return points
+    order = np.argsort(iters, kind="stable")
+    ordered = iters[order]
+    last_of_its_iter = np.append(ordered[1:] != ordered[:-1], True)
+    return take(points, order[last_of_its_iter])
+
+
+def within(points: Columns, low: int, high: int) -> Columns:
+    """The points with low ≤ iter ≤ high."""
+    start = np.searchsorted(points.iters, low, "left")
+    stop = np.searchsorted(points.iters, high, "right")
+    return take(points, slice(int(start), int(stop)))

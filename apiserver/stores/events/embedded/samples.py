@@ -1,0 +1,156 @@
+"""What readers ask of vectors, plots and images: walks over iterations and the newest ones, over rows and hot samples."""
+
+from __future__ import annotations
+
+import heapq
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import NamedTuple
+
+from apiserver.events.model import EventType, Owner, Sample, SamplePosition, SampleSeries, Selection
+from apiserver.stores.events.embedded import compression
+from apiserver.stores.events.embedded.hot import Name, SampleKey
+from apiserver.stores.events.embedded.names import series_rows
+from apiserver.stores.events.embedded.stats import GREATEST, LEAST
+
+HotSamples = Mapping[Name, Mapping[SampleKey, Sample]]
+
+
+class _Row(NamedTuple):
+    """A merged sample: where it stands and the number of its document."""
+
+    position: SamplePosition
+    timestamp: int
+    document: int
+
+
+@dataclass(slots=True, frozen=True)
+class Samples:
+    """A consistent view of the samples of one type of an owner: the ids of merged series, and hot samples over them."""
+
+    conn: sqlite3.Connection
+    owner: Owner
+    type: EventType
+    merged: dict[Name, int]
+    hot: dict[Name, dict[SampleKey, Sample]]
+
+    @classmethod
+    def view(
+        cls, conn: sqlite3.Connection, owner: Owner, type: EventType, selection: Selection, hot: Sequence[HotSamples]
+    ) -> Samples:
+        """The selected series; `hot` are the samples in each memtable, oldest first."""
+        merged = {name: id for name, (id,) in series_rows(conn, owner, type, selection).items()}
+        laid_over: dict[Name, dict[SampleKey, Sample]] = {}
+        for table in hot:
+            for name, found in table.items():
+                laid_over.setdefault(name, {}).update(found)
+        return cls(conn, owner, type, merged, laid_over)
+
+    @property
+    def names(self) -> list[Name]:
+        """The selected series, sorted."""
+        return sorted(self.merged.keys() | self.hot.keys())
+
+    def series(self) -> list[SampleSeries]:
+        """What is known of each series."""
+        return [self._series(name) for name in self.names]
+
+    def _series(self, name: Name) -> SampleSeries:
+        id, hot = self.merged.get(name), self.hot.get(name)
+        if id is None or hot is None:
+            times = {key: sample.timestamp for key, sample in (hot or {}).items()}
+        else:
+            query = "SELECT iter, key, timestamp FROM samples WHERE series = ?"
+            times = {(iter, key): timestamp for iter, key, timestamp in self.conn.execute(query, (id,))}
+            times.update((key, sample.timestamp) for key, sample in hot.items())
+        if not times:
+            query = "SELECT count(*), min(iter), max(iter), max(timestamp) FROM samples WHERE series = ?"
+            return SampleSeries(*name, *self.conn.execute(query, (id,)).fetchone())
+        iters = [iter for iter, _ in times]
+        return SampleSeries(*name, len(times), min(iters), max(iters), max(times.values()))
+
+    def count(self) -> int:
+        """How many samples there are."""
+        return sum(series.count for series in self.series())
+
+    def page(
+        self, after: SamplePosition | None, descending: bool, limit: int, min_iter: int | None, max_iter: int | None
+    ) -> list[Sample]:
+        """Up to `limit` samples beyond `after`, iterations bounds inclusive."""
+        low = LEAST if min_iter is None else min_iter
+        high = GREATEST if max_iter is None else max_iter
+        if after is not None:
+            low, high = (low, min(high, after.iter)) if descending else (max(low, after.iter), high)
+        walks = [self._walk(name, low, high, descending) for name in self.names]
+        walk = heapq.merge(*walks, key=_position, reverse=descending)
+        if after is not None:
+            walk = (one for one in walk if (_position(one) < after if descending else _position(one) > after))
+        return [self._sample(one) for one in islice(walk, max(limit, 0))]
+
+    def latest(self, iterations: int) -> list[Sample]:
+        """The samples of each series' newest iterations, newest first."""
+        found = []
+        for name in self.names:
+            walk = self._walk(name, LEAST, GREATEST, descending=True)
+            by_iter = groupby(walk, key=lambda one: _position(one).iter)
+            for _, ones in islice(by_iter, max(iterations, 0)):
+                found += sorted(map(self._sample, ones), key=lambda sample: sample.key)
+        return found
+
+    def iterations(self, beyond: int | None, descending: bool, limit: int) -> list[int]:
+        """Up to `limit` distinct iterations with a sample, strictly beyond `beyond`, in walking order."""
+        low, high = LEAST, GREATEST
+        if beyond is not None:
+            low, high = (LEAST, beyond - 1) if descending else (beyond + 1, GREATEST)
+        if not LEAST <= low <= high <= GREATEST:
+            return []
+        walks = [self._iterations(name, low, high, descending) for name in self.names]
+        merged = heapq.merge(*walks, reverse=descending)
+        return [iter for iter, _ in islice(groupby(merged), max(limit, 0))]
+
+    def _iterations(self, name: Name, low: int, high: int, descending: bool) -> Iterator[int]:
+        hot = {iter for iter, _ in self.hot.get(name, ()) if low <= iter <= high}
+        id = self.merged.get(name)
+        order = "DESC" if descending else "ASC"
+        query = f"SELECT DISTINCT iter FROM samples WHERE series = ? AND iter BETWEEN ? AND ? ORDER BY iter {order}"
+        merged = () if id is None else map(itemgetter(0), self.conn.execute(query, (id, low, high)))
+        return heapq.merge(sorted(hot, reverse=descending), merged, reverse=descending)
+
+    def _walk(self, name: Name, low: int, high: int, descending: bool) -> Iterator[Sample | _Row]:
+        """The samples of one series with low ≤ iter ≤ high, by (iter, key)."""
+        hot = self.hot.get(name, {})
+        recent = [sample for (iter, _), sample in hot.items() if low <= iter <= high]
+        recent.sort(key=_position, reverse=descending)
+        merged = (
+            row for row in self._rows(name, low, high, descending) if (row.position.iter, row.position.key) not in hot
+        )
+        return heapq.merge(recent, merged, key=_position, reverse=descending)
+
+    def _rows(self, name: Name, low: int, high: int, descending: bool) -> Iterator[_Row]:
+        id = self.merged.get(name)
+        if id is None:
+            return
+        order = "iter DESC, key DESC" if descending else "iter, key"
+        query = (
+            "SELECT iter, key, timestamp, document FROM samples"
+            f" WHERE series = ? AND iter BETWEEN ? AND ? ORDER BY {order}"
+        )
+        for iter, key, timestamp, document in self.conn.execute(query, (id, low, high)):
+            yield _Row(SamplePosition(iter, *name, key), timestamp, document)
+
+    def _sample(self, one: Sample | _Row) -> Sample:
+        if isinstance(one, Sample):
+            return one
+        row = self.conn.execute("SELECT body FROM sample_documents WHERE id = ?", (one.document,)).fetchone()
+        at = one.position
+        document = compression.decompress(row[0])
+        return Sample(self.owner, self.type, at.metric, at.variant, at.iter, at.key, one.timestamp, document)
+
+
+def _position(one: Sample | _Row) -> SamplePosition:
+    if isinstance(one, _Row):
+        return one.position
+    return SamplePosition(one.iter, one.metric, one.variant, one.key)

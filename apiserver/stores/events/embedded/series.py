@@ -1,0 +1,195 @@
+"""One scalar series as readers see it: chunks, tail and hot points as one.
+
+Merged points before `settled_end` are in whole chunks that no hot point overlaps: there, what is known of chunks
+(stats, blocks) may stand for their points. From it on, points are looked at, the hot ones laid over the merged ones.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from apiserver.events.model import EventType, Owner, Selection
+from apiserver.stores.events.embedded import chunks
+from apiserver.stores.events.embedded.hot import Name, ScalarPart
+from apiserver.stores.events.embedded.names import series_rows
+from apiserver.stores.events.embedded.points import (
+    NO_CURVE,
+    NO_POINTS,
+    Columns,
+    Curve,
+    Points,
+    curve_of,
+    overlay,
+    within,
+)
+from apiserver.stores.events.embedded.stats import EMPTY, GREATEST, LEAST, STATS, StatsArray
+
+_FROM_CHUNKS = "FROM chunk_index AS i {} WHERE series = ? AND last >= ? AND first <= ? ORDER BY last"
+_WITH_CURVES = "JOIN chunk_curves AS c ON c.id = i.id"
+_WITH_POINTS = f"{_WITH_CURVES} JOIN chunk_details AS d ON d.id = i.id"
+
+
+class Chunk(NamedTuple):
+    """What the index says of a chunk; its blocks hold the points of 2^shift iterations each."""
+
+    first: int
+    last: int
+    count: int
+    shift: int
+
+
+@dataclass(slots=True, frozen=True)
+class MergedSeries:
+    """A row of the table of scalar series."""
+
+    id: int
+    chunk_end: int | None
+    tail: int
+    stats: StatsArray
+
+
+NOT_MERGED = MergedSeries(0, None, 0, EMPTY)
+
+
+def merged_series(conn: sqlite3.Connection, owner: Owner, selection: Selection) -> dict[Name, MergedSeries]:
+    """The owner's selected scalar series that were merged, sorted by name."""
+    query = "SELECT id, chunk_end, tail, stats FROM series JOIN scalars ON series = id"
+    rows = series_rows(conn, owner, EventType.SCALAR, selection, query)
+    return {name: _merged(row) for name, row in rows.items()}
+
+
+def _merged(row: tuple[Any, ...]) -> MergedSeries:
+    id, chunk_end, tail, stats = row
+    return MergedSeries(id, chunk_end, tail, np.frombuffer(stats, STATS))
+
+
+class Series:
+    """A view of one series, as consistent as the transaction of `conn` and the hot parts are."""
+
+    def __init__(
+        self, conn: sqlite3.Connection, name: Name, merged: MergedSeries, hot: Sequence[ScalarPart] = ()
+    ) -> None:
+        self._conn = conn
+        self.name = name
+        self.merged = merged
+        self._hot = hot
+
+    @cached_property
+    def hot(self) -> Points:
+        """What is not merged."""
+        return overlay([part.points() for part in self._hot]) if self._hot else NO_POINTS
+
+    @cached_property
+    def _hot_curve(self) -> Curve:
+        return curve_of(self.hot)
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether hot points may replace or lie among merged ones."""
+        return bool(self._hot) and int(self.hot.iters[0]) <= int(self.merged.stats["max_iter"][0])
+
+    @cached_property
+    def settled_end(self) -> int:
+        """The iteration before which points are known by their chunks alone."""
+        end = LEAST if self.merged.chunk_end is None else self.merged.chunk_end + 1
+        if not self._hot or int(self.hot.iters[0]) >= end:
+            return end
+        hot_start = int(self.hot.iters[0])
+        overlapped = self.chunk_from(hot_start)
+        return hot_start if overlapped is None else min(hot_start, overlapped.first)
+
+    def chunks(self, low: int = LEAST, high: int = GREATEST) -> list[Chunk]:
+        """The chunks with points at low ≤ iter ≤ high, ascending."""
+        if self.merged.chunk_end is None:
+            return []
+        return [Chunk(*row) for row in self._select("SELECT first, last, count, shift", "", low, high)]
+
+    def chunk_from(self, low: int) -> Chunk | None:
+        """The first chunk that ends at `low` or beyond."""
+        row = self._select("SELECT first, last, count, shift", "", low, GREATEST).fetchone()
+        return None if row is None else Chunk(*row)
+
+    def chunk_until(self, high: int) -> Chunk | None:
+        """The last chunk that begins at `high` or before."""
+        row = self._conn.execute(
+            "SELECT first, last, count, shift FROM chunk_index WHERE series = ? AND first <= ? ORDER BY last DESC LIMIT 1",
+            (self.merged.id, high),
+        ).fetchone()
+        return None if row is None else Chunk(*row)
+
+    def settled_stats(self) -> StatsArray:
+        """A row for each chunk before `settled_end`."""
+        return self._joined("stats", LEAST, self.settled_end - 1, STATS)
+
+    def blocks(self, low: int, high: int, dtype: np.dtype[Any]) -> StatsArray:
+        """The blocks of the chunks between (and with) the one that begins at `low` and the one that ends at `high`."""
+        return self._joined("blocks", low, high, dtype)
+
+    def _joined(self, column: str, low: int, high: int, dtype: np.dtype[Any]) -> StatsArray:
+        if high < low:
+            return np.empty(0, dtype)
+        return np.frombuffer(b"".join(row[0] for row in self._select(f"SELECT {column}", "", low, high)), dtype)
+
+    def curve(self, low: int = LEAST, high: int = GREATEST) -> Curve:
+        """Iterations and values at low ≤ iter ≤ high."""
+        rows = self._chunk_rows("SELECT count, c.body", _WITH_CURVES, low, high)
+        found = [chunks.decode_curves(rows), curve_of(self._tail(low, high)), self._hot_curve]
+        return _overlaid(found, low, high) or NO_CURVE
+
+    def points(self, low: int = LEAST, high: int = GREATEST) -> Points:
+        """Whole points at low ≤ iter ≤ high."""
+        rows = self._chunk_rows("SELECT count, c.body, d.body", _WITH_POINTS, low, high)
+        found = [*(chunks.decode_points(*row) for row in rows), self._tail(low, high), self.hot]
+        return _overlaid(found, low, high) or NO_POINTS
+
+    def _chunk_rows(self, select: str, join: str, low: int, high: int) -> list[Any]:
+        if self.merged.chunk_end is None or low > self.merged.chunk_end:
+            return []
+        return self._select(select, join, low, high).fetchall()
+
+    def _select(self, select: str, join: str, low: int, high: int) -> sqlite3.Cursor:
+        return self._conn.execute(f"{select} {_FROM_CHUNKS.format(join)}", (self.merged.id, low, high))
+
+    def _tail(self, low: int, high: int) -> Points:
+        return read_tail(self._conn, self.merged.id, low, high) if self.merged.tail else NO_POINTS
+
+
+def read_tail(conn: sqlite3.Connection, series: int, low: int = LEAST, high: int = GREATEST) -> Points:
+    """The series' rows in the tail at low ≤ iter ≤ high."""
+    rows = conn.execute(
+        "SELECT iter, value, timestamp, worker, received FROM tail WHERE series = ? AND iter BETWEEN ? AND ?"
+        " ORDER BY iter",
+        (series, low, high),
+    ).fetchall()
+    if not rows:
+        return NO_POINTS
+    iters, values, *rest = zip(*rows, strict=True)
+    return Points(
+        np.array(iters, np.int64),
+        np.array(values, np.float64),  # None becomes NaN
+        *(np.array(column, np.int64) for column in rest),
+    )
+
+
+def _overlaid(parts: Sequence[Columns], low: int, high: int) -> Columns | None:
+    parts = [part for part in (within(part, low, high) for part in parts) if len(part.iters)]
+    return overlay(parts) if parts else None
+
+
+def views(
+    conn: sqlite3.Connection, owner: Owner, selection: Selection, hot: Sequence[Mapping[Name, Sequence[ScalarPart]]]
+) -> list[Series]:
+    """The owner's selected series, sorted by name; `hot` are the parts in each memtable, oldest first."""
+    parts: dict[Name, list[ScalarPart]] = {}
+    for table in hot:
+        for name, found in table.items():
+            parts.setdefault(name, []).extend(found)
+    merged = merged_series(conn, owner, selection)
+    names = sorted(merged.keys() | parts.keys())
+    return [Series(conn, name, merged.get(name, NOT_MERGED), parts.get(name, ())) for name in names]

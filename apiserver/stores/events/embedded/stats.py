@@ -1,0 +1,158 @@
+"""Running statistics of sets of points, as rows of one structured dtype: computed, combined and stored as columns.
+
+A row sums up a set of points; rows of disjoint sets combine to the row of their union, exactly (sums up to rounding).
+Of equal extremes the one at the lowest iteration counts. Where a set has no finite value, `min_value` is +inf and
+`max_value` −inf; an empty set is `EMPTY`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from apiserver.events.model import Float64Array, Int64Array, Owner, ScalarStats
+
+StatsArray = npt.NDArray[Any]
+
+_FLOATS = ("sum", "first_value", "last_value", "min_value", "max_value")
+_FIELDS = [
+    "count",
+    "finite",
+    "min_iter",
+    "max_iter",
+    "sum",
+    "first_time",
+    "first_iter",
+    "first_value",
+    "last_time",
+    "last_iter",
+    "last_value",
+    "min_value",
+    "min_value_iter",
+    "max_value",
+    "max_value_iter",
+]
+STATS = np.dtype([(name, "<f8" if name in _FLOATS else "<i8") for name in _FIELDS])
+
+LEAST, GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+def _empty() -> StatsArray:
+    row = np.zeros(1, STATS)
+    for name in ("min_iter", "first_time", "first_iter", "min_value_iter", "max_value_iter"):
+        row[name] = GREATEST
+    for name in ("max_iter", "last_time", "last_iter"):
+        row[name] = LEAST
+    row["min_value"], row["max_value"] = np.inf, -np.inf
+    return row
+
+
+EMPTY = _empty()
+
+
+def of_groups(
+    iters: Int64Array, values: Float64Array, timestamps: Int64Array, starts: npt.NDArray[np.intp]
+) -> StatsArray:
+    """A row for each group of points; group n begins at starts[n], each ascending by iteration, none empty."""
+    stops = np.append(starts[1:], len(iters))
+    lengths = stops - starts
+    rows = np.empty(len(starts), STATS)
+    rows["count"] = lengths
+    rows["min_iter"], rows["max_iter"] = iters[starts], iters[stops - 1]
+
+    rows["first_time"] = np.minimum.reduceat(timestamps, starts)
+    at = _first_hits(timestamps == np.repeat(rows["first_time"], lengths), starts)
+    rows["first_iter"], rows["first_value"] = iters[at], values[at]
+    rows["last_time"] = np.maximum.reduceat(timestamps, starts)
+    at = _last_hits(timestamps == np.repeat(rows["last_time"], lengths), stops)
+    rows["last_iter"], rows["last_value"] = iters[at], values[at]
+
+    finite = np.isfinite(values)
+    rows["finite"] = np.add.reduceat(finite, starts, dtype=np.int64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows["sum"] = np.add.reduceat(np.where(finite, values, 0.0), starts)
+    for extreme, fill, which in (("min_value", np.inf, np.minimum), ("max_value", -np.inf, np.maximum)):
+        filled = np.where(finite, values, fill)
+        rows[extreme] = which.reduceat(filled, starts)
+        at = _first_hits(filled == np.repeat(rows[extreme], lengths), starts)
+        rows[f"{extreme}_iter"] = np.where(rows["finite"] > 0, iters[at], GREATEST)
+    return rows
+
+
+def _first_hits(mask: npt.NDArray[np.bool_], starts: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    hits = np.flatnonzero(mask)
+    return hits[np.searchsorted(hits, starts)]
+
+
+def _last_hits(mask: npt.NDArray[np.bool_], stops: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    hits = np.flatnonzero(mask)
+    return hits[np.searchsorted(hits, stops) - 1]
+
+
+def combine(left: StatsArray, right: StatsArray) -> StatsArray:
+    """Row by row, the union of two disjoint sets."""
+    rows = np.empty(len(left), STATS)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for name in ("count", "finite", "sum"):
+            rows[name] = left[name] + right[name]
+    rows["min_iter"] = np.minimum(left["min_iter"], right["min_iter"])
+    rows["max_iter"] = np.maximum(left["max_iter"], right["max_iter"])
+    a, b = left, right
+    _choose(rows, a, b, _before(b, a, "first_time", "first_iter"), ("first_time", "first_iter", "first_value"))
+    _choose(rows, a, b, _before(a, b, "last_time", "last_iter"), ("last_time", "last_iter", "last_value"))
+    _choose(rows, a, b, _before(b, a, "min_value", "min_value_iter"), ("min_value", "min_value_iter"))
+    higher = (b["max_value"] > a["max_value"]) | (
+        (b["max_value"] == a["max_value"]) & (b["max_value_iter"] < a["max_value_iter"])
+    )
+    _choose(rows, a, b, higher, ("max_value", "max_value_iter"))
+    return rows
+
+
+def _before(one: StatsArray, other: StatsArray, key: str, then: str) -> npt.NDArray[np.bool_]:
+    before: npt.NDArray[np.bool_] = (one[key] < other[key]) | ((one[key] == other[key]) & (one[then] < other[then]))
+    return before
+
+
+def _choose(
+    rows: StatsArray, left: StatsArray, right: StatsArray, take_right: npt.NDArray[np.bool_], names: tuple[str, ...]
+) -> None:
+    for name in names:
+        rows[name] = np.where(take_right, right[name], left[name])
+
+
+def fold(rows: StatsArray) -> StatsArray:
+    """The union of all rows' sets, as one row."""
+    if not len(rows):
+        return EMPTY
+    while len(rows) > 1:
+        half = len(rows) // 2
+        rows = np.concatenate([combine(rows[:half], rows[half : 2 * half]), rows[2 * half :]])
+    return rows
+
+
+def to_model(owner: Owner, metric: str, variant: str, row: StatsArray) -> ScalarStats:
+    """The one row as readers see it."""
+    known = dict(zip(_FIELDS, row[0].item(), strict=True))
+    some = known["finite"] > 0
+    return ScalarStats(
+        owner=owner,
+        metric=metric,
+        variant=variant,
+        count=known["count"],
+        finite_count=known["finite"],
+        min_iter=known["min_iter"],
+        max_iter=known["max_iter"],
+        min_timestamp=known["first_time"],
+        max_timestamp=known["last_time"],
+        first_value=known["first_value"],
+        first_iter=known["first_iter"],
+        last_value=known["last_value"],
+        last_iter=known["last_iter"],
+        min_value=known["min_value"] if some else None,
+        min_value_iter=known["min_value_iter"] if some else None,
+        max_value=known["max_value"] if some else None,
+        max_value_iter=known["max_value_iter"] if some else None,
+        sum=known["sum"],
+    )

@@ -1,0 +1,372 @@
+"""The embedded event store: the EventStore protocol over journal, hot memtables and one SQLite file.
+
+This is the face alone: adding is done at once (or in groups, with fsync), everything else in a few threads, as it may
+be long. Each read is one consistent `Live.snapshot`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from apiserver.events.model import (
+    SAMPLE_TYPES,
+    BucketAxis,
+    BucketPlan,
+    Buckets,
+    EventBatch,
+    EventType,
+    LogLine,
+    LogPosition,
+    Owner,
+    Sample,
+    SamplePosition,
+    SampleSeries,
+    ScalarPoints,
+    ScalarPosition,
+    ScalarStats,
+    Selection,
+    SeriesName,
+)
+from apiserver.stores.events.base import EventStoreBusy, EventStoreError
+from apiserver.stores.events.embedded import deletion, logs, records, scalars
+from apiserver.stores.events.embedded.commit import GroupCommit
+from apiserver.stores.events.embedded.database import Database
+from apiserver.stores.events.embedded.hot import HotOwner
+from apiserver.stores.events.embedded.live import Live
+from apiserver.stores.events.embedded.lock import FolderLock
+from apiserver.stores.events.embedded.merge import Merger
+from apiserver.stores.events.embedded.names import TYPES, exactly, matcher, owner_id
+from apiserver.stores.events.embedded.samples import Samples
+from apiserver.stores.events.embedded.series import views
+
+_READERS = 4
+
+Picked = TypeVar("Picked")
+Result = TypeVar("Result")
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What an open store consists of."""
+
+    live: Live
+    database: Database
+    merger: Merger
+    readers: ThreadPoolExecutor
+    writer: ThreadPoolExecutor
+    commit: GroupCommit | None
+
+
+class EmbeddedEventStore:
+    """Events in one folder, owned by one process at a time.
+
+    `fsync`: what was acknowledged survives power loss too, not only kill -9. A merge begins after `merge_points`
+    events, `merge_seconds` or `merge_bytes`, whichever comes first; with more than `max_unmerged_bytes` waiting, `add`
+    raises EventStoreBusy.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        fsync: bool = False,
+        merge_points: int = 262_144,
+        merge_seconds: float = 5.0,
+        merge_bytes: int = 32 * 2**20,
+        max_unmerged_bytes: int = 128 * 2**20,
+    ) -> None:
+        self._folder = folder
+        self._fsync = fsync
+        self._merge_points = merge_points
+        self._merge_seconds = merge_seconds
+        self._merge_bytes = merge_bytes
+        self._max_unmerged_bytes = max_unmerged_bytes
+        self._lock = FolderLock(folder)
+        self._open: _Parts | None = None
+
+    # --- life --------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Take the folder into use; raise EventStoreError when another process has it, or it cannot be used."""
+        if self._open is None:
+            self._open = await asyncio.to_thread(self._start)
+
+    def _start(self) -> _Parts:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._lock.take()
+        except OSError as error:
+            raise EventStoreError(f"the events folder {self._folder} cannot be used: {error}") from error
+        try:
+            database = Database(self._folder, fsync=self._fsync)
+            try:
+                live = Live(self._folder, database, fsync=self._fsync, max_unmerged_bytes=self._max_unmerged_bytes)
+            except BaseException:
+                database.close()
+                raise
+        except (OSError, sqlite3.Error) as error:
+            self._lock.release()
+            raise EventStoreError(f"the events folder {self._folder} cannot be used: {error}") from error
+        except BaseException:
+            self._lock.release()
+            raise
+        merger = Merger(live, database, points=self._merge_points, seconds=self._merge_seconds, size=self._merge_bytes)
+        merger.start()
+        readers = ThreadPoolExecutor(_READERS, thread_name_prefix="events-read")
+        writer = ThreadPoolExecutor(1, thread_name_prefix="events-commit")
+        commit = GroupCommit(live.append, writer) if self._fsync else None
+        return _Parts(live, database, merger, readers, writer, commit)
+
+    async def close(self) -> None:
+        """Merge the rest, unless that does not work, and let go of the folder."""
+        parts, self._open = self._open, None
+        if parts is None:
+            return
+        if parts.commit is not None:
+            await parts.commit.finish()
+        await asyncio.to_thread(self._stop, parts)
+
+    def _stop(self, parts: _Parts) -> None:
+        parts.readers.shutdown()
+        parts.writer.shutdown()
+        parts.merger.stop()
+        parts.live.close()
+        parts.database.close()
+        self._lock.release()
+
+    @property
+    def _parts(self) -> _Parts:
+        if self._open is None:
+            raise EventStoreError(f"the event store in {self._folder} is not open")
+        return self._open
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    async def add(self, batch: EventBatch) -> None:
+        """Keep the batch; raise EventStoreBusy when the disk or the merging does not take it."""
+        if not batch:
+            return
+        parts = self._parts
+        record = records.make(batch)
+        if parts.commit is not None:
+            await parts.commit.add(record)
+        else:
+            parts.live.append([record])
+        parts.merger.notice()
+
+    async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:
+        """Delete the owners' events; the room is used again, or given back when it is much."""
+
+        def work(conn: sqlite3.Connection) -> int:
+            return sum(deletion.delete_owner(conn, owner, types) for owner in dict.fromkeys(owners))
+
+        return await self._change(owners, work)
+
+    async def delete_logs(self, owner: Owner, before: int | None, exclude: Selection, include: Selection) -> int:
+        """Delete log lines by age and series."""
+        return await self._change([owner], lambda conn: deletion.delete_lines(conn, owner, before, exclude, include))
+
+    async def _change(self, owners: Sequence[Owner], work: Callable[[sqlite3.Connection], Result]) -> Result:
+        parts = self._parts
+
+        def run() -> Result:
+            if any(parts.live.holds(owner) for owner in owners):
+                parts.merger.flush()
+            return parts.merger.change(work)
+
+        return await self._in_thread(run)
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    async def _read(
+        self,
+        owner: Owner,
+        pick: Callable[[HotOwner], Picked],
+        work: Callable[[sqlite3.Connection, list[Picked]], Result],
+    ) -> Result:
+        """What `work` makes of one consistent view: merged data, and what `pick` copies of each memtable."""
+        live = self._parts.live
+
+        def run() -> Result:
+            with live.snapshot(owner, pick) as (conn, hot):
+                return work(conn, hot)
+
+        return await self._in_thread(run)
+
+    async def _in_thread(self, run: Callable[[], Result]) -> Result:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._parts.readers, run)
+        except (sqlite3.Error, OSError) as error:
+            raise EventStoreBusy(f"the events database: {error}", overloaded=False) from error
+
+    async def series(self, owner: Owner, types: Sequence[EventType] | None = None) -> list[SeriesName]:
+        """Every series of the owner."""
+
+        def work(conn: sqlite3.Connection, hot: list[tuple[set[SeriesName], list[logs.LogPart]]]) -> list[SeriesName]:
+            rows = conn.execute("SELECT type, metric, variant FROM series WHERE owner = ?", (owner_id(conn, owner),))
+            found = {SeriesName(TYPES[code], metric, variant) for code, metric, variant in rows}
+            for names, parts in hot:
+                found |= names
+                found |= {SeriesName(EventType.LOG, *name) for name in logs.names_of(parts)}
+            return sorted(name for name in found if types is None or name.type in types)
+
+        return await self._read(owner, HotOwner.names, work)
+
+    async def scalar_stats(self, owners: Sequence[Owner], selection: Selection = ()) -> list[ScalarStats]:
+        """Stats of the selected series, owner by owner."""
+        matches = matcher(selection)
+        found = []
+        for owner in sorted(set(owners)):
+            found += await self._read(
+                owner,
+                lambda hot: hot.scalar_parts(matches),
+                lambda conn, hot, owner=owner: scalars.scalar_stats(owner, views(conn, owner, selection, hot)),  # type: ignore[misc]
+            )
+        return found
+
+    async def scalar_buckets(self, owner: Owner, axis: BucketAxis, plans: Sequence[BucketPlan]) -> list[Buckets]:
+        """Buckets of each plan's series."""
+        selection = exactly([(plan.metric, plan.variant) for plan in plans])
+        matches = matcher(selection)
+        return await self._read(
+            owner,
+            lambda hot: hot.scalar_parts(matches),
+            lambda conn, hot: scalars.all_buckets(views(conn, owner, selection, hot), axis, plans),
+        )
+
+    async def scalar_points(
+        self,
+        owner: Owner,
+        selection: Selection = (),
+        *,
+        after: ScalarPosition | None = None,
+        descending: bool = False,
+        limit: int,
+        whole_iterations: bool = False,
+    ) -> ScalarPoints:
+        """A page of points."""
+        matches, workers = matcher(selection), self._parts.live.workers.names
+        return await self._read(
+            owner,
+            lambda hot: hot.scalar_parts(matches),
+            lambda conn, hot: scalars.page(
+                views(conn, owner, selection, hot), after, descending, limit, whole_iterations, workers
+            ),
+        )
+
+    async def last_values(self, owner: Owner, selection: Selection, n: int) -> dict[tuple[str, str], list[float]]:
+        """The last values of each selected series."""
+        matches = matcher(selection)
+        return await self._read(
+            owner,
+            lambda hot: hot.scalar_parts(matches),
+            lambda conn, hot: {one.name: scalars.last_values(one, n) for one in views(conn, owner, selection, hot)},
+        )
+
+    async def log_lines(
+        self,
+        owner: Owner,
+        selection: Selection = (),
+        *,
+        after: LogPosition | None = None,
+        descending: bool = False,
+        limit: int,
+        whole_timestamps: bool = False,
+    ) -> list[LogLine]:
+        """A page of log lines."""
+        return await self._read(
+            owner,
+            lambda hot: hot.logs.copy(),
+            lambda conn, hot: logs.page(conn, owner, hot, selection, after, descending, limit, whole_timestamps),
+        )
+
+    async def log_count(self, owner: Owner, selection: Selection = ()) -> int:
+        """How many selected log lines there are."""
+        return await self._read(
+            owner, lambda hot: hot.logs.copy(), lambda conn, hot: logs.count(conn, owner, hot, selection)
+        )
+
+    async def _read_samples(
+        self, owner: Owner, type: EventType, selection: Selection, work: Callable[[Samples], Result]
+    ) -> Result:
+        matches = matcher(selection)
+        return await self._read(
+            owner,
+            lambda hot: hot.samples_of(type, matches),
+            lambda conn, hot: work(Samples.view(conn, owner, type, selection, hot)),
+        )
+
+    async def sample_series(self, owner: Owner, type: EventType, selection: Selection = ()) -> list[SampleSeries]:
+        """The selected series of samples."""
+        return await self._read_samples(owner, type, selection, Samples.series)
+
+    async def samples(
+        self,
+        owner: Owner,
+        type: EventType,
+        selection: Selection = (),
+        *,
+        after: SamplePosition | None = None,
+        descending: bool = False,
+        limit: int,
+        min_iter: int | None = None,
+        max_iter: int | None = None,
+    ) -> list[Sample]:
+        """A page of samples."""
+        return await self._read_samples(
+            owner, type, selection, lambda view: view.page(after, descending, limit, min_iter, max_iter)
+        )
+
+    async def latest_samples(
+        self, owner: Owner, type: EventType, selection: Selection = (), *, iterations: int
+    ) -> list[Sample]:
+        """The newest samples of each selected series."""
+        return await self._read_samples(owner, type, selection, lambda view: view.latest(iterations))
+
+    async def sample_iterations(
+        self,
+        owner: Owner,
+        type: EventType,
+        selection: Selection = (),
+        *,
+        beyond: int | None = None,
+        descending: bool = True,
+        limit: int,
+    ) -> list[int]:
+        """Iterations that hold a selected sample."""
+        return await self._read_samples(owner, type, selection, lambda view: view.iterations(beyond, descending, limit))
+
+    async def events_count(self, owner: Owner, types: Sequence[EventType] | None = None) -> int:
+        """How many events the owner has."""
+        wanted = set(EventType) if types is None else set(types)
+
+        def work(conn: sqlite3.Connection, hot: list[HotOwner]) -> int:
+            count = 0
+            if EventType.SCALAR in wanted:
+                parts = [table.scalar_parts(matcher(())) for table in hot]
+                count += int(scalars.stats_of(views(conn, owner, (), parts))["count"].sum())
+            if EventType.LOG in wanted:
+                count += logs.count(conn, owner, [table.logs for table in hot], ())
+            for type in wanted.intersection(SAMPLE_TYPES):
+                recent = [table.samples.get(type, {}) for table in hot]
+                count += Samples.view(conn, owner, type, (), recent).count()
+            return count
+
+        return await self._read(owner, HotOwner.everything, work)
+
+    # --- recovery ----------------------------------------------------------------------------------
+
+    async def owners_to_restate(self) -> AsyncIterator[Owner]:
+        """Owners with events since `restated` was last called, also by a process before this one."""
+        for owner in sorted(self._parts.live.owners_to_restate()):
+            yield owner
+
+    async def restated(self) -> None:
+        """Every owner's document is up to date."""
+        self._parts.live.restated()
