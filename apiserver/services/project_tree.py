@@ -90,7 +90,7 @@ async def place_of(call: Call, name: str) -> Document:
     Parents of hidden places (parts that start with ".") are hidden, as what is in them.
     """
     head, _, basename = name.rpartition("/")
-    place: Document = {"name": name, "basename": basename, "parent": None, "path": []}
+    place: Document = {"name": name, "basename": basename, "path": []}
     if not head:
         return place
     hidden = {"system_tags": ["hidden"]} if any(part.startswith(".") for part in head.split("/")) else {}

@@ -1,0 +1,50 @@
+"""Counting and deleting what is in projects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.events.model import Owner
+from apiserver.services.backend import Call, documents
+from apiserver.services.projects.stats import STATES
+from apiserver.services.queries import all_of
+from apiserver.services.tasks.cleanup import delete_task
+from apiserver.stores.documents.base import Filter
+
+_DELETE = {"force": True, "delete_output_models": True, "return_file_urls": True}
+
+
+async def active_tasks(call: Call, inside: Filter) -> int:
+    """How many tasks that are not archived match."""
+    return await documents(call).count("tasks", all_of([inside, STATES["active"]]))
+
+
+async def active_models(call: Call, inside: Filter) -> int:
+    """How many models that are not archived match."""
+    return await documents(call).count("models", all_of([inside, STATES["active"]]))
+
+
+async def delete_tasks(call: Call, inside: Filter) -> dict[str, Any]:
+    """Delete the matching tasks: `{deleted_tasks, deleted_models, urls}`."""
+    urls: dict[str, list[str]] = {"event_urls": [], "artifact_urls": [], "model_urls": []}
+    deleted = [
+        await delete_task(call, task["id"], _DELETE)
+        for task in await documents(call).find("tasks", inside, projection=["id"])
+    ]
+    for one in deleted:
+        for kind, found in one["urls"].items():
+            urls[kind] += found
+    models = sum(one["deleted_models"] for one in deleted)
+    return {"deleted_tasks": len(deleted), "deleted_models": models, "urls": urls}
+
+
+async def delete_models(call: Call, inside: Filter, urls: dict[str, list[str]]) -> int:
+    """Delete the matching models with their events, noting their files in `urls`; returns how many there were."""
+    models = await documents(call).find("models", inside, projection=["uri"])
+    ids = [model["id"] for model in models]
+    owners = [Owner(call.identity.company, id, is_model=True) for id in ids]
+    await call.backend.last_metrics.settle()
+    await call.backend.events.delete(owners)
+    call.backend.last_metrics.forget(owners)
+    urls["model_urls"] += [model["uri"] for model in models if model.get("uri")]
+    return await documents(call).delete("models", {"id": {"$in": ids}}) if ids else 0

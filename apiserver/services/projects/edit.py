@@ -1,0 +1,82 @@
+"""Making, changing and deleting projects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.rpc.errors import ApiError
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.project_tree import PROJECTS, checked_name, create_project, get_project, with_descendants
+from apiserver.services.projects.contents import active_models, active_tasks, delete_models, delete_tasks
+from apiserver.services.projects.places import relocate
+from apiserver.stores.documents.base import Document, Filter
+from apiserver.times import utc_now
+
+_FIELDS = ("description", "tags", "system_tags", "default_output_destination")
+
+
+@endpoint("projects.create", "1.0")
+async def create(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    fields = {name: request[name] for name in _FIELDS if name in request}
+    return {"id": (await create_project(call, request["name"], fields))["id"]}
+
+
+@endpoint("projects.update", "1.0")
+async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    project = await get_project(call, request["project"])
+    fields = {name: request[name] for name in _FIELDS if name in request}
+    if fields:
+        fields["last_update"] = utc_now()
+        await documents(call).update(PROJECTS, {"id": project["id"]}, {"$set": fields})
+    if "name" in request:
+        fields |= await _rename(call, project, request["name"])
+    return {"updated": int(bool(fields)), "fields": fields}
+
+
+@endpoint("projects.validate_delete", "1.0")
+async def validate_delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    project = await get_project(call, request["project"])
+    inside: Filter = {"project": {"$in": await with_descendants(call, [project["id"]])}}
+    return {
+        "tasks": await documents(call).count("tasks", inside),
+        "non_archived_tasks": await active_tasks(call, inside),
+        "models": await documents(call).count("models", inside),
+        "non_archived_models": await active_models(call, inside),
+    }
+
+
+@endpoint("projects.delete", "1.0")
+async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    """With its projects below; what they hold is deleted before them, or left without a project."""
+    project = await get_project(call, request["project"])
+    ids = await with_descendants(call, [project["id"]])
+    inside: Filter = {"project": {"$in": ids}}
+    if not request["force"]:
+        await _check_empty(call, project, inside)
+    answer: dict[str, Any] = {"disassociated_tasks": 0, "deleted_tasks": 0, "deleted_models": 0}
+    if request["delete_contents"]:
+        answer |= await delete_tasks(call, inside)
+        answer["deleted_models"] += await delete_models(call, inside, answer["urls"])
+    else:
+        homeless = {"$unset": {"project": 1}}
+        answer["disassociated_tasks"] = await documents(call).update("tasks", inside, homeless, many=True)
+        await documents(call).update("models", inside, homeless, many=True)
+    return {"deleted": await documents(call).delete(PROJECTS, {"id": {"$in": ids}}), **answer}
+
+
+async def _rename(call: Call, project: Document, name: str) -> Document:
+    """Change a project's name where it is; 400/408 for a name that would put it elsewhere."""
+    name = checked_name(name)
+    if name.rpartition("/")[0] != project["name"].rpartition("/")[0]:
+        raise ApiError(400, 408, f"A project's location is changed by projects.move: project={project['id']}")
+    place = {"name": name, "basename": name.rpartition("/")[2]}
+    await relocate(call, project, {"$set": place})
+    return place
+
+
+async def _check_empty(call: Call, project: Document, inside: Filter) -> None:
+    """400/402 or 400/405 when there are tasks or models that are not archived."""
+    if tasks := await active_tasks(call, inside):
+        raise ApiError(400, 402, f"Project has tasks, use force to delete it: id={project['id']}, tasks={tasks}")
+    if models := await active_models(call, inside):
+        raise ApiError(400, 405, f"Project has models, use force to delete it: id={project['id']}, models={models}")

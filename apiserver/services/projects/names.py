@@ -1,0 +1,124 @@
+"""What there is in projects, for those who choose among it: metrics, parameters, metadata, parents, users."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.names import escape, unescape
+from apiserver.services.project_tree import with_descendants
+from apiserver.services.projects.stats import STATES
+from apiserver.services.queries import all_of, pattern_filter
+from apiserver.services.references import expand
+from apiserver.stores.documents.base import Document, Filter
+
+#: Documents read at a time by the calls that look into all of them.
+_CHUNK = 500
+
+
+@endpoint("projects.get_unique_metric_variants", "1.0")
+async def get_unique_metric_variants(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    await call.backend.last_metrics.settle()
+    chosen = await _inside(call, request, "project")
+    if ids := request.get("ids"):
+        chosen = all_of([chosen, {"id": {"$in": ids}}])
+    found: dict[tuple[str, str], Document] = {}
+    async for owner in _each(call, "models" if request["model_metrics"] else "tasks", chosen, "last_metrics"):
+        for metric_hash, variants in owner.get("last_metrics", {}).items():
+            for variant_hash, last in variants.items():
+                name = {"metric": last["metric"], "variant": last["variant"]}
+                digest = {"metric_hash": metric_hash, "variant_hash": variant_hash}
+                found[last["metric"], last["variant"]] = name | digest
+    return {"metrics": [found[key] for key in sorted(found)]}
+
+
+@endpoint("projects.get_hyper_parameters", "1.0")
+async def get_hyper_parameters(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    found: set[tuple[str, str]] = set()
+    async for task in _each(call, "tasks", await _inside(call, request, "project"), "hyperparams"):
+        found |= {(section, name) for section, params in task.get("hyperparams", {}).items() for name in params}
+    names = sorted((unescape(section), unescape(name)) for section, name in found)
+    return _paged(request, "parameters", [{"section": section, "name": name} for section, name in names])
+
+
+@endpoint("projects.get_hyperparam_values", "1.0")
+async def get_hyperparam_values(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    field = f"hyperparams.{escape(request['section'])}.{escape(request['name'])}.value"
+    chosen = await _inside(call, request, "projects")
+    if request.get("pattern"):
+        chosen = all_of([chosen, pattern_filter(field, request["pattern"], ignore_case=True, source="pattern")])
+    return await _values(call, request, "tasks", field, chosen)
+
+
+@endpoint("projects.get_model_metadata_keys", "1.0")
+async def get_model_metadata_keys(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    found: set[str] = set()
+    async for model in _each(call, "models", await _inside(call, request, "project"), "metadata"):
+        found |= model.get("metadata", {}).keys()
+    return _paged(request, "keys", sorted(unescape(key) for key in found))
+
+
+@endpoint("projects.get_model_metadata_values", "1.0")
+async def get_model_metadata_values(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    field = f"metadata.{escape(request['key'])}.value"
+    return await _values(call, request, "models", field, await _inside(call, request, "projects"))
+
+
+@endpoint("projects.get_task_parents", "1.0")
+async def get_task_parents(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    children = all_of([await _inside(call, request, "projects"), STATES[request["tasks_state"]]])
+    ids = [id for id in await documents(call).distinct("tasks", "parent", children) if id]
+    wanted: Filter = {"id": {"$in": ids}}
+    if request.get("task_name"):
+        name = pattern_filter("name", request["task_name"], ignore_case=True, source="task_name")
+        wanted = all_of([wanted, name])
+    parents = await documents(call).find("tasks", wanted, projection=["name", "project"], sort=[("name", 1)])
+    await expand(documents(call), parents, {"project": "projects"})
+    return {"parents": parents}
+
+
+@endpoint("projects.get_user_names", "1.0")
+async def get_user_names(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    collection = "models" if request["entity"] == "model" else "tasks"
+    ids = await documents(call).distinct(collection, "user", await _inside(call, request, "projects"))
+    users = await documents(call).find("users", {"id": {"$in": ids}}, projection=["name"], sort=[("name", 1)])
+    return {"users": users}
+
+
+async def _inside(call: Call, request: dict[str, Any], field: str) -> Filter:
+    """What is in the project or projects that `field` of the request names; everything when it names none."""
+    projects = request.get(field)
+    if not projects:
+        return {}
+    ids = [projects] if isinstance(projects, str) else projects
+    return {"project": {"$in": await with_descendants(call, ids) if request["include_subprojects"] else ids}}
+
+
+async def _each(call: Call, collection: str, chosen: Filter, field: str) -> AsyncIterator[Document]:
+    """The `field` of every chosen document, few documents in memory at a time."""
+    last = ""
+    while True:
+        beyond = all_of([chosen, {"id": {"$gt": last}}])
+        chunk = await documents(call).find(collection, beyond, projection=[field], sort=[("id", 1)], limit=_CHUNK)
+        for document in chunk:
+            yield document
+        if len(chunk) < _CHUNK:
+            return
+        last = chunk[-1]["id"]
+
+
+async def _values(call: Call, request: dict[str, Any], collection: str, field: str, chosen: Filter) -> dict[str, Any]:
+    values = [value for value in await documents(call).distinct(collection, field, chosen) if value is not None]
+    return {"total": len(values), "values": _page(request, values)}
+
+
+def _paged(request: dict[str, Any], name: str, found: Sequence[Any]) -> dict[str, Any]:
+    page = _page(request, found)
+    behind = request["page"] * request["page_size"] + len(page)
+    return {name: page, "total": len(found), "remaining": max(0, len(found) - behind)}
+
+
+def _page(request: dict[str, Any], found: Sequence[Any]) -> Sequence[Any]:
+    start = request["page"] * request["page_size"]
+    return found[start : start + request["page_size"]]

@@ -1,0 +1,93 @@
+"""Finding projects, and counting what is in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.lists import list_filter
+from apiserver.services.project_tree import PROJECTS, get_project
+from apiserver.services.projects.stats import own_counts, stats_of, sub_projects
+from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden, page_of, projection_of, sort_of
+from apiserver.services.references import expand, projection_with
+from apiserver.stores.documents.base import Document, Filter
+
+SPEC = QuerySpec(
+    patterns=("name", "basename", "description"),
+    lists=("id", "user", "tags", "system_tags"),
+    text=("id", "name", "description"),
+)
+REFERENCES = {"user": "users", "company": "companies", "parent": PROJECTS}
+#: Fields that are put together when they are asked for, and not stored.
+_DERIVED = ("stats", "sub_projects", "own_tasks", "own_models")
+
+
+@endpoint("projects.get_by_id", "1.0")
+async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return {"project": await get_project(call, request["project"])}
+
+
+@endpoint("projects.get_all", "1.0")
+async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await _find(call, request, await _wanted(call, request), projection_of(request))
+
+
+@endpoint("projects.get_all_ex", "1.0")
+async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    wanted = all_of([await _wanted(call, request), await _of_active_users(call, request)])
+    answer = await _find(call, request, wanted, _stored(projection_with(REFERENCES, request)))
+    projects: list[Document] = answer["projects"]
+    await expand(documents(call), projects, REFERENCES, projection_of(request) or ())
+    if request["include_stats"]:
+        for part in (stats_of(call, projects, request), sub_projects(call, projects, request)):
+            _join(projects, await part)
+    if request["check_own_contents"]:
+        _join(projects, await own_counts(call, projects))
+    return answer
+
+
+async def _find(call: Call, request: dict[str, Any], wanted: Filter, projection: list[str] | None) -> dict[str, Any]:
+    page = page_of(request)
+    projects = await documents(call).find(
+        PROJECTS, wanted, projection=projection, sort=sort_of(request), skip=page.skip, limit=page.limit
+    )
+    return {"projects": projects, **page.next_scroll(len(projects))}
+
+
+async def _wanted(call: Call, request: dict[str, Any]) -> Filter:
+    return all_of([build_filter(request, SPEC), hide_hidden(request), _place_filter(request)])
+
+
+def _place_filter(request: dict[str, Any]) -> Filter:
+    """Only below `parent`; with `shallow_search` only its children, or those at the top when it is not given."""
+    parent = request.get("parent")
+    if parent and not request["shallow_search"]:
+        return list_filter("path", parent)
+    if parent:
+        return list_filter("parent", parent)
+    # A search by id is for these projects, wherever they are.
+    return {"parent": None} if request["shallow_search"] and not request.get("id") else {}
+
+
+async def _of_active_users(call: Call, request: dict[str, Any]) -> Filter:
+    """Only projects that `active_users` have made, or have tasks in, or in projects below."""
+    users = request.get("active_users")
+    if not users:
+        return {}
+    of_users: Filter = {"user": {"$in": users}}
+    with_tasks = await documents(call).distinct("tasks", "project", of_users)
+    own = {"$or": [of_users, {"id": {"$in": [project for project in with_tasks if project]}}]}
+    found = await documents(call).find(PROJECTS, own, projection=["path"])
+    return {"id": {"$in": sorted({id for project in found for id in [project["id"], *project["path"]]})}}
+
+
+def _stored(projection: list[str] | None) -> list[str] | None:
+    """The projection without what is not stored; never empty, which would mean everything."""
+    if projection is None:
+        return None
+    return [field for field in projection if field.split(".")[0] not in _DERIVED] or ["id"]
+
+
+def _join(projects: list[Document], parts: dict[str, Document]) -> None:
+    for project in projects:
+        project.update(parts[project["id"]])
