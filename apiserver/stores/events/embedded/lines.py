@@ -32,13 +32,19 @@ class Lines:
     def __len__(self) -> int:
         return len(self.messages)
 
-    def take(self, which: Sequence[int] | npt.NDArray[np.integer[Any]]) -> Lines:
+    def take(self, which: npt.NDArray[np.intp]) -> Lines:
         """The lines at these indices."""
-        indices = np.asarray(which, np.intp)
-        listed = indices.tolist()
-        lists = (self.levels, self.workers, self.messages, self.iters, self.names)
-        columns = ([column[n] for n in listed] for column in lists)  # type: ignore[index]
-        return Lines(self.timestamps[indices], self.sequences[indices], self.received[indices], *columns)  # type: ignore[arg-type]
+        listed = which.tolist()
+        return Lines(
+            timestamps=self.timestamps[which],
+            sequences=self.sequences[which],
+            received=self.received[which],
+            levels=[self.levels[n] for n in listed],
+            workers=[self.workers[n] for n in listed],
+            messages=[self.messages[n] for n in listed],
+            iters=[self.iters[n] for n in listed],
+            names=[self.names[n] for n in listed],
+        )
 
     def slice(self, start: int, stop: int) -> Lines:
         """The lines at start ≤ n < stop."""
@@ -53,9 +59,10 @@ class Lines:
         return everything[:before][::-1] if descending else everything[before:]
 
     def _count_before(self, position: LogPosition, *, inclusive: bool) -> int:
-        start, stop = (int(np.searchsorted(self.timestamps, position.timestamp, side)) for side in ("left", "right"))
-        side = "right" if inclusive else "left"
-        return start + int(np.searchsorted(self.sequences[start:stop], position.sequence, side))
+        start = int(np.searchsorted(self.timestamps, position.timestamp, "left"))
+        stop = int(np.searchsorted(self.timestamps, position.timestamp, "right"))
+        same_time = self.sequences[start:stop]
+        return start + int(np.searchsorted(same_time, position.sequence, "right" if inclusive else "left"))
 
     def at(self, indices: Sequence[int]) -> Iterator[LogLine]:
         """The lines at these indices, made one by one."""
@@ -102,9 +109,18 @@ def joined(parts: Sequence[Lines]) -> Lines:
     """All lines of the parts, sorted."""
     if len(parts) == 1:
         return parts[0]
-    arrays = (np.concatenate([getattr(part, name) for part in parts]) for name in Lines.__slots__[:3])
-    lists = (list(chain.from_iterable(getattr(part, name) for part in parts)) for name in Lines.__slots__[3:])
-    return in_order(Lines(*arrays, *lists))
+    return in_order(
+        Lines(
+            timestamps=np.concatenate([part.timestamps for part in parts]),
+            sequences=np.concatenate([part.sequences for part in parts]),
+            received=np.concatenate([part.received for part in parts]),
+            levels=list(chain.from_iterable(part.levels for part in parts)),
+            workers=list(chain.from_iterable(part.workers for part in parts)),
+            messages=list(chain.from_iterable(part.messages for part in parts)),
+            iters=list(chain.from_iterable(part.iters for part in parts)),
+            names=list(chain.from_iterable(part.names for part in parts)),
+        )
+    )
 
 
 class _Coded(msgspec.Struct, array_like=True):
@@ -143,18 +159,30 @@ _decoder = msgspec.msgpack.Decoder(_Block)
 
 def encode(lines: Lines, ids: Mapping[Name, int]) -> bytes:
     """The lines as a block that names series by their ids."""
-    arrays = (integers.encode(column) for column in (lines.timestamps, lines.sequences, lines.received))
-    series = [ids[name] for name in lines.names]
-    coded = (_Coded.of(column) for column in (lines.levels, lines.workers, series, lines.iters))
-    return compression.compress(_encoder.encode(_Block(*arrays, *coded, lines.messages)))
+    block = _Block(
+        timestamps=integers.encode(lines.timestamps),
+        sequences=integers.encode(lines.sequences),
+        received=integers.encode(lines.received),
+        levels=_Coded.of(lines.levels),
+        workers=_Coded.of(lines.workers),
+        series=_Coded.of([ids[name] for name in lines.names]),
+        iters=_Coded.of(lines.iters),
+        messages=lines.messages,
+    )
+    return compression.compress(_encoder.encode(block))
 
 
 def decode(body: bytes, names: Mapping[int, Name]) -> Lines:
     """The lines of a block."""
     block = _decoder.decode(compression.decompress(body))
     length = len(block.messages)
-    arrays = (integers.decode(column, length) for column in (block.timestamps, block.sequences, block.received))
-    levels, workers, series, iters = (
-        coded.column(length) for coded in (block.levels, block.workers, block.series, block.iters)
+    return Lines(
+        timestamps=integers.decode(block.timestamps, length),
+        sequences=integers.decode(block.sequences, length),
+        received=integers.decode(block.received, length),
+        levels=block.levels.column(length),
+        workers=block.workers.column(length),
+        messages=block.messages,
+        iters=block.iters.column(length),
+        names=[names[id] for id in block.series.column(length)],
     )
-    return Lines(*arrays, levels, workers, block.messages, iters, [names[id] for id in series])

@@ -155,7 +155,7 @@ class Live:
     def snapshot(
         self, owner: Owner, pick: Callable[[HotOwner], Picked]
     ) -> Iterator[tuple[sqlite3.Connection, list[Picked]]]:
-        """A consistent view: a connection in a read transaction, and what `pick` copies of each memtable, oldest first."""
+        """A consistent view: a connection in a read transaction, and what `pick` copies of memtables, oldest first."""
         conn = self._database.reader()
         with self.lock:
             conn.execute("BEGIN")

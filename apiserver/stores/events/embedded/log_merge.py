@@ -20,7 +20,6 @@ from apiserver.stores.events.embedded.lines import Lines
 from apiserver.stores.events.embedded.names import Registrar, series_rows
 
 LARGEST = 500
-_SMALL = LARGEST // 2
 _MOST_SWALLOWED = 16
 
 
@@ -123,7 +122,7 @@ def _append(conn: sqlite3.Connection, owner: int, lines: Lines, writer: BlockWri
     """Write lines behind all blocks, swallowing the last ones while they are small beside the new."""
     query = "SELECT id, count FROM log_blocks WHERE owner = ? ORDER BY last_time DESC, last_sequence DESC LIMIT ?"
     for id, count in conn.execute(query, (owner, _MOST_SWALLOWED)).fetchall():
-        if count >= _SMALL or count > 2 * len(lines):
+        if count >= LARGEST // 2 or count > 2 * len(lines):
             break
         lines = codec.joined([writer.read(id), lines])
         writer.remove(id)

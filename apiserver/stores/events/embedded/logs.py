@@ -1,4 +1,4 @@
-"""What readers ask of log lines: pages in (timestamp, sequence) order both ways, and counts, over blocks and hot lines."""
+"""What readers ask of log lines: pages in (timestamp, sequence) order and counts, over blocks and hot lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from apiserver.stores.events.embedded.hot import LogPart, Matcher, Name
 from apiserver.stores.events.embedded.names import matcher, owner_id, series_rows
 
 _AHEAD = "FROM log_blocks WHERE owner = ? AND (last_time, last_sequence) > (?, ?) ORDER BY last_time, last_sequence"
-_BACK = "FROM log_blocks WHERE owner = ? AND (last_time, last_sequence) < (?, ?) ORDER BY last_time DESC, last_sequence DESC"
+_BACK = (
+    "FROM log_blocks WHERE owner = ? AND (last_time, last_sequence) < (?, ?)"
+    " ORDER BY last_time DESC, last_sequence DESC"
+)
 _BEGIN = LogPosition(-(2**63), -1)
 _END = LogPosition(2**63 - 1, 2**63 - 1)
 
@@ -104,9 +107,9 @@ def names_of(parts: Sequence[LogPart]) -> set[Name]:
 def count(conn: sqlite3.Connection, owner: Owner, hot: Sequence[Sequence[LogPart]], selection: Selection) -> int:
     """How many selected lines there are."""
     query = "SELECT lines FROM series JOIN log_series ON series = id"
-    merged = sum(lines for (lines,) in series_rows(conn, owner, EventType.LOG, selection, query).values())
+    merged = sum(int(lines) for (lines,) in series_rows(conn, owner, EventType.LOG, selection, query).values())
     columns = [part.columns for table in hot for part in table]
     if not selection:
         return merged + sum(len(one.messages) for one in columns)
     matches = matcher(selection)
-    return merged + sum(matches(*name) for one in columns for name in zip(one.metrics, one.variants, strict=True))
+    return merged + sum(int(matches(*name)) for one in columns for name in zip(one.metrics, one.variants, strict=True))

@@ -190,9 +190,8 @@ class Merger:
         with self._working:
             writer = self._database.writer
             try:
-                free, pages = (
-                    writer.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count")
-                )
+                free = writer.execute("PRAGMA freelist_count").fetchone()[0]
+                pages = writer.execute("PRAGMA page_count").fetchone()[0]
                 if free <= max(_FREE_PAGES_KEPT, pages * _FREE_SHARE_KEPT):
                     return False
                 writer.execute(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})").fetchall()

@@ -93,9 +93,8 @@ class Registrar:
             return int(row[0])
         found = self._next_series
         self._next_series += 1
-        self._conn.execute(
-            "INSERT INTO series (owner, type, metric, variant, id) VALUES (?, ?, ?, ?, ?)", (*key, found)
-        )
+        row = (*key, found)
+        self._conn.execute("INSERT INTO series (owner, type, metric, variant, id) VALUES (?, ?, ?, ?, ?)", row)
         return found
 
     def finish(self) -> None:

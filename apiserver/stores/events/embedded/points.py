@@ -34,7 +34,7 @@ class Points(NamedTuple):
 Columns = TypeVar("Columns", Curve, Points)
 
 NO_CURVE = Curve(np.empty(0, np.int64), np.empty(0, np.float64))
-NO_POINTS = Points(*NO_CURVE, *(np.empty(0, np.int64) for _ in range(3)))
+NO_POINTS = Points(*NO_CURVE, np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def curve_of(points: Points) -> Curve:
@@ -44,12 +44,12 @@ def curve_of(points: Points) -> Curve:
 
 def take(points: Columns, which: slice | npt.NDArray[Any]) -> Columns:
     """The points at `which`: a slice, a mask or indices."""
-    return type(points)(*(column[which] for column in points))
+    return type(points)._make(column[which] for column in points)
 
 
 def concat(parts: Sequence[Columns]) -> Columns:
     """The parts one after another; there must be at least one."""
-    return parts[0] if len(parts) == 1 else type(parts[0])(*map(np.concatenate, zip(*parts, strict=True)))
+    return parts[0] if len(parts) == 1 else type(parts[0])._make(map(np.concatenate, zip(*parts, strict=True)))
 
 
 def overlay(parts: Sequence[Columns]) -> Columns:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -24,8 +25,6 @@ from apiserver.events.model import (
     Sample,
     ScalarColumns,
 )
-
-OwnerKey = tuple[str, str, bool]
 
 
 class _Scalars(msgspec.Struct, array_like=True):
@@ -61,7 +60,7 @@ class _Sample(msgspec.Struct, array_like=True):
 
 class _Meta(msgspec.Struct, array_like=True):
     received: int
-    owners: list[OwnerKey]
+    owners: list[Owner]
     scalars: list[_Scalars]
     logs: list[_Logs]
     samples: list[_Sample]
@@ -111,9 +110,8 @@ class Record:
 
     def owners(self) -> set[Owner]:
         """Whose events these are."""
-        return {
-            group.owner for group in chain[ScalarGroup | LogColumns | Sample](self.scalars, self.logs, self.samples)
-        }
+        groups: chain[ScalarGroup | LogColumns | Sample] = chain(self.scalars, self.logs, self.samples)
+        return {group.owner for group in groups}
 
 
 def make(batch: EventBatch) -> Record:
@@ -133,7 +131,7 @@ def make(batch: EventBatch) -> Record:
         _Sample(number(s.owner), s.type, s.metric, s.variant, s.iter, s.key, s.timestamp, s.document)
         for s in batch.samples
     ]
-    meta = _encoder.encode(_Meta(batch.received, [tuple(owner) for owner in numbers], scalars, logs, samples))
+    meta = _encoder.encode(_Meta(batch.received, list(numbers), scalars, logs, samples))
     columns = _raw_columns(batch)
     stops = list(accumulate(lengths))
     groups = [
@@ -163,15 +161,14 @@ def with_logs(record: Record, logs: list[LogColumns]) -> Record:
 def parse(columns: bytes, meta: bytes, sequence: int) -> Record:
     """The record whose content was written."""
     known = _decoder.decode(meta)
-    owners = [Owner(*key) for key in known.owners]
     stops = list(accumulate(group.length for group in known.scalars))
     groups = [
-        ScalarGroup(owners[group.owner], group.metric, group.variant, group.worker, stop - group.length, stop)
+        ScalarGroup(known.owners[group.owner], group.metric, group.variant, group.worker, stop - group.length, stop)
         for group, stop in zip(known.scalars, stops, strict=True)
     ]
     logs = [
         LogColumns(
-            owner=owners[logs.owner],
+            owner=known.owners[logs.owner],
             timestamps=np.frombuffer(logs.timestamps, np.int64),
             levels=logs.levels,
             workers=logs.workers,
@@ -184,7 +181,7 @@ def parse(columns: bytes, meta: bytes, sequence: int) -> Record:
         for logs in known.logs
     ]
     samples = [
-        Sample(owners[s.owner], s.type, s.metric, s.variant, s.iter, s.key, s.timestamp, s.document)
+        Sample(known.owners[s.owner], s.type, s.metric, s.variant, s.iter, s.key, s.timestamp, s.document)
         for s in known.samples
     ]
     return Record(known.received, columns, meta, *_views(columns), groups, logs, samples, sequence)
@@ -198,16 +195,12 @@ def _length(*columns: Sequence[object] | npt.NDArray[np.generic]) -> int:
 
 
 def _raw_columns(batch: EventBatch) -> bytes:
-    def column(arrays: list[npt.NDArray[np.generic]], dtype: type[np.generic]) -> list[npt.NDArray[np.generic]]:
-        return [np.ascontiguousarray(array, dtype) for array in arrays]
-
-    return b"".join(
-        [
-            *column([group.iters for group in batch.scalars], np.int64),
-            *column([group.timestamps for group in batch.scalars], np.int64),
-            *column([group.values for group in batch.scalars], np.float64),
-        ]  # type: ignore[arg-type]  # arrays are buffers, which typeshed does not know
-    )
+    arrays: list[npt.NDArray[Any]] = [
+        *(np.ascontiguousarray(group.iters, np.int64) for group in batch.scalars),
+        *(np.ascontiguousarray(group.timestamps, np.int64) for group in batch.scalars),
+        *(np.ascontiguousarray(group.values, np.float64) for group in batch.scalars),
+    ]
+    return b"".join(array.data for array in arrays)
 
 
 def _views(columns: bytes) -> tuple[Int64Array, Int64Array, Float64Array]:

@@ -1,4 +1,4 @@
-"""Merging the vectors, plots and images of one memtable into the database: a row an identity, its document compressed."""
+"""Merging the vectors, plots and images of one memtable: a row an identity, its document compressed."""
 
 from __future__ import annotations
 

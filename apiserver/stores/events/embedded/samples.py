@@ -1,4 +1,4 @@
-"""What readers ask of vectors, plots and images: walks over iterations and the newest ones, over rows and hot samples."""
+"""What readers ask of vectors, plots and images: walks over iterations and the newest, over rows and hot samples."""
 
 from __future__ import annotations
 

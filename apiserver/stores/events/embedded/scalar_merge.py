@@ -26,7 +26,6 @@ from apiserver.stores.events.embedded.series import read_tail
 from apiserver.stores.events.embedded.stats import EMPTY, LEAST, STATS, StatsArray
 
 FOLD_AT = 512
-_REOPEN_BELOW = chunks.LARGEST // 2
 _SERIES_BITS = 24
 
 
@@ -43,7 +42,7 @@ class _Group:
 
 class _LastChunk(NamedTuple):
     id: int
-    count: int
+    length: int
 
 
 class _ChunkWriter:
@@ -66,14 +65,13 @@ class _ChunkWriter:
 
     def put(self, group: _Group, points: Points, replaced: int | None) -> _LastChunk:
         """Write the points as one chunk, or several of like size; the first takes the place of chunk `replaced`."""
-        for part in _even_parts(points):
-            id = replaced
-            if id is None:
-                id = group.id << _SERIES_BITS | group.chunks
-                group.chunks += 1
-            self._pending[id] = part
-            replaced = None
-        return _LastChunk(id, len(part.iters))
+        parts = _even_parts(points)
+        ids = [] if replaced is None else [replaced]
+        while len(ids) < len(parts):
+            ids.append(group.id << _SERIES_BITS | group.chunks)
+            group.chunks += 1
+        self._pending.update(zip(ids, parts, strict=True))
+        return _LastChunk(ids[-1], len(parts[-1].iters))
 
     def write(self) -> None:
         """Put everything collected into the database."""
@@ -158,13 +156,12 @@ def merge_scalars(conn: sqlite3.Connection, table: Memtable, registrar: Registra
     tail_writer, chunk_writer = _TailWriter(conn), _ChunkWriter(conn)
     groups = []
     for n, (id, (chunk_count, chunk_end, tail, _)) in enumerate(zip(ids.tolist(), known, strict=True)):
-        count = int(counts[n])
         group = _Group(id, chunk_count, chunk_end, tail)
         groups.append(group)
         if small[n]:
-            group.tail += count
+            group.tail += int(counts[n])
             continue
-        group.points = take(points, slice(starts[n], starts[n] + count))
+        group.points = take(points, slice(starts[n], starts[n] + counts[n]))
         if overlapping[n]:
             _lay_over(conn, group, chunk_writer, tail_writer)
         else:
@@ -175,7 +172,7 @@ def merge_scalars(conn: sqlite3.Connection, table: Memtable, registrar: Registra
     tail_writer.write()
 
     merged = stats.combine(old, new)
-    for n in np.flatnonzero(overlapping):
+    for n in np.flatnonzero(overlapping).tolist():
         merged[n] = _made_anew(conn, int(ids[n]))[0]
     conn.executemany(
         "REPLACE INTO scalars (series, chunks, chunk_end, tail, stats) VALUES (?, ?, ?, ?, ?)",
@@ -250,7 +247,7 @@ def _append(
         conn.execute("DELETE FROM tail WHERE series = ?", (group.id,))
         group.tail = 0
     group.chunk_end = int(points.iters[-1])
-    if last_chunk is not None and last_chunk.count < _REOPEN_BELOW:
+    if last_chunk is not None and last_chunk.length < chunks.LARGEST // 2:
         writer.put(group, concat([writer.read(last_chunk.id), points]), last_chunk.id)
     else:
         writer.put(group, points, None)

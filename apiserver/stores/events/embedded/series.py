@@ -40,7 +40,7 @@ class Chunk(NamedTuple):
 
     first: int
     last: int
-    count: int
+    length: int
     shift: int
 
 
@@ -118,7 +118,8 @@ class Series:
     def chunk_until(self, high: int) -> Chunk | None:
         """The last chunk that begins at `high` or before."""
         row = self._conn.execute(
-            "SELECT first, last, count, shift FROM chunk_index WHERE series = ? AND first <= ? ORDER BY last DESC LIMIT 1",
+            "SELECT first, last, count, shift FROM chunk_index"
+            " WHERE series = ? AND first <= ? ORDER BY last DESC LIMIT 1",
             (self.merged.id, high),
         ).fetchone()
         return None if row is None else Chunk(*row)

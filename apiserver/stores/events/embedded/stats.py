@@ -17,23 +17,11 @@ from apiserver.events.model import Float64Array, Int64Array, Owner, ScalarStats
 StatsArray = npt.NDArray[Any]
 
 _FLOATS = ("sum", "first_value", "last_value", "min_value", "max_value")
-_FIELDS = [
-    "count",
-    "finite",
-    "min_iter",
-    "max_iter",
-    "sum",
-    "first_time",
-    "first_iter",
-    "first_value",
-    "last_time",
-    "last_iter",
-    "last_value",
-    "min_value",
-    "min_value_iter",
-    "max_value",
-    "max_value_iter",
-]
+_FIELDS = (
+    *("count", "finite", "min_iter", "max_iter", "sum"),
+    *("first_time", "first_iter", "first_value", "last_time", "last_iter", "last_value"),
+    *("min_value", "min_value_iter", "max_value", "max_value_iter"),
+)
 STATS = np.dtype([(name, "<f8" if name in _FLOATS else "<i8") for name in _FIELDS])
 
 LEAST, GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max

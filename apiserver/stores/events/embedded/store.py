@@ -37,7 +37,7 @@ from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.embedded import deletion, logs, records, scalars
 from apiserver.stores.events.embedded.commit import GroupCommit
 from apiserver.stores.events.embedded.database import Database
-from apiserver.stores.events.embedded.hot import HotOwner
+from apiserver.stores.events.embedded.hot import HotOwner, LogPart
 from apiserver.stores.events.embedded.live import Live
 from apiserver.stores.events.embedded.lock import FolderLock
 from apiserver.stores.events.embedded.merge import Merger
@@ -172,6 +172,10 @@ class EmbeddedEventStore:
         """Delete log lines by age and series."""
         return await self._change([owner], lambda conn: deletion.delete_lines(conn, owner, before, exclude, include))
 
+    async def merge(self) -> None:
+        """Merge all that was added; it happens by itself, this is for who cannot wait (a backup, a measurement)."""
+        await self._in_thread(self._parts.merger.flush)
+
     async def _change(self, owners: Sequence[Owner], work: Callable[[sqlite3.Connection], Result]) -> Result:
         parts = self._parts
 
@@ -208,7 +212,7 @@ class EmbeddedEventStore:
     async def series(self, owner: Owner, types: Sequence[EventType] | None = None) -> list[SeriesName]:
         """Every series of the owner."""
 
-        def work(conn: sqlite3.Connection, hot: list[tuple[set[SeriesName], list[logs.LogPart]]]) -> list[SeriesName]:
+        def work(conn: sqlite3.Connection, hot: list[tuple[set[SeriesName], list[LogPart]]]) -> list[SeriesName]:
             rows = conn.execute("SELECT type, metric, variant FROM series WHERE owner = ?", (owner_id(conn, owner),))
             found = {SeriesName(TYPES[code], metric, variant) for code, metric, variant in rows}
             for names, parts in hot:
