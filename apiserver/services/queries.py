@@ -120,10 +120,11 @@ def pattern_filter(field: str, pattern: str, *, ignore_case: bool = False, sourc
     literal = None if ignore_case else exact_literal(pattern)
     if literal is not None:
         return {field: literal}
+    source = source or field
     try:
-        compile_pattern(source or field, pattern)
+        compile_pattern(source, pattern)
     except InvalidFilter as error:
-        raise validation_error(str(error)) from None
+        raise validation_error(str(error).removeprefix(f"field '{source}': "), field=source) from None
     return {field: {"$regex": pattern, "$options": "i"} if ignore_case else {"$regex": pattern}}
 
 
