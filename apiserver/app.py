@@ -57,7 +57,8 @@ def create_app(settings: Settings) -> FastAPI:
     folder.make()
     settings = dataclasses.replace(settings, token_secret=settings.token_secret or folder.token_secret())
     backend = _backend(settings, folder)
-    table = load_schemas(resources.path("schemas"), folder.cache)
+    schemas = resources.path("schemas")
+    table = load_schemas(schemas, schemas / resources.PARSED)
     store = FileStore(folder.files, max_bytes=settings.max_upload_bytes, fsync=settings.durability == "fsync")
     files = FileServer(store, backend.auth)
 

@@ -31,10 +31,6 @@ class DataFolder:
         return self.root / "files"
 
     @property
-    def cache(self) -> Path:
-        return self.root / "cache"
-
-    @property
     def client_configuration(self) -> Path:
         return self.root / "clearml.conf"
 

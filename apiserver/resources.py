@@ -9,6 +9,9 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
 
+#: The folder inside `schemas` that keeps their parsed form, made when installing or, where that is allowed, when starting.
+PARSED = ".parsed"
+
 
 def path(name: str) -> Path:
     """Where `name` ("schemas", "migrations/sqlite") lies; raise FileNotFoundError when it is nowhere."""

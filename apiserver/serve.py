@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import gc
 import logging
 import signal
 import socket
@@ -66,6 +67,8 @@ async def _serve(settings: Settings, sockets: list[socket.socket]) -> None:
     app = create_app(settings)
     async with app.router.lifespan_context(app):
         _announce(settings, app.state.new_credential)
+        gc.freeze()
+        gc.enable()
         served: list[ASGIApp] = [app, app.state.files]
         servers = [_Server(_config(settings, served.pop(0))) for _ in sockets]
         with _stopped_by_signals(servers):

@@ -19,4 +19,4 @@ def event_store(settings: Settings, folder: DataFolder) -> EventStore:
     """The store of events, not yet open."""
     from apiserver.stores.events.embedded.store import EmbeddedEventStore
 
-    return EmbeddedEventStore(folder.events)
+    return EmbeddedEventStore(folder.events, fsync=settings.durability == "fsync")

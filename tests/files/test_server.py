@@ -282,7 +282,7 @@ async def exchange(files: Files, scope: dict[str, Any], received: list[Message])
 async def test_a_client_that_leaves_leaves_nothing(files: Files) -> None:
     form = b'--b\r\nContent-Disposition: form-data; name="/x"; filename="/x"\r\n\r\nsome'
     headers = [(b"content-type", b"multipart/form-data; boundary=b")]
-    received = [{"type": "http.request", "body": form, "more_body": True}, {"type": "http.disconnect"}]
+    received: list[Message] = [{"type": "http.request", "body": form, "more_body": True}, {"type": "http.disconnect"}]
     assert await exchange(files, {"headers": headers}, received) == []
     assert not files.kept()
 

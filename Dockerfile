@@ -1,0 +1,25 @@
+# syntax=docker/dockerfile:1
+FROM python:3.13-slim AS build
+WORKDIR /source
+RUN python -m venv /opt/apiserver
+COPY requirements requirements
+RUN /opt/apiserver/bin/pip install --no-cache-dir --require-hashes \
+    -r requirements/build.txt -r requirements/core.txt
+COPY . .
+RUN /opt/apiserver/bin/pip install --no-cache-dir --no-deps --no-build-isolation . \
+    && /opt/apiserver/bin/pip uninstall --yes setuptools pip
+
+FROM python:3.13-slim
+RUN useradd --system --uid 10001 --no-create-home apiserver \
+    && install --directory --owner apiserver --mode 700 /data
+COPY --from=build /opt/apiserver /opt/apiserver
+ENV PATH=/opt/apiserver/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    APISERVER_HOST=0.0.0.0 \
+    APISERVER_DATA=/data
+USER apiserver
+VOLUME /data
+EXPOSE 8008 8081
+HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --retries=3 \
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8008/health', timeout=4)"]
+CMD ["apiserver", "serve"]
