@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -14,9 +12,7 @@ import time
 from base64 import b64encode
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -24,10 +20,7 @@ from urllib.request import urlopen
 import httpx
 from fastapi import FastAPI
 
-from apiserver import resources
 from apiserver.app import create_app
-from apiserver.data_folder import DataFolder
-from apiserver.rpc.schema import load_schemas
 from apiserver.services.backend import Backend
 from apiserver.settings import Settings
 
@@ -90,7 +83,6 @@ class Api:
 @contextlib.asynccontextmanager
 async def running_api(data: Path, **settings: Any) -> AsyncIterator[Api]:
     """The server on the folder `data`, started; `settings` are fields of Settings."""
-    _give_parsed_schemas(data)
     fields = {"data": data, "admin_key": ADMIN_KEY, "admin_secret": ADMIN_SECRET, **settings}
     app = create_app(Settings(**fields))
     async with app.router.lifespan_context(app), api_client(app) as client:
@@ -188,7 +180,6 @@ def served(data: Path, **settings: Any) -> Iterator[Served]:
     }
     environment = {f"APISERVER_{name.upper()}": str(value) for name, value in fields.items()}
     server = Served(data, port, files_port, environment)
-    _give_parsed_schemas(data)
     server.start()
     try:
         yield server
@@ -204,23 +195,6 @@ def free_ports(count: int) -> list[int]:
         for listener in sockets:
             listener.bind(("127.0.0.1", 0))
         return [listener.getsockname()[1] for listener in sockets]
-
-
-@lru_cache
-def _parsed_schemas() -> Path:
-    """A folder of the schemas' parsed forms: parsing takes seconds, and the tests start hundreds of servers."""
-    folder = Path(mkdtemp(prefix="parsed-schemas-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    load_schemas(resources.path("schemas"), folder)
-    return folder
-
-
-def _give_parsed_schemas(data: Path) -> None:
-    """Put them where a server with this data folder looks; one that has some keeps its own."""
-    folder = DataFolder(data)
-    folder.make()
-    if not folder.cache.exists():
-        shutil.copytree(_parsed_schemas(), folder.cache)
 
 
 def basic(key: str = ADMIN_KEY, secret: str = ADMIN_SECRET) -> str:
