@@ -70,7 +70,7 @@ class Body:
         unknown or corrupt; 429 when the server holds too many bodies. ClientDisconnected when it never ends.
         """
         length = self._headers.get("content-length", "")
-        if length.isdigit() and int(length) > self._limit:
+        if length.isdecimal() and int(length[:20]) > self._limit:
             raise too_large(self._limit)
         sent = await self._read_wire()
         encoding = self._headers.get("content-encoding")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -64,9 +64,10 @@ class Streamed:
     """A handler's answer that is no envelope but a body of its own, sent as it is made, such as a download.
 
     An error before the first chunk is answered as any other; after it, it can only break the connection.
+    `chunks` is closed when it is no longer needed, also when the client leaves.
     """
 
-    chunks: AsyncIterator[bytes]
+    chunks: AsyncGenerator[bytes, None]
     content_type: str
 
 

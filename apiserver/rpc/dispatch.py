@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import aclosing
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
@@ -150,14 +152,17 @@ async def _answer(meta: Meta, call: Call[Any], answer: Answer) -> Reply | Stream
     return Reply(200, success(meta, answer), call.response_headers)
 
 
-async def _begun(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _begun(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     """`chunks`, the first of which has been made without an error."""
     first = await anext(chunks, b"")
 
-    async def all_chunks() -> AsyncIterator[bytes]:
-        yield first
-        async for chunk in chunks:
-            yield chunk
+    async def all_chunks() -> AsyncGenerator[bytes, None]:
+        async with aclosing(chunks):
+            yield first
+            async for chunk in chunks:
+                # Once the client has left, sending never waits; without this, nothing else would get its turn.
+                await asyncio.sleep(0)
+                yield chunk
 
     return all_chunks()
 

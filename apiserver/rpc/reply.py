@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 import anyio.to_thread
@@ -44,7 +45,7 @@ class Reply:
 class StreamReply:
     """An answer that is sent as it is made."""
 
-    chunks: AsyncIterator[bytes]
+    chunks: AsyncGenerator[bytes, None]
     headers: Headers
     status: int = 200
 
@@ -53,7 +54,8 @@ class StreamReply:
         headers = [*self.headers, *([("connection", "close")] if must_close(request) else [])]
         response = StreamingResponse(self.chunks, self.status)
         response.raw_headers = _encoded(headers)
-        await response(scope, receive, send)
+        async with aclosing(self.chunks):
+            await response(scope, receive, send)
 
 
 def must_close(request: Mapping[str, str]) -> bool:

@@ -1,0 +1,1 @@
+"""The wire protocol, tested with tiny applications."""

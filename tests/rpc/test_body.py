@@ -1,0 +1,170 @@
+"""Bodies off the wire, fed message by message."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+import pytest
+from starlette.types import Message
+
+from apiserver.rpc import body as module
+from apiserver.rpc.body import Body, ClientDisconnected, InFlight, Limits
+from apiserver.rpc.errors import ApiError
+
+pytestmark = pytest.mark.anyio
+
+KIB = 2**10
+DISCONNECT: Message = {"type": "http.disconnect"}
+
+
+class Wire:
+    """Gives out messages and counts them."""
+
+    def __init__(self, messages: Iterator[Message]) -> None:
+        self.messages = messages
+        self.received = 0
+
+    async def receive(self) -> Message:
+        self.received += 1
+        return next(self.messages)
+
+
+def chunk(data: bytes, more: bool = True) -> Message:
+    return {"type": "http.request", "body": data, "more_body": more}
+
+
+def endless(size: int) -> Iterator[Message]:
+    while True:
+        yield chunk(bytes(size))
+
+
+def body_of(
+    *messages: Message, limit: int = 64 * KIB, in_flight: InFlight | None = None, **headers: str
+) -> tuple[Body, Wire]:
+    wire = Wire(iter(messages))
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Body(wire.receive, named, Limits(body=limit), in_flight or InFlight(2**30)), wire
+
+
+async def refused(body: Body) -> ApiError:
+    with pytest.raises(ApiError) as error:
+        await body.read()
+    return error.value
+
+
+async def test_chunks_are_joined() -> None:
+    body, _ = body_of(chunk(b"a"), chunk(b""), chunk(b"b", more=False))
+    assert await body.read() == b"ab"
+    assert body.complete
+
+
+async def test_no_body_is_empty() -> None:
+    body, _ = body_of({"type": "http.request"}, content_encoding="gzip")
+    assert await body.read() == b""
+
+
+@pytest.mark.parametrize("size", [100, 50_000])
+async def test_a_compressed_body_is_decoded(size: int) -> None:
+    text = bytes(range(256)) * (size // 256) + b"end"
+    body, _ = body_of(chunk(gzip.compress(text, 0), more=False), content_encoding="gzip")
+    assert await body.read() == text
+
+
+async def test_a_length_beyond_the_limit_is_413_before_anything_is_read() -> None:
+    body, wire = body_of(*[chunk(bytes(KIB))] * 100, content_length=str(64 * KIB + 1))
+    assert (await refused(body)).code == 413
+    assert wire.received == 0
+
+
+async def test_a_length_of_any_size_is_413() -> None:
+    body, wire = body_of(chunk(b"a"), content_length="9" * 10_000)
+    assert (await refused(body)).code == 413
+    assert wire.received == 0
+
+
+@pytest.mark.parametrize("length", ["", "x", "-5", "1e9", "²"])
+async def test_a_length_that_is_no_number_is_of_no_account(length: str) -> None:
+    body, _ = body_of(chunk(b"a", more=False), content_length=length)
+    assert await body.read() == b"a"
+
+
+async def test_a_body_beyond_the_limit_is_413_at_the_first_chunk_too_many() -> None:
+    wire = Wire(endless(KIB))
+    body = Body(wire.receive, {}, Limits(body=64 * KIB), InFlight(2**30))
+    assert (await refused(body)).code == 413
+    assert wire.received == 65
+
+
+async def test_exactly_the_limit_is_fine() -> None:
+    body, _ = body_of(chunk(bytes(KIB)), chunk(bytes(63 * KIB), more=False), content_length=str(64 * KIB))
+    assert len(await body.read()) == 64 * KIB
+
+
+async def test_the_limit_holds_for_what_is_inflated_too() -> None:
+    body, _ = body_of(chunk(gzip.compress(bytes(64 * KIB + 1)), more=False), content_encoding="gzip")
+    assert (await refused(body)).code == 413
+
+
+async def test_a_client_that_leaves_is_not_answered() -> None:
+    body, _ = body_of(chunk(b"half"), DISCONNECT)
+    with pytest.raises(ClientDisconnected):
+        await body.read()
+
+
+async def test_bodies_under_way_together_have_a_limit() -> None:
+    in_flight = InFlight(10 * KIB)
+    first, _ = body_of(chunk(bytes(8 * KIB), more=False), in_flight=in_flight)
+    await first.read()
+    second, _ = body_of(chunk(bytes(4 * KIB)), chunk(b"", more=False), in_flight=in_flight)
+    error = await refused(second)
+    assert (error.code, error.retry_after) == (429, 1)
+    second.release()
+    first.release()
+    third, _ = body_of(chunk(bytes(4 * KIB), more=False), in_flight=in_flight)
+    assert len(await third.read()) == 4 * KIB
+
+
+async def test_one_body_alone_always_has_room() -> None:
+    body, _ = body_of(chunk(bytes(20 * KIB), more=False), in_flight=InFlight(10 * KIB))
+    assert len(await body.read()) == 20 * KIB
+
+
+async def test_inflated_bytes_count_as_under_way() -> None:
+    in_flight = InFlight(10 * KIB)
+    first, _ = body_of(chunk(gzip.compress(bytes(9 * KIB)), more=False), in_flight=in_flight, content_encoding="gzip")
+    await first.read()
+    second, _ = body_of(chunk(bytes(2 * KIB), more=False), in_flight=in_flight)
+    assert (await refused(second)).code == 429
+
+
+async def test_draining_reads_to_the_end() -> None:
+    body, wire = body_of(chunk(b"a"), chunk(b"b"), chunk(b"c", more=False))
+    await body.drain()
+    assert (body.complete, wire.received) == (True, 3)
+
+
+async def test_draining_ends_when_the_client_leaves() -> None:
+    body, _ = body_of(chunk(b"a"), DISCONNECT)
+    await body.drain()
+    assert body.complete
+
+
+async def test_draining_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_DRAINED_BYTES", 10 * KIB)
+    wire = Wire(endless(KIB))
+    body = Body(wire.receive, {}, Limits(), InFlight(2**30))
+    await body.drain()
+    assert (body.complete, wire.received) == (False, 10)
+
+
+async def test_draining_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never() -> Any:
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr(module, "_DRAIN_SECONDS", 0.01)
+    body = Body(never, {}, Limits(), InFlight(2**30))
+    await body.drain()
+    assert not body.complete

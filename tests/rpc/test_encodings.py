@@ -1,0 +1,140 @@
+"""Content codings, both ways."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+import zlib
+from contextlib import suppress
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.rpc.encodings import accepted_encoding, compress, inflate
+from apiserver.rpc.errors import ApiError
+
+LIMIT = 2**20
+TEXT = b'{"task": "a"}' * 1000
+
+
+def raw_deflate(data: bytes) -> bytes:
+    compressor = zlib.compressobj(wbits=-15)
+    return compressor.compress(data) + compressor.flush()
+
+
+def zstd(data: bytes) -> bytes:
+    return zstandard.compress(data)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "data"),
+    [
+        ("gzip", gzip.compress(TEXT)),
+        ("GZIP ", gzip.compress(TEXT)),
+        ("x-gzip", gzip.compress(TEXT)),
+        ("gzip", gzip.compress(TEXT[:5]) + gzip.compress(TEXT[5:])),
+        ("deflate", zlib.compress(TEXT)),
+        ("deflate", raw_deflate(TEXT)),
+        ("zstd", zstd(TEXT)),
+        ("zstd", zstd(TEXT[:5]) + zstd(TEXT[5:])),
+        ("zstd", zstandard.ZstdCompressor(write_content_size=False).compress(TEXT)),
+        ("identity", TEXT),
+        ("", TEXT),
+    ],
+)
+def test_bodies_are_decoded(encoding: str, data: bytes) -> None:
+    assert inflate(data, encoding, LIMIT) == TEXT
+
+
+@pytest.mark.parametrize("encoding", ["br", "compress", "gzip, gzip", "nope" * 1000])
+def test_an_unknown_coding_is_415(encoding: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        inflate(b"x", encoding, LIMIT)
+    assert refused.value.code == 415
+    assert len(refused.value.message) < 150
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd"])
+def test_corrupt_bodies_are_400(encoding: str) -> None:
+    good = {"gzip": gzip.compress(TEXT), "deflate": zlib.compress(TEXT), "zstd": zstd(TEXT)}[encoding]
+    for bad in (b"no such coding", good[:-5], good[:3], good + b"trailing junk", b"\x00" * 20):
+        with pytest.raises(ApiError) as refused:
+            inflate(bad, encoding, LIMIT)
+        assert (refused.value.code, refused.value.subcode) == (400, 0), bad
+        assert refused.value.message.startswith(f"The {encoding} body is corrupt")
+
+
+def bomb(encoding: str, size: int) -> bytes:
+    """`size` zeros, compressed piece by piece."""
+    if encoding == "zstd":
+        return zstandard.ZstdCompressor(level=19).compress(bytes(size))
+    compressor = zlib.compressobj(9, zlib.DEFLATED, 31 if encoding == "gzip" else 15)
+    return b"".join(compressor.compress(bytes(2**20)) for _ in range(size // 2**20)) + compressor.flush()
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd"])
+def test_a_bomb_stops_at_the_limit_with_bounded_memory(encoding: str) -> None:
+    data = bomb(encoding, 200 * 2**20)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ApiError) as refused:
+            inflate(data, encoding, LIMIT)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert refused.value.code == 413
+    assert peak < 40 * 2**20
+
+
+def test_many_small_streams_cannot_pass_the_limit_together() -> None:
+    for encoding, data in (("gzip", gzip.compress(bytes(2**17)) * 9), ("zstd", zstd(bytes(2**17)) * 9)):
+        with pytest.raises(ApiError) as refused:
+            inflate(data, encoding, LIMIT)
+        assert refused.value.code == 413
+
+
+def test_exactly_the_limit_is_fine() -> None:
+    for encoding, data in (("gzip", gzip.compress(bytes(LIMIT))), ("zstd", zstd(bytes(LIMIT)))):
+        assert len(inflate(data, encoding, LIMIT)) == LIMIT
+
+
+def test_a_window_larger_than_the_coding_allows_is_refused() -> None:
+    parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=27, write_content_size=False)
+    compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    with pytest.raises(ApiError) as refused:
+        inflate(compressor.compress(TEXT) + compressor.flush(), "zstd", LIMIT)
+    assert refused.value.code == 400
+
+
+@given(st.binary(max_size=200), st.sampled_from(["gzip", "deflate", "zstd"]))
+def test_whatever_comes_is_decoded_or_a_clear_error(data: bytes, encoding: str) -> None:
+    with suppress(ApiError):
+        inflate(data, encoding, LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("header", "encoding"),
+    [
+        ("", None),
+        ("gzip, deflate", "gzip"),
+        ("gzip, deflate, br, zstd", "zstd"),
+        ("ZSTD", "zstd"),
+        ("zstd;q=0, gzip", "gzip"),
+        ("zstd; q=0.0,gzip;q=0.5", "gzip"),
+        ("gzip;q=0", None),
+        ("gzip;q=x", None),
+        ("identity", None),
+        ("br", None),
+        (",,;;", None),
+    ],
+)
+def test_the_coding_of_an_answer_is_one_the_client_accepts(header: str, encoding: str | None) -> None:
+    assert accepted_encoding(header) == encoding
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+def test_answers_are_compressed(encoding: str) -> None:
+    assert inflate(compress(TEXT, encoding), encoding, LIMIT) == TEXT
+    assert len(compress(TEXT, encoding)) < len(TEXT) / 10

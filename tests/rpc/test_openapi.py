@@ -1,0 +1,92 @@
+"""The endpoint table as OpenAPI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from apiserver.rpc.openapi import openapi
+from apiserver.rpc.schema import load_schemas
+from tests.rpc.apps import write
+
+EVENTS = """
+{
+  add {
+    "2.1" {
+      description: "Adds one"
+      request { type: object, anyOf: [
+        { type: object, required: [type], properties { type { const: log }, msg { type: string, maxLength: 5 } } }
+        { type: object, additionalProperties { type: number, minimum: 0.5 } }
+      ] }
+    }
+  }
+  add_batch { "2.1" { since: "1.0", batch_request { action: add, version: 2.1 } } }
+  get_log {
+    "1.7" { request { type: object, properties { n { type: integer, default: 5, enum: [5, 6] } } } }
+    "2.9" {
+      request { type: object, required: [tasks], properties { tasks { type: array, minItems: 1, items { type: string } } } }
+      response { type: object, properties { events { type: array, items { type: object } } } }
+    }
+  }
+  download { "2.1" { response { type: string } } }
+  secret { "1.0" { internal: true } }
+}
+"""
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> dict[str, Any]:
+    described = openapi(load_schemas(write(tmp_path, events=EVENTS)))
+    copied: dict[str, Any] = orjson.loads(orjson.dumps(described))
+    return copied
+
+
+def test_it_is_valid(document: dict[str, Any]) -> None:
+    OpenAPIV31SpecValidator(document).validate()
+
+
+def test_every_public_version_has_a_path_and_the_newest_one_without(document: dict[str, Any]) -> None:
+    assert set(document["paths"]) == {
+        "/v2.1/events.add",
+        "/events.add",
+        "/v2.1/events.add_batch",
+        "/events.add_batch",
+        "/v1.7/events.get_log",
+        "/v2.9/events.get_log",
+        "/events.get_log",
+        "/v2.1/events.download",
+        "/events.download",
+    }
+    newest, named = (document["paths"][path]["post"] for path in ("/events.get_log", "/v2.9/events.get_log"))
+    assert newest["requestBody"] == named["requestBody"]
+    assert newest["operationId"] != named["operationId"]
+
+
+def test_requests_are_the_schemas(document: dict[str, Any]) -> None:
+    body = document["paths"]["/v1.7/events.get_log"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert body == {"type": "object", "properties": {"n": {"type": "integer", "default": 5, "enum": [5, 6]}}}
+
+
+def test_answers_are_in_the_envelope(document: dict[str, Any]) -> None:
+    answer = document["paths"]["/v2.9/events.get_log"]["post"]["responses"]["200"]["content"]["application/json"]
+    assert answer["schema"]["properties"]["meta"] == {"$ref": "#/components/schemas/meta"}
+    assert answer["schema"]["properties"]["data"]["properties"]["events"]["type"] == "array"
+
+
+def test_a_batch_is_lines_of_what_one_is(document: dict[str, Any]) -> None:
+    content = document["paths"]["/events.add_batch"]["post"]["requestBody"]["content"]
+    one = document["paths"]["/events.add"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert content["application/json-lines"]["schema"]["contentSchema"] == one
+
+
+def test_a_download_has_no_envelope(document: dict[str, Any]) -> None:
+    assert "*/*" in document["paths"]["/events.download"]["post"]["responses"]["200"]["content"]
+
+
+def test_callers_may_say_who_they_are_in_three_ways(document: dict[str, Any]) -> None:
+    assert document["components"]["securitySchemes"].keys() == {"basic", "bearer", "cookie"}
+    assert document["security"] == [{"basic": []}, {"bearer": []}, {"cookie": []}]
