@@ -53,7 +53,8 @@ async def register(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         raise invalid_id("queue", *unknown)
     await documents(call).delete("workers", {"expires": {"$lte": utc_now()}})
     tags = {key: request.get(key, []) for key in ("tags", "system_tags")}
-    await _seen(call, request["worker"], {"timeout": request["timeout"], "queues": queues, **tags})
+    fields = {"register_time": utc_now(), "timeout": request["timeout"], "queues": queues}
+    await _seen(call, request["worker"], fields | tags)
     return {}
 
 
@@ -89,11 +90,12 @@ async def _seen(call: Call, worker: str, fields: Document) -> None:
     known = await documents(call).find_one("workers", {"id": id}, projection=("timeout",)) or {}
     timeout = fields.get("timeout") or known.get("timeout") or DEFAULT_TIMEOUT
     said = {**fields, "last_activity_time": _text(now), "expires": _text(now + timedelta(seconds=timeout))}
-    await documents(call).update("workers", {"id": id}, {"$set": said}, upsert=_new_worker(call, id, worker))
+    await documents(call).update(
+        "workers", {"id": id}, {"$set": said}, upsert=_new_worker(call, id, worker, _text(now))
+    )
 
 
-def _new_worker(call: Call, id: str, worker: str) -> Document:
-    now = utc_now()
+def _new_worker(call: Call, id: str, worker: str, now: str) -> Document:
     return {
         "id": id,
         "name": worker,
