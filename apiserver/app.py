@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI
+import orjson
+from fastapi import FastAPI, Request, Response
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Mount, Route
 
@@ -25,6 +26,7 @@ from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import Limits
 from apiserver.rpc.dispatch import METHODS, Dispatcher, Errors
 from apiserver.rpc.errors import invalid_scroll, overloaded, unavailable, validation_error
+from apiserver.rpc.openapi import openapi
 from apiserver.rpc.schema import Table, load_schemas
 from apiserver.services import credentials
 from apiserver.services.backend import Backend, registry
@@ -61,12 +63,14 @@ def create_app(settings: Settings) -> FastAPI:
     table = load_schemas(schemas, schemas / resources.PARSED)
     store = FileStore(folder.files, max_bytes=settings.max_upload_bytes, fsync=settings.durability == "fsync")
     files = FileServer(store, backend.auth)
+    files_below_api = FileServer(store, backend.auth, prefix="/files")
 
     app = FastAPI(title="apiserver", version=__version__, lifespan=_lifespan(backend, store), openapi_url=None)
     app.router.routes += [
         Route("/health", Health(backend, store)),
-        Route("/files", files),
-        Mount("/files", files),
+        Route("/openapi.json", _openapi(table), methods=["GET"]),
+        Route("/files", files_below_api),
+        Mount("/files", files_below_api),
         Mount("/", _dispatcher(settings, table, backend)),
     ]
     if settings.allowed_origins:
@@ -97,6 +101,13 @@ def _dispatcher(settings: Settings, table: Table, backend: Backend) -> Dispatche
         importlib.import_module(f"apiserver.services.{service}")
     limits = Limits(body=settings.max_body_bytes)
     return Dispatcher(table, registry, backend.auth, backend, limits=limits, errors=STORE_ERRORS)
+
+
+def _openapi(table: Table) -> Callable[[Request], Response]:
+    def answer(request: Request) -> Response:
+        return Response(orjson.dumps(openapi(table)), media_type="application/json")
+
+    return answer
 
 
 def _lifespan(backend: Backend, files: FileStore) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:

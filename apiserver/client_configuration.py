@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from dataclasses import dataclass, field
 
 from apiserver.settings import Settings
@@ -22,12 +24,12 @@ class ClientConfiguration:
         """The content of a `clearml.conf`."""
         return (
             "api {\n"
-            f'    api_server: "{self.api_url}"\n'
-            f'    web_server: "{self.api_url}"\n'
-            f'    files_server: "{self.files_url}"\n'
+            f"    api_server: {json.dumps(self.api_url)}\n"
+            f"    web_server: {json.dumps(self.api_url)}\n"
+            f"    files_server: {json.dumps(self.files_url)}\n"
             "    credentials {\n"
-            f'        "access_key" = "{self.key}"\n'
-            f'        "secret_key" = "{self.secret}"\n'
+            f'        "access_key" = {json.dumps(self.key)}\n'
+            f'        "secret_key" = {json.dumps(self.secret)}\n'
             "    }\n"
             "}\n"
         )
@@ -41,7 +43,7 @@ class ClientConfiguration:
             "CLEARML_API_ACCESS_KEY": self.key,
             "CLEARML_API_SECRET_KEY": self.secret,
         }
-        return "".join(f"export {name}={value}\n" for name, value in variables.items())
+        return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
 
 
 def client_configuration(settings: Settings, key: str, secret: str) -> ClientConfiguration:

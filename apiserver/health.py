@@ -16,11 +16,12 @@ from apiserver.stores.files.disk import FileStore
 
 log = logging.getLogger(__name__)
 
-_PATIENCE_SECONDS = 2
+#: A store that takes longer to answer is down.
+PATIENCE_SECONDS = 2
 
 
 class Health:
-    """The ASGI app: 200 when each store answers within two seconds, else 503; the body says which does not."""
+    """The ASGI app: 200 when each store answers in time, else 503; the body says which does not."""
 
     def __init__(self, backend: Backend, files: FileStore) -> None:
         self._backend = backend
@@ -39,13 +40,14 @@ class Health:
             "events": self._backend.events.events_count(nobody),
             "files": self._files.check(),
         }
-        states = await asyncio.gather(*(_state(name, check) for name, check in checks.items()))
+        states = await asyncio.gather(*(state(name, check) for name, check in checks.items()))
         return dict(zip(checks, states, strict=True))
 
 
-async def _state(name: str, check: Awaitable[object]) -> str:
+async def state(name: str, check: Awaitable[object]) -> str:
+    """What a check says about a store: "ok" when it passes in time, else "down"."""
     try:
-        async with asyncio.timeout(_PATIENCE_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await check
     except Exception as error:
         log.warning("the store of %s is not well: %r", name, error)

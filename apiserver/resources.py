@@ -9,7 +9,7 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
 
-#: The folder inside `schemas` that keeps their parsed form, made when installing or, where that is allowed, when starting.
+#: The folder inside `schemas` for their parsed form, made when installing or, if it can be written to, when starting.
 PARSED = ".parsed"
 
 

@@ -18,7 +18,7 @@ Headers = list[tuple[bytes, bytes]]
 
 async def send_file(file: StoredFile, name: str, headers: Mapping[str, str], send: Send, *, body: bool) -> None:
     """Answer a GET (with `body`) or HEAD for the file: 200, 206, 304 or 416."""
-    etag = f'"{file.modified_ns:x}-{file.size:x}"'
+    etag = f'"{file.modified_ns:x}-{file.size:x}-{file.inode:x}"'
     modified = formatdate(file.modified_ns / 1e9, usegmt=True)
     common = [
         (b"etag", etag.encode()),

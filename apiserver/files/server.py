@@ -30,11 +30,12 @@ _ESCAPED_IN_FORMS = {ord('"'): "%22", ord("\r"): "%0D", ord("\n"): "%0A"}
 
 
 class FileServer:
-    """Serves `store` to callers that `authenticator` knows."""
+    """Serves `store` to callers that `authenticator` knows, below the path `prefix`."""
 
-    def __init__(self, store: FileStore, authenticator: Authenticator) -> None:
+    def __init__(self, store: FileStore, authenticator: Authenticator, *, prefix: str = "") -> None:
         self._store = store
         self._authenticator = authenticator
+        self._prefix = prefix
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -52,7 +53,7 @@ class FileServer:
 
     async def _answer(self, scope: Scope, headers: Mapping[str, str], incoming: Incoming, send: Send) -> None:
         caller = await self._authenticator.authenticate(headers)
-        name = scope["path"].removeprefix(scope.get("root_path", "")).translate(_ESCAPED_IN_FORMS)
+        name = scope["path"].removeprefix(self._prefix).translate(_ESCAPED_IN_FORMS)
         try:
             match scope["method"]:
                 case "GET" | "HEAD" as method:

@@ -22,6 +22,8 @@ class Files:
     """The file server behind an HTTP client, and the folder it keeps files in."""
 
     app: FileServer
+    store: FileStore
+    authenticator: Authenticator
     client: httpx.AsyncClient
     folder: Path
     token: str
@@ -47,4 +49,4 @@ async def files(tmp_path: Path) -> AsyncIterator[Files]:
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://files", headers=headers
     ) as client:
-        yield Files(app, client, tmp_path / "files", token, other_token)
+        yield Files(app, store, authenticator, client, tmp_path / "files", token, other_token)

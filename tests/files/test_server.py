@@ -12,6 +12,7 @@ import httpx
 import pytest
 from starlette.types import Message, Scope
 
+from apiserver.files.server import FileServer
 from tests.files.conftest import MAX_BYTES, Files
 
 pytestmark = pytest.mark.anyio
@@ -311,7 +312,13 @@ async def test_a_refused_upload_is_answered_before_it_is_read_to_the_end(files: 
     assert not received
 
 
-async def test_below_another_path(files: Files) -> None:
-    scope = {"method": "PUT", "path": "/files/a", "root_path": "/files"}
-    await exchange(files, scope, [{"type": "http.request", "body": b"1"}])
+@pytest.mark.parametrize("path", ["/below", "/below/"])
+async def test_below_another_path(files: Files, path: str) -> None:
+    below = FileServer(files.store, files.authenticator, prefix="/below")
+    headers = {"authorization": f"Bearer {files.token}"}
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(below), base_url="http://api", headers=headers
+    ) as client:
+        assert (await client.post(path, files={"/a": ("/a", b"1")})).status_code == 200
+        assert (await client.get("/below/a")).content == b"1"
     assert (await files.client.get("/a")).content == b"1"

@@ -208,6 +208,8 @@ class StoredFile:
     descriptor: int
     size: int
     modified_ns: int
+    inode: int
+    """Tells apart files that replaced one another within one tick of the file system's clock."""
 
     async def read(self, offset: int, size: int) -> bytes:
         """Up to `size` bytes from `offset`."""
@@ -233,7 +235,7 @@ def _open_file(place: Path) -> StoredFile | None:
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         return None
-    return StoredFile(descriptor, status.st_size, status.st_mtime_ns)
+    return StoredFile(descriptor, status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 def _is_real_folder(folder: Path) -> bool:

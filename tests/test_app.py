@@ -1,0 +1,157 @@
+"""The application as a whole: what is where, who may ask, and what the stores' troubles become."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import apiserver
+from apiserver import health
+from apiserver.app import STORE_ERRORS, create_app
+from apiserver.rpc.errors import ApiError
+from apiserver.settings import Settings
+from apiserver.stores.documents.base import DocumentStoreBusy, InvalidFilter
+from apiserver.stores.events.base import EventStoreBusy, EventStoreError
+from tests.harness import Api, api_client, running_api
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_health_is_for_anyone(api: Api) -> None:
+    response = await api.raw("GET", "/health", auth=None)
+    assert response.status_code == 200
+    assert response.json() == {
+        "status": "ok",
+        "version": apiserver.__version__,
+        "stores": {"documents": "ok", "events": "ok", "files": "ok"},
+    }
+
+
+async def test_health_names_the_store_that_is_down(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def trouble(*arguments: Any) -> int:
+        raise EventStoreBusy("the disk is full")
+
+    monkeypatch.setattr(api.backend.events, "events_count", trouble)
+    response = await api.raw("GET", "/health", auth=None)
+    assert response.status_code == 503
+    assert response.json()["status"] == "unavailable"
+    assert response.json()["stores"] == {"documents": "ok", "events": "down", "files": "ok"}
+
+
+async def test_a_store_that_does_not_answer_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "PATIENCE_SECONDS", 0.01)
+    assert await health.state("events", asyncio.Event().wait()) == "down"
+
+
+async def test_everything_else_falls_through_to_the_api(api: Api) -> None:
+    assert (await api.raw("GET", "/debug.ping", auth=None)).status_code == 200
+    for path in ("/", "/docs", "/redoc", "/nothing", "/files.x", "/health/x"):
+        assert (await api.raw("GET", path)).json()["meta"]["result_code"] in (400, 404)
+
+
+async def test_the_openapi_document_lists_the_endpoints(api: Api) -> None:
+    document = (await api.raw("GET", "/openapi.json", auth=None)).json()
+    assert document["openapi"].startswith("3.")
+    assert "/events.add_batch" in document["paths"]
+
+
+async def test_files_are_under_files_and_on_their_own_port(api: Api) -> None:
+    upload = await api.raw("POST", "/files", files={"/a/b c.txt": ("/a/b c.txt", b"content")})
+    assert upload.status_code == 200
+    assert (await api.raw("GET", "/files/a/b%20c.txt")).content == b"content"
+    assert (await api.raw("GET", "/files/a/b%20c.txt", auth=None)).status_code == 401
+    async with api_client(api.app.state.files) as own_port:
+        response = await own_port.get(
+            "/a/b%20c.txt", auth=("ADMINKEYOFTHETESTS00", "admin-secret-of-the-tests-0123456789")
+        )
+    assert response.content == b"content"
+
+
+async def test_a_token_of_the_api_opens_files(api: Api) -> None:
+    await api.raw("PUT", "/files/x", content=b"1")
+    token = (await api.call("auth.login"))["token"]
+    response = await api.raw("GET", "/files/x", auth=None, headers={"authorization": f"Bearer {token}"})
+    assert response.content == b"1"
+
+
+async def test_only_allowed_origins_may_read_answers(tmp_path: Path) -> None:
+    preflight = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
+    async with running_api(tmp_path / "data", allowed_origins=("http://ui:8080",)) as api:
+        for path in ("/v2.34/debug.ping", "/files/x"):
+            ours = await api.raw("OPTIONS", path, headers={"origin": "http://ui:8080", **preflight})
+            assert ours.headers["access-control-allow-origin"] == "http://ui:8080"
+            assert ours.headers["access-control-allow-credentials"] == "true"
+            foreign = await api.raw("OPTIONS", path, headers={"origin": "http://evil", **preflight})
+            assert "access-control-allow-origin" not in foreign.headers
+        answer = await api.raw("POST", "/debug.ping", headers={"origin": "http://ui:8080"})
+        assert answer.headers["access-control-allow-origin"] == "http://ui:8080"
+
+
+async def test_without_allowed_origins_there_are_none(api: Api) -> None:
+    answer = await api.raw("POST", "/debug.ping", headers={"origin": "http://ui:8080"})
+    assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "retry_after"),
+    [
+        (EventStoreBusy("behind", retry_after=3), 429, 3),
+        (EventStoreBusy("full", retry_after=7, overloaded=False), 503, 7),
+        (DocumentStoreBusy("locked", retry_after=2), 503, 2),
+        (InvalidFilter("bad regex"), 400, None),
+    ],
+)
+async def test_troubles_of_stores_are_answers(
+    api: Api, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, retry_after: int | None
+) -> None:
+    async def trouble(*arguments: Any, **options: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(api.backend.documents, "find_one", trouble)
+    response = await api.raw("POST", "/server.info", headers={"authorization": f"Bearer {token(api)}"}, auth=None)
+    assert response.status_code == code
+    assert response.headers.get("retry-after") == (str(retry_after) if retry_after else None)
+
+
+def token(api: Api) -> str:
+    from apiserver.rpc.call import Identity
+
+    return api.backend.auth.issue(Identity(user="u", company="c", role="admin"), 3600)
+
+
+def test_invalid_filters_are_validation_errors() -> None:
+    error = STORE_ERRORS[InvalidFilter](InvalidFilter("bad regex"))
+    assert isinstance(error, ApiError)
+    assert (error.code, error.subcode) == (400, 12)
+
+
+async def test_data_outlives_a_restart(tmp_path: Path) -> None:
+    async with running_api(tmp_path / "data") as api:
+        project = (await api.call("projects.create", {"name": "kept", "description": ""}))["id"]
+        old_token = (await api.call("auth.login"))["token"]
+    async with running_api(tmp_path / "data") as api:
+        headers = {"authorization": f"Bearer {old_token}"}
+        answer = await api.call("projects.get_by_id", {"project": project}, auth=None, headers=headers)
+        assert answer["project"]["name"] == "kept"
+
+
+async def test_the_admins_key_is_made_once(tmp_path: Path) -> None:
+    made = []
+    for _ in range(2):
+        app = create_app(Settings(data=tmp_path / "data"))
+        async with app.router.lifespan_context(app):
+            made.append(app.state.new_credential)
+    first, second = made
+    assert first.key
+    assert second is None
+
+
+async def test_a_folder_in_use_stays_the_first_servers(tmp_path: Path) -> None:
+    async with running_api(tmp_path / "data") as api:
+        with pytest.raises(EventStoreError):
+            async with running_api(tmp_path / "data"):
+                raise AssertionError("two servers on one folder")
+        await api.call("debug.ping")
