@@ -107,9 +107,7 @@ class _Service:
         content = _object(content, where)
         if unknown := set(_own_keys(content)) - _KEYS:
             raise SchemaError(f"{where}: unknown key {min(unknown)}")
-        since = _version_number(content.get("since", version), f"{where}: since")
-        if since > version:
-            raise SchemaError(f"{where}: since: {since} is above the version itself")
+        since = self._since(content, version, where)
         return EndpointVersion(
             name,
             version,
@@ -120,6 +118,15 @@ class _Service:
             item=self._item(content["batch_request"], where) if "batch_request" in content else None,
             internal=content.get("internal") is True,
         )
+
+    def _since(self, content: Tree, version: Version, where: str) -> Version:
+        text = content.get("since", str(version))
+        if not isinstance(text, str):
+            raise SchemaError(f"{where}: since: {text} must be quoted: as a number, 2.10 would be 2.1")
+        since = _version_number(text, f"{where}: since")
+        if since > version:
+            raise SchemaError(f"{where}: since: {since} is above the version itself")
+        return since
 
     def _request(self, content: Tree, where: str) -> Schema:
         request = self._resolver.resolve(content.get("request", _NO_FIELDS), f"{where}: request")

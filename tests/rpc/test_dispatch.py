@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import json
 import logging
 from collections.abc import AsyncGenerator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import httpx
 import orjson
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from starlette.applications import Starlette
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Mount
@@ -452,6 +456,55 @@ async def test_bodies_under_way_are_released_whatever_happens(tmp_path: Path) ->
             assert (await api.post("/demo.add_batch", content=bytes(900))).status_code == 200
             assert (await api.post("/demo.add_batch", content=bytes(1001))).status_code == 413
             assert (await api.post("/v2.1/demo.echo", content=bytes(900))).status_code == 400
+
+
+paths = st.sampled_from(["/v2.1/demo.echo", "/v2.9/demo.echo", "/demo.ping", "/demo.add_batch"]) | st.text().map(
+    "/".__add__
+)
+header_names = st.sampled_from(
+    ["content-encoding", "content-length", "accept-encoding", "cookie", "origin", "host", "authorization"]
+)
+
+
+@given(
+    method=st.sampled_from(["GET", "POST", "PUT"]),
+    path=paths,
+    query=st.binary(max_size=30),
+    headers=st.dictionaries(header_names, st.sampled_from(["gzip", "zstd", "deflate", "5", "zstd;q=x"]) | st.text()),
+    body=st.binary(max_size=60)
+    | st.dictionaries(
+        st.sampled_from(["task", "samples", "tags"]),
+        st.none() | st.integers() | st.floats() | st.text() | st.lists(st.text()),
+    ).map(lambda value: json.dumps(value).encode()),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_whatever_is_sent_is_never_an_internal_error(
+    tmp_path: Path, method: str, path: str, query: bytes, headers: dict[str, str], body: bytes
+) -> None:
+    token = authenticator().issue(ALICE, 60)
+    named = {"authorization": f"Bearer {token}", **headers}
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "query_string": query,
+        "headers": [(name.encode(), value.encode("latin-1", "replace")) for name, value in named.items()],
+    }
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await demo_once(tmp_path)(scope, receive, send)
+    assert sent[0]["status"] < 500
+
+
+@lru_cache
+def demo_once(tmp_path: Path) -> Dispatcher:
+    return demo(tmp_path)
 
 
 async def test_every_answer_is_valid_json_even_for_odd_paths(tmp_path: Path) -> None:

@@ -225,6 +225,7 @@ def test_a_line_of_a_batch_is_the_newest_request_up_to_the_named_version(tmp_pat
         ('log { "2.1": 5 }', "events.conf: events.log 2.1: must be an object"),
         ('log { "2.1" { requets {} } }', "events.conf: events.log 2.1: unknown key requets"),
         ('log { "2.1" { since: "3.0" } }', "events.conf: events.log 2.1: since: 3.0 is above the version itself"),
+        ('log { "2.1" { since: 1.0 } }', "events.conf: events.log 2.1: since: 1.0 must be quoted"),
         ('log { "2.1" { since: soon } }', "events.conf: events.log 2.1: since: 'soon' is not a version"),
         ('log { "2.1" {}, "2.9" { since: "1.0" } }', "events.conf: events.log 2.9: since: must be above 2.1"),
         ('log { "2.1" { request { type: array } } }', "events.conf: events.log 2.1: request: must be of type object"),
