@@ -102,7 +102,8 @@ async def _find(call: Call, request: dict[str, Any], projection: list[str] | Non
 
 async def _with_subprojects(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     """The request with the projects inside those that it names, if it wants them too."""
-    projects = [project for project in request.get("project") or [] if isinstance(project, str)]
-    if not projects or not request["include_subprojects"]:
+    wanted = request.get("project")
+    projects = [wanted] if isinstance(wanted, str) else wanted
+    if not request["include_subprojects"] or not isinstance(projects, list) or not projects:
         return request
     return {**request, "project": await with_descendants(call, projects)}

@@ -1,0 +1,144 @@
+"""Every endpoint of the smaller services against every kind of bad input: a clear error, never a 500."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from apiserver import resources
+from apiserver.rpc.schema import EndpointVersion, load_schemas
+from apiserver.rpc.validate import Schema
+from tests.harness import Api
+
+pytestmark = pytest.mark.anyio
+
+SERVICES = ("auth", "debug", "login", "models", "organization", "queues", "server", "users", "workers")
+ANONYMOUS = {"debug.ping", "login.logout", "login.supported_modes"}
+ENDPOINTS = [
+    endpoint
+    for name, versions in load_schemas(resources.path("schemas")).items()
+    if name.partition(".")[0] in SERVICES
+    for endpoint in versions
+]
+HOSTILE: tuple[Any, ...] = (
+    None,
+    "",
+    "$where",
+    "a.b\0c",
+    "\ud800",
+    "(",
+    -1,
+    2**63,
+    1.5,
+    True,
+    [],
+    [None],
+    ["x"],
+    [[]],
+    {},
+    {"$where": "1", "a.b": {"": []}, "\0": 1},
+)
+SUBCODES = {"task": 101, "model": 201, "queue": 701, "user": 1001}
+
+
+def example(field: Schema) -> Any:
+    """A value that the schema of a field allows, and that refers to nothing."""
+    if "enum" in field:
+        return field["enum"][0]
+    match field.get("type"):
+        case "string":
+            return "nothing"
+        case "integer" | "number":
+            return max(1, field.get("minimum", 1))
+        case "boolean":
+            return True
+        case "array":
+            return [example(field.get("items", {}))]
+        case "object":
+            return {name: example(field["properties"][name]) for name in field.get("required", ())}
+    return "nothing"
+
+
+def required(endpoint: EndpointVersion, known: dict[str, Any]) -> dict[str, Any]:
+    """The least request: the required fields, by what is `known` where that fits."""
+    fields = endpoint.request["properties"]
+    return {name: known.get(name, example(fields[name])) for name in endpoint.request.get("required", ())}
+
+
+def spoilt(endpoint: EndpointVersion, known: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Requests with one hostile value each, in one of the fields."""
+    least = required(endpoint, known)
+    for name in endpoint.request.get("properties", {}):
+        for value in HOSTILE:
+            yield {**least, name: value}
+
+
+async def known_ids(api: Api, endpoint: EndpointVersion) -> dict[str, Any]:
+    """Ids that lead somewhere, by the names that requests give them."""
+    task = (await api.call("tasks.create", {"name": "t", "type": "training"}))["id"]
+    model = (await api.call("models.create", {"name": "m", "uri": "u"}))["id"]
+    queue = (await api.call("queues.create", {"name": f"{endpoint.name} {task}"}))["id"]
+    await api.call("queues.add_task", {"queue": queue, "task": task})
+    user = (await api.call("auth.create_user", {"name": f"{endpoint.name} {task}"}))["id"]
+    ids = [model]
+    return {"task": task, "model": model, "queue": queue, "user": user, "ids": ids, "id": ids}
+
+
+async def check(api: Api, endpoint: EndpointVersion, request: dict[str, Any]) -> None:
+    """The answer to any request is 200, or an error with a message; its envelope is whole."""
+    body = api_json(request)
+    response = await api.raw("POST", f"/{endpoint.name}", content=body, headers={"content-type": "application/json"})
+    assert response.status_code in (200, 400, 403), (endpoint.name, request, response.text)
+    meta = response.json()["meta"]
+    assert meta["result_code"] == response.status_code
+    assert meta["endpoint"]["name"] == endpoint.name
+    assert meta["result_msg"]
+
+
+def api_json(request: dict[str, Any]) -> bytes:
+    """As a client would send it, lone surrogates escaped."""
+    return json.dumps(request).encode()
+
+
+@pytest.mark.parametrize("service", SERVICES)
+async def test_hostile_values_are_clear_errors(api: Api, service: str) -> None:
+    for endpoint in (endpoint for endpoint in ENDPOINTS if endpoint.name.startswith(f"{service}.")):
+        for known in ({}, await known_ids(api, endpoint)):
+            for request in spoilt(endpoint, known):
+                await check(api, endpoint, request)
+    await api.call("auth.login")
+
+
+async def test_missing_fields_are_named(api: Api) -> None:
+    for endpoint in ENDPOINTS:
+        for name in endpoint.request.get("required", ()):
+            request = required(endpoint, {})
+            del request[name]
+            for incomplete in (request, {**request, name: None}):
+                answer = await api.call(endpoint.name, incomplete, expect=400)
+                assert answer["meta"]["result_subcode"] == 12
+                assert answer["meta"]["error_data"] == {"field": name}
+
+
+async def test_callers_without_credentials_are_kept_out(api: Api) -> None:
+    for endpoint in ENDPOINTS:
+        anonymous = endpoint.name in ANONYMOUS
+        answer = await api.call(endpoint.name, required(endpoint, {}), auth=None, expect=200 if anonymous else 401)
+        if not anonymous:
+            assert answer["meta"]["result_subcode"] == 20
+
+
+@pytest.mark.parametrize("field", SUBCODES)
+async def test_unknown_ids_are_named(api: Api, field: str) -> None:
+    for endpoint in (endpoint for endpoint in ENDPOINTS if field in endpoint.request.get("required", ())):
+        known = await known_ids(api, endpoint)
+        request = required(endpoint, {**known, field: "no such thing"})
+        if endpoint.name == "models.update_for_task":
+            request["uri"] = "file:///m"
+        answer = await api.call(endpoint.name, request, expect=400)
+        not_queued = field == "task" and endpoint.name.startswith("queues.") and endpoint.name != "queues.add_task"
+        assert answer["meta"]["result_subcode"] == (703 if not_queued else SUBCODES[field])
+        assert "no such thing" in answer["meta"]["result_msg"]
