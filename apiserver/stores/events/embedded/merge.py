@@ -12,11 +12,10 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
-from apiserver.events.model import Owner
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.hot import Memtable
@@ -88,6 +87,7 @@ class Merger:
                 self._try_to_merge()
             self._give_room_back()
         self._try_to_merge()
+        self._remember_unstated()
 
     def _pause(self) -> float | None:
         """Seconds until a merge is due; None: not before something is appended."""
@@ -170,10 +170,17 @@ class Merger:
         names = self._live.workers.names
         conn.executemany("INSERT INTO workers VALUES (?, ?)", [(n, names[n]) for n in range(known, len(names))])
 
+    def _remember_unstated(self) -> None:
+        """Let the next process know which documents may be out of date; if that does not work, it knows too many."""
+        with suppress(EventStoreBusy), self._working, self._transaction() as conn:
+            self._write_unstated(conn)
+
     def _write_unstated(self, conn: sqlite3.Connection) -> None:
-        conn.execute("DELETE FROM restate")
-        owners: Sequence[Owner] = list(self._live.owners_to_restate())
-        conn.executemany("INSERT INTO restate VALUES (?, ?, ?)", owners)
+        known = set(conn.execute("SELECT company, name, is_model FROM restate"))
+        owners = self._live.owners_to_restate()
+        if known != owners:
+            conn.execute("DELETE FROM restate")
+            conn.executemany("INSERT INTO restate VALUES (?, ?, ?)", owners)
 
     def _checkpoint(self) -> None:
         try:

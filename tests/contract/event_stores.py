@@ -1,0 +1,201 @@
+"""The event stores that the contract is tested on, and short ways to fill and read them.
+
+An engine may hold the same events in different states, such as in memory or on disk. It is tested in each: tests call
+`settle` where a state may be taken on, after some of their writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from apiserver.events.model import EventBatch, EventType, LogColumns, Owner, Sample, ScalarColumns
+from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.embedded import EmbeddedEventStore
+from tests.contract.plain_event_store import PlainEventStore
+
+OWNER = Owner("company", "task")
+RECEIVED = 1_700_000_000_000
+
+
+@dataclass
+class Case:
+    """A store, and what brings it into the state that is tested."""
+
+    store: EventStore
+    settle: Callable[[], Awaitable[None]]
+
+
+async def _nothing() -> None:
+    pass
+
+
+def _plain(folder: Path) -> Case:
+    return Case(PlainEventStore(), _nothing)
+
+
+def _embedded(folder: Path) -> EmbeddedEventStore:
+    return EmbeddedEventStore(folder / "events", merge_points=10**9, merge_seconds=10**6)
+
+
+def _hot(folder: Path) -> Case:
+    return Case(_embedded(folder), _nothing)
+
+
+def _merged(folder: Path) -> Case:
+    store = _embedded(folder)
+    return Case(store, store.merge)
+
+
+def _mixed(folder: Path) -> Case:
+    """Merged at the first call, not any more later."""
+    store = _embedded(folder)
+    calls: list[None] = []
+
+    async def settle() -> None:
+        if not calls:
+            await store.merge()
+        calls.append(None)
+
+    return Case(store, settle)
+
+
+def _reopened(folder: Path) -> Case:
+    store = _embedded(folder)
+
+    async def settle() -> None:
+        await store.close()
+        await store.open()
+
+    return Case(store, settle)
+
+
+def _synced(folder: Path) -> Case:
+    store = EmbeddedEventStore(folder / "events", fsync=True, merge_points=3, merge_seconds=0.01)
+    return Case(store, _nothing)
+
+
+CASES: dict[str, Callable[[Path], Case]] = {
+    "plain": _plain,
+    "embedded-hot": _hot,
+    "embedded-merged": _merged,
+    "embedded-mixed": _mixed,
+    "embedded-reopened": _reopened,
+    "embedded-synced": _synced,
+}
+
+
+@pytest.fixture(params=sorted(CASES))
+async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Case]:
+    """An open store with nothing in it."""
+    made = CASES[request.param](tmp_path)
+    await made.store.open()
+    yield made
+    await made.store.close()
+
+
+# --- written ---------------------------------------------------------------------------------------
+
+
+def scalars(
+    values: Sequence[float],
+    *,
+    iters: Sequence[int] | None = None,
+    timestamps: Sequence[int] | None = None,
+    metric: str = "loss",
+    variant: str = "train",
+    worker: str = "worker",
+    owner: Owner = OWNER,
+) -> ScalarColumns:
+    """Points of one series; iterations count from 0 and timestamps equal iterations unless given."""
+    numbers = range(len(values)) if iters is None else iters
+    return ScalarColumns(
+        owner,
+        metric,
+        variant,
+        worker,
+        np.array(numbers, np.int64),
+        np.array(numbers if timestamps is None else timestamps, np.int64),
+        np.array(values, np.float64),
+    )
+
+
+def lines(
+    messages: Sequence[str],
+    *,
+    timestamps: Sequence[int] | None = None,
+    metric: str = "console",
+    variant: str = "",
+    digest: bytes | None = None,
+    owner: Owner = OWNER,
+) -> LogColumns:
+    """Log lines of one series; timestamps count from 0 unless given."""
+    length = len(messages)
+    return LogColumns(
+        owner=owner,
+        timestamps=np.array(range(length) if timestamps is None else timestamps, np.int64),
+        levels=["info"] * length,
+        workers=["worker"] * length,
+        messages=list(messages),
+        iters=[None] * length,
+        metrics=[metric] * length,
+        variants=[variant] * length,
+        digest=digest,
+    )
+
+
+def sample(
+    iter: int,
+    *,
+    type: EventType = EventType.PLOT,
+    metric: str = "plots",
+    variant: str = "roc",
+    key: str = "",
+    timestamp: int | None = None,
+    document: bytes | None = None,
+    owner: Owner = OWNER,
+) -> Sample:
+    """A sample whose timestamp is its iteration and whose document names both, unless given."""
+    return Sample(
+        owner=owner,
+        type=type,
+        metric=metric,
+        variant=variant,
+        iter=iter,
+        key=key,
+        timestamp=iter if timestamp is None else timestamp,
+        document=b'{"iter": %d}' % iter if document is None else document,
+    )
+
+
+def batch(*events: ScalarColumns | LogColumns | Sample, received: int = RECEIVED) -> EventBatch:
+    """The events as one batch."""
+    return EventBatch(
+        received=received,
+        scalars=[one for one in events if isinstance(one, ScalarColumns)],
+        logs=[one for one in events if isinstance(one, LogColumns)],
+        samples=[one for one in events if isinstance(one, Sample)],
+    )
+
+
+# --- read ------------------------------------------------------------------------------------------
+
+
+async def messages(store: EventStore, owner: Owner = OWNER, **how: Any) -> list[str]:
+    """The messages of a page of log lines."""
+    return [line.message for line in await store.log_lines(owner, **{"limit": 10**6, **how})]
+
+
+async def iters(store: EventStore, type: EventType = EventType.PLOT, owner: Owner = OWNER, **how: Any) -> list[int]:
+    """The iterations of a page of samples."""
+    return [one.iter for one in await store.samples(owner, type, **{"limit": 10**6, **how})]
+
+
+def same(got: Iterable[float], expected: Iterable[float]) -> bool:
+    """Whether two columns are equal, NaN to NaN."""
+    return bool(np.array_equal(np.array(list(got)), np.array(list(expected)), equal_nan=True))

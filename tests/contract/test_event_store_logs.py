@@ -1,0 +1,187 @@
+"""What every event store does with log lines, by its protocol alone."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from apiserver.events.model import LogPosition, MetricSelection
+from tests.contract.event_stores import OWNER, RECEIVED, Case, batch, case, lines, messages
+
+__all__ = ["case"]
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_line_has_everything(case: Case) -> None:
+    sent = lines(["hello", "world"], timestamps=[5, 6])
+    sent.levels, sent.workers, sent.iters = ["debug", "error"], ["w1", "w2"], [None, 3]
+    sent.metrics, sent.variants = ["console", "other"], ["", "stderr"]
+    await case.store.add(batch(sent))
+    await case.settle()
+    first, second = await case.store.log_lines(OWNER, limit=10)
+    assert first[1:] == ("debug", "w1", "hello", None, "console", "", RECEIVED)
+    assert second[1:] == ("error", "w2", "world", 3, "other", "stderr", RECEIVED)
+    assert (first.position.timestamp, second.position.timestamp) == (5, 6)
+
+
+async def test_lines_with_one_timestamp_keep_their_order(case: Case) -> None:
+    sent = [f"line {n}" for n in range(50)]
+    for start in range(0, 50, 10):
+        await case.store.add(batch(lines(sent[start : start + 10], timestamps=[7] * 10)))
+        await case.settle()
+    assert await messages(case.store) == sent
+    assert await messages(case.store, descending=True) == sent[::-1]
+    sequences = [line.position.sequence for line in await case.store.log_lines(OWNER, limit=100)]
+    assert sequences == sorted(set(sequences))
+
+
+async def test_late_lines_find_their_place(case: Case) -> None:
+    for timestamps in ([10, 30, 50], [20, 40], [5, 35, 60], [30, 30]):
+        await case.store.add(batch(lines([str(time) for time in timestamps], timestamps=timestamps)))
+        await case.settle()
+    assert await messages(case.store) == ["5", "10", "20", "30", "30", "30", "35", "40", "50", "60"]
+
+
+async def test_pages_neither_skip_nor_repeat(case: Case) -> None:
+    for first in (0, 40, 20):
+        times = [first + n // 3 for n in range(60)]
+        await case.store.add(batch(lines([f"{time}" for time in times], timestamps=times)))
+        await case.settle()
+    for descending, limit in product((False, True), (1, 7, 1000)):
+        walked: list[int] = []
+        after: LogPosition | None = None
+        while page := await case.store.log_lines(OWNER, after=after, descending=descending, limit=limit):
+            assert len(page) <= limit
+            walked += [int(line.message) for line in page]
+            after = page[-1].position
+        assert walked == sorted(walked, reverse=descending)
+        assert len(walked) == 180
+
+
+async def test_a_page_of_whole_timestamps_does_not_end_inside_one(case: Case) -> None:
+    for _ in range(3):
+        await case.store.add(batch(lines([f"{n}" for n in range(4)])))
+        await case.settle()
+    assert await messages(case.store, limit=4, whole_timestamps=True) == ["0"] * 3 + ["1"] * 3
+    assert await messages(case.store, limit=4, whole_timestamps=True, descending=True) == ["3"] * 3 + ["2"] * 3
+
+
+async def test_the_newest_of_many_lines(case: Case) -> None:
+    for start in range(0, 6000, 1500):
+        sent = range(start, start + 1500)
+        await case.store.add(batch(lines([f"line {n}" for n in sent], timestamps=list(sent))))
+        await case.settle()
+    assert await messages(case.store, descending=True, limit=100) == [f"line {n}" for n in range(5999, 5899, -1)]
+    middle = LogPosition(3000, 2**62)
+    assert await messages(case.store, after=middle, limit=500) == [f"line {n}" for n in range(3001, 3501)]
+    assert await messages(case.store, after=middle, descending=True, limit=2) == ["line 3000", "line 2999"]
+    assert await case.store.log_count(OWNER) == 6000
+
+
+async def test_lines_are_selected_by_series(case: Case) -> None:
+    for n in range(3):
+        await case.store.add(
+            batch(
+                lines([f"a{n}"], metric="a"),
+                lines([f"b{n}"], metric="b", variant="x"),
+                lines([f"c{n}"], metric="b", variant="y"),
+            )
+        )
+        await case.settle()
+    only_x = [MetricSelection("b", ("x",))]
+    assert await messages(case.store, selection=only_x) == ["b0", "b1", "b2"]
+    assert await case.store.log_count(OWNER, only_x) == 3
+    assert await case.store.log_count(OWNER, [MetricSelection("b")]) == 6
+    assert await case.store.log_count(OWNER, [MetricSelection("unknown")]) == 0
+    assert await case.store.log_count(OWNER) == 9
+
+
+async def test_a_body_sent_again_adds_no_line(case: Case) -> None:
+    sent = lines(["one", "one", "two"], digest=b"body")
+    await case.store.add(batch(sent))
+    await case.settle()
+    await case.store.add(batch(sent))
+    await case.settle()
+    await case.store.add(batch(sent))
+    assert await messages(case.store) == ["one", "one", "two"]
+    assert await case.store.log_count(OWNER) == 3
+
+
+async def test_a_body_is_known_by_owner(case: Case) -> None:
+    other = OWNER._replace(id="other")
+    await case.store.add(batch(lines(["mine"], digest=b"body")))
+    await case.settle()
+    await case.store.add(batch(lines(["mine"], digest=b"body"), lines(["theirs"], digest=b"body", owner=other)))
+    await case.settle()
+    assert await messages(case.store) == ["mine"]
+    assert await messages(case.store, other) == ["theirs"]
+
+
+async def test_lines_without_a_digest_always_append(case: Case) -> None:
+    for _ in range(3):
+        await case.store.add(batch(lines(["same"])))
+        await case.settle()
+    assert await messages(case.store) == ["same"] * 3
+
+
+async def test_the_rest_of_a_batch_is_kept_when_its_lines_are_known(case: Case) -> None:
+    await case.store.add(batch(lines(["line"], digest=b"one")))
+    await case.settle()
+    await case.store.add(batch(lines(["line"], digest=b"one"), lines(["new"], digest=b"two", timestamps=[9])))
+    assert await messages(case.store) == ["line", "new"]
+
+
+async def test_a_message_may_be_any_text(case: Case) -> None:
+    texts = ["", "\0", "a\0b", "\n\r\t", "ÿ\U0001f600\uffff", "x" * 100_000]
+    await case.store.add(batch(lines(texts)))
+    await case.settle()
+    assert await messages(case.store) == texts
+
+
+async def test_lines_may_be_of_any_time(case: Case) -> None:
+    times = [-(2**63), -1, 0, 2**63 - 1]
+    await case.store.add(batch(lines([str(time) for time in times], timestamps=times)))
+    await case.settle()
+    for descending in (False, True):
+        found = await messages(case.store, descending=descending)
+        assert found == [str(time) for time in (times[::-1] if descending else times)]
+
+
+async def delete_setup(case: Case) -> None:
+    for start in (0, 1000):
+        times = range(start, start + 700)
+        await case.store.add(
+            batch(*(lines([f"{metric}{n}" for n in times], metric=metric, timestamps=times) for metric in "ab"))
+        )
+        await case.settle()
+
+
+async def test_lines_are_deleted_by_age(case: Case) -> None:
+    await delete_setup(case)
+    assert await case.store.delete_logs(OWNER, 1100, [], []) == 1600
+    assert await case.store.log_count(OWNER) == 1200
+    assert (await messages(case.store))[:2] == ["a1100", "b1100"]
+    assert await case.store.delete_logs(OWNER, 1100, [], []) == 0
+
+
+async def test_lines_are_deleted_by_series(case: Case) -> None:
+    await delete_setup(case)
+    assert await case.store.delete_logs(OWNER, None, [MetricSelection("b")], []) == 1400
+    assert await case.store.log_count(OWNER) == 1400
+    assert {name.metric for name in await case.store.series(OWNER)} == {"b"}
+    assert await case.store.delete_logs(OWNER, 500, [], [MetricSelection("b")]) == 500
+    assert (await messages(case.store))[0] == "b500"
+    assert await case.store.delete_logs(OWNER, None, [], []) == 900
+    assert await case.store.series(OWNER) == []
+    assert await messages(case.store) == []
+
+
+async def test_lines_added_after_a_deletion_are_kept(case: Case) -> None:
+    await case.store.add(batch(lines(["old"], digest=b"body")))
+    await case.settle()
+    await case.store.delete_logs(OWNER, None, [], [])
+    await case.store.add(batch(lines(["new"])))
+    await case.settle()
+    assert await messages(case.store) == ["new"]

@@ -1,0 +1,332 @@
+"""What every event store does with scalars, by its protocol alone."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise, product
+
+import pytest
+
+from apiserver.events.model import (
+    SINGLE_VALUE_ITERATION,
+    BucketAxis,
+    BucketPlan,
+    Buckets,
+    MetricSelection,
+    ScalarPoints,
+    ScalarPosition,
+)
+from tests.contract.event_stores import OWNER, RECEIVED, Case, batch, case, same, scalars
+
+__all__ = ["case"]
+
+pytestmark = pytest.mark.anyio
+
+NAN, INF = math.nan, math.inf
+
+
+def plan(interval: int, start: int | None = None, stop: int | None = None) -> BucketPlan:
+    return BucketPlan("loss", "train", interval, start, stop)
+
+
+async def buckets(case: Case, plan: BucketPlan, axis: BucketAxis = BucketAxis.ITER) -> Buckets:
+    (found,) = await case.store.scalar_buckets(OWNER, axis, [plan])
+    return found
+
+
+def rows(points: ScalarPoints) -> list[tuple[int, str, str]]:
+    return [
+        (iter, *points.names[series])
+        for iter, series in zip(points.iters.tolist(), points.series.tolist(), strict=True)
+    ]
+
+
+# --- stats -----------------------------------------------------------------------------------------
+
+
+async def test_stats_say_everything_of_a_series(case: Case) -> None:
+    await case.store.add(batch(scalars([3.0, -1.0, 7.0, 2.0], iters=[10, 5, 30, 20], timestamps=[4, 3, 2, 1])))
+    await case.settle()
+    (stats,) = await case.store.scalar_stats([OWNER])
+    assert (stats.owner, stats.metric, stats.variant) == (OWNER, "loss", "train")
+    assert (stats.count, stats.finite_count, stats.sum) == (4, 4, 11.0)
+    assert (stats.min_iter, stats.max_iter, stats.min_timestamp, stats.max_timestamp) == (5, 30, 1, 4)
+    assert (stats.first_value, stats.first_iter, stats.last_value, stats.last_iter) == (2.0, 20, 3.0, 10)
+    assert (stats.min_value, stats.min_value_iter, stats.max_value, stats.max_value_iter) == (-1.0, 5, 7.0, 30)
+
+
+async def test_stats_look_at_finite_values_only(case: Case) -> None:
+    await case.store.add(batch(scalars([NAN, INF, 1.0, -INF, NAN])))
+    await case.settle()
+    (stats,) = await case.store.scalar_stats([OWNER])
+    assert (stats.count, stats.finite_count, stats.sum) == (5, 1, 1.0)
+    assert (stats.min_value, stats.min_value_iter, stats.max_value, stats.max_value_iter) == (1.0, 2, 1.0, 2)
+    assert math.isnan(stats.first_value)
+    assert math.isnan(stats.last_value)
+
+
+async def test_a_series_without_a_finite_value_has_no_extremes(case: Case) -> None:
+    await case.store.add(batch(scalars([NAN, INF])))
+    await case.settle()
+    (stats,) = await case.store.scalar_stats([OWNER])
+    assert (stats.count, stats.finite_count, stats.sum) == (2, 0, 0.0)
+    assert (stats.min_value, stats.min_value_iter, stats.max_value, stats.max_value_iter) == (None,) * 4
+
+
+async def test_the_later_value_of_an_iteration_counts(case: Case) -> None:
+    await case.store.add(batch(scalars([1.0, 100.0, 3.0])))
+    await case.settle()
+    await case.store.add(batch(scalars([2.0], iters=[1])))
+    await case.settle()
+    (stats,) = await case.store.scalar_stats([OWNER])
+    assert (stats.count, stats.sum, stats.max_value, stats.max_value_iter) == (3, 6.0, 3.0, 2)
+    points = await case.store.scalar_points(OWNER, limit=10)
+    assert points.values.tolist() == [1.0, 2.0, 3.0]
+
+
+async def test_the_later_of_two_equal_iterations_in_one_batch_counts(case: Case) -> None:
+    await case.store.add(batch(scalars([1.0, 2.0], iters=[0, 0]), scalars([3.0, 4.0], iters=[1, 1], worker="other")))
+    await case.settle()
+    points = await case.store.scalar_points(OWNER, limit=10)
+    assert (points.iters.tolist(), points.values.tolist()) == ([0, 1], [2.0, 4.0])
+    assert points.workers == ["worker", "other"]
+
+
+async def test_adding_a_batch_again_changes_nothing(case: Case) -> None:
+    sent = batch(scalars([1.0, 2.0, 3.0]), scalars([5.0], variant="valid"))
+    await case.store.add(sent)
+    before = await case.store.scalar_stats([OWNER])
+    await case.settle()
+    await case.store.add(sent)
+    await case.settle()
+    assert await case.store.scalar_stats([OWNER]) == before
+    assert await case.store.events_count(OWNER) == 4
+
+
+async def test_early_iterations_may_arrive_late(case: Case) -> None:
+    for start in (20, 0, 10):
+        numbers = range(start, start + 10)
+        await case.store.add(batch(scalars([float(n) for n in numbers], iters=numbers)))
+        await case.settle()
+    (stats,) = await case.store.scalar_stats([OWNER])
+    assert (stats.count, stats.min_iter, stats.max_iter, stats.sum) == (30, 0, 29, 435.0)
+    assert (await case.store.scalar_points(OWNER, limit=100)).values.tolist() == [float(n) for n in range(30)]
+
+
+async def test_stats_are_sorted_and_selected(case: Case) -> None:
+    other = OWNER._replace(id="other")
+    for owner in (OWNER, other):
+        await case.store.add(batch(*(scalars([1.0], metric=m, variant=v, owner=owner) for m in "ba" for v in "yx")))
+        await case.settle()
+    everything = await case.store.scalar_stats([OWNER, other])
+    assert [(one.owner.id, one.metric, one.variant) for one in everything] == [
+        (id, m, v) for id in ("other", "task") for m in "ab" for v in "xy"
+    ]
+    chosen = await case.store.scalar_stats([OWNER], [MetricSelection("b"), MetricSelection("a", ("y", "z"))])
+    assert [(one.metric, one.variant) for one in chosen] == [("a", "y"), ("b", "x"), ("b", "y")]
+    assert await case.store.scalar_stats([OWNER._replace(id="unknown")]) == []
+
+
+async def test_a_name_may_be_any_text(case: Case) -> None:
+    names = ["", "\0", "a\0b", "a", "ÿ", "\uffff", "\U0001f600", "x" * 1000, "%", "' \" \\", ":monitor:gpu"]
+    await case.store.add(batch(*(scalars([1.0], metric=name, variant=name) for name in names)))
+    await case.settle()
+    assert [one.metric for one in await case.store.scalar_stats([OWNER])] == sorted(names)
+    assert [name.variant for name in await case.store.series(OWNER)] == sorted(names)
+    for name in names:
+        assert len(await case.store.scalar_stats([OWNER], [MetricSelection(name, (name,))])) == 1
+
+
+async def test_no_series_is_left_out(case: Case) -> None:
+    await case.store.add(batch(*(scalars([float(n)], variant=f"{n:04}") for n in range(3000))))
+    await case.settle()
+    assert [one.sum for one in await case.store.scalar_stats([OWNER])] == list(range(3000))
+    assert len(await case.store.series(OWNER)) == 3000
+
+
+# --- buckets ---------------------------------------------------------------------------------------
+
+
+async def test_interval_one_gives_every_point(case: Case) -> None:
+    await case.store.add(batch(scalars([1.0, NAN, 3.0], iters=[-5, 0, 7])))
+    await case.settle()
+    found = await buckets(case, plan(1))
+    assert (found.metric, found.variant) == ("loss", "train")
+    assert (found.x.tolist(), found.count.tolist()) == ([-5, 0, 7], [1, 1, 1])
+    for column in (found.mean, found.min, found.max, found.first, found.last):
+        assert same(column, [1.0, NAN, 3.0])
+
+
+async def test_a_bucket_sums_up_its_points(case: Case) -> None:
+    await case.store.add(batch(scalars([4.0, NAN, 8.0, INF, 5.0, NAN], iters=[0, 1, 2, 3, 6, 9])))
+    await case.settle()
+    found = await buckets(case, plan(3))
+    assert (found.x.tolist(), found.count.tolist()) == ([0, 3, 6, 9], [3, 1, 1, 1])
+    assert same(found.mean, [6.0, NAN, 5.0, NAN])
+    assert same(found.min, [4.0, NAN, 5.0, NAN])
+    assert same(found.max, [8.0, NAN, 5.0, NAN])
+    assert same(found.first, [4.0, INF, 5.0, NAN])
+    assert same(found.last, [8.0, INF, 5.0, NAN])
+
+
+async def test_buckets_of_negative_iterations_begin_at_multiples_of_the_interval(case: Case) -> None:
+    await case.store.add(batch(scalars([1.0, 2.0, 3.0, 4.0], iters=[-5, -4, -1, 0])))
+    await case.settle()
+    found = await buckets(case, plan(4))
+    assert (found.x.tolist(), found.mean.tolist()) == ([-8, -4, 0], [1.0, 2.5, 4.0])
+
+
+async def test_bounds_narrow_before_bucketing(case: Case) -> None:
+    await case.store.add(batch(scalars([float(n) for n in range(20)])))
+    await case.settle()
+    found = await buckets(case, plan(5, 3, 11))
+    assert (found.x.tolist(), found.count.tolist(), found.first.tolist()) == ([0, 5, 10], [2, 5, 2], [3.0, 5.0, 10.0])
+    assert (await buckets(case, plan(5, None, 3))).count.tolist() == [4]
+    assert (await buckets(case, plan(5, 18))).last.tolist() == [19.0]
+    assert (await buckets(case, plan(5, 100, 200))).x.tolist() == []
+
+
+async def test_single_values_are_in_no_bucket(case: Case) -> None:
+    await case.store.add(batch(scalars([9.0, 1.0], iters=[SINGLE_VALUE_ITERATION, 0])))
+    await case.settle()
+    for axis in BucketAxis:
+        found = await buckets(case, plan(1), axis)
+        assert (found.x.tolist(), found.mean.tolist()) == ([0], [1.0])
+    assert (await case.store.scalar_stats([OWNER]))[0].count == 2
+
+
+async def test_buckets_over_time_are_in_time_order(case: Case) -> None:
+    await case.store.add(batch(scalars([1.0, 2.0, 3.0, 4.0], timestamps=[1300, 1000, 1200, 2500])))
+    await case.settle()
+    found = await buckets(case, plan(500), BucketAxis.TIMESTAMP)
+    assert (found.x.tolist(), found.count.tolist()) == ([1000, 2500], [3, 1])
+    assert (found.first.tolist(), found.last.tolist(), found.mean.tolist()) == ([2.0, 4.0], [1.0, 4.0], [2.0, 4.0])
+    found = await buckets(case, plan(500, 1100, 1250), BucketAxis.TIMESTAMP)
+    assert (found.x.tolist(), found.mean.tolist()) == ([1000], [3.0])
+
+
+async def test_buckets_come_in_the_order_of_the_plans(case: Case) -> None:
+    await case.store.add(batch(*(scalars([1.0, 2.0], variant=variant) for variant in "abc")))
+    await case.settle()
+    plans = [BucketPlan("loss", variant, interval) for variant, interval in (("c", 1), ("unknown", 1), ("a", 2))]
+    found = await case.store.scalar_buckets(OWNER, BucketAxis.ITER, plans)
+    assert [(one.variant, one.count.tolist()) for one in found] == [("c", [1, 1]), ("unknown", []), ("a", [2])]
+
+
+@pytest.mark.parametrize("overwrite", [None, 0, 9_999, 4_321])
+async def test_long_series_add_up_whatever_the_interval(case: Case, overwrite: int | None) -> None:
+    length = 10_000
+    values = [float(n % 1000) for n in range(length)]
+    await case.store.add(batch(scalars(values)))
+    await case.settle()
+    if overwrite is not None:
+        values[overwrite] = -1.0
+        await case.store.add(batch(scalars([-1.0], iters=[overwrite])))
+        await case.settle()
+    for interval in (1, 63, 700, 2048, 100_000):
+        found = await buckets(case, plan(interval))
+        starts = found.x.tolist()
+        width = min((b - a for a, b in pairwise(starts)), default=interval)
+        assert interval <= max(width, interval) <= interval * 1.1 or interval == 1
+        assert found.count.sum() == length
+        for n, x in enumerate(starts):
+            stop = starts[n + 1] if n + 1 < len(starts) else length
+            inside = values[x:stop]
+            assert found.count[n] == len(inside)
+            assert found.mean[n] == pytest.approx(sum(inside) / len(inside))
+            assert (found.min[n], found.max[n]) == (min(inside), max(inside))
+            assert (found.first[n], found.last[n]) == (inside[0], inside[-1])
+
+
+# --- points ----------------------------------------------------------------------------------------
+
+
+async def test_points_have_everything(case: Case) -> None:
+    await case.store.add(batch(scalars([1.5, NAN], timestamps=[7, 3], worker="w1"), received=RECEIVED))
+    await case.settle()
+    await case.store.add(batch(scalars([-INF], iters=[5], worker="w2"), received=RECEIVED + 1))
+    points = await case.store.scalar_points(OWNER, limit=10)
+    assert [points.names[n] for n in points.series] == [("loss", "train")] * 3
+    assert (points.iters.tolist(), points.timestamps.tolist()) == ([0, 1, 5], [7, 3, 5])
+    assert same(points.values, [1.5, NAN, -INF])
+    assert points.workers == ["w1", "w1", "w2"]
+    assert points.received.tolist() == [RECEIVED, RECEIVED, RECEIVED + 1]
+
+
+async def test_pages_neither_skip_nor_repeat(case: Case) -> None:
+    await case.store.add(batch(scalars([0.0] * 5, variant="b"), scalars([0.0] * 4, iters=[2, 4, 6, 8], variant="a")))
+    await case.settle()
+    await case.store.add(batch(scalars([0.0] * 3, iters=[1, 2, 9], variant="c")))
+    await case.settle()
+    expected = sorted(
+        [(n, "loss", "b") for n in range(5)]
+        + [(n, "loss", "a") for n in (2, 4, 6, 8)]
+        + [(n, "loss", "c") for n in (1, 2, 9)]
+    )
+    for descending, limit in product((False, True), (1, 2, 7, 100)):
+        walked: list[tuple[int, str, str]] = []
+        found = rows(await case.store.scalar_points(OWNER, descending=descending, limit=limit))
+        while found:
+            assert len(found) <= limit
+            walked += found
+            after = ScalarPosition(*walked[-1])
+            found = rows(await case.store.scalar_points(OWNER, after=after, descending=descending, limit=limit))
+        assert walked == (expected[::-1] if descending else expected)
+
+
+async def test_a_page_of_whole_iterations_does_not_end_inside_one(case: Case) -> None:
+    await case.store.add(batch(*(scalars([0.0] * 3, variant=variant) for variant in "abcd")))
+    await case.settle()
+    expected = [(n, "loss", variant) for n in range(3) for variant in "abcd"]
+    middle = ScalarPosition(1, "loss", "b")
+    for descending, beyond in ((False, [(1, "loss", "c"), (1, "loss", "d")]), (True, [(1, "loss", "a")])):
+        found = await case.store.scalar_points(OWNER, descending=descending, limit=5, whole_iterations=True)
+        assert rows(found) == (expected[::-1] if descending else expected)[:8]
+        found = await case.store.scalar_points(
+            OWNER, after=middle, descending=descending, limit=1, whole_iterations=True
+        )
+        assert rows(found) == beyond
+
+
+async def test_pages_of_points_are_selected(case: Case) -> None:
+    await case.store.add(batch(*(scalars([0.0], metric=m, variant=v) for m in "ab" for v in "xy")))
+    await case.settle()
+    found = await case.store.scalar_points(OWNER, [MetricSelection("a", ("y",)), MetricSelection("b")], limit=10)
+    assert rows(found) == [(0, "a", "y"), (0, "b", "x"), (0, "b", "y")]
+
+
+async def test_pages_of_a_long_series(case: Case) -> None:
+    await case.store.add(batch(scalars([float(n) for n in range(20_000)])))
+    await case.settle()
+    for after, descending in ((None, False), (None, True), (8000, False), (8000, True), (19_999, False), (0, True)):
+        position = None if after is None else ScalarPosition(after, "loss", "train")
+        found = await case.store.scalar_points(OWNER, after=position, descending=descending, limit=5000)
+        if descending:
+            expected = list(range(20_000 if after is None else after))[::-1][:5000]
+        else:
+            expected = list(range(0 if after is None else after + 1, 20_000))[:5000]
+        assert found.iters.tolist() == expected
+        assert found.values.tolist() == expected
+
+
+async def test_iterations_may_be_as_large_as_64_bits_hold(case: Case) -> None:
+    extremes = [-(2**63), -1, 2**63 - 1]
+    await case.store.add(batch(scalars([1.0, 2.0, 3.0], iters=extremes, timestamps=[0, 1, 2])))
+    await case.settle()
+    (stats,) = await case.store.scalar_stats([OWNER])
+    assert (stats.min_iter, stats.max_iter) == (extremes[0], extremes[-1])
+    for descending in (False, True):
+        found = await case.store.scalar_points(OWNER, descending=descending, limit=10)
+        assert found.iters.tolist() == (extremes[::-1] if descending else extremes)
+    beyond = await case.store.scalar_points(OWNER, after=ScalarPosition(extremes[-1], "loss", "train"), limit=10)
+    assert beyond.iters.tolist() == []
+    assert (await buckets(case, plan(1))).x.tolist() == extremes
+
+
+async def test_last_values_are_the_last_by_iteration(case: Case) -> None:
+    await case.store.add(batch(scalars([1.0, 2.0, 3.0], iters=[5, 1, 9]), scalars([4.0], variant="valid")))
+    await case.settle()
+    await case.store.add(batch(scalars([8.0], iters=[7])))
+    found = await case.store.last_values(OWNER, [], 3)
+    assert found == {("loss", "train"): [1.0, 8.0, 3.0], ("loss", "valid"): [4.0]}
+    assert await case.store.last_values(OWNER, [MetricSelection("loss", ("train",))], 1) == {("loss", "train"): [3.0]}
