@@ -193,7 +193,9 @@ class SqliteDocumentStore:
                 where = statement.where(condition)
                 sql = f'SELECT count(*), {values} FROM "{table.name}" WHERE {where} GROUP BY {values}'
                 rows = connection.execute(sql, statement.parameters).fetchall()
-            return [[number, *(read(value) for read, value in zip(readers, found, strict=True))] for number, *found in rows]
+            return [
+                [number, *(read(value) for read, value in zip(readers, found, strict=True))] for number, *found in rows
+            ]
 
         return await self._run(False, work)
 

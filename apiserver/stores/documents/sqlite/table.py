@@ -104,11 +104,17 @@ def decode_key(key: Any) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """JSON text; InvalidDocument for what JSON has not."""
+    """JSON text, with a space before it when it holds NUL characters; InvalidDocument for what JSON has not."""
     try:
-        return orjson.dumps(value).decode()
+        text = orjson.dumps(value).decode()
     except TypeError as error:
         raise InvalidDocument(f"not a JSON value: {error}") from None
+    return " " + text if "\\u0000" in text else text
+
+
+def has_nul(source: str) -> str:
+    """SQL for whether the JSON text of a column may hold NUL characters, at which SQLite would cut it."""
+    return f"{source} < '!'"
 
 
 def decode(doc: str, names: Sequence[str], apart: Sequence[str | None]) -> Document:
@@ -138,7 +144,8 @@ def create(connection: sqlite3.Connection, table: Table) -> None:
 
 
 def _definitions(table: Table) -> str:
-    types = {"id": "TEXT NOT NULL UNIQUE", "doc": "TEXT NOT NULL"}
+    """Columns have no type, as with one SQLite would take the number 1 for the text "1"."""
+    types = {"id": "NOT NULL UNIQUE", "doc": "NOT NULL"}
     return ", ".join(f"{column} {types.get(column, '')}".strip() for column in table.columns)
 
 

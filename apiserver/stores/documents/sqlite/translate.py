@@ -29,7 +29,15 @@ from apiserver.stores.documents.dialect.filters import (
 from apiserver.stores.documents.dialect.paths import Path, parse, reach
 from apiserver.stores.documents.dialect.values import MISSING, class_of
 from apiserver.stores.documents.sqlite.connections import Callbacks
-from apiserver.stores.documents.sqlite.table import Table, apart_column, column_of, decode_key, dumps, encode_key
+from apiserver.stores.documents.sqlite.table import (
+    Table,
+    apart_column,
+    column_of,
+    decode_key,
+    dumps,
+    encode_key,
+    has_nul,
+)
 
 _SQL = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _INT64 = range(-(2**63), 2**63)
@@ -153,10 +161,10 @@ class Statement:
     def _in_list(self, sql: str, test: In, classes: set[int]) -> list[str]:
         """The ways in which a single value can be among the operands of some classes."""
         items = [item for item in test.operands if class_of(item) in classes and _fits(item)]
-        exact = [item for item in items if not isinstance(item, float)]
+        exact = [item for item in items if not _is_lost_in_json(item)]
         ways = [f"{sql} IN (SELECT value FROM json_each({self.bind(dumps(exact))}))"] if exact else []
-        fractions = [self.bind(item) for item in items if isinstance(item, float)]
-        return ways + ([f"{sql} IN ({', '.join(fractions)})"] if fractions else [])
+        others = [self.bind(item) for item in items if _is_lost_in_json(item)]
+        return ways + ([f"{sql} IN ({', '.join(others)})"] if others else [])
 
     # Other fields: looked up in the JSON.
 
@@ -168,7 +176,7 @@ class Statement:
             return f"CASE WHEN {source} IS NULL THEN {_constant(test, MISSING)} ELSE {matcher} END"
         place = self.bind(path)
         found = f"json_extract({source}, {place})"
-        cases = {kind: self._single(test, kind, sample, found, matcher) for kind, sample in _SAMPLES.items()}
+        cases = {kind: self._single(test, kind, sample, source, found, matcher) for kind, sample in _SAMPLES.items()}
         listed = self.ask(lambda text: test.accepts(orjson.loads(text)), found)
         cases["array"] = "1" if isinstance(test, Exists) else listed
         missing = _constant(test, MISSING)
@@ -178,18 +186,21 @@ class Statement:
             branches = "".join(f" WHEN '{kind}' THEN {then}" for kind, then in cases.items())
         return f"CASE json_type({source}, {place}){branches} ELSE {otherwise} END" if branches else missing
 
-    def _single(self, test: Test, kind: str, sample: Any, found: str, matcher: str) -> str:
+    def _single(self, test: Test, kind: str, sample: Any, source: str, found: str, matcher: str) -> str:
         """SQL for a value that is no list, of which `sample` is an example."""
         if kind in ("true", "false", "null") or class_of(sample) not in test.classes:
             return _constant(test, sample)
-        if kind in ("text", "integer"):
-            if isinstance(test, Compare) and _fits(test.operand):
-                return f"{found} {_SQL[test.op]} {self.bind(test.operand)}"
-            if isinstance(test, In):
-                return f"({' OR '.join(self._in_list(found, test, {class_of(sample)}) or ['0'])})"
-            if isinstance(test, Pattern):
-                return self.ask(test.passes, found)
-        return matcher
+        if kind == "text":
+            return f"CASE WHEN {has_nul(source)} THEN {matcher} ELSE {self._decided(test, sample, found, matcher)} END"
+        return self._decided(test, sample, found, matcher) if kind == "integer" else matcher
+
+    def _decided(self, test: Test, sample: Any, found: str, matcher: str) -> str:
+        """SQL for text or a whole number, decided by SQLite if it can."""
+        if isinstance(test, Compare) and _fits(test.operand):
+            return f"{found} {_SQL[test.op]} {self.bind(test.operand)}"
+        if isinstance(test, In):
+            return f"({' OR '.join(self._in_list(found, test, {class_of(sample)}) or ['0'])})"
+        return self.ask(test.passes, found) if isinstance(test, Pattern) else matcher
 
     def _through_lists(self, source: str, below: Path, then: str, otherwise: str) -> str:
         """SQL for a value not found: `then` when that is because a list is on the way."""
@@ -218,7 +229,8 @@ class Statement:
         if where is None:
             return key + descending
         place = self.bind(where)
-        cases = "WHEN 'text' THEN {0} WHEN 'integer' THEN {0}".format(f"json_extract({source}, {place})")
+        found = f"json_extract({source}, {place})"
+        cases = f"WHEN 'text' THEN CASE WHEN {has_nul(source)} THEN {key} ELSE {found} END WHEN 'integer' THEN {found}"
         cases += "".join(f" WHEN '{kind}' THEN {key}" for kind in ("real", "true", "false", "array", "object"))
         missing = self._through_lists(source, below, key, "NULL")
         return f"CASE json_type({source}, {place}) {cases} ELSE {missing} END{descending}"
@@ -235,6 +247,11 @@ _BOUNDS = {
 def _fits(value: Any) -> bool:
     """Whether SQLite takes the value just as it is."""
     return value == value and (not isinstance(value, int) or value in _INT64)
+
+
+def _is_lost_in_json(value: Any) -> bool:
+    """Whether SQLite may read the value from JSON as another: fractions are rounded, text is cut at a NUL."""
+    return isinstance(value, float) or (isinstance(value, str) and "\x00" in value)
 
 
 def _constant(test: Test, value: Any) -> str:

@@ -39,15 +39,52 @@ class Things:
 
 
 @given(strategies.collections, strategies.filters)
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_filter_finds_what_it_matches(documents: list[Document], filter: Filter) -> None:
     condition = parse_filter(filter)
     expected = sorted(document["id"] for document in documents if condition.matches(document))
     assert Things(documents).ids(filter) == expected
 
 
+NESTED: list[Any] = [[], {}, [1], ["a", None], [[1]], {"a": 1}, [{"a": 1}, {"b": 1}], {"a": [True]}]
+
+
+@pytest.mark.parametrize("path", ["id", "key", "deep.key", "a", "a.b", "big", "big.a", "big.a.b", 'q".a'])
+def test_every_comparison_with_every_value(path: str) -> None:
+    held = [value for value in strategies.SINGLES if isinstance(value, str) and value] if path == "id" else VALUES[path]
+    documents = [nested(path, {"id": f"{place}"}, value) for place, value in enumerate(held)]
+    documents += [] if path == "id" else [{"id": "missing"}]
+    things = Things(documents)
+    operands = [*strategies.SINGLES, *NESTED, 2**64, float("inf")]
+    tests: list[Any] = [{op: operand} for operand in operands for op in ("$eq", "$gt", "$gte", "$lt", "$lte")]
+    tests += [{"$in": [one, other]} for one in operands for other in operands]
+    tests += [{"$exists": True}, {"$size": 1}, {"$regex": "a"}, {"$elemMatch": {"$gt": 0}}, {"$elemMatch": {"a": 1}}]
+    for test in tests:
+        for filter in ({path: test}, {path: {"$not": test}}):
+            condition = parse_filter(filter)
+            expected = sorted(document["id"] for document in documents if condition.matches(document))
+            assert things.ids(filter) == expected, filter
+
+
+VALUES: dict[str, list[Any]] = {
+    "key": strategies.SINGLES,
+    "deep.key": strategies.SINGLES,
+    **{path: [*strategies.SINGLES, *NESTED] for path in ("a", "a.b", "big", "big.a", "big.a.b", 'q".a')},
+}
+
+
+def nested(path: str, document: Document, value: Any) -> Document:
+    """The document with the value put at the path."""
+    *parents, last = path.split(".")
+    holder = document
+    for name in parents:
+        holder = holder.setdefault(name, {})
+    holder[last] = value
+    return document
+
+
 @given(strategies.collections, strategies.sorts)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_sort_orders_by_value(documents: list[Document], sort: Sort) -> None:
     def compare(left: Document, right: Document) -> int:
         for path, direction in sort:
