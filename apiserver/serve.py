@@ -76,9 +76,9 @@ async def _serve(settings: Settings, sockets: list[socket.socket]) -> None:
 
 
 def _announce(settings: Settings, credential: Credential | None) -> None:
-    """Say where the server listens and, when the admin's key is new, how clients are to be configured."""
+    """Say where the server listens and, when it made the admin's key itself, how clients are to be configured."""
     log.info("listening", extra={"host": settings.host, "port": settings.port, "files_port": settings.files_port})
-    if credential is None:
+    if credential is None or settings.admin_key:
         return
     client = client_configuration(settings, credential.key, credential.secret)
     kept = DataFolder(settings.data).client_configuration

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from base64 import b64encode
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -158,13 +158,11 @@ class Served:
         return self.process.wait(_STOP_SECONDS)
 
     def _wait_until_well(self) -> None:
-        assert self.process is not None
-        deadline = time.monotonic() + _START_SECONDS
-        while not _answers(f"{self.api_url}/health"):
-            code = self.process.poll()
-            assert code is None, f"the server ended with {code}:\n{self.log.read_text()}"
-            assert time.monotonic() < deadline, f"the server did not start:\n{self.log.read_text()}"
-            time.sleep(0.02)
+        wait_until(lambda: self._has_ended() or _answers(f"{self.api_url}/health"), _START_SECONDS)
+        assert not self._has_ended(), f"the server ended:\n{self.log.read_text()}"
+
+    def _has_ended(self) -> bool:
+        return self.process is None or self.process.poll() is not None
 
 
 @contextlib.contextmanager
@@ -186,6 +184,14 @@ def served(data: Path, **settings: Any) -> Iterator[Served]:
     finally:
         if server.process is not None and server.process.poll() is None:
             server.stop()
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
+    """Return when the condition holds; AssertionError when it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "what was waited for did not happen"
+        time.sleep(0.02)
 
 
 def free_ports(count: int) -> list[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ Lookup = Callable[[str, str], Awaitable[Identity | None]]
 ADMIN_NAME = "admin"
 ROLES = ("admin", "user")
 CACHED_KEYS = 1024
+#: Another process may revoke a key: this much later it is refused here too.
+CACHED_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +50,15 @@ class UnknownUser(Exception):
 class _Cache:
     """Identities by key, with the digest that proves them; `generation` tells a reader that it came too late."""
 
-    entries: OrderedDict[str, tuple[str, Identity]] = field(default_factory=OrderedDict)
+    entries: OrderedDict[str, tuple[str, Identity, float]] = field(default_factory=OrderedDict)
     generation: int = 0
 
+    def get(self, key: str) -> tuple[str, Identity] | None:
+        digest, identity, read = self.entries.get(key, ("", None, 0.0))
+        return None if identity is None or time.monotonic() - read > CACHED_SECONDS else (digest, identity)
+
     def put(self, key: str, digest: str, identity: Identity) -> None:
-        self.entries[key] = (digest, identity)
+        self.entries[key] = (digest, identity, time.monotonic())
         if len(self.entries) > CACHED_KEYS:
             self.entries.popitem(last=False)
 
@@ -72,7 +79,7 @@ def lookup(documents: DocumentStore) -> Lookup:
 
     async def identify(key: str, secret: str) -> Identity | None:
         digest = _digest(secret)
-        known = cache.entries.get(key)
+        known = cache.get(key)
         if known is None:
             generation = cache.generation
             known = await _read(documents, key)

@@ -1,0 +1,107 @@
+"""The command line: settings, users, and what it says when something is wrong."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+
+from apiserver.cli import main
+from apiserver.settings import setting_fields
+from tests.harness import Served, wait_until
+
+
+def key_and_secret(conf: str) -> tuple[str, str]:
+    """The access key in a clearml.conf."""
+    key, secret = (re.search(rf'"{name}" = "(.+)"', conf) for name in ("access_key", "secret_key"))
+    assert key
+    assert secret
+    return key[1], secret[1]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> str:
+    return str(tmp_path / "data")
+
+
+def test_config_prints_what_is_in_effect(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    config = tmp_path / "apiserver.toml"
+    config.write_text('log_level = "debug"\n')
+    monkeypatch.setenv("APISERVER_ADMIN_KEY", "key")
+    monkeypatch.setenv("APISERVER_ADMIN_SECRET", "hunter2")
+    assert main(["config", "--port", "9000", "--config", str(config)]) == 0
+    lines = dict(line.split(" = ", 1) for line in capsys.readouterr().out.splitlines())
+    assert list(lines) == [item.name for item in setting_fields()]
+    assert (lines["port"], lines["log_level"], lines["admin_secret"]) == ("9000", "debug", "********")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["serve", "--port", "x"], "--port: 'x' is not a whole number"),
+        (["config", "--files-port", "99999"], "--files-port: 99999 is more than 65535"),
+        (["config", "--config", "/nothing.toml"], "/nothing.toml"),
+    ],
+)
+def test_a_bad_setting_is_named(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.startswith(f"apiserver: {message}")
+
+
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["user"], ["user", "add"], ["serve", "--nonsense"]])
+def test_wrong_usage_is_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert "usage: apiserver" in capsys.readouterr().err
+
+
+def test_users_come_and_are_listed(data: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["user", "add", "alice", "--role", "admin", "--data", data]) == 0
+    key, _ = key_and_secret(capsys.readouterr().out)
+    assert main(["user", "list", "--data", data]) == 0
+    assert capsys.readouterr().out == f"alice (admin): {key}\n"
+    assert main(["user", "revoke", key, "--data", data]) == 0
+    assert main(["user", "list", "--data", data]) == 0
+    assert capsys.readouterr().out == "alice (admin): no access key\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["add", "alice"], "there is a user named 'alice' already"),
+        (["rotate", "nobody"], "there is no user or access key 'nobody'"),
+        (["revoke", "nothing"], "there is no access key 'nothing'"),
+    ],
+)
+def test_what_cannot_be_done_is_1(
+    data: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["user", "add", "alice", "--data", data]) == 0
+    assert main(["user", *arguments, "--data", data]) == 1
+    assert capsys.readouterr().err == f"apiserver: {message}\n"
+
+
+def test_a_folder_that_cannot_be_used_is_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["user", "list", "--data", str(tmp_path / "file")]) == 1
+    assert "cannot use the data folder" in capsys.readouterr().err
+
+
+def test_a_running_server_sees_what_the_command_changes(server: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    def logs_in(key_pair: tuple[str, str]) -> bool:
+        return httpx.get(f"{server.api_url}/auth.login", auth=key_pair).status_code == 200
+
+    assert main(["user", "add", "alice", "--data", str(server.data)]) == 0
+    first = key_and_secret(capsys.readouterr().out)
+    assert logs_in(first)
+    assert main(["user", "rotate", "alice", "--data", str(server.data)]) == 0
+    second = key_and_secret(capsys.readouterr().out)
+    assert logs_in(second)
+    wait_until(lambda: not logs_in(first))
+    assert main(["user", "revoke", second[0], "--data", str(server.data)]) == 0
+    wait_until(lambda: not logs_in(second))

@@ -1,0 +1,131 @@
+"""A server in a process of its own: the first start, stopping, being killed, and two on one folder."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+
+from tests.harness import ADMIN_KEY, Served, free_ports, served, wait_until
+
+
+def test_the_first_start_tells_how_to_connect(tmp_path: Path) -> None:
+    with served(tmp_path / "data", admin_key="", admin_secret="") as server:
+        conf = (tmp_path / "data" / "clearml.conf").read_text()
+        assert conf in server.log.read_text()
+        assert (tmp_path / "data" / "clearml.conf").stat().st_mode & 0o777 == 0o600
+        variables = dict(re.findall(r"^export (CLEARML_\w+)=(\S+)$", server.log.read_text(), re.MULTILINE))
+        assert variables["CLEARML_API_HOST"] == server.api_url
+        assert variables["CLEARML_FILES_HOST"] == server.files_url
+        key_pair = (variables["CLEARML_API_ACCESS_KEY"], variables["CLEARML_API_SECRET_KEY"])
+        assert httpx.get(f"{server.api_url}/auth.login", auth=key_pair).status_code == 200
+        assert httpx.get(f"{server.files_url}/nothing", auth=key_pair).status_code == 404
+        server.stop()
+        server.log.unlink()
+        server.start()
+        assert key_pair[1] not in server.log.read_text()
+        assert httpx.get(f"{server.api_url}/auth.login", auth=key_pair).status_code == 200
+
+
+def test_stopping_is_clean_and_frees_the_ports(server: Served) -> None:
+    kept_open = httpx.Client(base_url=server.api_url)
+    assert kept_open.get("/health").status_code == 200
+    assert server.stop() == 0
+    kept_open.close()
+    for port in (server.port, server.files_port):
+        with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", port))
+
+
+def test_an_interrupt_is_clean_too(server: Served) -> None:
+    assert server.process is not None
+    server.process.send_signal(signal.SIGINT)
+    assert server.process.wait(30) == 0
+
+
+def test_a_request_under_way_is_answered_before_the_server_ends(server: Served) -> None:
+    """The rest of a body is sent after the signal: the answer comes all the same."""
+    assert server.process is not None
+    process = server.process
+    body = json.dumps({"name": "late", "description": ""}).encode()
+
+    def pieces() -> Iterator[bytes]:
+        yield body[:5]
+        process.send_signal(signal.SIGTERM)
+        wait_until(lambda: not listens(server.port))
+        yield body[5:]
+
+    with server.client() as client:
+        response = client.post("/v2.34/projects.create", content=pieces())
+    assert response.status_code == 200
+    assert process.wait(30) == 0
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_what_was_acknowledged_survives_a_kill(server: Served) -> None:
+    project = server.call("projects.create", {"name": "kept", "description": ""})["id"]
+    with server.client() as client:
+        assert client.put("/files/x", content=b"kept").status_code == 200
+    assert server.kill() == -signal.SIGKILL
+    server.start()
+    assert server.call("projects.get_by_id", {"project": project})["project"]["name"] == "kept"
+    with server.client() as client:
+        assert client.get("/files/x").content == b"kept"
+
+
+def serve(data: Path, port: int, files_port: int) -> tuple[int, str]:
+    """Exit code and last line of a server that cannot start."""
+    command = [sys.executable, "-m", "apiserver", "serve", "--data", str(data)]
+    ports = ["--port", str(port), "--files-port", str(files_port)]
+    ended = subprocess.run([*command, *ports], capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in ended.stderr
+    return ended.returncode, ended.stderr.splitlines()[-1]
+
+
+def test_a_second_server_on_the_folder_is_refused(server: Served) -> None:
+    code, message = serve(server.data, *free_ports(2))
+    assert code == 1
+    assert message.startswith("apiserver: ")
+    assert str(server.data) in message
+    server.call("debug.ping")
+
+
+def test_ports_in_use_are_named_and_no_data_is_touched(server: Served, tmp_path: Path) -> None:
+    free = free_ports(1)[0]
+    for port, files_port in ((server.port, free), (free, server.files_port)):
+        code, message = serve(tmp_path / "other", port, files_port)
+        assert code == 1
+        taken = port if port != free else files_port
+        assert message == f"apiserver: cannot listen on 127.0.0.1 port {taken}: another program listens there"
+    assert not (tmp_path / "other").exists()
+
+
+def test_without_a_port_of_their_own_files_are_below_the_api(tmp_path: Path) -> None:
+    with served(tmp_path / "data", files_port=0) as server, server.client() as client:
+        assert client.put("/files/x", content=b"1").status_code == 200
+        assert client.get("/files/x").content == b"1"
+
+
+def test_no_secret_is_logged(tmp_path: Path) -> None:
+    with served(tmp_path / "data", log_level="debug", log_format="json") as server, server.client() as client:
+        token = client.get("/auth.login").json()["data"]["token"]
+        client.get("/debug.ping", params={"secret": "in-the-query"}, headers={"authorization": f"Bearer {token}"})
+        client.put("/files/x", content=b"1")
+        client.get("/auth.login", auth=(ADMIN_KEY, "a-wrong-secret"))
+        server.stop()
+        lines = [json.loads(line) for line in server.log.read_text().splitlines()]
+        assert any(line.get("endpoint") == "auth.login" and line.get("status") == 200 for line in lines)
+        for secret in (token, server.secret, "in-the-query", "a-wrong-secret"):
+            assert secret not in server.log.read_text()
