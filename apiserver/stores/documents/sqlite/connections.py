@@ -66,10 +66,15 @@ class Connections:
         """Make or check the file; DocumentStoreError when it is not ours, or of a newer version."""
         if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
             raise DocumentStoreError(f"SQLite 3.35 or newer is needed, this is {sqlite3.sqlite_version}")
-        with errors(self._path):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = self._connect()
-            self._check_format(self._writer)
+        try:
+            with errors(self._path):
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                writer = self._connect()
+                self._check_format(writer)
+                self._writer = writer
+        except DocumentStoreError:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Close every connection; no other thread may be using one."""
@@ -136,8 +141,9 @@ class Connections:
                 f"{self._path} was written by a newer version of this server: "
                 f"its format is {version}, the newest that this one reads is {FORMAT}"
             )
-        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {FORMAT}")
+        if not tables:
+            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 
 @contextmanager

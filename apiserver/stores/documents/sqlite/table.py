@@ -45,10 +45,10 @@ class Table:
         """Every column that a document fills, quoted, in the order of `encode`."""
         return ["id", *(column_of(key) for key in self.keys), "doc", *(apart_column(name) for name in self.apart)]
 
-    def insertion(self) -> str:
-        """The statement that adds a row of all columns."""
+    def insertion(self, name: str = "") -> str:
+        """The statement that adds a row of all columns to this table, or to one alike."""
         columns = self.columns
-        return f'INSERT INTO "{self.name}" ({", ".join(columns)}) VALUES ({", ".join("?" * len(columns))})'
+        return f'INSERT INTO "{name or self.name}" ({", ".join(columns)}) VALUES ({", ".join("?" * len(columns))})'
 
     def encode(self, document: Document) -> list[Any]:
         """The values of a document's columns; InvalidDocument when it cannot be kept."""
@@ -127,35 +127,47 @@ def decode(doc: str, names: Sequence[str], apart: Sequence[str | None]) -> Docum
 
 
 def create(connection: sqlite3.Connection, table: Table) -> None:
-    """Make the table and its indexes, or give an older one the columns and indexes declared since."""
+    """Make the table and its indexes, or bring older ones to the layout that is declared now."""
     present = [row[1] for row in connection.execute(f'PRAGMA table_info("{table.name}")')]
-    wanted = [column.strip('"') for column in table.columns]
     if not present:
-        connection.execute(f'CREATE TABLE "{table.name}" ("row" INTEGER PRIMARY KEY, {_definitions(table)})')
-    elif missing := [column for column in wanted if column not in present]:
-        for column in missing:
-            connection.execute(f'ALTER TABLE "{table.name}" ADD COLUMN "{column}"')
-        _rewrite(connection, table, [column for column in present if column.startswith("apart.")])
-    for index in table.indexes:
-        name = f"{table.name}:{','.join(index.fields)}"
-        columns = ", ".join(column_of(parse(field)) for field in index.fields)
-        unique = "UNIQUE " if index.unique else ""
-        connection.execute(f'CREATE {unique}INDEX IF NOT EXISTS "{name}" ON "{table.name}" ({columns})')
+        connection.execute(_definition(table, table.name))
+    elif set(present) != {"row", *(column.strip('"') for column in table.columns)}:
+        _rewrite(connection, table, [name.removeprefix("apart.") for name in present if name.startswith("apart.")])
+    _create_indexes(connection, table)
 
 
-def _definitions(table: Table) -> str:
+def _definition(table: Table, name: str) -> str:
     """Columns have no type, as with one SQLite would take the number 1 for the text "1"."""
-    types = {"id": "NOT NULL UNIQUE", "doc": "NOT NULL"}
-    return ", ".join(f"{column} {types.get(column, '')}".strip() for column in table.columns)
+    constraints = {"id": "id NOT NULL UNIQUE", "doc": "doc NOT NULL"}
+    columns = ", ".join(constraints.get(column, column) for column in table.columns)
+    return f'CREATE TABLE "{name}" ("row" INTEGER PRIMARY KEY, {columns})'
 
 
 def _rewrite(connection: sqlite3.Connection, table: Table, was_apart: list[str]) -> None:
-    """Fill every column of every row anew from its document."""
-    names = [column.removeprefix("apart.") for column in was_apart]
-    columns = ", ".join(["row", "doc", *(apart_column(name) for name in names)])
-    values = ", ".join(f"{column} = ?" for column in table.columns)
-    rows = connection.cursor().execute(f'SELECT row FROM "{table.name}"').fetchall()
-    for (row,) in rows:
-        _, doc, *apart = connection.execute(f'SELECT {columns} FROM "{table.name}" WHERE row = ?', (row,)).fetchone()
-        encoded = table.encode(decode(doc, names, apart))
-        connection.execute(f'UPDATE "{table.name}" SET {values} WHERE row = ?', (*encoded, row))
+    """Put every document into a table of the new layout."""
+    fresh = f"{table.name}.new"
+    connection.execute(_definition(table, fresh))
+    columns = ", ".join(["doc", *map(apart_column, was_apart)])
+    for doc, *apart in connection.execute(f'SELECT {columns} FROM "{table.name}" ORDER BY "row"'):
+        connection.execute(table.insertion(fresh), table.encode(decode(doc, was_apart, apart)))
+    connection.execute(f'DROP TABLE "{table.name}"')
+    connection.execute(f'ALTER TABLE "{fresh}" RENAME TO "{table.name}"')
+
+
+def _create_indexes(connection: sqlite3.Connection, table: Table) -> None:
+    """Make the declared indexes that are not there, and drop those that were declared once."""
+    known = "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL"
+    present = dict(connection.execute(known, (table.name,)).fetchall())
+    wanted = {f"{table.name}:{','.join(index.fields)}": _index(table, index) for index in table.indexes}
+    for name, sql in present.items():
+        if wanted.get(name) != sql:
+            connection.execute(f'DROP INDEX "{name}"')
+    for name, sql in wanted.items():
+        if present.get(name) != sql:
+            connection.execute(sql)
+
+
+def _index(table: Table, index: Index) -> str:
+    columns = ", ".join(column_of(parse(field)) for field in index.fields)
+    unique = "UNIQUE " if index.unique else ""
+    return f'CREATE {unique}INDEX "{table.name}:{",".join(index.fields)}" ON "{table.name}" ({columns})'

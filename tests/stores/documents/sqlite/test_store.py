@@ -1,0 +1,193 @@
+"""What the SQLite engine adds to the contract: layout, survival, and updates as the dialect applies them."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from apiserver.stores.documents.base import (
+    Document,
+    DocumentStoreError,
+    DuplicateDocument,
+    Filter,
+    Index,
+    InvalidDocument,
+    InvalidFilter,
+    Update,
+)
+from apiserver.stores.documents.dialect.filters import parse_filter
+from apiserver.stores.documents.dialect.updates import ParsedUpdate
+from apiserver.stores.documents.sqlite import SqliteDocumentStore
+from tests.stores.documents import strategies
+
+INDEXES = [Index("things", ("key",)), Index("things", ("deep.key",))]
+APART = {"things": ["big"]}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "documents.db"
+
+
+@pytest.fixture
+async def store(path: Path) -> AsyncIterator[SqliteDocumentStore]:
+    opened = SqliteDocumentStore(path)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+changes = st.lists(st.tuples(strategies.filters, strategies.updates), min_size=1, max_size=3)
+
+
+@given(strategies.collections, changes)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_updates_do_what_the_dialect_says(documents: list[Document], changes: list[tuple[Filter, Update]]) -> None:
+    async def run(path: Path) -> None:
+        store = SqliteDocumentStore(path, indexes=INDEXES, apart=APART)
+        await store.open()
+        try:
+            await store.insert("things", documents)
+            model = documents
+            for filter, update in changes:
+                model = await changed(store, model, filter, update)
+                assert await store.find("things", {}, sort=[("id", 1)]) == model
+        finally:
+            await store.close()
+
+    with TemporaryDirectory() as folder:
+        asyncio.run(run(Path(folder) / "documents.db"))
+
+
+async def changed(store: SqliteDocumentStore, model: list[Document], filter: Filter, update: Update) -> list[Document]:
+    """Update the store; return the documents as they must be now."""
+    condition, after = parse_filter(filter), copy.deepcopy(model)
+    matches = [document for document in after if condition.matches(document)]
+    try:
+        parsed = ParsedUpdate(copy.deepcopy(update))
+        for document in matches:
+            parsed.apply(document)
+    except InvalidFilter:
+        with pytest.raises(InvalidFilter):
+            await store.update("things", filter, update, many=True)
+        return model
+    try:
+        assert await store.update("things", filter, update, many=True) == len(matches)
+    except InvalidDocument:
+        assert any(isinstance(document.get("key"), dict | list) for document in after)
+        return model
+    return after
+
+
+def test_what_was_acknowledged_survives_kill_9(path: Path) -> None:
+    command = [sys.executable, "-m", "tests.stores.documents.sqlite.writer", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        for _ in range(700):
+            writer.stdout.readline()
+        writer.kill()
+        last = max([699, *(int(line) for line in writer.stdout.read().splitlines()[:-1])])
+    numbers, kept = asyncio.run(written(path))
+    assert numbers >= {str(number) for number in range(last + 1)}
+    assert kept is not None
+    assert kept["n"] >= last
+    assert kept["last_metrics"][f"m{kept['n'] % 50}"] == kept["n"]
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+async def written(path: Path) -> tuple[set[str], Document | None]:
+    """All ids, and the document that changes all the time, as a new process finds them."""
+    store = SqliteDocumentStore(path)
+    await store.open()
+    numbers = {document["id"] for document in await store.find("tasks", {}, projection=["id"])}
+    kept = await store.find_one("tasks", {"id": "last"})
+    await store.close()
+    return numbers, kept
+
+
+@pytest.mark.anyio
+async def test_indexes_and_fields_kept_apart_may_come_later(path: Path) -> None:
+    documents: list[Document] = [{"id": str(n), "key": n % 3, "big": {"n": n}, "more": [n]} for n in range(20)]
+    for indexes, apart in [([], {}), (INDEXES, APART), ([], {"things": ["big", "more"]}), ([], {})]:
+        store = SqliteDocumentStore(path, indexes=indexes, apart=apart)
+        await store.open()
+        if not await store.count("things", {}):
+            await store.insert("things", documents)
+        assert await store.find("things", {}, sort=[("id", 1)]) == sorted(documents, key=lambda each: str(each["id"]))
+        assert await store.count("things", {"key": 1, "big.n": {"$gt": 9}, "more": {"$lt": 15}}) == 2
+        assert await store.update("things", {"id": "0"}, {"$set": {"key": 0, "more": [0]}}) == 1
+        await store.close()
+
+
+@pytest.mark.anyio
+async def test_a_unique_index_that_comes_too_late_is_told(path: Path) -> None:
+    store = SqliteDocumentStore(path, indexes=[])
+    await store.open()
+    await store.insert("things", [{"id": "1", "key": 1}, {"id": "2", "key": 1}])
+    await store.close()
+    store = SqliteDocumentStore(path, indexes=[Index("things", ("key",), unique=True)])
+    await store.open()
+    with pytest.raises(DuplicateDocument, match="key"):
+        await store.count("things", {})
+    await store.close()
+
+
+@pytest.mark.anyio
+async def test_an_index_is_unique_only_while_declared_so(path: Path) -> None:
+    for unique in (True, False):
+        store = SqliteDocumentStore(path, indexes=[Index("things", ("key",), unique=unique)])
+        await store.open()
+        await store.insert("things", [{"id": f"{unique}", "key": 1}])
+        await store.close()
+
+
+@pytest.mark.anyio
+async def test_only_the_columns_that_changed_are_written(store: SqliteDocumentStore, path: Path) -> None:
+    await store.insert("tasks", [{"id": "t", "status": "s", "last_metrics": {"m": {"value": 1.5}}}])
+    spy = sqlite3.connect(path, isolation_level=None)
+    spy.execute('UPDATE tasks SET "apart.last_metrics" = \'{"untouched": 1}\', "key.status" = \'untouched\'')
+    spy.close()
+    await store.update("tasks", {"id": "t"}, {"$set": {"name": "n"}})
+    found = await store.find_one("tasks", {"status": "untouched"})
+    assert found == {"id": "t", "status": "s", "name": "n", "last_metrics": {"untouched": 1}}
+
+
+@pytest.mark.anyio
+async def test_a_caller_that_gives_up_leaves_the_store_whole(store: SqliteDocumentStore) -> None:
+    await store.insert("tasks", [{"id": str(number)} for number in range(100)])
+    given_up = asyncio.ensure_future(store.update("tasks", {}, {"$set": {"n": 1}}, many=True))
+    await asyncio.sleep(0)
+    given_up.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await given_up
+    assert await store.update("tasks", {}, {"$set": {"m": 1}}, many=True) == 100
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ["", "Tasks", "a b", 'a"', "sqlite_schema;", "1a"])
+async def test_odd_names_of_collections_are_refused(store: SqliteDocumentStore, name: str) -> None:
+    with pytest.raises(DocumentStoreError, match="no name of a collection"):
+        await store.find(name, {})
+
+
+@pytest.mark.anyio
+async def test_a_store_that_is_not_open_says_so(path: Path) -> None:
+    store = SqliteDocumentStore(path)
+    with pytest.raises(DocumentStoreError, match="not open"):
+        await store.find("tasks", {})
+    await store.open()
+    await store.close()
+    with pytest.raises(DocumentStoreError, match="not open"):
+        await store.update("tasks", {"id": "a"}, {"$set": {"n": 1}})
