@@ -78,7 +78,7 @@ class PlainEventStore:
 
     def __init__(self) -> None:
         self._owners: dict[Owner, OwnerEvents] = {}
-        self._unstated: set[Owner] = set()
+        self.unstated: set[Owner] = set()
         self._sequence = 0
 
     async def open(self) -> None:
@@ -91,7 +91,7 @@ class PlainEventStore:
         return self._owners.get(owner, OwnerEvents())
 
     def _made(self, owner: Owner) -> OwnerEvents:
-        self._unstated.add(owner)
+        self.unstated.add(owner)
         return self._owners.setdefault(owner, OwnerEvents())
 
     async def add(self, batch: EventBatch) -> None:
@@ -290,11 +290,11 @@ class PlainEventStore:
         return sum(self._of(owner).count(type) for type in set(EventType if types is None else types))
 
     async def owners_to_restate(self) -> AsyncIterator[Owner]:
-        for owner in sorted(self._unstated):
+        for owner in sorted(self.unstated):
             yield owner
 
     async def restated(self) -> None:
-        self._unstated.clear()
+        self.unstated.clear()
 
 
 def _page(items: Iterable[Any], key: Callable[[Any], Any], after: Any, descending: bool, limit: int) -> list[Any]:

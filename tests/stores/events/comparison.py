@@ -1,0 +1,149 @@
+"""Comparing a store with the plain one: every read method, with every kind of argument, must answer the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from apiserver.events.model import (
+    SAMPLE_TYPES,
+    BucketAxis,
+    BucketPlan,
+    Buckets,
+    EventType,
+    LogLine,
+    MetricSelection,
+    Owner,
+    SamplePosition,
+    ScalarPoints,
+    ScalarPosition,
+    Selection,
+)
+from apiserver.stores.events.base import EventStore
+from tests.contract.plain_event_store import PlainEventStore
+
+SELECTIONS: Sequence[Selection] = ((), (MetricSelection("a"),), (MetricSelection("b", ("x", "z")), MetricSelection("")))
+INTERVALS = (1, 2, 5, 16, 100)
+BOUNDS = ((None, None), (None, 7), (3, None), (-2, 12))
+_LARGEST_SHIFT = 8
+
+
+async def assert_same(store: EventStore, plain: PlainEventStore, owners: Sequence[Owner]) -> None:
+    """Compare all that can be read of the owners."""
+    for owner in owners:
+        await _assert_same_scalars(store, plain, owner)
+        await _assert_same_logs(store, plain, owner)
+        await _assert_same_samples(store, plain, owner)
+        assert await store.series(owner) == await plain.series(owner)
+        for types in (None, *([type] for type in EventType)):
+            assert await store.events_count(owner, types) == await plain.events_count(owner, types)
+    assert [one async for one in store.owners_to_restate()] == [one async for one in plain.owners_to_restate()]
+
+
+async def _assert_same_scalars(store: EventStore, plain: PlainEventStore, owner: Owner) -> None:
+    for selection in SELECTIONS:
+        got, expected = await store.scalar_stats([owner], selection), await plain.scalar_stats([owner], selection)
+        assert [_comparable(asdict(one)) for one in got] == [_comparable(asdict(one)) for one in expected]
+        for n in (1, 3, 100):
+            values = await store.last_values(owner, selection, n)
+            assert _comparable(values) == _comparable(await plain.last_values(owner, selection, n))
+    for descending, limit, whole in product((False, True), (1, 4, 1000), (False, True)):
+        await _assert_same_walk(store, plain, owner, descending=descending, limit=limit, whole_iterations=whole)
+    for name in {(stats.metric, stats.variant) for stats in await plain.scalar_stats([owner])}:
+        for axis, interval, (start, stop) in product(BucketAxis, INTERVALS, BOUNDS):
+            await _assert_same_buckets(store, plain, owner, axis, BucketPlan(*name, interval, start, stop))
+
+
+async def _assert_same_walk(store: EventStore, plain: PlainEventStore, owner: Owner, **how: Any) -> None:
+    after: ScalarPosition | None = None
+    while True:
+        got = _rows(await store.scalar_points(owner, after=after, **how))
+        assert got == _rows(await plain.scalar_points(owner, after=after, **how))
+        if not got:
+            return
+        after = ScalarPosition(*got[-1][:3])
+
+
+def _rows(points: ScalarPoints) -> list[tuple[Any, ...]]:
+    names = [points.names[n] for n in points.series.tolist()]
+    columns = (points.timestamps.tolist(), map(repr, points.values.tolist()), points.workers, points.received.tolist())
+    return [(iter, *name, *rest) for iter, name, *rest in zip(points.iters.tolist(), names, *columns, strict=True)]
+
+
+async def _assert_same_buckets(
+    store: EventStore, plain: PlainEventStore, owner: Owner, axis: BucketAxis, plan: BucketPlan
+) -> None:
+    """The interval may be rounded up to a multiple of a power of two, on the iteration axis."""
+    (got,) = await store.scalar_buckets(owner, axis, [plan])
+    rounded = {-(-plan.interval >> shift) << shift for shift in range(_LARGEST_SHIFT)}
+    allowed = sorted(rounded) if axis is BucketAxis.ITER and plan.interval > 1 else [plan.interval]
+    for interval in allowed:
+        wider = BucketPlan(plan.metric, plan.variant, interval, plan.start, plan.stop)
+        (expected,) = await plain.scalar_buckets(owner, axis, [wider])
+        if _same_buckets(got, expected):
+            return
+    pytest.fail(f"{plan} gives {got}, not {expected}")
+
+
+def _same_buckets(got: Buckets, expected: Buckets) -> bool:
+    if got.x.tolist() != expected.x.tolist() or got.count.tolist() != expected.count.tolist():
+        return False
+    exact = all(
+        np.array_equal(getattr(got, column), getattr(expected, column), equal_nan=True)
+        for column in ("min", "max", "first", "last")
+    )
+    return exact and np.allclose(got.mean, expected.mean, rtol=1e-9, atol=1e-9, equal_nan=True)
+
+
+async def _assert_same_logs(store: EventStore, plain: PlainEventStore, owner: Owner) -> None:
+    for selection in SELECTIONS:
+        assert await store.log_count(owner, selection) == await plain.log_count(owner, selection)
+        for descending, limit, whole in product((False, True), (2, 1000), (False, True)):
+            how: dict[str, Any] = {"descending": descending, "limit": limit, "whole_timestamps": whole}
+            page = await store.log_lines(owner, selection, **how)
+            expected = await plain.log_lines(owner, selection, **how)
+            while page or expected:
+                assert list(map(_without_sequence, page)) == list(map(_without_sequence, expected))
+                # Stores may number lines differently, but order them alike.
+                page = await store.log_lines(owner, selection, after=page[-1].position, **how)
+                expected = await plain.log_lines(owner, selection, after=expected[-1].position, **how)
+
+
+def _without_sequence(line: LogLine) -> tuple[Any, ...]:
+    return (line.position.timestamp, *line[1:])
+
+
+async def _assert_same_samples(store: EventStore, plain: PlainEventStore, owner: Owner) -> None:
+    for type, selection in product(SAMPLE_TYPES, SELECTIONS):
+        asked = (owner, type, selection)
+        assert await store.sample_series(*asked) == await plain.sample_series(*asked)
+        for n in (1, 2):
+            latest = await store.latest_samples(*asked, iterations=n)
+            assert latest == await plain.latest_samples(*asked, iterations=n)
+        for descending, beyond in product((False, True), (None, 2)):
+            walk: dict[str, Any] = {"beyond": beyond, "descending": descending, "limit": 3}
+            assert await store.sample_iterations(*asked, **walk) == await plain.sample_iterations(*asked, **walk)
+    for type, descending, (low, high) in product(SAMPLE_TYPES, (False, True), BOUNDS):
+        how: dict[str, Any] = {"descending": descending, "limit": 3, "min_iter": low, "max_iter": high}
+        after: SamplePosition | None = None
+        while True:
+            samples = await store.samples(owner, type, after=after, **how)
+            assert samples == await plain.samples(owner, type, after=after, **how)
+            if not samples:
+                break
+            last = samples[-1]
+            after = SamplePosition(last.iter, last.metric, last.variant, last.key)
+
+
+def _comparable(value: Any) -> Any:
+    """The same with floats that compare: NaN to NaN, and sums whatever the order of their terms."""
+    if isinstance(value, dict):
+        return {key: _comparable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_comparable(item) for item in value]
+    return pytest.approx(value, nan_ok=True, rel=1e-9, abs=1e-9) if isinstance(value, float) else value

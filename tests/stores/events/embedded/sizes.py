@@ -1,0 +1,16 @@
+"""Sizes so small that a few events fill tails, chunks and blocks."""
+
+from __future__ import annotations
+
+import pytest
+
+from apiserver.stores.events.embedded import aggregates, chunks, log_merge, scalar_merge
+
+
+def make_small(patch: pytest.MonkeyPatch) -> None:
+    """Until `patch` is undone."""
+    patch.setattr(scalar_merge, "FOLD_AT", 4)
+    patch.setattr(chunks, "LARGEST", 8)
+    patch.setattr(aggregates, "POINTS_A_BLOCK", 2)
+    patch.setattr(aggregates, "BLOCKS_A_BUCKET", 2)
+    patch.setattr(log_merge, "LARGEST", 5)
