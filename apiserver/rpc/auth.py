@@ -10,6 +10,7 @@ import binascii
 import time
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,6 +26,9 @@ TOKEN_COOKIE = "clearml_token_basic"
 SHORTEST_SECRET = 32
 
 _ALGORITHM = "HS256"
+#: The clocks of several servers differ, so a token may seem to come from the future.
+_CHECKED: Any = {"require": ["exp"], "verify_iat": False}
+_REMEMBERED_TOKENS = 1024
 
 #: Finds who an access key and its secret belong to; None when they belong to nobody.
 Lookup = Callable[[str, str], Awaitable[Identity | None]]
@@ -43,6 +47,7 @@ class Authenticator:
         self._secret = token_secret
         self._lookup = lookup
         self._allowed_origins = frozenset(allowed_origins)
+        self._verified = lru_cache(_REMEMBERED_TOKENS)(self._verify)
 
     async def authenticate(self, headers: Mapping[str, str]) -> Identity:
         """The caller, by request headers of lower-case names.
@@ -91,13 +96,18 @@ class Authenticator:
         return identity
 
     def _by_token(self, token: str) -> Identity:
+        identity, expires = self._verified(token)
+        if expires <= time.time():
+            raise _bad_token("it has expired")
+        return identity
+
+    def _verify(self, token: str) -> tuple[Identity, int]:
+        """Who a token is of, and when it expires; remembered, as it is most of the time that a small call takes."""
         try:
-            claims = jwt.decode(
-                token, self._secret, algorithms=[_ALGORITHM], options={"require": ["exp"], "verify_iat": False}
-            )
+            claims = jwt.decode(token, self._secret, algorithms=[_ALGORITHM], options=_CHECKED)
         except (jwt.InvalidTokenError, ValueError, RecursionError) as error:
             raise _bad_token(_printable(error)) from None
-        return _identity(claims.get("identity"))
+        return _identity(claims.get("identity")), int(claims["exp"])
 
     def _by_cookie(self, headers: Mapping[str, str]) -> Identity:
         token = _cookie(headers.get("cookie", ""), TOKEN_COOKIE)

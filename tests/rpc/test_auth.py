@@ -6,6 +6,7 @@ import json
 import time
 from base64 import b64encode, urlsafe_b64encode
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jwt
 import pytest
@@ -126,6 +127,17 @@ async def test_a_bad_token_is_401_30() -> None:
         if token:
             assert await refused(cookie(token)) == (401, 30), token
     assert await refused({"authorization": "Bearer"}) == (401, 30)
+
+
+async def test_a_token_that_was_good_expires(monkeypatch: pytest.MonkeyPatch) -> None:
+    auth = authenticator()
+    token = auth.issue(ALICE, 3600)
+    assert await auth.authenticate(bearer(token)) == CALLER
+    later = time.time() + 3601
+    monkeypatch.setattr("apiserver.rpc.auth.time", SimpleNamespace(time=lambda: later))
+    with pytest.raises(ApiError) as error:
+        await auth.authenticate(bearer(token))
+    assert (error.value.code, error.value.subcode) == (401, 30)
 
 
 async def test_a_token_made_by_a_server_whose_clock_is_ahead_is_good() -> None:
