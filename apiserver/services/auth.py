@@ -7,7 +7,7 @@ from typing import Any
 
 from apiserver.rpc.auth import TOKEN_COOKIE
 from apiserver.rpc.call import Identity
-from apiserver.rpc.errors import ApiError, forbidden, invalid_id, validation_error
+from apiserver.rpc.errors import ApiError, forbidden, invalid_id, unauthorized, validation_error
 from apiserver.services import credentials
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.roles import is_admin, require_admin
@@ -31,16 +31,16 @@ async def login(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _login_as(call: Call) -> Identity:
-    """The caller; for an admin who asks for it by header, another user of the company."""
-    wanted = call.headers.get("x-clearml-impersonate-as")
-    if not wanted or wanted == call.identity.user:
-        return call.identity
-    if not is_admin(call):
+    """The caller as they are now; for an admin who asks for it by header, another user of the company."""
+    wanted = call.headers.get("x-clearml-impersonate-as") or call.identity.user
+    if wanted != call.identity.user and not is_admin(call):
         raise forbidden("only admins log in as other users")
     user = await documents(call).find_one("users", {"id": wanted})
+    if user is None and wanted == call.identity.user:
+        raise unauthorized(30, "Invalid token (its user is no longer there)")
     if user is None:
         raise invalid_id("user", wanted)
-    return replace(call.identity, user=user["id"], user_name=user["name"], role=user["role"], key=None)
+    return replace(call.identity, user=user["id"], user_name=user["name"], role=user["role"])
 
 
 def set_cookie(call: Call, token: str, seconds: int) -> None:

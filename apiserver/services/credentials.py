@@ -141,6 +141,10 @@ async def ensure_admin(documents: DocumentStore, settings: Settings) -> Credenti
 
 
 async def _ensure_admin_user(documents: DocumentStore, company: str) -> Document:
+    """The company's first admin, by whatever name; made when there is none."""
+    admin = await documents.find_one("users", {"company": company, "role": "admin"}, sort=[("created", 1)])
+    if admin is not None:
+        return admin
     await _insert_if_new(documents, "users", _new_user(company, ADMIN_NAME, "admin"))
     user = await documents.find_one("users", {"company": company, "name": ADMIN_NAME})
     assert user is not None

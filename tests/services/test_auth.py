@@ -104,6 +104,20 @@ async def test_others_may_not_log_in_as_another_user(api: Api) -> None:
     await api.call("auth.login", headers={"x-clearml-impersonate-as": admin}, auth=key, expect=403)
 
 
+async def test_a_new_login_shows_what_the_user_has_become(api: Api) -> None:
+    eve, key = await new_user(api, "eve")
+    token = (await api.call("auth.login", auth=key))["token"]
+    bearer = {"authorization": f"Bearer {token}"}
+
+    await api.call("auth.edit_user", {"user": eve, "role": "admin"})
+    renewed = (await api.call("auth.login", auth=None, headers=bearer))["token"]
+    await api.call("auth.create_user", {"name": "adam"}, auth=None, headers={"authorization": f"Bearer {renewed}"})
+
+    await api.backend.documents.delete("users", {"id": eve})
+    answer = await api.call("auth.login", auth=None, headers=bearer, expect=401)
+    assert answer["meta"]["result_subcode"] == 30
+
+
 async def test_keys_are_made_labelled_and_revoked(api: Api) -> None:
     made = (await api.call("auth.create_credentials", {"label": "laptop"}))["credentials"]
     key = (made["access_key"], made["secret_key"])

@@ -48,6 +48,25 @@ async def test_second_start_makes_nothing(documents: DocumentStore) -> None:
     assert [await documents.count(name, {}) for name in ("users", "queues", "companies")] == [1, 1, 1]
 
 
+async def test_a_renamed_admin_stays_the_admin(documents: DocumentStore) -> None:
+    await credentials.ensure_admin(documents, SETTINGS)
+    [admin] = await credentials.list_users(documents, "c0ffee")
+    assert await credentials.update_user(documents, "c0ffee", admin["id"], {"name": "root"}) == 1
+
+    assert await credentials.ensure_admin(documents, SETTINGS) is None
+    assert [user["name"] for user in await credentials.list_users(documents, "c0ffee")] == ["root"]
+
+
+async def test_an_admin_without_any_key_gets_a_new_one(documents: DocumentStore) -> None:
+    made = await credentials.ensure_admin(documents, SETTINGS)
+    assert made is not None
+    await credentials.revoke(documents, "c0ffee", made.key)
+
+    again = await credentials.ensure_admin(documents, SETTINGS)
+    assert again is not None
+    assert await credentials.lookup(documents)(again.key, again.secret) is not None
+
+
 async def test_secrets_are_not_stored_nor_shown(documents: DocumentStore) -> None:
     made = await credentials.ensure_admin(documents, SETTINGS)
 

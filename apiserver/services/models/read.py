@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from apiserver.rpc.errors import ApiError, invalid_id
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.models.documents import MODELS, answered, get_model
+from apiserver.services.names import escape, unescape
 from apiserver.services.project_tree import with_descendants
 from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden, page_of, projection_of, sort_of
 from apiserver.services.references import expand, projection_with
@@ -30,6 +32,7 @@ SPEC = QuerySpec(
     ranges=("last_iteration", "last_metrics.*"),
     text=("id", "name", "comment", "tags", "uri"),
 )
+_METADATA = re.compile(r"metadata\.(.+)\.(key|type|value)", re.DOTALL)
 REFERENCES = {"company": "companies", "user": "users", "project": "projects", "task": "tasks", "parent": "models"}
 
 
@@ -87,7 +90,7 @@ async def _one(call: Call, model_id: str) -> dict[str, Any]:
 
 async def _find(call: Call, request: dict[str, Any], projection: list[str] | None) -> dict[str, Any]:
     await call.backend.last_metrics.settle()
-    query, page = await _with_subprojects(call, request), page_of(request)
+    query, page = _with_metadata_paths(await _with_subprojects(call, request)), page_of(request)
     found = await documents(call).find(
         MODELS,
         all_of([build_filter(query, SPEC), hide_hidden(query)]),
@@ -98,6 +101,16 @@ async def _find(call: Call, request: dict[str, Any], projection: list[str] | Non
     )
     models: list[Document] = [answered(model) for model in found]
     return {"models": models, **page.next_scroll(len(models))}
+
+
+def _with_metadata_paths(request: dict[str, Any]) -> dict[str, Any]:
+    """The request with `metadata.<key>.value` as it is stored: the SDK puts any key there as it is."""
+    return {_stored_path(name): value for name, value in request.items()}
+
+
+def _stored_path(name: str) -> str:
+    match = _METADATA.fullmatch(name)
+    return f"metadata.{escape(unescape(match[1]))}.{match[2]}" if match else name
 
 
 async def _with_subprojects(call: Call, request: dict[str, Any]) -> dict[str, Any]:

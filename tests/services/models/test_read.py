@@ -36,7 +36,10 @@ async def test_models_are_found_as_the_sdk_looks_for_them(api: Api, model: Creat
     assert await names(api, order_by=["-created"], page=2, page_size=2) == []
     assert await names(api, **{"metadata.k.value": "v"}) == ["third"]
     assert await names(api, **{"metadata.k.value": "w"}) == []
-    assert await names(api, id=[], tags=[], user=None, ready=None) == ["first", "second", "third"]
+    await model(name="fourth", metadata=[{"key": "a.b", "value": "v"}])
+    assert await names(api, **{"metadata.a.b.value": "v"}) == ["fourth"]
+    assert await names(api, **{"metadata.a%2Eb.value": "v"}) == ["fourth"]
+    assert await names(api, id=[], tags=[], user=None, ready=None) == ["first", "second", "third", "fourth"]
 
 
 async def test_models_are_found_in_a_project_and_below_it(api: Api, model: Create) -> None:
