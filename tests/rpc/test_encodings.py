@@ -69,14 +69,14 @@ def test_corrupt_bodies_are_400(encoding: str) -> None:
 def bomb(encoding: str, size: int) -> bytes:
     """`size` zeros, compressed piece by piece."""
     if encoding == "zstd":
-        return zstandard.ZstdCompressor(level=19).compress(bytes(size))
-    compressor = zlib.compressobj(9, zlib.DEFLATED, 31 if encoding == "gzip" else 15)
+        return zstandard.ZstdCompressor().compress(bytes(size))
+    compressor = zlib.compressobj(1, zlib.DEFLATED, 31 if encoding == "gzip" else 15)
     return b"".join(compressor.compress(bytes(2**20)) for _ in range(size // 2**20)) + compressor.flush()
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd"])
 def test_a_bomb_stops_at_the_limit_with_bounded_memory(encoding: str) -> None:
-    data = bomb(encoding, 200 * 2**20)
+    data = bomb(encoding, 64 * 2**20)
     tracemalloc.start()
     try:
         with pytest.raises(ApiError) as refused:
