@@ -45,6 +45,10 @@ class Table:
         """Every column that a document fills, quoted, in the order of `encode`."""
         return ["id", *(column_of(key) for key in self.keys), "doc", *(apart_column(name) for name in self.apart)]
 
+    def source(self, path: Path) -> tuple[str, Path]:
+        """The column of JSON that a path leads into, and the path inside it."""
+        return (apart_column(path[0]), path[1:]) if path[0] in self.apart else ("doc", path)
+
     def insertion(self, name: str = "") -> str:
         """The statement that adds a row of all columns to this table, or to one alike."""
         columns = self.columns

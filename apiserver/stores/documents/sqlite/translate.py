@@ -1,8 +1,6 @@
 """Filters and sorts as SQL over a collection's table, exact: every value is a bound parameter, paths included.
 
-Indexed fields are asked of their key columns. Any other is looked up in the JSON: SQLite decides for text, whole
-numbers, booleans and null, and asks the dialect's own matcher (`ask`, see `Callbacks`) where a value is a list, an
-object or a fraction (which SQLite reads from JSON with rounding), or where a list lies on the way to it.
+Indexed fields are asked of their key columns, any other is looked up in the JSON.
 """
 
 from __future__ import annotations
@@ -26,18 +24,11 @@ from apiserver.stores.documents.dialect.filters import (
     Pattern,
     Test,
 )
-from apiserver.stores.documents.dialect.paths import Path, parse, reach
+from apiserver.stores.documents.dialect.paths import Path, parse
 from apiserver.stores.documents.dialect.values import MISSING, class_of
 from apiserver.stores.documents.sqlite.connections import Callbacks
-from apiserver.stores.documents.sqlite.table import (
-    Table,
-    apart_column,
-    column_of,
-    decode_key,
-    dumps,
-    encode_key,
-    has_nul,
-)
+from apiserver.stores.documents.sqlite.lookup import Lookup
+from apiserver.stores.documents.sqlite.table import Table, column_of, decode_key, dumps, encode_key
 
 _SQL = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _INT64 = range(-(2**63), 2**63)
@@ -50,10 +41,6 @@ _SAMPLES: dict[str, Any] = {
     "null": None,
     "object": {},
 }
-
-
-_NOWHERE = '$."$"'
-"""A path that no document has: `json_extract` of two paths gives JSON, of one path a bare value."""
 
 
 class Statement:
@@ -106,20 +93,10 @@ class Statement:
         """
         if path == ("id",) or path in self.table.keys:
             return column_of(path), decode_key
-        return self._json_of(path), lambda text: None if text is None else orjson.loads(text)[0]
-
-    def _json_of(self, path: Path) -> str:
-        """SQL for a JSON list whose first item is the value that `grouped` means; NULL when there is none."""
-        source, below = self._source(path)
-        gathered = self.ask(lambda text: _gathered(text, below), source)
-        place = _json_path(below)
-        if place is None:
-            return gathered
-        if not below:
-            return f"'[' || {source} || ']'"
-        extracted = f"json_extract({source}, {self.bind(place)}, {self.bind(_NOWHERE)})"
-        listed = self._through_lists(source, below, gathered, "NULL")
-        return f"CASE WHEN json_type({source}, {self.bind(place)}) IS NULL THEN {listed} ELSE {extracted} END"
+        lookup = Lookup(self, path)
+        gathered = lookup.ask_all(_gathered)
+        sql = f"coalesce({lookup.json}, {gathered})" if lookup.known_to_sqlite else gathered
+        return sql, lambda text: None if text is None else orjson.loads(text)[0]
 
     def _joined(self, operator: str, conditions: tuple[Condition, ...], empty: str) -> str:
         return f"({operator.join(self.where(item) for item in conditions)})" if conditions else empty
@@ -169,71 +146,53 @@ class Statement:
     # Other fields: looked up in the JSON.
 
     def _json(self, field: Field) -> str:
-        source, below = self._source(field.path)
-        path, test = _json_path(below), field.test
-        matcher = self.ask(lambda text: _matches(text, below, test), source)
-        if path is None:
-            return f"CASE WHEN {source} IS NULL THEN {_constant(test, MISSING)} ELSE {matcher} END"
-        place = self.bind(path)
-        found = f"json_extract({source}, {place})"
-        cases = {kind: self._single(test, kind, sample, source, found, matcher) for kind, sample in _SAMPLES.items()}
-        listed = self.ask(lambda text: test.accepts(orjson.loads(text)), found)
-        cases["array"] = "1" if isinstance(test, Exists) else listed
-        missing = _constant(test, MISSING)
-        branches = "".join(f" WHEN '{kind}' THEN {then}" for kind, then in cases.items() if then != missing)
-        otherwise = self._through_lists(source, below, matcher, missing)
-        if otherwise != missing:
-            branches = "".join(f" WHEN '{kind}' THEN {then}" for kind, then in cases.items())
-        return f"CASE json_type({source}, {place}){branches} ELSE {otherwise} END" if branches else missing
+        lookup, test = Lookup(self, field.path), field.test
+        everywhere = lookup.ask_all(lambda found: any(test.accepts(value) for value in found))
+        if not lookup.known_to_sqlite:
+            return everywhere
+        cases = {kind: self._single(lookup, test, kind, sample) for kind, sample in _SAMPLES.items()}
+        listed = _constant(test, []) if isinstance(test, Exists) else lookup.ask_value(test.accepts)
+        cases["array"] = f"CASE {lookup.value} WHEN '[]' THEN {_constant(test, [])} ELSE {listed} END"
+        branches = " ".join(f"WHEN '{kind}' THEN {then}" for kind, then in cases.items())
+        missing = lookup.through_lists(everywhere, _constant(test, MISSING))
+        return f"CASE {lookup.kind} {branches} ELSE {missing} END"
 
-    def _single(self, test: Test, kind: str, sample: Any, source: str, found: str, matcher: str) -> str:
-        """SQL for a value that is no list, of which `sample` is an example."""
+    def _single(self, lookup: Lookup, test: Test, kind: str, sample: Any) -> str:
+        """SQL for values of a kind, which are no lists, and of which there is a sample."""
         if kind in ("true", "false", "null") or class_of(sample) not in test.classes:
             return _constant(test, sample)
+        asked = lookup.ask_value(test.accepts)
         if kind == "text":
-            return f"CASE WHEN {has_nul(source)} THEN {matcher} ELSE {self._decided(test, sample, found, matcher)} END"
-        return self._decided(test, sample, found, matcher) if kind == "integer" else matcher
+            return lookup.unless_cut(self._decided(lookup, test, sample, asked), asked)
+        return self._decided(lookup, test, sample, asked) if kind == "integer" else asked
 
-    def _decided(self, test: Test, sample: Any, found: str, matcher: str) -> str:
+    def _decided(self, lookup: Lookup, test: Test, sample: Any, asked: str) -> str:
         """SQL for text or a whole number, decided by SQLite if it can."""
         if isinstance(test, Compare) and _fits(test.operand):
-            return f"{found} {_SQL[test.op]} {self.bind(test.operand)}"
+            return f"{lookup.value} {_SQL[test.op]} {self.bind(test.operand)}"
         if isinstance(test, In):
-            return f"({' OR '.join(self._in_list(found, test, {class_of(sample)}) or ['0'])})"
-        return self.ask(test.passes, found) if isinstance(test, Pattern) else matcher
-
-    def _through_lists(self, source: str, below: Path, then: str, otherwise: str) -> str:
-        """SQL for a value not found: `then` when that is because a list is on the way."""
-        parents = [self.bind(_json_path(below[:length])) for length in range(1, len(below))]
-        lists = " OR ".join(f"json_type({source}, {parent}) = 'array'" for parent in parents)
-        if source != "doc" and below:
-            lists = " OR ".join(filter(None, [lists, f"json_type({source}) = 'array'"]))
-        return f"CASE WHEN {lists} THEN {then} ELSE {otherwise} END" if lists else otherwise
-
-    def _source(self, path: Path) -> tuple[str, Path]:
-        """The column of JSON that a path leads into, and the path inside it."""
-        if path[0] in self.table.apart:
-            return apart_column(path[0]), path[1:]
-        return "doc", path
+            return f"({' OR '.join(self._in_list(lookup.value, test, {class_of(sample)}) or ['0'])})"
+        return asked
 
     def _sort_term(self, name: str, direction: int) -> str:
         path = parse(name)
         if direction not in (1, -1):
             raise InvalidFilter(f"field '{name}': the direction of a sort is 1 or -1")
-        descending = " DESC" if direction < 0 else ""
+        return self._sort_key(path, direction) + (" DESC" if direction < 0 else "")
+
+    def _sort_key(self, path: Path, direction: int) -> str:
         if path == ("id",) or path in self.table.keys:
-            return column_of(path) + descending
-        source, below = self._source(path)
-        key = self.ask(lambda text: _sort_key(text, below, direction), source)
-        where = _json_path(below)
-        if where is None:
-            return key + descending
-        place = self.bind(where)
-        found = f"json_extract({source}, {place})"
-        cases = f"WHEN 'text' THEN CASE WHEN {has_nul(source)} THEN {key} ELSE {found} END WHEN 'integer' THEN {found}"
-        cases += "".join(f" WHEN '{kind}' THEN {key}" for kind in ("real", "true", "false", "array", "object"))
-        missing = self._through_lists(source, below, key, "NULL")
-        return f"CASE json_type({source}, {place}) {cases} ELSE {missing} END{descending}"
+            return column_of(path)
+        lookup = Lookup(self, path)
+        everywhere = lookup.ask_all(lambda found: _place(found, direction))
+        if not lookup.known_to_sqlite:
+            return everywhere
+        asked = lookup.ask_value(lambda value: _place([value], direction))
+        return (
+            f"CASE {lookup.kind} WHEN 'text' THEN {lookup.unless_cut(lookup.value, asked)} "
+            f"WHEN 'integer' THEN {lookup.value} WHEN 'null' THEN NULL "
+            f"ELSE CASE WHEN {lookup.kind} IS NULL THEN {lookup.through_lists(everywhere, 'NULL')} ELSE {asked} END END"
+        )
 
 
 _BOUNDS = {
@@ -258,29 +217,16 @@ def _constant(test: Test, value: Any) -> str:
     return "1" if test.accepts(value) else "0"
 
 
-def _json_path(path: Path) -> str | None:
-    """The path as SQLite writes it; None for names whose JSON has escapes, which SQLite's paths do not know."""
-    if any(character in '"\\' or character < " " for name in path for character in name):
-        return None
-    return "$" + "".join(f'."{name}"' for name in path)
+def _gathered(found: list[Any]) -> str | None:
+    """The values of a path, those of lists one by one, as the list that `Lookup.json` gives."""
+    there = [value for value in found if value is not MISSING]
+    items = [item for value in there for item in (value if isinstance(value, list) else [value])]
+    return dumps([items]) if there else None
 
 
-def _matches(text: str, path: Path, test: Test) -> bool:
-    return any(test.accepts(value) for value in reach(orjson.loads(text), path))
-
-
-def _gathered(text: str | None, path: Path) -> str | None:
-    """The values at a path, those of lists one by one, as the list that `json_of` gives."""
-    found = [] if text is None else [value for value in reach(orjson.loads(text), path) if value is not MISSING]
-    items = [item for value in found for item in (value if isinstance(value, list) else [value])]
-    return dumps([items]) if found else None
-
-
-def _sort_key(text: str | None, path: Path, direction: int) -> Any:
+def _place(found: list[Any], direction: int) -> Any:
     """What SQLite orders a document by: booleans and objects as blobs, as they come after text."""
-    if text is None:
-        return None
-    rank, *value = values.sort_order(list(reach(orjson.loads(text), path)), direction)
+    rank, *value = values.sort_order(found, direction)
     if rank == values.NULL:
         return None
     if rank in (values.NUMBER, values.TEXT):
