@@ -1,0 +1,187 @@
+"""The status of tasks: where it may go, and what each step leaves behind."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from typing import Any
+
+import pytest
+
+from apiserver.services.tasks.documents import STATUSES
+from apiserver.services.tasks.status import NEXT
+from tests.harness import Api
+from tests.services.tasks.calls import get, make, refused, report
+
+pytestmark = pytest.mark.anyio
+
+#: Calls that say where a task goes.
+STEPS = {
+    "tasks.started": "in_progress",
+    "tasks.completed": "completed",
+    "tasks.stopped": "stopped",
+    "tasks.failed": "failed",
+    "tasks.close": "closed",
+    "tasks.publish": "published",
+}
+
+
+async def put(api: Api, task: str, status: str) -> None:
+    """Write the status itself, whatever calls lead there."""
+    await api.backend.documents.update("tasks", {"id": task}, {"$set": {"status": status}})
+
+
+async def test_each_step_is_taken_from_where_the_table_says_and_from_nowhere_else(api: Api) -> None:
+    task = await make(api)
+    for (endpoint, target), status in product(STEPS.items(), STATUSES):
+        await put(api, task, status)
+        if target == status or target in NEXT[status]:
+            assert (await api.call(endpoint, {"task": task}))["fields"]["status"] == target
+        else:
+            assert await refused(api, endpoint, {"task": task}) == (400, 110), (endpoint, status)
+            assert (await get(api, task))["status"] == status
+
+
+async def test_force_leads_anywhere(api: Api) -> None:
+    task = await make(api)
+    for (endpoint, target), status in product(STEPS.items(), STATUSES):
+        await put(api, task, status)
+        assert (await api.call(endpoint, {"task": task, "force": True}))["fields"]["status"] == target
+
+
+async def test_a_whole_life(api: Api) -> None:
+    task = await make(api)
+    started = await api.call("tasks.started", {"task": task, "status_reason": "r", "status_message": "m"})
+    assert (started["started"], started["updated"]) == (1, 1)
+    running = await get(api, task)
+    assert (running["status"], running["status_reason"], running["status_message"]) == ("in_progress", "r", "m")
+    assert running["started"] <= running["status_changed"] == running["last_change"] == running["last_update"]
+
+    answer = await api.call("tasks.completed", {"task": task})
+    assert answer["updated"] == 1
+    assert "published" not in answer
+    done = await get(api, task)
+    assert (done["status"], done["status_reason"], done["status_message"]) == ("completed", "", "")
+    assert done["completed"] >= done["started"] == running["started"]
+    assert done["active_duration"] >= 0
+
+    await api.call("tasks.publish", {"task": task})
+    assert (await get(api, task))["published"] >= done["completed"]
+
+
+async def test_time_in_progress_adds_up_over_runs(api: Api) -> None:
+    task = await make(api)
+    for hours in (1, 2):
+        await api.call("tasks.started", {"task": task})
+        hour_ago = (datetime.now(UTC) - timedelta(hours=1)).isoformat(timespec="microseconds")
+        await api.backend.documents.update("tasks", {"id": task}, {"$set": {"status_changed": hour_ago}})
+        await api.call("tasks.stopped", {"task": task})
+        assert hours * 3600 <= (await get(api, task))["active_duration"] < hours * 3600 + 60
+
+
+async def test_the_first_start_is_kept(api: Api) -> None:
+    task = await make(api)
+    await api.call("tasks.started", {"task": task})
+    first = (await get(api, task))["started"]
+    await api.call("tasks.stopped", {"task": task})
+    await api.call("tasks.started", {"task": task})
+    assert (await get(api, task))["started"] == first
+
+
+async def test_completed_may_publish_too(api: Api) -> None:
+    task = await make(api)
+    await api.call("tasks.started", {"task": task})
+    answer = await api.call("tasks.completed", {"task": task, "publish": True})
+    assert (answer["updated"], answer["published"], answer["fields"]["status"]) == (1, 1, "published")
+
+
+async def test_publishing_publishes_the_last_output_model(api: Api) -> None:
+    task = await make(api)
+    models = [(await api.call("models.create", {"name": n, "uri": f"file:///{n}"}))["id"] for n in "ab"]
+    for name, model in zip("ab", models, strict=True):
+        link = {"task": task, "name": name, "model": model, "type": "output"}
+        await api.call("tasks.add_or_update_model", link)
+    await api.call("tasks.publish", {"task": task, "force": True})
+    ready = [(await api.call("models.get_by_id", {"model": model}))["model"]["ready"] for model in models]
+    assert ready[1] is True
+    assert ready[0] is not True
+
+
+async def test_publishing_may_leave_the_model_alone(api: Api) -> None:
+    task, model = await make(api), (await api.call("models.create", {"name": "m", "uri": "file:///m"}))["id"]
+    await api.call("tasks.add_or_update_model", {"task": task, "name": "m", "model": model, "type": "output"})
+    await api.call("tasks.publish", {"task": task, "force": True, "publish_model": False})
+    assert (await api.call("models.get_by_id", {"model": model}))["model"]["ready"] is not True
+
+
+async def test_a_task_without_a_worker_stops_at_once(api: Api) -> None:
+    task = await make(api)
+    await api.call("tasks.started", {"task": task})
+    await api.call("tasks.stop", {"task": task})
+    stopped = await get(api, task)
+    assert stopped["status"] == "stopped"
+    assert stopped["status_message"].startswith("Stopped by ")
+    assert stopped["completed"]
+
+
+async def test_a_task_with_a_worker_is_told_to_stop(api: Api) -> None:
+    task = await make(api)
+    await api.call("tasks.started", {"task": task})
+    await api.backend.documents.update("tasks", {"id": task}, {"$set": {"last_worker": "host:0"}})
+    await api.call("tasks.stop", {"task": task})
+    told = await get(api, task)
+    assert (told["status"], told["status_message"]) == ("in_progress", "stopping")
+
+    long_ago = "2026-01-01T00:00:00.000000+00:00"
+    await api.backend.documents.update("tasks", {"id": task}, {"$set": {"last_update": long_ago}})
+    await api.call("tasks.stop", {"task": task})
+    assert (await get(api, task))["status"] == "stopped"
+
+
+async def test_ping_is_seen_in_last_update_only(api: Api) -> None:
+    task = await make(api)
+    before = await get(api, task)
+    assert await api.call("tasks.ping", {"task": task}) == {}
+    after = await get(api, task)
+    assert after["last_update"] > before["last_update"]
+    assert after["last_change"] == before["last_change"]
+    assert await refused(api, "tasks.ping", {"task": "none"}) == (400, 101)
+
+
+async def test_archiving_hides_nothing_and_takes_tasks_out_of_queues(api: Api) -> None:
+    task, queued = await make(api), await make(api)
+    await api.call("tasks.enqueue", {"task": queued, "queue_name": "q"})
+
+    assert await api.call("tasks.archive", {"tasks": [task, queued]}) == {"archived": 2}
+
+    assert (await get(api, task))["system_tags"] == ["archived"]
+    assert (await get(api, queued))["status"] == "created"
+    [queue] = (await api.call("queues.get_all", {"name": "^q$"}))["queues"]
+    assert queue["entries"] == []
+    assert await refused(api, "tasks.archive", {"tasks": [task, "none"]}) == (400, 101)
+    answer = await api.call("tasks.unarchive_many", {"ids": [task]})
+    assert answer["succeeded"] == [{"id": task, "unarchived": True}]
+    assert (await get(api, task))["system_tags"] == []
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "key"),
+    [("stop_many", "updated"), ("publish_many", "updated"), ("archive_many", "archived"), ("reset_many", "updated")],
+)
+async def test_of_many_one_failure_costs_that_task_alone(api: Api, endpoint: str, key: str) -> None:
+    good = await make(api)
+    await api.call("tasks.started", {"task": good})
+    await api.call("tasks.stopped", {"task": good})
+    answer = await api.call(f"tasks.{endpoint}", {"ids": ["none", good, good]})
+    [done], [failed] = answer["succeeded"], answer["failed"]
+    assert done["id"] == good
+    assert done[key]
+    assert (failed["id"], failed["error"]["codes"]) == ("none", [400, 101])
+
+
+async def test_events_of_a_published_task_are_locked(api: Api) -> None:
+    task = await make(api)
+    await report(api, task)
+    await api.call("tasks.publish", {"task": task, "force": True})
+    event: dict[str, Any] = {"type": "training_stats_scalar", "task": task, "iter": 2, "metric": "m", "value": 1}
+    assert await refused(api, "events.add", event) == (400, 131)

@@ -1,0 +1,151 @@
+"""From requests to filters, sorts, projections and pages."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.rpc.errors import ApiError
+from apiserver.services.queries import (
+    Page,
+    QuerySpec,
+    build_filter,
+    exact_literal,
+    page_of,
+    pattern_filter,
+    projection_of,
+    sort_of,
+)
+
+SPEC = QuerySpec(values=("runtime.*",), ranges=("last_iteration", "last_metrics.*"))
+DAY = "2026-11-21T00:00:00.000000+00:00"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {},
+        {"id": [], "name": None, "user": None, "tags": [], "_any_": None},
+        {"unknown": "x"},
+        {"_any_": {"fields": []}},
+    ],
+)
+def test_nothing_given_is_no_filter(request_: dict[str, Any]) -> None:
+    assert build_filter(request_, SPEC) == {}
+
+
+@pytest.mark.parametrize(
+    ("request_", "wanted"),
+    [
+        ({"name": "lo+ss"}, {"name": {"$regex": "lo+ss"}}),
+        ({"name": "^a/b$"}, {"name": "a/b"}),
+        ({"id": ["x"]}, {"id": "x"}),
+        ({"runtime.host": "h"}, {"runtime.host": "h"}),
+        ({"last_iteration": [1, None]}, {"last_iteration": {"$gte": 1}}),
+        ({"last_metrics.m.v.value": ["0.5", 2]}, {"last_metrics.m.v.value": {"$gte": 0.5, "$lte": 2}}),
+        ({"last_iteration": [None, 7]}, {"$or": [{"last_iteration": {"$lte": 7}}, {"last_iteration": None}]}),
+        ({"created": ">=2026-11-21"}, {"created": {"$gte": DAY}}),
+        ({"created": ["2026-11-21T02:00:00+02:00"]}, {"created": {"$eq": DAY}}),
+        ({"created": ["2026-11-21", None]}, {"created": {"$gte": DAY}}),
+        ({"created": [None, "2026-11-21"]}, {"created": {"$lte": DAY}}),
+        (
+            {"created": ["> 2026-11-21", "<2026-11-21T00:00:00Z"]},
+            {"$and": [{"created": {"$gt": DAY}}, {"created": {"$lt": DAY}}]},
+        ),
+        (
+            {"_any_": {"fields": ["name", "id"], "pattern": "x"}},
+            {"$or": [{"name": {"$regex": "x", "$options": "i"}}, {"id": {"$regex": "x", "$options": "i"}}]},
+        ),
+        ({"_all_": {"fields": ["created"], "datetime": ">2026-11-21"}}, {"$and": [{"created": {"$gt": DAY}}]}),
+    ],
+)
+def test_what_each_kind_of_field_asks_for(request_: dict[str, Any], wanted: dict[str, Any]) -> None:
+    assert build_filter(request_, SPEC) == wanted
+
+
+def test_all_conditions_must_hold() -> None:
+    found = build_filter({"name": "x", "id": ["y"]}, SPEC)
+    assert found == {"$and": [{"name": {"$regex": "x"}}, {"id": "y"}]}
+
+
+def test_every_word_of_a_text_search_must_be_found_as_it_is() -> None:
+    found = build_filter({"search_text": " a.b  c "}, QuerySpec(text=("name",)))
+    words = [{"$or": [{"name": {"$regex": word, "$options": "i"}}]} for word in (r"a\.b", "c")]
+    assert found == {"$and": words}
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        ({"name": "(["}, "name"),
+        ({"_any_": {"fields": ["name"], "pattern": "*"}}, "_any_.pattern"),
+        ({"created": "yesterday"}, "created"),
+        ({"created": 5}, "created"),
+        ({"created": [">=2026-13-01"]}, "created"),
+        ({"last_iteration": [1]}, "last_iteration"),
+        ({"last_iteration": [None, None]}, "last_iteration"),
+        ({"last_iteration": 3}, "last_iteration"),
+    ],
+)
+def test_bad_conditions_are_errors_that_name_the_field(request_: dict[str, Any], field: str) -> None:
+    with pytest.raises(ApiError) as error:
+        build_filter(request_, SPEC)
+    assert (error.value.code, error.value.subcode, error.value.data) == (400, 12, {"field": field})
+    assert error.value.message.count(f"'{field}'") == 1
+
+
+@given(st.text(max_size=20))
+def test_a_pattern_that_spells_out_a_text_is_an_equality(text: str) -> None:
+    assert pattern_filter("name", f"^{re.escape(text)}$") == {"name": text}
+
+
+@pytest.mark.parametrize("pattern", ["a", "^a", "a$", "^a.c$", r"^a\d$", "^a$b$", "^a|b$", "^(a)$", r"^a\$", "^a*$"])
+def test_other_patterns_are_not(pattern: str) -> None:
+    assert exact_literal(pattern) is None
+
+
+def test_sorts_are_total() -> None:
+    assert sort_of({}) == [("created", 1), ("id", 1)]
+    assert sort_of({"order_by": ["-last_update", "name"]}) == [("last_update", -1), ("name", 1), ("id", 1)]
+    assert sort_of({"order_by": ["-id", "@text_score"]}) == [("id", -1)]
+    assert sort_of({"order_by": ["-", ""]}) == [("created", 1), ("id", 1)]
+
+
+def test_projections_have_no_field_inside_another() -> None:
+    assert projection_of({}) is None
+    assert projection_of({"only_fields": []}) is None
+    assert projection_of({"only_fields": ["name", "execution.queue", "execution", "name"]}) == ["execution", "name"]
+
+
+def test_pages() -> None:
+    assert page_of({}) == Page(0, 500)
+    assert page_of({"page": 3, "page_size": 20}) == Page(60, 20)
+    assert Page(60, 20).next_scroll(20) == {}
+
+
+def test_a_scroll_goes_on_where_the_last_page_ended() -> None:
+    query = {"name": "x", "size": 2}
+    first = page_of(query)
+    assert (first.skip, first.limit) == (0, 2)
+    scroll = first.next_scroll(2)
+    second = page_of({**query, **scroll})
+    assert (second.skip, second.limit) == (2, 2)
+    again = page_of({**query, **second.next_scroll(2), "refresh_scroll": True, "size": 1})
+    assert (again.skip, again.limit) == (0, 4)
+
+
+@pytest.mark.parametrize("scroll_id", ["x", "0123456789abcdef-2", "-", "0123456789abcdef-zz"])
+def test_a_scroll_id_of_something_else_is_an_error(scroll_id: str) -> None:
+    with pytest.raises(ApiError) as error:
+        page_of({"name": "x", "scroll_id": scroll_id})
+    assert (error.value.code, error.value.subcode) == (400, 1104)
+
+
+def test_a_scroll_id_is_of_one_query_only() -> None:
+    scroll = page_of({"name": "x", "size": 2}).next_scroll(2)
+    with pytest.raises(ApiError):
+        page_of({"name": "y", "size": 2, **scroll})
