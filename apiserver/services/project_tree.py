@@ -48,6 +48,7 @@ async def create_project(call: Call, name: str, fields: dict[str, Any]) -> Docum
     name = checked_name(name)
     if await find_by_name(call, name) is not None:
         raise name_in_use(name)
+    place = await place_of(call, name)
     now = utc_now()
     project = {
         "id": uuid4().hex,
@@ -59,7 +60,7 @@ async def create_project(call: Call, name: str, fields: dict[str, Any]) -> Docum
         "tags": [],
         "system_tags": [],
         **fields,
-        **await place_of(call, name),
+        **place,
     }
     try:
         await documents(call).insert(PROJECTS, project)

@@ -1,0 +1,208 @@
+"""The tree of projects: made by names, changed by renames, moves and merges."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.harness import Api
+
+pytestmark = pytest.mark.anyio
+
+
+async def make(api: Api, name: str, **fields: Any) -> str:
+    made: str = (await api.call("projects.create", {"name": name, **fields}))["id"]
+    return made
+
+
+async def get(api: Api, project: str) -> dict[str, Any]:
+    found: dict[str, Any] = (await api.call("projects.get_by_id", {"project": project}))["project"]
+    return found
+
+
+async def tree(api: Api) -> dict[str, str]:
+    """All projects: name → id. Each is checked to be where its name says."""
+    found = (await api.call("projects.get_all", {"search_hidden": True}))["projects"]
+    ids: dict[str, str] = {project["name"]: project["id"] for project in found}
+    for project in found:
+        parts = project["name"].split("/")
+        above = [ids["/".join(parts[:depth])] for depth in range(1, len(parts))]
+        assert project["path"] == above, project["name"]
+        assert project.get("parent") == (above[-1] if above else None)
+        assert project["basename"] == parts[-1]
+    return ids
+
+
+async def refused(api: Api, endpoint: str, request: dict[str, Any]) -> tuple[int, int]:
+    meta = (await api.call(f"projects.{endpoint}", request, expect=400))["meta"]
+    return meta["result_code"], meta["result_subcode"]
+
+
+async def test_a_new_project(api: Api) -> None:
+    fields = {"description": "d", "tags": ["t"], "system_tags": ["s"], "default_output_destination": "s3://b"}
+    project = await get(api, await make(api, "a project", **fields))
+
+    assert project == {**project, **fields}
+    assert (project["name"], project["basename"], project["path"]) == ("a project", "a project", [])
+    assert "parent" not in project
+    assert project["company"] == api.backend.settings.company
+    assert project["user"] == (await api.call("users.get_current_user"))["user"]["id"]
+    assert project["created"] == project["last_update"]
+
+
+async def test_parents_are_made_as_names_need_them(api: Api) -> None:
+    await make(api, " a / b/c ")
+    known = await tree(api)
+    assert sorted(known) == ["a", "a/b", "a/b/c"]
+    await make(api, "a/b/d")
+    assert {**known, **await tree(api)} == await tree(api)
+    assert sorted(await tree(api)) == ["a", "a/b", "a/b/c", "a/b/d"]
+
+
+async def test_parents_of_hidden_places_are_hidden(api: Api) -> None:
+    await make(api, "a/.datasets/d", system_tags=["dataset", "hidden"])
+    shown = (await api.call("projects.get_all"))["projects"]
+    assert [project["name"] for project in shown] == ["a"]
+
+
+async def test_names_are_unique_also_when_made_at_the_same_time(api: Api) -> None:
+    await make(api, "a")
+    assert await refused(api, "create", {"name": "a"}) == (400, 801)
+
+    async def create(n: int) -> int:
+        body = {"name": f"x/y/{n % 2}"}
+        return (await api.raw("POST", "/v2.34/projects.create", json=body)).status_code
+
+    assert sorted(await asyncio.gather(*map(create, range(6)))) == [200, 200, 400, 400, 400, 400]
+    assert sorted(await tree(api)) == ["a", "x", "x/y", "x/y/0", "x/y/1"]
+
+
+@pytest.mark.parametrize("name", ["", " ", "/", "a//b", "a/", "/a", "a/ /b", "x" * 1025])
+async def test_names_with_empty_parts_are_refused(api: Api, name: str) -> None:
+    meta = (await api.call("projects.create", {"name": name}, expect=400))["meta"]
+    assert (meta["result_subcode"], meta["error_data"]) == (12, {"field": "name"})
+    assert await tree(api) == {}
+
+
+async def test_the_tree_is_of_limited_depth(api: Api) -> None:
+    await make(api, "/".join("abcdefghij"))
+    assert await refused(api, "create", {"name": "/".join("abcdefghijk")}) == (400, 409)
+
+
+async def test_an_update_changes_what_is_given(api: Api) -> None:
+    project = await make(api, "a", description="old", tags=["t"])
+    answer = await api.call("projects.update", {"project": project, "description": "new", "system_tags": ["s"]})
+    assert (answer["updated"], answer["fields"]["description"]) == (1, "new")
+    now = await get(api, project)
+    assert (now["description"], now["tags"], now["system_tags"]) == ("new", ["t"], ["s"])
+    assert now["last_update"] > now["created"]
+    assert (await api.call("projects.update", {"project": project}))["updated"] == 0
+    assert await refused(api, "update", {"project": "none", "description": "x"}) == (400, 401)
+
+
+async def test_a_new_name_is_seen_in_all_names_below(api: Api) -> None:
+    for name in ("a/b/c/d", "a/bb"):
+        await make(api, name)
+    before = await tree(api)
+
+    answer = await api.call("projects.update", {"project": before["a/b"], "name": "a/new"})
+
+    assert answer["fields"]["basename"] == "new"
+    after = await tree(api)
+    assert sorted(after) == ["a", "a/bb", "a/new", "a/new/c", "a/new/c/d"]
+    assert after["a/new/c/d"] == before["a/b/c/d"]
+    assert await refused(api, "update", {"project": after["a/new"], "name": "a/bb"}) == (400, 801)
+    assert await refused(api, "update", {"project": after["a/new"], "name": "b/new"}) == (400, 408)
+    assert await refused(api, "update", {"project": after["a/new"], "name": ""}) == (400, 12)
+    assert await tree(api) == after
+
+
+async def test_a_move_takes_along_what_is_below(api: Api) -> None:
+    for name in ("a/b/c", "x"):
+        await make(api, name)
+    before = await tree(api)
+
+    assert await api.call("projects.move", {"project": before["a/b"], "new_location": "x/y"}) == {"moved": 2}
+    assert sorted(await tree(api)) == ["a", "x", "x/y", "x/y/b", "x/y/b/c"]
+    assert await api.call("projects.move", {"project": before["a/b"], "new_location": ""}) == {"moved": 2}
+    after = await tree(api)
+    assert sorted(after) == ["a", "b", "b/c", "x", "x/y"]
+    assert (after["b"], after["b/c"]) == (before["a/b"], before["a/b/c"])
+
+
+async def test_moves_that_cannot_be(api: Api) -> None:
+    for name in ("a/b", "b", "c"):
+        await make(api, name)
+    ids = await tree(api)
+    assert await refused(api, "move", {"project": ids["a/b"], "new_location": "a"}) == (400, 410)
+    assert await refused(api, "move", {"project": ids["c"]}) == (400, 410)
+    assert await refused(api, "move", {"project": ids["a"], "new_location": "a/b"}) == (400, 411)
+    assert await refused(api, "move", {"project": ids["a"], "new_location": "a"}) == (400, 411)
+    assert await refused(api, "move", {"project": ids["b"], "new_location": "a"}) == (400, 801)
+    assert await tree(api) == ids
+
+
+async def test_a_merge_moves_all_and_deletes_the_source(api: Api) -> None:
+    for name in ("from/sub/deep", "to"):
+        await make(api, name)
+    ids = await tree(api)
+    task = (await api.call("tasks.create", {"name": "t", "type": "training", "project": ids["from"]}))["id"]
+    await api.call("models.create", {"name": "m", "uri": "file:///m", "project": ids["from"]})
+
+    answer = await api.call("projects.merge", {"project": ids["from"], "destination_project": ids["to"]})
+
+    assert answer == {"moved_entities": 2, "moved_projects": 2}
+    assert sorted(await tree(api)) == ["to", "to/sub", "to/sub/deep"]
+    assert (await api.call("tasks.get_by_id", {"task": task}))["task"]["project"] == ids["to"]
+    await api.call("projects.merge", {"project": ids["from/sub"]})
+    assert sorted(await tree(api)) == ["to", "to/deep"]
+
+
+async def test_merges_that_cannot_be(api: Api) -> None:
+    await make(api, "a/b")
+    ids = await tree(api)
+    assert await refused(api, "merge", {"project": ids["a"]}) == (400, 410)
+    assert await refused(api, "merge", {"project": ids["a"], "destination_project": ids["a"]}) == (400, 410)
+    assert await refused(api, "merge", {"project": ids["a"], "destination_project": ids["a/b"]}) == (400, 412)
+    assert await refused(api, "merge", {"project": ids["a"], "destination_project": "none"}) == (400, 401)
+    assert await tree(api) == ids
+
+
+async def test_projects_with_contents_are_deleted_by_force_only(api: Api) -> None:
+    await make(api, "a/b")
+    ids = await tree(api)
+    task = (await api.call("tasks.create", {"name": "t", "type": "training", "project": ids["a/b"]}))["id"]
+    model = (await api.call("models.create", {"name": "m", "uri": "file:///m", "project": ids["a"]}))["id"]
+
+    counts = await api.call("projects.validate_delete", {"project": ids["a"]})
+    assert counts == {"tasks": 1, "non_archived_tasks": 1, "models": 1, "non_archived_models": 1}
+    assert await refused(api, "delete", {"project": ids["a"]}) == (400, 402)
+    await api.call("tasks.archive", {"tasks": [task]})
+    assert await refused(api, "delete", {"project": ids["a"]}) == (400, 405)
+    await api.call("models.archive_many", {"ids": [model]})
+    counts = await api.call("projects.validate_delete", {"project": ids["a"]})
+    assert counts == {"tasks": 1, "non_archived_tasks": 0, "models": 1, "non_archived_models": 0}
+
+    answer = await api.call("projects.delete", {"project": ids["a"]})
+    assert (answer["deleted"], answer["disassociated_tasks"], answer["deleted_tasks"]) == (2, 1, 0)
+    assert await tree(api) == {}
+    assert "project" not in (await api.call("tasks.get_by_id", {"task": task}))["task"]
+    assert "project" not in (await api.call("models.get_by_id", {"model": model}))["model"]
+    assert await refused(api, "get_by_id", {"project": ids["a"]}) == (400, 401)
+
+
+async def test_a_delete_may_take_the_contents_along(api: Api) -> None:
+    project = await make(api, "a")
+    task = (await api.call("tasks.create", {"name": "t", "type": "training", "project": project}))["id"]
+    await api.call("models.create", {"name": "m", "uri": "file:///m", "project": project})
+    image = {"type": "training_debug_image", "task": task, "metric": "m", "variant": "v", "iter": 1, "key": "k"}
+    await api.call("events.add", {**image, "url": "http://files/i"})
+
+    answer = await api.call("projects.delete", {"project": project, "force": True, "delete_contents": True})
+
+    assert (answer["deleted"], answer["deleted_tasks"], answer["deleted_models"]) == (1, 1, 1)
+    assert answer["urls"] == {"event_urls": ["http://files/i"], "artifact_urls": [], "model_urls": ["file:///m"]}
+    assert (await api.call("tasks.get_all"))["tasks"] == []
+    assert (await api.call("models.get_all"))["models"] == []
