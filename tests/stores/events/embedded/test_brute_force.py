@@ -35,7 +35,7 @@ from tests.contract.plain_event_store import PlainEventStore
 from tests.stores.events.comparison import assert_same
 from tests.stores.events.embedded.sizes import make_small
 
-EXAMPLES = int(os.environ.get("EVENTS_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("EVENTS_EXAMPLES", "25"))
 OWNERS = (Owner("company", "task"), Owner("company", "task", is_model=True))
 
 

@@ -1,0 +1,111 @@
+"""A disk that is full: nothing acknowledged is lost, reads go on, and so does everything once there is room."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.embedded import EmbeddedEventStore, journal, log_merge, merge
+from tests.contract.event_stores import OWNER, batch, lines, scalars
+from tests.stores.events.embedded.waiting import add_until_busy, eventually
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_full_disk_refuses_batches_and_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: int, buffers: Sequence[bytes], at: int) -> int:
+        os.pwrite(file, b"".join(buffers)[:20], at)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    store = EmbeddedEventStore(tmp_path, merge_points=10**9, merge_seconds=10**6)
+    await store.open()
+    await store.add(batch(scalars([1.0])))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwritev", full)
+        for _ in range(3):
+            with pytest.raises(EventStoreBusy) as raised:
+                await store.add(batch(scalars([2.0], iters=[1]), lines(["line"], digest=b"digest")))
+            assert (raised.value.overloaded, raised.value.retry_after) == (False, 5)
+        assert await store.events_count(OWNER) == 1
+    await store.add(batch(scalars([2.0], iters=[1]), lines(["line"], digest=b"digest")))
+    assert await store.events_count(OWNER) == 3
+    await store.close()
+    await store.open()
+    assert await store.events_count(OWNER) == 3
+    await store.close()
+
+
+async def test_a_failed_sync_keeps_nothing_of_its_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(file: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    store = EmbeddedEventStore(tmp_path, fsync=True, merge_points=10**9, merge_seconds=10**6)
+    await store.open()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", fails)
+        with pytest.raises(EventStoreBusy):
+            await store.add(batch(scalars([2.0])))
+    assert await store.events_count(OWNER) == 0
+    await store.add(batch(scalars([1.0, 2.0])))
+    assert await store.events_count(OWNER) == 2
+    await store.close()
+
+
+class Refusing:
+    """A database that is full while `full` is set."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.full = True
+        self.refused = 0
+        real = log_merge.merge_logs
+
+        def merge_logs(*arguments: object) -> None:
+            if self.full:
+                self.refused += 1
+                raise sqlite3.OperationalError("database or disk is full")
+            real(*arguments)  # type: ignore[arg-type]
+
+        patch.setattr(merge, "merge_logs", merge_logs)
+        patch.setattr(merge, "_RETRY_SECONDS", (0.001,))
+
+
+async def test_a_merge_that_fails_loses_nothing_and_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = Refusing(monkeypatch)
+    store = EmbeddedEventStore(tmp_path, merge_points=1, max_unmerged_bytes=5000)
+    await store.open()
+    await store.add(batch(scalars([1.0])))
+    await eventually(lambda: database.refused > 2)
+    sent, busy = await add_until_busy(store, 1)
+    assert not busy.overloaded
+    assert await store.events_count(OWNER) == sent
+    database.full = False
+    await eventually(lambda: not journal.segments(tmp_path))
+    await store.add(batch(scalars([1.0], iters=[sent])))
+    assert await store.events_count(OWNER) == sent + 1
+    await store.close()
+
+
+async def test_a_store_closed_with_a_full_disk_keeps_its_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        Refusing(patch)
+        store = EmbeddedEventStore(tmp_path, merge_points=1)
+        await store.open()
+        await store.add(batch(scalars([1.0, 2.0]), lines(["a"])))
+        with pytest.raises(EventStoreBusy):
+            await store.delete([OWNER])
+        await store.close()
+    store = EmbeddedEventStore(tmp_path)
+    await store.open()
+    assert await store.events_count(OWNER) == 3
+    assert [owner async for owner in store.owners_to_restate()] == [OWNER]
+    await store.close()

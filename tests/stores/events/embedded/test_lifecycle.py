@@ -1,0 +1,149 @@
+"""Opening, closing and owning the folder."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.stores.events.base import EventStore, EventStoreError
+from apiserver.stores.events.embedded import EmbeddedEventStore, journal, merge
+from tests.contract.event_stores import OWNER, batch, lines, messages, scalars
+from tests.stores.events.embedded.waiting import add_until_busy, eventually
+
+pytestmark = pytest.mark.anyio
+
+
+def unmerged(folder: Path) -> EmbeddedEventStore:
+    """A store that merges only when told to, or at its close."""
+    return EmbeddedEventStore(folder, merge_points=10**9, merge_seconds=10**6)
+
+
+def test_it_is_an_event_store(tmp_path: Path) -> None:
+    store: EventStore = EmbeddedEventStore(tmp_path)
+    assert store is not None
+
+
+async def test_opening_and_closing_twice_does_nothing(tmp_path: Path) -> None:
+    store = unmerged(tmp_path / "a" / "b")
+    await store.open()
+    await store.open()
+    await store.add(batch(scalars([1.0])))
+    await store.close()
+    await store.close()
+    with pytest.raises(EventStoreError, match="not open"):
+        await store.events_count(OWNER)
+    await store.open()
+    assert await store.events_count(OWNER) == 1
+    await store.close()
+
+
+async def test_a_folder_has_one_owner(tmp_path: Path) -> None:
+    first, second = unmerged(tmp_path), unmerged(tmp_path)
+    await first.open()
+    with pytest.raises(EventStoreError, match=f"{tmp_path} is in use by the process {os.getpid()}"):
+        await second.open()
+    await first.close()
+    await second.open()
+    await second.close()
+
+
+async def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EventStoreError, match=str(tmp_path / "file")):
+        await unmerged(tmp_path / "file" / "events").open()
+
+
+async def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    store = unmerged(tmp_path)
+    await store.open()
+    await store.close()
+    conn = sqlite3.connect(tmp_path / "events.db")
+    conn.execute("PRAGMA user_version = 9999")
+    conn.close()
+    for _ in range(2):  # a refused folder is left free
+        with pytest.raises(EventStoreError, match="schema 9999"):
+            await unmerged(tmp_path).open()
+
+
+async def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    (tmp_path / "events.db").write_bytes(b"something else" * 1000)
+    with pytest.raises(EventStoreError, match=str(tmp_path)):
+        await unmerged(tmp_path).open()
+
+
+async def test_closing_merges_everything(tmp_path: Path) -> None:
+    store = unmerged(tmp_path)
+    await store.open()
+    await store.add(batch(scalars([1.0]), lines(["a"])))
+    assert len(journal.segments(tmp_path)) == 1
+    await store.close()
+    assert journal.segments(tmp_path) == []
+
+
+async def test_a_segment_that_was_merged_is_not_read_again(tmp_path: Path) -> None:
+    """As after a crash between the commit of a merge and the deletion of its segment."""
+    store = unmerged(tmp_path)
+    await store.open()
+    await store.add(batch(lines(["once"])))
+    ((_, path),) = journal.segments(tmp_path)
+    content = path.read_bytes()
+    await store.close()
+    path.write_bytes(content)
+    await store.open()
+    assert await messages(store) == ["once"]
+    await store.close()
+    assert journal.segments(tmp_path) == []
+
+
+@pytest.mark.parametrize("how", [{"merge_points": 10}, {"merge_seconds": 0.01}, {"merge_bytes": 99}])
+async def test_merging_begins_by_points_time_or_size(tmp_path: Path, how: dict[str, Any]) -> None:
+    store = EmbeddedEventStore(tmp_path, **{"merge_points": 10**9, "merge_seconds": 10**6, **how})
+    await store.open()
+    await store.add(batch(scalars([1.0] * 20)))
+    await eventually(lambda: not journal.segments(tmp_path))
+    assert await store.events_count(OWNER) == 20
+    await store.close()
+
+
+async def test_too_much_that_is_not_merged_is_refused(tmp_path: Path) -> None:
+    store = EmbeddedEventStore(tmp_path, merge_points=10**9, merge_seconds=10**6, max_unmerged_bytes=1000)
+    await store.open()
+    sent, busy = await add_until_busy(store)
+    assert busy.overloaded
+    assert sent > 20
+    await store.merge()
+    await store.add(batch(scalars([1.0], iters=[sent])))
+    assert await store.events_count(OWNER) == sent + 1
+    await store.close()
+
+
+async def test_the_order_of_lines_goes_on_after_a_restart(tmp_path: Path) -> None:
+    for n in range(3):
+        store = unmerged(tmp_path)
+        await store.open()
+        await store.add(batch(lines([f"{n}a", f"{n}b"], timestamps=[0, 0])))
+        await store.close()
+    await store.open()
+    assert await messages(store) == ["0a", "0b", "1a", "1b", "2a", "2b"]
+    await store.close()
+
+
+async def test_deleting_gives_room_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge, "_FREE_PAGES_KEPT", 10)
+    store = unmerged(tmp_path)
+    await store.open()
+    for variant in range(20):
+        await store.add(batch(scalars([n * 0.1 for n in range(10_000)], variant=str(variant))))
+    await store.add(batch(scalars([1.0], owner=OWNER._replace(id="kept"))))
+    await store.close()
+    database = tmp_path / "events.db"
+    full = database.stat().st_size
+    await store.open()
+    assert await store.delete([OWNER]) == 200_000
+    await eventually(lambda: database.stat().st_size < full / 5)
+    assert await store.events_count(OWNER._replace(id="kept")) == 1
+    await store.close()
