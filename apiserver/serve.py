@@ -82,7 +82,10 @@ def _announce(settings: Settings, credential: Credential | None) -> None:
         return
     client = client_configuration(settings, credential.key, credential.secret)
     kept = DataFolder(settings.data).client_configuration
-    write_private(kept, client.conf())
+    try:
+        write_private(kept, client.conf())
+    except OSError as error:
+        raise CannotServe(f"cannot write {kept}: {error.strerror}") from error
     sys.stdout.write(
         f"The admin's access key was made. It is kept in {kept}; put it into ~/clearml.conf:\n\n{client.conf()}\n"
         f"or into the environment:\n\n{client.exports()}\n"

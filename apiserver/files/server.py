@@ -19,6 +19,7 @@ from apiserver.rpc.call import Identity
 from apiserver.rpc.envelope import Meta, failure
 from apiserver.rpc.errors import ApiError, bad_request, unavailable
 from apiserver.rpc.reply import must_close
+from apiserver.stores.documents.base import DocumentStoreBusy
 from apiserver.stores.files.disk import FileStore, FileStoreError, FileStoreFull, FileTooLarge
 from apiserver.stores.files.names import InvalidName
 
@@ -40,21 +41,20 @@ class FileServer:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         incoming = Incoming(receive)
-        if _must_close(headers):
-            send = _closing(send)
+        sender = _Sender(send, close=_must_close(headers))
         try:
-            await self._answer(scope, headers, incoming, send)
+            await self._answer(scope, headers, incoming, sender)
         except Disconnected:
-            log.debug("the client left before its upload was whole")
+            pass
         except ApiError as error:
-            await _send_error(send, error, incoming)
-        else:
-            log.debug("%s %s", scope["method"], scope["path"])
+            await _send_error(sender, error, incoming)
+        finally:
+            log.debug("%s %s", scope["method"], scope["path"], extra={"status": sender.status})
 
     async def _answer(self, scope: Scope, headers: Mapping[str, str], incoming: Incoming, send: Send) -> None:
-        caller = await self._authenticator.authenticate(headers)
         name = scope["path"].removeprefix(self._prefix).translate(_ESCAPED_IN_FORMS)
         try:
+            caller = await self._authenticator.authenticate(headers)
             match scope["method"]:
                 case "GET" | "HEAD" as method:
                     await self._read(caller, name, headers, send, body=method == "GET")
@@ -67,7 +67,7 @@ class FileServer:
                     await self._delete(caller, name, send)
                 case _:
                     raise ApiError(405, 0, "The file server answers GET, HEAD, POST, PUT and DELETE")
-        except (InvalidName, FileStoreError) as error:
+        except (InvalidName, FileStoreError, DocumentStoreBusy) as error:
             raise _as_api_error(error) from error
 
     async def _read(self, caller: Identity, name: str, headers: Mapping[str, str], send: Send, *, body: bool) -> None:
@@ -98,16 +98,23 @@ def _must_close(headers: Mapping[str, str]) -> bool:
     return must_close(headers) or headers.get("user-agent", "").startswith("python-requests/")
 
 
-def _closing(send: Send) -> Send:
-    async def send_and_close(message: Message) -> None:
+class _Sender:
+    """Sends on what it is given, with `Connection: close` if so wished; `status` is 0 until the answer has begun."""
+
+    def __init__(self, send: Send, *, close: bool) -> None:
+        self._send = send
+        self._close = close
+        self.status = 0
+
+    async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            message["headers"] = [*message["headers"], (b"connection", b"close")]
-        await send(message)
+            self.status = message["status"]
+            if self._close:
+                message["headers"] = [*message["headers"], (b"connection", b"close")]
+        await self._send(message)
 
-    return send_and_close
 
-
-def _as_api_error(error: InvalidName | FileStoreError) -> ApiError:
+def _as_api_error(error: InvalidName | FileStoreError | DocumentStoreBusy) -> ApiError:
     match error:
         case InvalidName():
             return bad_request(f"Invalid file name: {error}")
@@ -116,7 +123,7 @@ def _as_api_error(error: InvalidName | FileStoreError) -> ApiError:
         case FileStoreFull():
             return ApiError(507, 0, f"The file was not stored: {error}")
     log.error("%s", error)
-    return unavailable(f"The file was not stored: {error}")
+    return unavailable(f"Files are not available: {error}")
 
 
 def _not_found(name: str) -> ApiError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -13,6 +14,8 @@ import pytest
 from starlette.types import Message, Scope
 
 from apiserver.files.server import FileServer
+from apiserver.rpc.call import Identity
+from apiserver.stores.documents.base import DocumentStoreBusy
 from tests.files.conftest import MAX_BYTES, Files
 
 pytestmark = pytest.mark.anyio
@@ -253,6 +256,26 @@ async def test_a_full_disk_is_507(files: Files, monkeypatch: pytest.MonkeyPatch)
     assert response.status_code == 507
     assert response.json()["meta"]["result_code"] == 507
     assert not files.kept()
+
+
+async def test_troubles_of_the_stores_are_503(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: Any, **options: Any) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    async def busy(headers: Mapping[str, str]) -> Identity:
+        raise DocumentStoreBusy("the database is locked")
+
+    await upload(files, "/x", b"1")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", broken)
+        for method in ("GET", "PUT"):
+            response = await files.client.request(method, "/x")
+            assert response.status_code == 503
+            assert response.headers["retry-after"]
+    with monkeypatch.context() as patched:
+        patched.setattr(files.authenticator, "authenticate", busy)
+        assert (await files.client.get("/x")).status_code == 503
+    assert (await files.client.get("/x")).content == b"1"
 
 
 async def test_the_sdk_must_not_keep_its_connection(files: Files) -> None:

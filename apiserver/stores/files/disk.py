@@ -92,7 +92,7 @@ class FileStore:
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENAMETOOLONG):
                 return False
-            raise
+            raise _explained(error) from error
         self._remove_empty_folders(place.parent)
         return True
 
@@ -230,7 +230,7 @@ def _open_file(place: Path) -> StoredFile | None:
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENAMETOOLONG):
             return None
-        raise
+        raise _explained(error) from error
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
@@ -256,4 +256,4 @@ def _explained(error: OSError) -> Exception:
         return FileStoreFull("there is no room on the disk")
     if error.errno == errno.ENAMETOOLONG:
         return InvalidName("the name is too long")
-    return FileStoreError(f"cannot write the file: {error.strerror}")
+    return FileStoreError(f"the disk refuses: {error.strerror}")
