@@ -32,6 +32,12 @@ class ClientConfiguration:
             f'        "secret_key" = {json.dumps(self.secret)}\n'
             "    }\n"
             "}\n"
+            # In a git repository the SDK runs git in a thread while it forks its reporter; a fork at the wrong moment
+            # keeps git's pipe open, and Task.close then waits 300 s (seen with clearml 2.1.12).
+            "sdk {\n"
+            "    # detect the git repository before the run starts, not while it does: the latter can stall\n"
+            "    development { vcs_repo_detect_async: false }\n"
+            "}\n"
         )
 
     def exports(self) -> str:

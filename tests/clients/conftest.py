@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from apiserver.client_configuration import ClientConfiguration
 from tests.clients.sdk import Sdk, clients_python
 from tests.harness import Served
 
@@ -20,4 +21,4 @@ def sdk(tmp_path: Path, server: Served) -> Sdk:
         pytest.skip("no clearml package: `make test` installs it, or set CLIENTS_PYTHON")
     home = tmp_path / "home"
     home.mkdir()
-    return Sdk(python, home, api=server.api_url, files=server.files_url, key=server.key, secret=server.secret)
+    return Sdk(python, home, ClientConfiguration(server.api_url, server.files_url, server.key, server.secret))

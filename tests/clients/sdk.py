@@ -1,4 +1,7 @@
-"""Runs scripts with the real `clearml` package, each in a process of its own, against a served port."""
+"""Runs scripts with the real `clearml` package, each in a process of its own, against a served port.
+
+They are configured by the `clearml.conf` that the server itself hands out.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import os
 import subprocess
 from pathlib import Path
 from typing import Any
+
+from apiserver.client_configuration import ClientConfiguration
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -21,22 +26,16 @@ def clients_python() -> Path | None:
 
 
 class Sdk:
-    """The SDK of one user, configured by environment variables alone."""
+    """The SDK of one user."""
 
-    def __init__(self, python: Path, home: Path, *, api: str, files: str, key: str, secret: str) -> None:
+    def __init__(self, python: Path, home: Path, configuration: ClientConfiguration) -> None:
         self._python = python
         self._home = home
+        (home / "clearml.conf").write_text(configuration.conf())
         self._environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(home),
-            "CLEARML_CONFIG_FILE": str(home / "none.conf"),
             "CLEARML_CACHE_DIR": str(home / "cache"),
-            "CLEARML_API_HOST": api,
-            "CLEARML_WEB_HOST": api,
-            "CLEARML_FILES_HOST": files,
-            "CLEARML_API_ACCESS_KEY": key,
-            "CLEARML_API_SECRET_KEY": secret,
-            "CLEARML_LOG_LEVEL": "INFO",
             "PYTHONUNBUFFERED": "1",
         }
 

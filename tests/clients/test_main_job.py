@@ -41,7 +41,6 @@ def test_a_run_is_logged_and_read_back(sdk: Sdk, server: Served) -> None:
     assert [model[0] for model in seen["models"]] == [run["model"]]
     assert seen["weights"] == 7000
     assert seen["model_metadata"] == "0.9"
-    assert seen["model_scalars"]["model metric"]["v"]["y"] == [3.0]
     assert seen["query"] == [run["task"]]
     assert seen["by_name"] == run["task"]
     assert ":monitor:machine" in seen["scalars"]

@@ -28,9 +28,9 @@ seen["completed"] = str(clone.status)
 clone.reset(force=True)
 clone.reload()
 seen["reset"] = str(clone.status)
-seen["clone_deleted"] = clone.delete()
-seen["source_deleted"] = source.delete(
-    delete_artifacts_and_models=True, skip_models_used_by_other_tasks=True, raise_on_error=True
+seen["clone_deleted"] = bool(clone.delete())
+seen["source_deleted"] = bool(
+    source.delete(delete_artifacts_and_models=True, skip_models_used_by_other_tasks=True, raise_on_error=True)
 )
-seen["after"] = [task.id for task in Task.get_tasks(task_ids=[source.id, clone.id])]
+seen["after"] = Task.query_tasks(project_name="examples/first steps")
 print(json.dumps(seen, default=str))

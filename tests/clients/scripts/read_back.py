@@ -35,7 +35,6 @@ answer = {
     "models": [(one.id, one.name, one.framework) for one in task.models["output"]],
     "weights": Path(model.get_local_copy()).stat().st_size,
     "model_metadata": model.get_metadata("accuracy"),
-    "model_scalars": model.get_reported_scalars(),
     "query": Task.query_tasks(project_name="examples/first steps", tags=["nightly"]),
     "by_name": Task.get_task(project_name="examples/first steps", task_name="a run").id,
 }
