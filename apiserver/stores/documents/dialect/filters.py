@@ -115,11 +115,12 @@ class Element(Test):
         self._objects = objects
 
     def accepts(self, value: Any) -> bool:
-        return isinstance(value, list) and any(self._meets(item) for item in value)
+        return isinstance(value, list) and any(self.meets(item) for item in value)
 
     passes = accepts
 
-    def _meets(self, item: Any) -> bool:
+    def meets(self, item: Any) -> bool:
+        """Whether one item does."""
         return (isinstance(item, dict) or not self._objects) and self._condition.matches(item)
 
 
@@ -218,7 +219,7 @@ def _operator(name: str, path: Path, op: str, value: Any, operators: Mapping[str
     if op in ("$not", "$elemMatch"):
         if depth >= _DEEPEST:
             raise InvalidFilter(f"field '{name}': the filter is nested too deeply")
-        return _not(name, path, value, depth) if op == "$not" else Field(path, _element(name, value, depth))
+        return _not(name, path, value, depth) if op == "$not" else Field(path, parse_element(name, value, depth))
     raise InvalidFilter(f"field '{name}': unknown operator {_shown(op)}")
 
 
@@ -228,7 +229,8 @@ def _not(name: str, path: Path, value: Any, depth: int) -> Condition:
     return Not(_field(name, path, value, depth + 1))
 
 
-def _element(name: str, value: Any, depth: int) -> Element:
+def parse_element(name: str, value: Any, depth: int = 0) -> Element:
+    """The condition on one item of the list `name`: operators are about the item itself, all else about its fields."""
     if not isinstance(value, Mapping):
         raise InvalidFilter(f"field '{name}': $elemMatch must be an object")
     logical = ("$and", "$or", "$nor")

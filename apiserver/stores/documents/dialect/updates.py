@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from apiserver.stores.documents.base import Document, InvalidFilter
-from apiserver.stores.documents.dialect.filters import Condition, parse_filter
+from apiserver.stores.documents.dialect.filters import parse_element
 from apiserver.stores.documents.dialect.paths import Path, index_of, parse
 from apiserver.stores.documents.dialect.values import MISSING, order, same
 
@@ -170,31 +170,15 @@ def _add_to_set(name: str, operand: Any) -> Change:
 
 
 def _pull(name: str, operand: Any) -> Change:
-    condition = _pull_condition(operand)
+    element = parse_element(name, operand) if isinstance(operand, Mapping) else None
+
+    def is_pulled(item: Any) -> bool:
+        return element.meets(item) if element is not None else same(item, operand)
 
     def change(old: Any) -> Any:
-        if old is MISSING:
-            return MISSING
-        return [item for item in _list(name, "$pull", old) if not _is_pulled(item, operand, condition)]
+        return old if old is MISSING else [item for item in _list(name, "$pull", old) if not is_pulled(item)]
 
     return change
-
-
-def _pull_condition(operand: Any) -> Condition | None:
-    """What an item must meet to go; operators are about the item itself, other objects about its fields."""
-    if not isinstance(operand, Mapping):
-        return None
-    if any(str(name).startswith("$") for name in operand):
-        return parse_filter({"item": operand})
-    return parse_filter(operand)
-
-
-def _is_pulled(item: Any, operand: Mapping[str, Any], condition: Condition | None) -> bool:
-    if condition is None:
-        return same(item, operand)
-    if any(str(name).startswith("$") for name in operand):
-        return condition.matches({"item": item})
-    return isinstance(item, dict) and condition.matches(item)
 
 
 def _each(name: str, op: str, operand: Any) -> list[Any]:

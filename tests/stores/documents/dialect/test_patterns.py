@@ -1,0 +1,51 @@
+"""Which patterns are taken, and that none takes long."""
+
+from __future__ import annotations
+
+import pytest
+
+from apiserver.stores.documents.base import InvalidFilter
+from apiserver.stores.documents.dialect.patterns import LONGEST, compile_pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        ("b", "abc", True),
+        ("^b", "abc", False),
+        ("^a.c$", "abc", True),
+        ("B", "abc", False),
+        ("^(foo|bar)/[0-9]+$", "bar/17", True),
+        (r"^a\.b\ c$", "a.b c", True),
+        (r"\d{2,4}", "x123", True),
+        ("ü", "über", True),
+        ("^.$", "é", True),
+        ("", "", True),
+    ],
+)
+def test_a_pattern_is_searched_for(pattern: str, text: str, found: bool) -> None:
+    assert compile_pattern("n", pattern)(text) is found
+
+
+def test_any_case() -> None:
+    assert compile_pattern("n", "^ÉT", "i")("été")
+    assert not compile_pattern("n", "^ÉT", "")("été")
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(", "[", "*", "a{1001}", r"(a)\1", "(?=a)", "(?<!a)b", "\ud800", "x" * (LONGEST + 1), 5, None, ["a"]]
+)
+def test_what_is_no_pattern_names_its_field(pattern: object) -> None:
+    with pytest.raises(InvalidFilter, match=r"field 'some\.field'"):
+        compile_pattern("some.field", pattern)
+
+
+@pytest.mark.parametrize("options", ["m", "ix", "I", 1, None])
+def test_other_options_are_refused(options: object) -> None:
+    with pytest.raises(InvalidFilter, match="field 'n'"):
+        compile_pattern("n", "x", options)
+
+
+@pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "^(a|aa)+$", "a*a*a*a*a*a*a*a*b", "(.*)(.*)(.*)(.*)(.*)x$"])
+def test_a_pattern_that_could_backtrack_ends(pattern: str) -> None:
+    assert compile_pattern("n", pattern)("a" * 50_000 + "!") is False
