@@ -32,7 +32,7 @@ from apiserver.services import credentials
 from apiserver.services.backend import Backend, registry
 from apiserver.services.last_metrics import LastMetrics
 from apiserver.settings import Settings
-from apiserver.stores.documents.base import DocumentStoreBusy, InvalidFilter
+from apiserver.stores.documents.base import DocumentStoreBusy, InvalidDocument, InvalidFilter
 from apiserver.stores.engines import document_store, event_store
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.files.disk import FileStore
@@ -42,6 +42,7 @@ STORE_ERRORS: Errors = {
     EventStoreBusy: lambda error: (overloaded if error.overloaded else unavailable)(str(error), error.retry_after),
     DocumentStoreBusy: lambda error: unavailable(str(error), error.retry_after),
     InvalidFilter: lambda error: validation_error(str(error)),
+    InvalidDocument: lambda error: validation_error(str(error)),
     InvalidScroll: lambda error: invalid_scroll(error.scroll_id),
 }
 
