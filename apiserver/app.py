@@ -83,7 +83,7 @@ def create_app(settings: Settings) -> FastAPI:
 
 
 def _backend(settings: Settings, folder: DataFolder) -> Backend:
-    documents = document_store(folder)
+    documents = document_store(settings, folder)
     events = event_store(settings, folder)
     return Backend(
         settings=settings,

@@ -163,7 +163,7 @@ def _with_documents(settings: Settings, work: Callable[[DocumentStore], Awaitabl
     async def run() -> Result:
         folder = DataFolder(settings.data)
         folder.make()
-        documents = document_store(folder)
+        documents = document_store(settings, folder)
         await documents.open()
         try:
             await ensure_defaults(documents, settings)

@@ -8,11 +8,11 @@ from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.events.base import EventStore
 
 
-def document_store(folder: DataFolder) -> DocumentStore:
+def document_store(settings: Settings, folder: DataFolder) -> DocumentStore:
     """The store of documents, not yet open."""
     from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 
-    return SqliteDocumentStore(folder.documents)
+    return SqliteDocumentStore(folder.documents, fsync=settings.durability == "fsync")
 
 
 def event_store(settings: Settings, folder: DataFolder) -> EventStore:

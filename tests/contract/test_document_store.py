@@ -189,6 +189,15 @@ async def test_a_deep_filter_is_refused(store: DocumentStore) -> None:
         await store.find("things", filter)
 
 
+async def test_long_filters(store: DocumentStore) -> None:
+    await fill(store, {"id": "a", "n": 7}, {"id": "b", "n": [950]}, {"id": "c"})
+    numbers = list(range(1000))
+    assert await ids(store, {"$or": [{"n": number} for number in numbers]}) == ["a", "b"]
+    assert await ids(store, {"$and": [{"n": {"$ne": number}} for number in numbers]}) == ["c"]
+    assert await ids(store, {"n": {"$in": list(range(100_000))}}) == ["a", "b"]
+    assert await ids(store, {"id": {"$in": [str(number) for number in range(100_000)] + ["c"]}}) == ["c"]
+
+
 async def test_a_pattern_that_backtracks_ends(store: DocumentStore) -> None:
     await fill(store, {"id": "a", "n": "a" * 5000 + "b"})
     assert await ids(store, {"n": {"$regex": "^(a+)+$"}}) == []

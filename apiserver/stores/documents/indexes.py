@@ -6,6 +6,7 @@ from apiserver.stores.documents.base import Index
 
 INDEXES: tuple[Index, ...] = (
     Index("tasks", ("company", "project")),
+    Index("tasks", ("company", "created")),
     Index("tasks", ("company", "last_update")),
     Index("tasks", ("project",)),
     Index("tasks", ("status",)),

@@ -23,39 +23,44 @@ from apiserver.stores.documents.base import (
 
 FORMAT = 1
 _APPLICATION = 0x45564453
+_LOG_KEPT = 2**20
 _OLDEST_SQLITE = (3, 35, 0)
 
 
 class Callbacks:
-    """Python functions that running statements may ask, by number: `ask(number, value)` in SQL."""
+    """Python functions that running statements may ask in SQL: `ask(statement, place, value)`."""
 
     def __init__(self) -> None:
-        self._functions: dict[int, Callable[[Any], Any]] = {}
+        self._functions: dict[int, list[Callable[[Any], Any]]] = {}
         self._numbers = count()
 
-    def add(self, function: Callable[[Any], Any]) -> int:
+    def register(self, functions: list[Callable[[Any], Any]]) -> int:
+        """The number by which a statement asks its functions, which may still be added to, by their place."""
         number = next(self._numbers)
-        self._functions[number] = function
+        self._functions[number] = functions
         return number
 
-    def remove(self, numbers: list[int]) -> None:
-        for number in numbers:
-            del self._functions[number]
+    def forget(self, number: int) -> None:
+        """The statement has ended."""
+        del self._functions[number]
+
+    def ask(self, number: int, place: int, value: Any) -> Any:
+        """What the function says about the value."""
+        return self._functions[number][place](value)
 
     @property
     def pending(self) -> int:
-        """How many functions may still be asked."""
+        """How many statements may still ask."""
         return len(self._functions)
-
-    def ask(self, number: int, value: Any) -> Any:
-        return self._functions[number](value)
 
 
 class Connections:
-    """Opened once, used from any thread, closed once."""
+    """Opened once, used from any thread, closed once. With `fsync`, transactions survive the loss of power."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, fsync: bool = False) -> None:
         self._path = path
+        self._log = path.with_name(path.name + "-wal")
+        self._synchronous = "FULL" if fsync else "NORMAL"
         self._lock = threading.Lock()
         self._local = threading.local()
         self._open: list[sqlite3.Connection] = []
@@ -114,6 +119,13 @@ class Connections:
                     self._writer.execute("ROLLBACK")
                 raise
 
+    def log_size(self) -> int:
+        """Bytes of the log; after a checkpoint the next write cuts it to a megabyte or less."""
+        try:
+            return self._log.stat().st_size
+        except OSError:
+            return 0
+
     def checkpoint(self) -> None:
         """Move what the log holds into the file, without holding up readers or the writer."""
         with self.read() as connection:
@@ -125,9 +137,10 @@ class Connections:
         )
         self._open.append(connection)
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         connection.execute("PRAGMA wal_autocheckpoint = 0")
-        connection.create_function("ask", 2, self.callbacks.ask)
+        connection.execute(f"PRAGMA journal_size_limit = {_LOG_KEPT}")
+        connection.create_function("ask", 3, self.callbacks.ask)
         return connection
 
     def _check_format(self, connection: sqlite3.Connection) -> None:

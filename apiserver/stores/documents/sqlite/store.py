@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,7 +28,7 @@ from apiserver.stores.documents.sqlite.translate import Statement
 T = TypeVar("T")
 
 _THREADS = 4
-_WRITES_A_CHECKPOINT = 500
+_LARGE_LOG = 4 * 2**20
 _SMALL = 64 * 1024
 """Characters of documents that are inserted at once."""
 
@@ -42,13 +42,16 @@ class SqliteDocumentStore:
         *,
         indexes: Iterable[Index] = INDEXES,
         apart: Mapping[str, Sequence[str]] = APART,
+        fsync: bool = False,
     ) -> None:
-        self._connections = Connections(path)
+        """With `fsync`, what a call changed survives the loss of power too, and the call waits for the disk."""
+        self._connections = Connections(path, fsync=fsync)
+        self._fsync = fsync
         self._indexes = tuple(indexes)
         self._apart = apart
         self._tables: dict[str, Table] = {}
         self._threads: ThreadPoolExecutor | None = None
-        self._writes = 0
+        self._checkpoint: Future[None] | None = None
 
     async def open(self) -> None:
         self._connections.open()
@@ -214,16 +217,16 @@ class SqliteDocumentStore:
             return connection.execute(sql, statement.parameters).fetchall()
 
     async def _write(self, quick: bool, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run one transaction; afterwards, now and then, have the log moved into the file."""
+        """Run one transaction; afterwards, when the log has grown, have it moved into the file."""
 
         def transaction() -> T:
             with self._connections.write() as connection:
                 return work(connection)
 
-        result = await self._run(quick and self._connections.free, transaction)
-        self._writes += 1
-        if self._writes % _WRITES_A_CHECKPOINT == 0 and self._threads is not None:
-            self._threads.submit(self._connections.checkpoint)
+        result = await self._run(quick and not self._fsync and self._connections.free, transaction)
+        running = self._checkpoint is not None and not self._checkpoint.done()
+        if not running and self._threads is not None and self._connections.log_size() > _LARGE_LOG:
+            self._checkpoint = self._threads.submit(self._connections.checkpoint)
         return result
 
     async def _run(self, quick: bool, work: Callable[[], T]) -> T:

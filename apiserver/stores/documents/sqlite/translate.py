@@ -31,6 +31,7 @@ from apiserver.stores.documents.sqlite.lookup import Lookup
 from apiserver.stores.documents.sqlite.table import Table, column_of, decode_key, dumps, encode_key
 
 _SQL = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+_MOST_PARAMETERS = 4000
 _INT64 = range(-(2**63), 2**63)
 _SAMPLES: dict[str, Any] = {
     "text": "",
@@ -44,38 +45,49 @@ _SAMPLES: dict[str, Any] = {
 
 
 class Statement:
-    """A statement in the making: its parameters, and the Python functions it asks until `done`."""
+    """A statement in the making: its parameters, and the Python functions it asks until it is left."""
 
     def __init__(self, table: Table, callbacks: Callbacks) -> None:
         self.table = table
         self.parameters: dict[str, Any] = {}
+        self._texts: dict[str, str] = {}
         self._callbacks = callbacks
-        self._asked: list[int] = []
+        self._functions: list[Callable[[Any], Any]] = []
+        self._number: int | None = None
 
     def __enter__(self) -> Statement:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._callbacks.remove(self._asked)
+        if self._number is not None:
+            self._callbacks.forget(self._number)
 
     def bind(self, value: Any) -> str:
-        """The placeholder of a value."""
+        """The placeholder of a value; texts that are the same share one, as paths come again and again."""
+        if isinstance(value, str) and value in self._texts:
+            return self._texts[value]
+        if len(self.parameters) >= _MOST_PARAMETERS:
+            raise InvalidFilter("the filter has too many conditions")
         name = f"p{len(self.parameters)}"
         self.parameters[name] = value
+        if isinstance(value, str):
+            self._texts[value] = f":{name}"
         return f":{name}"
 
     def ask(self, function: Callable[[Any], Any], sql: str) -> str:
         """SQL that gives what the function makes of the value of some SQL."""
-        number = self._callbacks.add(function)
-        self._asked.append(number)
-        return f"ask({number}, {sql})"
+        if self._number is None:
+            self._number = self._callbacks.register(self._functions)
+            self.parameters["asked"] = self._number
+        self._functions.append(function)
+        return f"ask(:asked, {len(self._functions) - 1}, {sql})"
 
     def where(self, condition: Condition) -> str:
         """SQL that is true just for the documents that meet the condition (NULL stands for false)."""
         if isinstance(condition, All):
-            return self._joined(" AND ", condition.conditions, "1")
+            return _joined(" AND ", [self.where(item) for item in condition.conditions]) or "1"
         if isinstance(condition, AnyOf):
-            return self._joined(" OR ", condition.conditions, "0")
+            return _joined(" OR ", [self.where(item) for item in condition.conditions]) or "0"
         if isinstance(condition, Not):
             return f"NOT ifnull({self.where(condition.condition)}, 0)"
         if condition.path == ("id",) or condition.path in self.table.keys:
@@ -95,11 +107,9 @@ class Statement:
             return column_of(path), decode_key
         lookup = Lookup(self, path)
         gathered = lookup.ask_all(_gathered)
-        sql = f"coalesce({lookup.json}, {gathered})" if lookup.known_to_sqlite else gathered
+        listed = lookup.through_lists(gathered, "NULL")
+        sql = f"coalesce({lookup.json}, {listed})" if lookup.known_to_sqlite else gathered
         return sql, lambda text: None if text is None else orjson.loads(text)[0]
-
-    def _joined(self, operator: str, conditions: tuple[Condition, ...], empty: str) -> str:
-        return f"({operator.join(self.where(item) for item in conditions)})" if conditions else empty
 
     # Indexed fields: single values, as `encode_key` gives them.
 
@@ -201,6 +211,14 @@ _BOUNDS = {
     values.BOOLEAN: {"$gt": "IS NOT NULL", "$lt": ">= x''"},
 }
 """Keeps a comparison within its class, as SQLite orders numbers before text and text before blobs."""
+
+
+def _joined(operator: str, terms: list[str]) -> str:
+    """The terms joined in halves, as SQLite takes expressions that are long but none that is deep."""
+    if len(terms) <= 8:
+        return f"({operator.join(terms)})" if terms else ""
+    half = len(terms) // 2
+    return f"({_joined(operator, terms[:half])}{operator}{_joined(operator, terms[half:])})"
 
 
 def _fits(value: Any) -> bool:

@@ -176,6 +176,25 @@ async def test_a_caller_that_gives_up_leaves_the_store_whole(store: SqliteDocume
 
 
 @pytest.mark.anyio
+async def test_the_log_is_moved_into_the_file_as_it_grows(store: SqliteDocumentStore, path: Path) -> None:
+    large = "x" * 500_000
+    await store.insert("tasks", [{"id": "t"}])
+    for number in range(100):
+        await store.update("tasks", {"id": "t"}, {"$set": {"script.diff": f"{large}{number}"}})
+    assert path.with_name("documents.db-wal").stat().st_size < 25_000_000
+
+
+@pytest.mark.anyio
+async def test_writes_that_wait_for_the_disk(path: Path) -> None:
+    store = SqliteDocumentStore(path, fsync=True)
+    await store.open()
+    await store.insert("tasks", [{"id": "t"}])
+    assert await store.update("tasks", {"id": "t"}, {"$inc": {"n": 1}}) == 1
+    assert await store.find("tasks", {}) == [{"id": "t", "n": 1}]
+    await store.close()
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("name", ["", "Tasks", "a b", 'a"', "sqlite_schema;", "1a"])
 async def test_odd_names_of_collections_are_refused(store: SqliteDocumentStore, name: str) -> None:
     with pytest.raises(DocumentStoreError, match="no name of a collection"):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from apiserver.stores.documents.base import Document, Filter, Index, Sort
+from apiserver.stores.documents.base import Document, Filter, Index, InvalidFilter, Sort
 from apiserver.stores.documents.dialect import values
 from apiserver.stores.documents.dialect.filters import parse_filter
 from apiserver.stores.documents.dialect.paths import parse, reach
@@ -20,6 +20,8 @@ from tests.stores.documents import strategies
 
 TABLE = Table.of("things", [Index("things", ("key",)), Index("things", ("deep.key", "key"))], ["big"])
 
+CALLBACKS = Callbacks()
+
 
 class Things:
     """A table in memory, filled and asked directly."""
@@ -27,7 +29,7 @@ class Things:
     def __init__(self, documents: list[Document]) -> None:
         self.callbacks = Callbacks()
         self.connection = sqlite3.connect(":memory:", isolation_level=None)
-        self.connection.create_function("ask", 2, self.callbacks.ask)
+        self.connection.create_function("ask", 3, self.callbacks.ask)
         create(self.connection, TABLE)
         self.connection.executemany(TABLE.insertion(), [TABLE.encode(document) for document in documents])
 
@@ -142,8 +144,23 @@ def test_no_value_or_name_gets_into_the_text_of_a_statement() -> None:
     assert marker not in sql
 
 
+def test_a_filter_of_too_many_conditions_is_refused() -> None:
+    condition = parse_filter({"$or": [{"a": number} for number in range(20_000)]})
+    with Statement(TABLE, Callbacks()) as statement, pytest.raises(InvalidFilter, match="too many conditions"):
+        statement.where(condition)
+
+
+def test_the_same_filter_gives_the_same_text() -> None:
+    texts = set()
+    for value in ("x", "y"):
+        with Statement(TABLE, CALLBACKS) as statement:
+            texts.add(statement.where(parse_filter({"a.b": {"$in": [value, 1.5]}, "big": {"$regex": value}})))
+    assert len(texts) == 1
+
+
 def test_a_finished_statement_leaves_no_function_behind() -> None:
     callbacks = Callbacks()
     with Statement(TABLE, callbacks) as statement:
         statement.where(parse_filter({"a": {"$regex": "x"}, "b": [1]}))
+        assert callbacks.pending
     assert not callbacks.pending
