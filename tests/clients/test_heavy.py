@@ -12,7 +12,7 @@ from typing import Any
 from tests.clients.sdk import Sdk
 from tests.harness import Served
 
-SCALARS, LINES = 20_000, 2_000
+SCALARS, LINES = 50_000, 5_000
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""Every figure that the documentation claims, and the commands that measure it."""
