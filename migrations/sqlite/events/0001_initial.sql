@@ -30,12 +30,14 @@ CREATE TABLE series (
     PRIMARY KEY (owner, type, metric, variant)
 ) WITHOUT ROWID;
 
--- What is known of a scalar series: how many chunk ids were given, the last iteration in chunks, rows in tail, stats.
+-- What is known of a scalar series: how many chunk ids were given, the last iteration in chunks, the points in the tail
+-- and the ids of their runs, stats.
 CREATE TABLE scalars (
     series INTEGER PRIMARY KEY,
     chunks INTEGER NOT NULL,
     chunk_end INTEGER,
     tail INTEGER NOT NULL,
+    runs BLOB NOT NULL,
     stats BLOB NOT NULL
 );
 
@@ -54,16 +56,8 @@ CREATE INDEX chunk_order ON chunk_index (series, last, first, count, shift);
 CREATE TABLE chunk_curves (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE chunk_details (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 
--- Points of a series that are not in chunks yet, all beyond its last chunk.
-CREATE TABLE tail (
-    series INTEGER NOT NULL,
-    iter INTEGER NOT NULL,
-    value REAL,
-    timestamp INTEGER NOT NULL,
-    worker INTEGER NOT NULL,
-    received INTEGER NOT NULL,
-    PRIMARY KEY (series, iter)
-) WITHOUT ROWID;
+-- Runs of points of a series that are not in chunks yet, all beyond its last chunk.
+CREATE TABLE tail (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 
 CREATE TABLE log_series (series INTEGER PRIMARY KEY, lines INTEGER NOT NULL);
 

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from apiserver.events.model import EventType, Owner, Selection, selects
+from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.hot import Name
 from apiserver.stores.events.embedded.log_merge import BlockWriter
 from apiserver.stores.events.embedded.names import CODES, TYPES, owner_id, series_rows
@@ -42,12 +43,13 @@ def delete_owner(conn: sqlite3.Connection, owner: Owner, types: Sequence[EventTy
 
 
 def _delete_scalars(conn: sqlite3.Connection, owner: Owner, key: tuple[int, int]) -> int:
-    count = sum(int(series.stats["count"][0]) for series in merged_series(conn, owner, ()).values())
+    merged = merged_series(conn, owner, ()).values()
+    tail.delete(conn, tail.run_ids(b"".join(series.runs for series in merged)))
     for table in ("chunk_curves", "chunk_details"):
         conn.execute(f"DELETE FROM {table} WHERE id {_CHUNKS}", key)
-    for table in ("chunk_index", "tail", "scalars"):
+    for table in ("chunk_index", "scalars"):
         conn.execute(f"DELETE FROM {table} WHERE series {_OF_OWNER}", key)
-    return count
+    return sum(int(series.stats["count"][0]) for series in merged)
 
 
 def _delete_logs(conn: sqlite3.Connection, owner: int, key: tuple[int, int]) -> int:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import accumulate, repeat
 from typing import NamedTuple
 
 import numpy as np
 
 from apiserver.events.model import EventType, LogColumns, Owner, Sample, SeriesName
-from apiserver.stores.events.embedded.points import Curve, Points
+from apiserver.stores.events.embedded.points import Points
 from apiserver.stores.events.embedded.records import Record
 
 Name = tuple[str, str]  # metric, variant
@@ -21,26 +22,36 @@ Matcher = Callable[[str, str], bool]
 SampleKey = tuple[int, str]  # iteration, key
 
 
-class ScalarPart(NamedTuple):
-    """Points start ≤ n < stop of a record, all of one series and worker."""
+@dataclass(slots=True)
+class HotGroups:
+    """The groups of points of all records of a memtable, as columns; they only grow."""
 
-    record: Record
-    start: int
-    stop: int
-    worker: int
+    records: list[Record] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    workers: list[int] = field(default_factory=list)
+    series: list[int] = field(default_factory=list)
 
-    def curve(self) -> Curve:
-        """Their first two columns, in the order they were sent."""
-        return Curve(self.record.iters[self.start : self.stop], self.record.values[self.start : self.stop])
+
+class HotPoints(NamedTuple):
+    """Some groups of one series, in the order they were sent."""
+
+    groups: HotGroups
+    numbers: list[int]
 
     def points(self) -> Points:
-        """All their columns, in the order they were sent."""
-        length = self.stop - self.start
+        """Their points, as they were sent: in any order, perhaps several of one iteration."""
+        groups = self.groups
+        parts = [
+            (groups.records[n], slice(groups.starts[n], groups.starts[n] + groups.lengths[n])) for n in self.numbers
+        ]
+        lengths = [groups.lengths[n] for n in self.numbers]
         return Points(
-            *self.curve(),
-            self.record.timestamps[self.start : self.stop],
-            np.full(length, self.worker),
-            np.full(length, self.record.received),
+            iters=np.concatenate([record.iters[where] for record, where in parts]),
+            values=np.concatenate([record.values[where] for record, where in parts]),
+            timestamps=np.concatenate([record.timestamps[where] for record, where in parts]),
+            workers=np.repeat([groups.workers[n] for n in self.numbers], lengths),
+            received=np.repeat([record.received for record, _ in parts], lengths),
         )
 
 
@@ -54,24 +65,29 @@ class LogPart(NamedTuple):
 
 @dataclass(slots=True)
 class HotSeries:
-    """A scalar series in a memtable; `index` counts the memtable's series."""
+    """A scalar series in a memtable: which of the memtable's series it is, and the numbers of its groups."""
 
     index: int
-    parts: list[ScalarPart] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class HotOwner:
     """What a memtable holds of one owner."""
 
+    groups: HotGroups
     scalars: dict[Name, HotSeries] = field(default_factory=dict)
     logs: list[LogPart] = field(default_factory=list)
     digests: set[bytes] = field(default_factory=set)
     samples: dict[EventType, dict[Name, dict[SampleKey, Sample]]] = field(default_factory=dict)
 
-    def scalar_parts(self, matches: Matcher) -> dict[Name, list[ScalarPart]]:
-        """The parts of each matching series; a copy."""
-        return {name: series.parts.copy() for name, series in self.scalars.items() if matches(*name)}
+    def points(self, matches: Matcher) -> dict[Name, HotPoints]:
+        """The points of each matching series; a copy."""
+        return {
+            name: HotPoints(self.groups, series.numbers.copy())
+            for name, series in self.scalars.items()
+            if matches(*name)
+        }
 
     def samples_of(self, type: EventType, matches: Matcher) -> dict[Name, dict[SampleKey, Sample]]:
         """The samples of each matching series; a copy."""
@@ -80,7 +96,8 @@ class HotOwner:
     def everything(self) -> HotOwner:
         """A copy of it all."""
         return HotOwner(
-            {name: HotSeries(series.index, series.parts.copy()) for name, series in self.scalars.items()},
+            self.groups,
+            {name: HotSeries(series.index, series.numbers.copy()) for name, series in self.scalars.items()},
             self.logs.copy(),
             self.digests.copy(),
             {type: self.samples_of(type, lambda *name: True) for type in self.samples},
@@ -120,10 +137,8 @@ class Memtable:
         self.size = 0
         self.next_sequence = 0
         self.series_names: list[tuple[Owner, str, str]] = []
-        # Of every scalar group, in order: what a merge needs of them, as columns.
-        self.group_series: list[int] = []
-        self.group_lengths: list[int] = []
-        self.group_workers: list[int] = []
+        """Of each series, by its index."""
+        self.groups = HotGroups()
 
     def add(self, record: Record, workers: Workers) -> None:
         """Take in a record that its journal segment has."""
@@ -139,22 +154,25 @@ class Memtable:
     def _owner(self, owner: Owner) -> HotOwner:
         found = self.owners.get(owner)
         if found is None:
-            found = self.owners[owner] = HotOwner()
+            found = self.owners[owner] = HotOwner(self.groups)
         return found
 
     def _add_scalars(self, record: Record, workers: Workers) -> None:
-        for group in record.scalars:
-            scalars = self._owner(group.owner).scalars
-            name = (group.metric, group.variant)
-            series = scalars.get(name)
+        sent, groups = record.groups, self.groups
+        number = len(groups.records)
+        groups.starts += accumulate(sent.lengths[:-1], initial=0) if sent.lengths else ()
+        groups.lengths += sent.lengths
+        groups.workers += map(workers.number, sent.workers)
+        groups.records += repeat(record, len(sent.lengths))
+        scalars = [self._owner(owner).scalars for owner in record.owners]
+        for owner, name in zip(sent.owners, zip(sent.metrics, sent.variants, strict=True), strict=True):
+            series = scalars[owner].get(name)
             if series is None:
-                series = scalars[name] = HotSeries(len(self.series_names))
-                self.series_names.append((group.owner, *name))
-            worker = workers.number(group.worker)
-            series.parts.append(ScalarPart(record, group.start, group.stop, worker))
-            self.group_series.append(series.index)
-            self.group_lengths.append(group.stop - group.start)
-            self.group_workers.append(worker)
+                series = scalars[owner][name] = HotSeries(len(self.series_names))
+                self.series_names.append((record.owners[owner], *name))
+            series.numbers.append(number)
+            groups.series.append(series.index)
+            number += 1
 
     def _add_logs(self, record: Record) -> None:
         sequence = record.sequence

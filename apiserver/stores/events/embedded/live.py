@@ -62,7 +62,7 @@ class Live:
             table = Memtable(number)
             for record in journal.replay(path):
                 table.add(record, self.workers)
-                self.unstated |= record.owners()
+                self.unstated.update(record.owners)
             self._next_sequence = max(self._next_sequence, table.next_sequence)
             self.frozen.append(table)
 
@@ -85,7 +85,7 @@ class Live:
                 for record in fresh:
                     self.active.add(record, self.workers)
                     self._next_sequence += record.lines
-                    self.unstated |= record.owners()
+                    self.unstated.update(record.owners)
 
     def _check_room(self) -> None:
         if self.unmerged_bytes <= self._max_unmerged:
@@ -102,7 +102,7 @@ class Live:
         if not known:
             return record
         rest = [logs for logs in record.logs if not any(logs is one for one in known)]
-        if not (rest or record.scalars or record.samples):
+        if not (rest or record.groups.lengths or record.samples):
             return None
         return records.with_logs(record, rest)
 

@@ -1,14 +1,15 @@
 """A batch as a journal record, and back: columns as raw arrays, everything else as one msgpack structure.
 
 The columns of all scalars lie one after another (all iters, then all timestamps, then all values), so that a record's
-arrays are views of its bytes, whether it was just made or was read from a journal.
+arrays are views of its bytes, whether it was just made or was read from a journal. What describes the groups of points
+of one series and worker is columns, too: group n has the next `lengths[n]` points.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import accumulate, chain
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -27,12 +28,14 @@ from apiserver.events.model import (
 )
 
 
-class _Scalars(msgspec.Struct, array_like=True):
-    owner: int
-    metric: str
-    variant: str
-    worker: str
-    length: int
+class Groups(msgspec.Struct, array_like=True):
+    """The groups of points of a record; `owners` index its table of owners."""
+
+    owners: list[int]
+    metrics: list[str]
+    variants: list[str]
+    workers: list[str]
+    lengths: list[int]
 
 
 class _Logs(msgspec.Struct, array_like=True):
@@ -61,7 +64,7 @@ class _Sample(msgspec.Struct, array_like=True):
 class _Meta(msgspec.Struct, array_like=True):
     received: int
     owners: list[Owner]
-    scalars: list[_Scalars]
+    groups: Groups
     logs: list[_Logs]
     samples: list[_Sample]
 
@@ -71,28 +74,17 @@ _decoder = msgspec.msgpack.Decoder(_Meta)
 
 
 @dataclass(slots=True)
-class ScalarGroup:
-    """Points of one series in a record: those at start ≤ n < stop of its columns."""
-
-    owner: Owner
-    metric: str
-    variant: str
-    worker: str
-    start: int
-    stop: int
-
-
-@dataclass(slots=True)
 class Record:
     """One batch as it is kept: what the journal writes and what hot data refer to."""
 
     received: int
     columns: bytes
     meta: bytes
+    owners: list[Owner]
     iters: Int64Array
     timestamps: Int64Array
     values: Float64Array
-    scalars: list[ScalarGroup]
+    groups: Groups
     logs: list[LogColumns]
     samples: list[Sample]
     sequence: int = 0
@@ -108,67 +100,42 @@ class Record:
         """How many log lines there are."""
         return sum(len(logs.messages) for logs in self.logs)
 
-    def owners(self) -> set[Owner]:
-        """Whose events these are."""
-        groups: chain[ScalarGroup | LogColumns | Sample] = chain(self.scalars, self.logs, self.samples)
-        return {group.owner for group in groups}
-
 
 def make(batch: EventBatch) -> Record:
-    """The batch as a record; raise ValueError when a column has another length than its fellows."""
+    """The batch as a record; raise ValueError when columns of one group differ in length."""
     numbers: dict[Owner, int] = {}
-
-    def number(owner: Owner) -> int:
-        return numbers.setdefault(owner, len(numbers))
-
-    lengths = [_length(group.iters, group.timestamps, group.values) for group in batch.scalars]
-    scalars = [
-        _Scalars(number(group.owner), group.metric, group.variant, group.worker, length)
-        for group, length in zip(batch.scalars, lengths, strict=True)
-    ]
-    logs = [_logs(number(logs.owner), logs) for logs in batch.logs]
-    samples = [
-        _Sample(number(s.owner), s.type, s.metric, s.variant, s.iter, s.key, s.timestamp, s.document)
-        for s in batch.samples
-    ]
-    meta = _encoder.encode(_Meta(batch.received, list(numbers), scalars, logs, samples))
-    columns = _raw_columns(batch)
-    stops = list(accumulate(lengths))
-    groups = [
-        ScalarGroup(group.owner, group.metric, group.variant, group.worker, stop - length, stop)
-        for group, stop, length in zip(batch.scalars, stops, lengths, strict=True)
-    ]
-    return Record(batch.received, columns, meta, *_views(columns), groups, batch.logs, batch.samples)
+    everything: chain[ScalarColumns | LogColumns | Sample] = chain(batch.scalars, batch.logs, batch.samples)
+    for one in everything:
+        numbers.setdefault(one.owner, len(numbers))
+    scalars = batch.scalars
+    groups = Groups(
+        [numbers[group.owner] for group in scalars],
+        [group.metric for group in scalars],
+        [group.variant for group in scalars],
+        [group.worker for group in scalars],
+        _lengths([group.iters for group in scalars]),
+    )
+    if not groups.lengths == [len(group.values) for group in scalars] == [len(group.timestamps) for group in scalars]:
+        raise ValueError("iterations, timestamps and values of a group differ in length")
+    columns = _raw_columns(batch, sum(groups.lengths))
+    meta = _meta(batch.received, numbers, groups, batch.logs, batch.samples)
+    return Record(batch.received, columns, meta, list(numbers), *_views(columns), groups, batch.logs, batch.samples)
 
 
 def with_logs(record: Record, logs: list[LogColumns]) -> Record:
     """The same record with other log lines, its place in the journal not known yet."""
-    scalars = [
-        ScalarColumns(
-            owner=group.owner,
-            metric=group.metric,
-            variant=group.variant,
-            worker=group.worker,
-            iters=record.iters[group.start : group.stop],
-            timestamps=record.timestamps[group.start : group.stop],
-            values=record.values[group.start : group.stop],
-        )
-        for group in record.scalars
-    ]
-    return make(EventBatch(record.received, scalars, logs, record.samples))
+    numbers = {owner: number for number, owner in enumerate(record.owners)}
+    meta = _meta(record.received, numbers, record.groups, logs, record.samples)
+    return replace(record, meta=meta, logs=logs)
 
 
 def parse(columns: bytes, meta: bytes, sequence: int) -> Record:
     """The record whose content was written."""
     known = _decoder.decode(meta)
-    stops = list(accumulate(group.length for group in known.scalars))
-    groups = [
-        ScalarGroup(known.owners[group.owner], group.metric, group.variant, group.worker, stop - group.length, stop)
-        for group, stop in zip(known.scalars, stops, strict=True)
-    ]
+    owners = known.owners
     logs = [
         LogColumns(
-            owner=known.owners[logs.owner],
+            owner=owners[logs.owner],
             timestamps=np.frombuffer(logs.timestamps, np.int64),
             levels=logs.levels,
             workers=logs.workers,
@@ -181,26 +148,27 @@ def parse(columns: bytes, meta: bytes, sequence: int) -> Record:
         for logs in known.logs
     ]
     samples = [
-        Sample(known.owners[s.owner], s.type, s.metric, s.variant, s.iter, s.key, s.timestamp, s.document)
+        Sample(owners[s.owner], s.type, s.metric, s.variant, s.iter, s.key, s.timestamp, s.document)
         for s in known.samples
     ]
-    return Record(known.received, columns, meta, *_views(columns), groups, logs, samples, sequence)
+    return Record(known.received, columns, meta, owners, *_views(columns), known.groups, logs, samples, sequence)
 
 
-def _length(*columns: Sequence[object] | npt.NDArray[np.generic]) -> int:
-    lengths = {len(column) for column in columns}
-    if len(lengths) != 1 or 0 in lengths:
-        raise ValueError(f"columns of one group must have one length, at least 1, not {sorted(lengths)}")
-    return lengths.pop()
+def _lengths(columns: Sequence[npt.NDArray[Any]]) -> list[int]:
+    lengths = [len(column) for column in columns]
+    if 0 in lengths:
+        raise ValueError("a group without points")
+    return lengths
 
 
-def _raw_columns(batch: EventBatch) -> bytes:
-    arrays: list[npt.NDArray[Any]] = [
-        *(np.ascontiguousarray(group.iters, np.int64) for group in batch.scalars),
-        *(np.ascontiguousarray(group.timestamps, np.int64) for group in batch.scalars),
-        *(np.ascontiguousarray(group.values, np.float64) for group in batch.scalars),
-    ]
-    return b"".join(array.data for array in arrays)
+def _raw_columns(batch: EventBatch, length: int) -> bytes:
+    if not length:
+        return b""
+    raw = np.empty(3 * length, np.int64)
+    np.concatenate([group.iters for group in batch.scalars], out=raw[:length])
+    np.concatenate([group.timestamps for group in batch.scalars], out=raw[length : 2 * length])
+    np.concatenate([group.values for group in batch.scalars], out=raw[2 * length :].view(np.float64))
+    return raw.tobytes()
 
 
 def _views(columns: bytes) -> tuple[Int64Array, Int64Array, Float64Array]:
@@ -210,17 +178,26 @@ def _views(columns: bytes) -> tuple[Int64Array, Int64Array, Float64Array]:
     return iters, timestamps, np.frombuffer(columns, np.float64, length, offset=16 * length)
 
 
-def _logs(owner: int, logs: LogColumns) -> _Logs:
-    _length(logs.timestamps, logs.levels, logs.workers, logs.messages, logs.iters, logs.metrics, logs.variants)
-    timestamps = np.ascontiguousarray(logs.timestamps, np.int64).tobytes()
-    return _Logs(
-        owner,
-        timestamps,
-        logs.levels,
-        logs.workers,
-        logs.messages,
-        logs.iters,
-        logs.metrics,
-        logs.variants,
-        logs.digest,
+def _meta(
+    received: int, numbers: dict[Owner, int], groups: Groups, logs: Sequence[LogColumns], samples: Sequence[Sample]
+) -> bytes:
+    return _encoder.encode(
+        _Meta(
+            received,
+            list(numbers),
+            groups,
+            [_logs(numbers[one.owner], one) for one in logs],
+            [
+                _Sample(numbers[s.owner], s.type, s.metric, s.variant, s.iter, s.key, s.timestamp, s.document)
+                for s in samples
+            ],
+        )
     )
+
+
+def _logs(owner: int, logs: LogColumns) -> _Logs:
+    columns = (logs.levels, logs.workers, logs.messages, logs.iters, logs.metrics, logs.variants)
+    if not logs.messages or {len(column) for column in columns} != {len(logs.timestamps)}:
+        raise ValueError("columns of log lines differ in length, or there is no line")
+    timestamps = np.ascontiguousarray(logs.timestamps, np.int64).tobytes()
+    return _Logs(owner, timestamps, *columns, logs.digest)

@@ -1,6 +1,6 @@
-"""Merging the scalars of one memtable into the database: tail rows for small series, chunks for the others.
+"""Merging the scalars of one memtable into the database: runs in the tail for small series, chunks for the others.
 
-- Chunks of a series are disjoint and ascending; the rows of its tail lie beyond its last chunk and are fewer than
+- Chunks of a series are disjoint and ascending; the points of its tail lie beyond its last chunk and are fewer than
   `FOLD_AT`, or they are folded into chunks.
 - New points beyond all that was merged are appended; others are laid over the chunks they fall into, and the stats of
   their series are made anew from those of its chunks.
@@ -8,176 +8,91 @@
 
 from __future__ import annotations
 
-import itertools
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import EventType, Int64Array
-from apiserver.stores.events.embedded import aggregates, chunks, stats
+from apiserver.stores.events.embedded import chunks, stats, tail
+from apiserver.stores.events.embedded.chunk_writer import ChunkWriter, LastChunk
 from apiserver.stores.events.embedded.hot import Memtable
 from apiserver.stores.events.embedded.names import Registrar
 from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat, overlay, take
-from apiserver.stores.events.embedded.series import read_tail
-from apiserver.stores.events.embedded.stats import EMPTY, LEAST, STATS, StatsArray
+from apiserver.stores.events.embedded.stats import EMPTY, STATS, StatsArray
 
 FOLD_AT = 512
-_SERIES_BITS = 24
+_EMPTY = EMPTY.tobytes()
 
 
 @dataclass(slots=True)
 class _Group:
-    """A series as the database has it, and its new points where they are not just rows for the tail."""
+    """A series as the database has it, and its new points where they are not just a run for the tail."""
 
     id: int
     chunks: int
     chunk_end: int | None
     tail: int
+    runs: bytes
     points: Points = NO_POINTS
 
 
-class _LastChunk(NamedTuple):
-    id: int
-    length: int
-
-
-class _ChunkWriter:
-    """Collects chunks, then computes, encodes and writes all of them at once."""
+class _Merge:
+    """One merge's writers."""
 
     def __init__(self, conn: sqlite3.Connection) -> None:
-        self._conn = conn
-        self._pending: dict[int, Points] = {}
-
-    def read(self, id: int) -> Points:
-        """A chunk as it is or will be."""
-        if id in self._pending:
-            return self._pending[id]
-        row = self._conn.execute(
-            "SELECT count, c.body, d.body FROM chunk_index AS i JOIN chunk_curves AS c ON c.id = i.id"
-            " JOIN chunk_details AS d ON d.id = i.id WHERE i.id = ?",
-            (id,),
-        ).fetchone()
-        return chunks.decode_points(*row)
-
-    def put(self, group: _Group, points: Points, replaced: int | None) -> _LastChunk:
-        """Write the points as one chunk, or several of like size; the first takes the place of chunk `replaced`."""
-        parts = _even_parts(points)
-        ids = [] if replaced is None else [replaced]
-        while len(ids) < len(parts):
-            ids.append(group.id << _SERIES_BITS | group.chunks)
-            group.chunks += 1
-        self._pending.update(zip(ids, parts, strict=True))
-        return _LastChunk(ids[-1], len(parts[-1].iters))
+        self.conn = conn
+        self.tail = tail.TailWriter(conn)
+        self.chunks = ChunkWriter(conn)
 
     def write(self) -> None:
         """Put everything collected into the database."""
-        if not self._pending:
-            return
-        parts = list(self._pending.values())
-        lengths = [len(part.iters) for part in parts]
-        starts = np.cumsum([0, *lengths[:-1]], dtype=np.intp)
-        iters, values, timestamps = (np.concatenate([part[n] for part in parts]) for n in range(3))
-        rows = stats.of_groups(iters, values, timestamps, starts)
-        shifts = [
-            aggregates.shift_of(int(part.iters[0]), int(part.iters[-1]), length)
-            for part, length in zip(parts, lengths, strict=True)
-        ]
-        blocks = aggregates.blocks_of(iters, values, starts, shifts)
-        self._conn.executemany(
-            "REPLACE INTO chunk_index (id, series, first, last, count, shift, stats, blocks)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                (
-                    id,
-                    id >> _SERIES_BITS,
-                    int(part.iters[0]),
-                    int(part.iters[-1]),
-                    length,
-                    shift,
-                    rows[n].tobytes(),
-                    blocks[n].tobytes(),
-                )
-                for n, (id, part, length, shift) in enumerate(zip(self._pending, parts, lengths, shifts, strict=True))
-            ),
-        )
-        self._conn.executemany(
-            "REPLACE INTO chunk_curves VALUES (?, ?)",
-            ((id, chunks.encode_curve(part.iters, part.values)) for id, part in self._pending.items()),
-        )
-        self._conn.executemany(
-            "REPLACE INTO chunk_details VALUES (?, ?)",
-            (
-                (id, chunks.encode_details(part.timestamps, part.workers, part.received))
-                for id, part in self._pending.items()
-            ),
-        )
+        self.chunks.write()
+        self.tail.write()
 
+    def with_tail(self, group: _Group) -> Points:
+        """The new points laid over those in the tail."""
+        return overlay([tail.read(self.conn, group.runs), group.points]) if group.tail else group.points
 
-@dataclass(slots=True)
-class _TailWriter:
-    """Collects rows of the tail, then writes them at once."""
-
-    conn: sqlite3.Connection
-    ids: list[Int64Array] = field(default_factory=list)
-    parts: list[Points] = field(default_factory=list)
-
-    def put(self, ids: Int64Array, points: Points) -> None:
-        """Write the points, each to the series with its id."""
-        self.ids.append(ids)
-        self.parts.append(points)
-
-    def write(self) -> None:
-        """Put everything collected into the database."""
-        if self.parts:
-            columns = (np.concatenate(self.ids), *concat(self.parts))
-            self.conn.executemany(
-                "REPLACE INTO tail (series, iter, value, timestamp, worker, received) VALUES (?, ?, ?, ?, ?, ?)",
-                zip(*(column.tolist() for column in columns), strict=True),
-            )
+    def set_tail(self, group: _Group, points: Points) -> None:
+        """Let the tail be just these points."""
+        self.tail.remove(group.runs)
+        group.tail = len(points.iters)
+        group.runs = b"".join(self.tail.put(points, [group.tail])) if group.tail else b""
 
 
 def merge_scalars(conn: sqlite3.Connection, table: Memtable, registrar: Registrar) -> None:
     """Bring the memtable's points into the database, within the caller's transaction."""
-    if not table.group_series:
+    if not table.groups.series:
         return
     ids, points, starts = _sorted_points(table, registrar)
-    known = [_known(conn, int(id)) for id in ids]
-    old = np.concatenate([row[3] for row in known])
+    known = [_known(conn, id) for id in ids.tolist()]
+    old = np.frombuffer(b"".join(row[4] for row in known), STATS)
     new = stats.of_groups(points.iters, points.values, points.timestamps, starts)
-    overlapping = new["min_iter"] <= old["max_iter"]
-    tails = np.array([row[2] for row in known])
+    groups = [_Group(id, *row[:4]) for id, row in zip(ids.tolist(), known, strict=True)]
     counts = new["count"]
-    small = ~overlapping & (tails + counts < FOLD_AT)
+    overlapping = new["min_iter"] <= old["max_iter"]
+    small = ~overlapping & (np.array([group.tail for group in groups]) + counts < FOLD_AT)
+    small &= ~np.array([tail.is_crowded(group.runs) for group in groups])
 
-    tail_writer, chunk_writer = _TailWriter(conn), _ChunkWriter(conn)
-    groups = []
-    for n, (id, (chunk_count, chunk_end, tail, _)) in enumerate(zip(ids.tolist(), known, strict=True)):
-        group = _Group(id, chunk_count, chunk_end, tail)
-        groups.append(group)
-        if small[n]:
-            group.tail += int(counts[n])
-            continue
-        group.points = take(points, slice(starts[n], starts[n] + counts[n]))
-        if overlapping[n]:
-            _lay_over(conn, group, chunk_writer, tail_writer)
-        else:
-            _append(conn, group, _with_tail(conn, group), _last_chunk(conn, group), chunk_writer)
-    in_tail = np.repeat(small, counts)
-    tail_writer.put(np.repeat(ids, counts)[in_tail], take(points, in_tail))
-    chunk_writer.write()
-    tail_writer.write()
+    merge = _Merge(conn)
+    for n in np.flatnonzero(~small).tolist():
+        groups[n].points = take(points, slice(starts[n], starts[n] + counts[n]))
+        _merge_group(merge, groups[n], bool(overlapping[n]))
+    _append_runs(
+        merge, [groups[n] for n in np.flatnonzero(small)], take(points, np.repeat(small, counts)), counts[small]
+    )
+    merge.write()
 
     merged = stats.combine(old, new)
     for n in np.flatnonzero(overlapping).tolist():
-        merged[n] = _made_anew(conn, int(ids[n]))[0]
+        merged[n] = _made_anew(conn, groups[n])[0]
     conn.executemany(
-        "REPLACE INTO scalars (series, chunks, chunk_end, tail, stats) VALUES (?, ?, ?, ?, ?)",
+        "REPLACE INTO scalars (series, chunks, chunk_end, tail, runs, stats) VALUES (?, ?, ?, ?, ?, ?)",
         (
-            (group.id, group.chunks, group.chunk_end, group.tail, row.tobytes())
+            (group.id, group.chunks, group.chunk_end, group.tail, group.runs, row.tobytes())
             for group, row in zip(groups, merged, strict=True)
         ),
     )
@@ -191,7 +106,7 @@ def _sorted_points(table: Memtable, registrar: Registrar) -> tuple[Int64Array, P
     rank = np.empty(len(ids), np.uint16 if len(ids) <= 1 << 16 else np.uint32)  # numpy sorts short integers by radix
     rank[by_id] = np.arange(len(ids))
     points = _all_points(table)
-    series = np.repeat(rank[np.array(table.group_series)], table.group_lengths)
+    series = np.repeat(rank[np.array(table.groups.series)], table.groups.lengths)
     order = np.argsort(series, kind="stable")
     if not _ascending(series[order], points.iters[order]):
         order = np.lexsort((points.iters, series))
@@ -208,7 +123,7 @@ def _all_points(table: Memtable) -> Points:
         iters=np.concatenate([record.iters for record in records]),
         values=np.concatenate([record.values for record in records]),
         timestamps=np.concatenate([record.timestamps for record in records]),
-        workers=np.repeat(np.array(table.group_workers), table.group_lengths),
+        workers=np.repeat(np.array(table.groups.workers), table.groups.lengths),
         received=np.repeat([record.received for record in records], [len(record.iters) for record in records]),
     )
 
@@ -223,64 +138,65 @@ def _steps(series: npt.NDArray[np.unsignedinteger], iters: Int64Array) -> npt.ND
     return steps
 
 
-def _known(conn: sqlite3.Connection, series: int) -> tuple[int, int | None, int, StatsArray]:
-    row = conn.execute("SELECT chunks, chunk_end, tail, stats FROM scalars WHERE series = ?", (series,)).fetchone()
-    return (0, None, 0, EMPTY) if row is None else (*row[:3], np.frombuffer(row[3], STATS))
+def _known(conn: sqlite3.Connection, series: int) -> tuple[int, int | None, int, bytes, bytes]:
+    query = "SELECT chunks, chunk_end, tail, runs, stats FROM scalars WHERE series = ?"
+    row: tuple[int, int | None, int, bytes, bytes] | None = conn.execute(query, (series,)).fetchone()
+    return row or (0, None, 0, b"", _EMPTY)
 
 
-def _with_tail(conn: sqlite3.Connection, group: _Group) -> Points:
-    return overlay([read_tail(conn, group.id), group.points]) if group.tail else group.points
+def _append_runs(merge: _Merge, groups: list[_Group], points: Points, counts: Int64Array) -> None:
+    """A run for each group; the points are those of all groups, one after another."""
+    listed = merge.tail.put(points, counts)
+    for group, count, run in zip(groups, counts.tolist(), listed, strict=True):
+        group.tail += count
+        group.runs += run
 
 
-def _last_chunk(conn: sqlite3.Connection, group: _Group) -> _LastChunk | None:
+def _merge_group(merge: _Merge, group: _Group, overlapping: bool) -> None:
+    last_chunk = _last_chunk(merge.conn, group)
+    if overlapping and group.chunk_end is not None:
+        inside = int(np.searchsorted(group.points.iters, group.chunk_end, "right"))
+        if inside:
+            last_chunk = _lay_over_chunks(merge, group, take(group.points, slice(inside)))
+            group.points = take(group.points, slice(inside, None))
+    if not len(group.points.iters):
+        return
+    beyond = merge.with_tail(group)
+    if len(beyond.iters) < FOLD_AT:
+        merge.set_tail(group, beyond)
+    else:
+        merge.set_tail(group, NO_POINTS)
+        _append_chunks(merge, group, beyond, last_chunk)
+
+
+def _last_chunk(conn: sqlite3.Connection, group: _Group) -> LastChunk | None:
     if group.chunk_end is None:
         return None
     query = "SELECT id, count FROM chunk_index WHERE series = ? ORDER BY last DESC LIMIT 1"
-    return _LastChunk(*conn.execute(query, (group.id,)).fetchone())
+    return LastChunk(*conn.execute(query, (group.id,)).fetchone())
 
 
-def _append(
-    conn: sqlite3.Connection, group: _Group, points: Points, last_chunk: _LastChunk | None, writer: _ChunkWriter
-) -> None:
+def _append_chunks(merge: _Merge, group: _Group, points: Points, last_chunk: LastChunk | None) -> None:
     """Make chunks of points beyond all chunks; a last chunk that is small is made anew with them."""
-    if group.tail:
-        conn.execute("DELETE FROM tail WHERE series = ?", (group.id,))
-        group.tail = 0
     group.chunk_end = int(points.iters[-1])
     if last_chunk is not None and last_chunk.length < chunks.LARGEST // 2:
-        writer.put(group, concat([writer.read(last_chunk.id), points]), last_chunk.id)
+        merge.chunks.put(group, concat([merge.chunks.read(last_chunk.id), points]), last_chunk.id)
     else:
-        writer.put(group, points, None)
+        merge.chunks.put(group, points, None)
 
 
-def _lay_over(conn: sqlite3.Connection, group: _Group, chunk_writer: _ChunkWriter, tail_writer: _TailWriter) -> None:
-    chunk_end = LEAST if group.chunk_end is None else group.chunk_end
-    inside = 0 if group.chunk_end is None else int(np.searchsorted(group.points.iters, chunk_end, "right"))
-    last_chunk = _last_chunk(conn, group)
-    if inside:
-        last_chunk = _lay_over_chunks(conn, group, take(group.points, slice(inside)), chunk_writer)
-    group.points = take(group.points, slice(inside, None))
-    if not len(group.points.iters):
-        return
-    beyond = _with_tail(conn, group)
-    if len(beyond.iters) < FOLD_AT:
-        group.tail = len(beyond.iters)
-        tail_writer.put(np.full(len(group.points.iters), group.id), group.points)
-    else:
-        _append(conn, group, beyond, last_chunk, chunk_writer)
-
-
-def _lay_over_chunks(conn: sqlite3.Connection, group: _Group, points: Points, writer: _ChunkWriter) -> _LastChunk:
+def _lay_over_chunks(merge: _Merge, group: _Group, points: Points) -> LastChunk:
     """Lay each point over the first chunk that ends at its iteration or beyond; return the series' last chunk."""
-    rows = conn.execute(
+    rows = merge.conn.execute(
         "SELECT id, last, count FROM chunk_index WHERE series = ? AND last >= ? ORDER BY last",
         (group.id, int(points.iters[0])),
     ).fetchall()
     number = np.searchsorted(np.array([last for _, last, _ in rows], np.int64), points.iters)
     for n, start, stop in _runs(number):
         id = rows[n][0]
-        written = writer.put(group, overlay([writer.read(id), take(points, slice(start, stop))]), id)
-    return written if id == rows[-1][0] else _LastChunk(rows[-1][0], rows[-1][2])
+        laid_over = overlay([merge.chunks.read(id), take(points, slice(start, stop))])
+        written = merge.chunks.put(group, laid_over, id)
+    return written if id == rows[-1][0] else LastChunk(rows[-1][0], rows[-1][2])
 
 
 def _runs(numbers: npt.NDArray[np.intp]) -> Iterator[tuple[int, int, int]]:
@@ -290,18 +206,11 @@ def _runs(numbers: npt.NDArray[np.intp]) -> Iterator[tuple[int, int, int]]:
     return zip(numbers[starts].tolist(), starts.tolist(), stops.tolist(), strict=True)
 
 
-def _even_parts(points: Points) -> list[Points]:
-    length = len(points.iters)
-    count = -(-length // chunks.LARGEST)
-    edges = [length * n // count for n in range(count + 1)]
-    return [take(points, slice(a, b)) for a, b in itertools.pairwise(edges)]
-
-
-def _made_anew(conn: sqlite3.Connection, series: int) -> StatsArray:
+def _made_anew(conn: sqlite3.Connection, group: _Group) -> StatsArray:
     """The stats of a series from those of its chunks and the points of its tail."""
-    rows = b"".join(row[0] for row in conn.execute("SELECT stats FROM chunk_index WHERE series = ?", (series,)))
-    tail = read_tail(conn, series)
+    rows = b"".join(row[0] for row in conn.execute("SELECT stats FROM chunk_index WHERE series = ?", (group.id,)))
     found = stats.fold(np.frombuffer(rows, STATS))
-    if not len(tail.iters):
+    rest = tail.read(conn, group.runs)
+    if not len(rest.iters):
         return found
-    return stats.combine(found, stats.of_groups(tail.iters, tail.values, tail.timestamps, np.zeros(1, np.intp)))
+    return stats.combine(found, stats.of_groups(rest.iters, rest.values, rest.timestamps, np.zeros(1, np.intp)))

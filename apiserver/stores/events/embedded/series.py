@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from apiserver.events.model import EventType, Owner, Selection
-from apiserver.stores.events.embedded import chunks
-from apiserver.stores.events.embedded.hot import Name, ScalarPart
+from apiserver.stores.events.embedded import chunks, tail
+from apiserver.stores.events.embedded.hot import HotPoints, Name
 from apiserver.stores.events.embedded.names import series_rows
 from apiserver.stores.events.embedded.points import (
     NO_CURVE,
@@ -50,30 +50,30 @@ class MergedSeries:
 
     id: int
     chunk_end: int | None
-    tail: int
+    runs: bytes
     stats: StatsArray
 
 
-NOT_MERGED = MergedSeries(0, None, 0, EMPTY)
+NOT_MERGED = MergedSeries(0, None, b"", EMPTY)
 
 
 def merged_series(conn: sqlite3.Connection, owner: Owner, selection: Selection) -> dict[Name, MergedSeries]:
     """The owner's selected scalar series that were merged, sorted by name."""
-    query = "SELECT id, chunk_end, tail, stats FROM series JOIN scalars ON series = id"
+    query = "SELECT id, chunk_end, runs, stats FROM series JOIN scalars ON series = id"
     rows = series_rows(conn, owner, EventType.SCALAR, selection, query)
     return {name: _merged(row) for name, row in rows.items()}
 
 
 def _merged(row: tuple[Any, ...]) -> MergedSeries:
-    id, chunk_end, tail, stats = row
-    return MergedSeries(id, chunk_end, tail, np.frombuffer(stats, STATS))
+    id, chunk_end, runs, stats = row
+    return MergedSeries(id, chunk_end, runs, np.frombuffer(stats, STATS))
 
 
 class Series:
     """A view of one series, as consistent as the transaction of `conn` and the hot parts are."""
 
     def __init__(
-        self, conn: sqlite3.Connection, name: Name, merged: MergedSeries, hot: Sequence[ScalarPart] = ()
+        self, conn: sqlite3.Connection, name: Name, merged: MergedSeries, hot: Sequence[HotPoints] = ()
     ) -> None:
         self._conn = conn
         self.name = name
@@ -83,7 +83,7 @@ class Series:
     @cached_property
     def hot(self) -> Points:
         """What is not merged."""
-        return overlay([part.points() for part in self._hot]) if self._hot else NO_POINTS
+        return overlay([some.points() for some in self._hot]) if self._hot else NO_POINTS
 
     @cached_property
     def _hot_curve(self) -> Curve:
@@ -140,13 +140,13 @@ class Series:
     def curve(self, low: int = LEAST, high: int = GREATEST) -> Curve:
         """Iterations and values at low ≤ iter ≤ high."""
         rows = self._chunk_rows("SELECT count, c.body", _WITH_CURVES, low, high)
-        found = [chunks.decode_curves(rows), curve_of(self._tail(low, high)), self._hot_curve]
+        found = [chunks.decode_curves(rows), curve_of(self._tail), self._hot_curve]
         return _overlaid(found, low, high) or NO_CURVE
 
     def points(self, low: int = LEAST, high: int = GREATEST) -> Points:
         """Whole points at low ≤ iter ≤ high."""
         rows = self._chunk_rows("SELECT count, c.body, d.body", _WITH_POINTS, low, high)
-        found = [*(chunks.decode_points(*row) for row in rows), self._tail(low, high), self.hot]
+        found = [*(chunks.decode_points(*row) for row in rows), self._tail, self.hot]
         return _overlaid(found, low, high) or NO_POINTS
 
     def _chunk_rows(self, select: str, join: str, low: int, high: int) -> list[Any]:
@@ -157,25 +157,9 @@ class Series:
     def _select(self, select: str, join: str, low: int, high: int) -> sqlite3.Cursor:
         return self._conn.execute(f"{select} {_FROM_CHUNKS.format(join)}", (self.merged.id, low, high))
 
-    def _tail(self, low: int, high: int) -> Points:
-        return read_tail(self._conn, self.merged.id, low, high) if self.merged.tail else NO_POINTS
-
-
-def read_tail(conn: sqlite3.Connection, series: int, low: int = LEAST, high: int = GREATEST) -> Points:
-    """The series' rows in the tail at low ≤ iter ≤ high."""
-    rows = conn.execute(
-        "SELECT iter, value, timestamp, worker, received FROM tail WHERE series = ? AND iter BETWEEN ? AND ?"
-        " ORDER BY iter",
-        (series, low, high),
-    ).fetchall()
-    if not rows:
-        return NO_POINTS
-    iters, values, *rest = zip(*rows, strict=True)
-    return Points(
-        np.array(iters, np.int64),
-        np.array(values, np.float64),  # None becomes NaN
-        *(np.array(column, np.int64) for column in rest),
-    )
+    @cached_property
+    def _tail(self) -> Points:
+        return tail.read(self._conn, self.merged.runs)
 
 
 def _overlaid(parts: Sequence[Columns], low: int, high: int) -> Columns | None:
@@ -184,13 +168,13 @@ def _overlaid(parts: Sequence[Columns], low: int, high: int) -> Columns | None:
 
 
 def views(
-    conn: sqlite3.Connection, owner: Owner, selection: Selection, hot: Sequence[Mapping[Name, Sequence[ScalarPart]]]
+    conn: sqlite3.Connection, owner: Owner, selection: Selection, hot: Sequence[Mapping[Name, HotPoints]]
 ) -> list[Series]:
-    """The owner's selected series, sorted by name; `hot` are the parts in each memtable, oldest first."""
-    parts: dict[Name, list[ScalarPart]] = {}
+    """The owner's selected series, sorted by name; `hot` are the points in each memtable, oldest first."""
+    recent: dict[Name, list[HotPoints]] = {}
     for table in hot:
-        for name, found in table.items():
-            parts.setdefault(name, []).extend(found)
+        for name, points in table.items():
+            recent.setdefault(name, []).append(points)
     merged = merged_series(conn, owner, selection)
-    names = sorted(merged.keys() | parts.keys())
-    return [Series(conn, name, merged.get(name, NOT_MERGED), parts.get(name, ())) for name in names]
+    names = sorted(merged.keys() | recent.keys())
+    return [Series(conn, name, merged.get(name, NOT_MERGED), recent.get(name, ())) for name in names]

@@ -229,7 +229,7 @@ class EmbeddedEventStore:
         for owner in sorted(set(owners)):
             found += await self._read(
                 owner,
-                lambda hot: hot.scalar_parts(matches),
+                lambda hot: hot.points(matches),
                 lambda conn, hot, owner=owner: scalars.scalar_stats(owner, views(conn, owner, selection, hot)),  # type: ignore[misc]
             )
         return found
@@ -240,7 +240,7 @@ class EmbeddedEventStore:
         matches = matcher(selection)
         return await self._read(
             owner,
-            lambda hot: hot.scalar_parts(matches),
+            lambda hot: hot.points(matches),
             lambda conn, hot: scalars.all_buckets(views(conn, owner, selection, hot), axis, plans),
         )
 
@@ -258,7 +258,7 @@ class EmbeddedEventStore:
         matches, workers = matcher(selection), self._parts.live.workers.names
         return await self._read(
             owner,
-            lambda hot: hot.scalar_parts(matches),
+            lambda hot: hot.points(matches),
             lambda conn, hot: scalars.page(
                 views(conn, owner, selection, hot), after, descending, limit, whole_iterations, workers
             ),
@@ -269,7 +269,7 @@ class EmbeddedEventStore:
         matches = matcher(selection)
         return await self._read(
             owner,
-            lambda hot: hot.scalar_parts(matches),
+            lambda hot: hot.points(matches),
             lambda conn, hot: {one.name: scalars.last_values(one, n) for one in views(conn, owner, selection, hot)},
         )
 
@@ -353,8 +353,8 @@ class EmbeddedEventStore:
         def work(conn: sqlite3.Connection, hot: list[HotOwner]) -> int:
             count = 0
             if EventType.SCALAR in wanted:
-                parts = [table.scalar_parts(matcher(())) for table in hot]
-                count += int(scalars.stats_of(views(conn, owner, (), parts))["count"].sum())
+                points = [table.points(matcher(())) for table in hot]
+                count += int(scalars.stats_of(views(conn, owner, (), points))["count"].sum())
             if EventType.LOG in wanted:
                 count += logs.count(conn, owner, [table.logs for table in hot], ())
             for type in wanted.intersection(SAMPLE_TYPES):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.stores.events.embedded import aggregates, chunks, log_merge, scalar_merge
+from apiserver.stores.events.embedded import aggregates, chunks, log_merge, scalar_merge, tail
 
 
 def make_small(patch: pytest.MonkeyPatch) -> None:
     """Until `patch` is undone."""
-    patch.setattr(scalar_merge, "FOLD_AT", 4)
+    patch.setattr(scalar_merge, "FOLD_AT", 6)
+    patch.setattr(tail, "MOST_RUNS", 2)
     patch.setattr(chunks, "LARGEST", 8)
     patch.setattr(aggregates, "POINTS_A_BLOCK", 2)
     patch.setattr(aggregates, "BLOCKS_A_BUCKET", 2)

@@ -57,16 +57,16 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
         sent = a_batch(n)
         assert (record.received, record.sequence, record.lines) == (n, 10 * n, 2)
         assert record.samples == sent.samples
-        for got, group in zip(record.scalars, sent.scalars, strict=True):
-            assert (got.owner, got.metric, got.variant, got.worker) == (
-                group.owner,
-                group.metric,
-                group.variant,
-                group.worker,
-            )
-            assert record.iters[got.start : got.stop].tolist() == group.iters.tolist()
-            assert record.timestamps[got.start : got.stop].tolist() == group.timestamps.tolist()
-            assert record.values[got.start : got.stop].tolist() == group.values.tolist()
+        groups, start = record.groups, 0
+        for number, group in enumerate(sent.scalars):
+            stop = start + groups.lengths[number]
+            names = (groups.metrics[number], groups.variants[number], groups.workers[number])
+            assert names == (group.metric, group.variant, group.worker)
+            assert record.owners[groups.owners[number]] == group.owner
+            assert record.iters[start:stop].tolist() == group.iters.tolist()
+            assert record.timestamps[start:stop].tolist() == group.timestamps.tolist()
+            assert record.values[start:stop].tolist() == group.values.tolist()
+            start = stop
         (logs,) = record.logs
         assert (logs.messages, logs.digest) == (sent.logs[0].messages, b"digest")
         assert logs.timestamps.tolist() == sent.logs[0].timestamps.tolist()
@@ -82,7 +82,7 @@ def test_columns_need_not_be_contiguous_nor_of_the_right_type(tmp_path: Path) ->
 def test_columns_of_different_lengths_are_refused() -> None:
     group = scalars([0.0] * 3)
     group.values = group.values[:2]
-    with pytest.raises(ValueError, match="one length"):
+    with pytest.raises(ValueError, match="differ in length"):
         records.make(batch(group))
 
 
