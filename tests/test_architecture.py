@@ -1,0 +1,63 @@
+"""Data flows down: nothing imports what lies above it, as docs/architecture.md says."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "apiserver"
+
+#: For each part, the parts that it may import from, beside itself ("" is the package: its version); parts not named here
+#: may import from all.
+ALLOWED = {
+    "times": set(),
+    "resources": set(),
+    "events": {"times"},
+    "stores.events": {"events", "resources", "times"},
+    "stores.documents": {"resources", "times"},
+    "stores.files": {"times"},
+    "rpc": {"times"},
+    "aggregation": {"events", "stores.events", "times"},
+    "files": {"rpc", "stores.documents", "stores.files", "times"},
+    "services": {"", "aggregation", "events", "rpc", "settings", "stores.documents", "stores.events", "times"},
+}
+
+
+def part_of(module: str) -> str:
+    """The part of the package that a module belongs to: the longest name in ALLOWED, or its first one."""
+    names = module.removeprefix("apiserver").removeprefix(".").split(".")
+    two = ".".join(names[:2])
+    return two if two in ALLOWED else names[0]
+
+
+def imports_of(path: Path) -> set[str]:
+    """The modules of the package that a file imports, also inside functions."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("apiserver"):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.startswith("apiserver")}
+    return found
+
+
+def files() -> list[tuple[str, Path]]:
+    """Every file of a part that may not import everything, with its part."""
+    all_files = sorted(PACKAGE.rglob("*.py"))
+    modules = [(".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts), path) for path in all_files]
+    return [(part, path) for module, path in modules if (part := part_of(module)) in ALLOWED]
+
+
+@pytest.mark.parametrize(("part", "path"), files(), ids=lambda value: str(value).removeprefix(str(PACKAGE)))
+def test_nothing_imports_upward(part: str, path: Path) -> None:
+    parts = {part_of(module) for module in imports_of(path)}
+    assert parts - ALLOWED[part] <= {part}
+
+
+def test_only_one_place_knows_the_engines_by_name() -> None:
+    engines = ("stores.events.embedded", "stores.documents.sqlite")
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if not any(engine.replace(".", "/") in path.as_posix() for engine in engines) and path.name != "engines.py":
+            assert not any(engine in module for module in imports_of(path) for engine in engines), path
