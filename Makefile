@@ -4,7 +4,7 @@ FIND_PYTHON = for python in python3.13 python3.12 python3.11 python3 python; do 
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$python && exit; \
 	done; echo "Python 3.11 or newer is needed" >&2; exit 1
 PYTHON ?= $(shell $(FIND_PYTHON))
-PIP = pip --disable-pip-version-check --no-input
+PIP = pip --quiet --disable-pip-version-check --no-input
 BIN = .venv/bin
 
 .PHONY: run test lint types check-format fmt bench lock clean

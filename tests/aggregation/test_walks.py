@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import orjson
 import pytest
 
@@ -16,7 +18,7 @@ from tests.aggregation.events import NOW, TASK, sample, scalars
 pytestmark = pytest.mark.anyio
 
 
-def plain(page: list[object]) -> list[dict[str, object]]:
+def plain(page: Sequence[object]) -> list[dict[str, object]]:
     decoded: list[dict[str, object]] = orjson.loads(orjson.dumps(page))
     return decoded
 
@@ -24,7 +26,8 @@ def plain(page: list[object]) -> list[dict[str, object]]:
 async def walk_events(
     store: EmbeddedEventStore, type: EventType | None, limit: int, *, descending: bool = False
 ) -> list[dict[str, object]]:
-    position, found = Position(), []
+    position = Position()
+    found: list[object] = []
     while True:
         page = await task_events.page(store, TASK, type, limit=limit, descending=descending, position=position)
         if not page.events:
