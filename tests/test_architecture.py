@@ -9,8 +9,8 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "apiserver"
 
-#: For each part, the parts that it may import from, beside itself ("" is the package: its version); parts not named here
-#: may import from all.
+#: For each part, the parts that it may import from beside itself ("" is the package: its version). Parts that are not
+#: named here may import from all.
 ALLOWED = {
     "times": set(),
     "resources": set(),
