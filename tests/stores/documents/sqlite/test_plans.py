@@ -1,0 +1,43 @@
+"""Which index SQLite takes: the one that leads to few documents, also while the collection is empty still."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from apiserver.stores.documents.base import Filter, Sort
+from apiserver.stores.documents.dialect.filters import parse_filter
+from apiserver.stores.documents.indexes import INDEXES
+from apiserver.stores.documents.sqlite.connections import Callbacks
+from apiserver.stores.documents.sqlite.table import Table, create
+from apiserver.stores.documents.sqlite.translate import Statement
+
+OLDEST: Sort = [("created", 1), ("id", 1)]
+NEWEST: Sort = [("last_update", -1), ("id", 1)]
+
+
+@pytest.mark.parametrize(
+    ("filter", "sort", "index"),
+    [
+        ({}, OLDEST, "tasks:company,created"),
+        ({}, NEWEST, "tasks:company,last_update"),
+        ({"status": "completed"}, NEWEST, "tasks:company,last_update"),
+        ({"project": "p"}, NEWEST, "tasks:company,project"),
+        ({"name": "n"}, OLDEST, "tasks:name"),
+        ({"parent": "t"}, OLDEST, "tasks:parent"),
+        ({"id": {"$in": ["a", "b"]}}, OLDEST, "sqlite_autoindex_tasks_1"),
+        ({"id": "a"}, (), "sqlite_autoindex_tasks_1"),
+    ],
+)
+def test_a_company_is_no_place_to_start_from(filter: Filter, sort: Sort, index: str) -> None:
+    table = Table.of("tasks", INDEXES)
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    create(connection, table)
+    with Statement(table, Callbacks()) as statement:
+        sql = f"SELECT doc FROM tasks WHERE {statement.where(parse_filter({'$and': [{'company': 'c'}, filter]}))}"
+        if sort:
+            sql += f" ORDER BY {statement.order_by(sort)} LIMIT 30"
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", statement.parameters)]
+    connection.close()
+    assert any(f"USING INDEX {index} " in f"{step} " for step in plan), plan
