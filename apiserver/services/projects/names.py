@@ -14,7 +14,7 @@ from apiserver.services.references import expand
 from apiserver.stores.documents.base import Document, Filter
 
 #: Documents read at a time by the calls that look into all of them.
-_CHUNK = 500
+_CHUNK = 2000
 
 
 @endpoint("projects.get_unique_metric_variants", "1.0")
@@ -97,15 +97,11 @@ async def _inside(call: Call, request: dict[str, Any], field: str) -> Filter:
 
 async def _each(call: Call, collection: str, chosen: Filter, field: str) -> AsyncIterator[Document]:
     """The `field` of every chosen document, few documents in memory at a time."""
-    last = ""
-    while True:
-        beyond = all_of([chosen, {"id": {"$gt": last}}])
-        chunk = await documents(call).find(collection, beyond, projection=[field], sort=[("id", 1)], limit=_CHUNK)
-        for document in chunk:
+    ids = await documents(call).distinct(collection, "id", chosen)
+    for start in range(0, len(ids), _CHUNK):
+        chunk: Filter = {"id": {"$in": ids[start : start + _CHUNK]}}
+        for document in await documents(call).find(collection, chunk, projection=[field]):
             yield document
-        if len(chunk) < _CHUNK:
-            return
-        last = chunk[-1]["id"]
 
 
 async def _values(call: Call, request: dict[str, Any], collection: str, field: str, chosen: Filter) -> dict[str, Any]:
