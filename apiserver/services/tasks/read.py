@@ -67,9 +67,10 @@ async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("tasks.get_by_id_ex", "1.0")
 async def get_by_id_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    tasks = await _find_expanded(call, request, Page(0, len(request["id"]) or 1))
+    ids = [request["id"]] if isinstance(request["id"], str) else request["id"]
+    tasks = await _find_expanded(call, {**request, "id": ids}, Page(0, len(ids))) if ids else []
     if not tasks:
-        raise invalid_id("task", *request["id"])
+        raise invalid_id("task", *ids)
     return {"tasks": tasks}
 
 

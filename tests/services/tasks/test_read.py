@@ -19,7 +19,9 @@ def digest(name: str) -> str:
 
 async def test_an_unknown_task_is_an_error_as_the_sdk_expects(api: Api) -> None:
     assert await refused(api, "tasks.get_by_id", {"task": "none"}) == (400, 101)
-    assert await refused(api, "tasks.get_by_id_ex", {"id": ["none"]}) == (400, 101)
+    await make(api)
+    for ids in (["none"], "none", []):
+        assert await refused(api, "tasks.get_by_id_ex", {"id": ids}) == (400, 101)
 
 
 async def test_readers_see_what_was_just_reported(api: Api) -> None:
@@ -158,8 +160,9 @@ async def test_ex_calls_say_more_of_what_tasks_refer_to(api: Api) -> None:
         "status",
     ]
 
-    for call in (("tasks.get_all_ex", {"id": [task]}), ("tasks.get_by_id_ex", {"id": [task]})):
-        [found] = (await api.call(call[0], {**call[1], "only_fields": fields}))["tasks"]
+    calls = [("tasks.get_all_ex", [task]), ("tasks.get_by_id_ex", [task]), ("tasks.get_by_id_ex", task)]
+    for endpoint, ids in calls:
+        [found] = (await api.call(endpoint, {"id": ids, "only_fields": fields}))["tasks"]
         assert found == {
             "id": task,
             "project": {"id": project, "name": "p", "tags": ["t"]},
