@@ -89,6 +89,22 @@ async def test_a_reset_task_reports_from_the_beginning(api: Api, task: str) -> N
     assert last["count"] == 1
 
 
+async def test_what_is_reported_during_a_reset_does_not_come_back(
+    api: Api, task: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events_store = api.backend.events
+    delete = events_store.delete
+
+    async def report_and_delete(*arguments: Any) -> int:
+        await report(api, task, iter=99)
+        return await delete(*arguments)
+
+    monkeypatch.setattr(events_store, "delete", report_and_delete)
+    await api.call("tasks.reset", {"task": task})
+    now = await get(api, task)
+    assert (now["last_iteration"], now["last_metrics"]) == (0, {})
+
+
 async def test_reset_may_clear_all_and_may_spare_models(api: Api, task: str) -> None:
     answer = await api.call("tasks.reset", {"task": task, "clear_all": True, "delete_output_models": False})
     assert answer["deleted_models"] == 0

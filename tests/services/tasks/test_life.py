@@ -88,6 +88,24 @@ async def test_the_first_start_is_kept(api: Api) -> None:
     assert (await get(api, task))["started"] == first
 
 
+async def test_a_status_that_changes_meanwhile_is_not_overwritten(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = await make(api)
+    await api.call("tasks.started", {"task": task})
+    documents = api.backend.documents
+    find_one = documents.find_one
+
+    async def find_and_lose(collection: str, *arguments: Any, **options: Any) -> Any:
+        found = await find_one(collection, *arguments, **options)
+        if collection == "tasks":
+            monkeypatch.setattr(documents, "find_one", find_one)
+            await put(api, task, "published")
+        return found
+
+    monkeypatch.setattr(documents, "find_one", find_and_lose)
+    assert await refused(api, "tasks.failed", {"task": task}) == (400, 110)
+    assert (await get(api, task))["status"] == "published"
+
+
 async def test_completed_may_publish_too(api: Api) -> None:
     task = await make(api)
     await api.call("tasks.started", {"task": task})
