@@ -21,6 +21,7 @@ POINTS_A_BLOCK = 64
 #: An interval is answered from blocks when it spans at least this many: rounding it up then adds 10 % at most.
 BLOCKS_A_BUCKET = 10
 _LARGEST_SHIFT = 40
+_POINTS_A_SEARCH = 8
 
 BLOCK = np.dtype(
     [
@@ -110,8 +111,7 @@ def joined(parts: Sequence[Pieces]) -> Pieces:
 
 def bucketed(metric: str, variant: str, pieces: Pieces, interval: int) -> Buckets:
     """The buckets of ascending pieces, none of which reaches over a bucket's end."""
-    bucket = pieces.x if interval == 1 else pieces.x // interval
-    starts = np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1])) if len(bucket) else np.empty(0, np.intp)
+    starts = _bucket_starts(pieces.x, interval)
     summed = _sum_up(pieces, starts)
     some = summed.finite > 0
     with np.errstate(over="ignore", invalid="ignore"):
@@ -119,7 +119,7 @@ def bucketed(metric: str, variant: str, pieces: Pieces, interval: int) -> Bucket
     return Buckets(
         metric=metric,
         variant=variant,
-        x=bucket[starts] * interval,
+        x=pieces.x[starts] // interval * interval,
         count=summed.count,
         mean=mean,
         min=np.where(some, summed.min, np.nan),
@@ -127,6 +127,18 @@ def bucketed(metric: str, variant: str, pieces: Pieces, interval: int) -> Bucket
         first=summed.first,
         last=summed.last,
     )
+
+
+def _bucket_starts(x: Int64Array, interval: int) -> Starts:
+    """Where in ascending `x` each bucket that is not empty begins."""
+    if not len(x):
+        return np.empty(0, np.intp)
+    first, last = int(x[0]) // interval, int(x[-1]) // interval
+    if last - first < len(x) // _POINTS_A_SEARCH:  # looking for the bounds of buckets is quicker than dividing all x
+        bounds = np.arange(first + 1, last + 1) * interval
+        return np.unique(np.concatenate([[0], np.searchsorted(x, bounds)]))
+    bucket = x if interval == 1 else x // interval
+    return np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1]))
 
 
 def _sum_up(pieces: Pieces, starts: Starts) -> Pieces:

@@ -13,7 +13,7 @@ from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.hot import Name
 from apiserver.stores.events.embedded.log_merge import BlockWriter
 from apiserver.stores.events.embedded.names import CODES, TYPES, owner_id, series_rows
-from apiserver.stores.events.embedded.series import merged_series
+from apiserver.stores.events.embedded.series import merged_series, merged_stats
 
 _OF_OWNER = "IN (SELECT id FROM series WHERE owner = ? AND type = ?)"
 _CHUNKS = f"IN (SELECT id FROM chunk_index WHERE series {_OF_OWNER})"
@@ -49,7 +49,7 @@ def _delete_scalars(conn: sqlite3.Connection, owner: Owner, key: tuple[int, int]
         conn.execute(f"DELETE FROM {table} WHERE id {_CHUNKS}", key)
     for table in ("chunk_index", "scalars"):
         conn.execute(f"DELETE FROM {table} WHERE series {_OF_OWNER}", key)
-    return sum(int(series.stats["count"][0]) for series in merged)
+    return int(merged_stats(merged)["count"].sum())
 
 
 def _delete_logs(conn: sqlite3.Connection, owner: int, key: tuple[int, int]) -> int:

@@ -6,53 +6,109 @@ it does not change any more. Whoever reads one that may still grow holds the loc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, repeat
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from apiserver.events.model import EventType, LogColumns, Owner, Sample, SeriesName
-from apiserver.stores.events.embedded.points import Points
+from apiserver.stores.events.embedded.points import Points, by_series, concat, take
 from apiserver.stores.events.embedded.records import Record
 
 Name = tuple[str, str]  # metric, variant
 Matcher = Callable[[str, str], bool]
 SampleKey = tuple[int, str]  # iteration, key
 
+_FIRST_ROOM = 4096
 
-@dataclass(slots=True)
-class HotGroups:
-    """The groups of points of all records of a memtable, as columns; they only grow."""
 
-    records: list[Record] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    lengths: list[int] = field(default_factory=list)
-    workers: list[int] = field(default_factory=list)
-    series: list[int] = field(default_factory=list)
+class HotColumns:
+    """The points of all records of a memtable as columns, and the groups they came in as columns, too.
+
+    Group n has `lengths[n]` points from `starts[n]` on, all of one series and worker. Columns only grow; their room is
+    doubled by making new arrays, so that whoever reads an old one is not disturbed.
+    """
+
+    def __init__(self, segment: int) -> None:
+        self.segment = segment
+        """The memtable's."""
+        self.count = 0
+        self._points = _room(_FIRST_ROOM)
+        self.starts: list[int] = []
+        self.lengths: list[int] = []
+        self.series: list[int] = []
+
+    def add(self, record: Record, workers: Iterable[int]) -> None:
+        """Take in the points of a record; who calls says which series its groups belong to."""
+        lengths = record.groups.lengths
+        if not lengths:
+            return
+        stop = self.count + len(record.iters)
+        self._make_room(stop)
+        points = Points(
+            iters=record.iters,
+            values=record.values,
+            timestamps=record.timestamps,
+            workers=np.repeat(np.array(list(workers), np.int64), lengths),
+            received=np.full(len(record.iters), record.received),
+        )
+        for column, new in zip(self._points, points, strict=True):
+            column[self.count : stop] = new
+        self.starts += accumulate(lengths[:-1], initial=self.count)
+        self.lengths += lengths
+        self.count = stop
+
+    def _make_room(self, count: int) -> None:
+        if count > len(self._points.iters):
+            larger = _room(max(count, 2 * len(self._points.iters)))
+            for old, new in zip(self._points, larger, strict=True):
+                new[: self.count] = old[: self.count]
+            self._points = larger
+
+    def everything(self) -> Points:
+        """All points, in the order they were sent."""
+        return take(self._points, slice(0, self.count))
+
+    def points(self, numbers: Sequence[int]) -> Points:
+        """The points of these groups, one group after another."""
+        lengths = [self.lengths[n] for n in numbers]
+        starts = np.array([self.starts[n] for n in numbers])
+        within_group = np.arange(sum(lengths)) - np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
+        return take(self._points, np.repeat(starts, lengths) + within_group)
+
+
+def _room(size: int) -> Points:
+    iters, timestamps, workers, received = (np.empty(size, np.int64) for _ in range(4))
+    return Points(iters, np.empty(size, np.float64), timestamps, workers, received)
 
 
 class HotPoints(NamedTuple):
     """Some groups of one series, in the order they were sent."""
 
-    groups: HotGroups
+    columns: HotColumns
     numbers: list[int]
 
     def points(self) -> Points:
         """Their points, as they were sent: in any order, perhaps several of one iteration."""
-        groups = self.groups
-        parts = [
-            (groups.records[n], slice(groups.starts[n], groups.starts[n] + groups.lengths[n])) for n in self.numbers
-        ]
-        lengths = [groups.lengths[n] for n in self.numbers]
-        return Points(
-            iters=np.concatenate([record.iters[where] for record, where in parts]),
-            values=np.concatenate([record.values[where] for record, where in parts]),
-            timestamps=np.concatenate([record.timestamps[where] for record, where in parts]),
-            workers=np.repeat([groups.workers[n] for n in self.numbers], lengths),
-            received=np.repeat([record.received for record, _ in parts], lengths),
-        )
+        return self.columns.points(self.numbers)
+
+
+def points_by_series(series: Sequence[Sequence[HotPoints]]) -> tuple[Points, npt.NDArray[np.intp]]:
+    """The hot points of many series as `by_series` has them; each series has some, those of older memtables first."""
+    tables: dict[int, tuple[HotColumns, list[int], list[int]]] = {}
+    for rank, parts in enumerate(series):
+        for columns, numbers in parts:
+            _, all_numbers, ranks = tables.setdefault(id(columns), (columns, [], []))
+            all_numbers += numbers
+            ranks += repeat(rank, len(numbers))
+    found = [
+        (columns.points(numbers), np.repeat(ranks, [columns.lengths[n] for n in numbers]))
+        for columns, numbers, ranks in sorted(tables.values(), key=lambda table: table[0].segment)
+    ]
+    return by_series(np.concatenate([ranks for _, ranks in found]), concat([points for points, _ in found]))
 
 
 class LogPart(NamedTuple):
@@ -75,7 +131,7 @@ class HotSeries:
 class HotOwner:
     """What a memtable holds of one owner."""
 
-    groups: HotGroups
+    columns: HotColumns
     scalars: dict[Name, HotSeries] = field(default_factory=dict)
     logs: list[LogPart] = field(default_factory=list)
     digests: set[bytes] = field(default_factory=set)
@@ -84,7 +140,7 @@ class HotOwner:
     def points(self, matches: Matcher) -> dict[Name, HotPoints]:
         """The points of each matching series; a copy."""
         return {
-            name: HotPoints(self.groups, series.numbers.copy())
+            name: HotPoints(self.columns, series.numbers.copy())
             for name, series in self.scalars.items()
             if matches(*name)
         }
@@ -96,7 +152,7 @@ class HotOwner:
     def everything(self) -> HotOwner:
         """A copy of it all."""
         return HotOwner(
-            self.groups,
+            self.columns,
             {name: HotSeries(series.index, series.numbers.copy()) for name, series in self.scalars.items()},
             self.logs.copy(),
             self.digests.copy(),
@@ -138,7 +194,7 @@ class Memtable:
         self.next_sequence = 0
         self.series_names: list[tuple[Owner, str, str]] = []
         """Of each series, by its index."""
-        self.groups = HotGroups()
+        self.columns = HotColumns(segment)
 
     def add(self, record: Record, workers: Workers) -> None:
         """Take in a record that its journal segment has."""
@@ -154,16 +210,13 @@ class Memtable:
     def _owner(self, owner: Owner) -> HotOwner:
         found = self.owners.get(owner)
         if found is None:
-            found = self.owners[owner] = HotOwner(self.groups)
+            found = self.owners[owner] = HotOwner(self.columns)
         return found
 
     def _add_scalars(self, record: Record, workers: Workers) -> None:
-        sent, groups = record.groups, self.groups
-        number = len(groups.records)
-        groups.starts += accumulate(sent.lengths[:-1], initial=0) if sent.lengths else ()
-        groups.lengths += sent.lengths
-        groups.workers += map(workers.number, sent.workers)
-        groups.records += repeat(record, len(sent.lengths))
+        sent = record.groups
+        number = len(self.columns.lengths)
+        self.columns.add(record, map(workers.number, sent.workers))
         scalars = [self._owner(owner).scalars for owner in record.owners]
         for owner, name in zip(sent.owners, zip(sent.metrics, sent.variants, strict=True), strict=True):
             series = scalars[owner].get(name)
@@ -171,7 +224,7 @@ class Memtable:
                 series = scalars[owner][name] = HotSeries(len(self.series_names))
                 self.series_names.append((record.owners[owner], *name))
             series.numbers.append(number)
-            groups.series.append(series.index)
+            self.columns.series.append(series.index)
             number += 1
 
     def _add_logs(self, record: Record) -> None:

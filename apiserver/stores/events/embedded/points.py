@@ -69,3 +69,26 @@ def within(points: Columns, low: int, high: int) -> Columns:
     start = np.searchsorted(points.iters, low, "left")
     stop = np.searchsorted(points.iters, high, "right")
     return take(points, slice(int(start), int(stop)))
+
+
+def by_series(series: npt.NDArray[np.integer[Any]], points: Points) -> tuple[Points, npt.NDArray[np.intp]]:
+    """All points sorted by series and iteration, of equal ones the last, and where each series begins.
+
+    `series` says for each point which series it is of.
+    """
+    iters = points.iters
+    if not bool(_ascends(series, iters).all()):
+        order = np.argsort(series, kind="stable")
+        if not bool(_ascends(series[order], iters[order]).all()):
+            order = np.lexsort((iters, series))
+            last_of_its_kind = np.append(_ascends(series[order], iters[order]), True)
+            order = order[last_of_its_kind]
+        series, points = series[order], take(points, order)
+    return points, np.flatnonzero(np.append(True, series[1:] != series[:-1]))
+
+
+def _ascends(series: npt.NDArray[np.integer[Any]], iters: Int64Array) -> npt.NDArray[np.bool_]:
+    """Whether a point is of a later series than the one before it, or of a later iteration of the same."""
+    later = iters[1:] > iters[:-1]
+    ascends: npt.NDArray[np.bool_] = (series[1:] > series[:-1]) | ((series[1:] == series[:-1]) & later)
+    return ascends

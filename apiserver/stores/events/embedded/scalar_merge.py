@@ -20,7 +20,7 @@ from apiserver.stores.events.embedded import chunks, stats, tail
 from apiserver.stores.events.embedded.chunk_writer import ChunkWriter, LastChunk
 from apiserver.stores.events.embedded.hot import Memtable
 from apiserver.stores.events.embedded.names import Registrar
-from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat, overlay, take
+from apiserver.stores.events.embedded.points import NO_POINTS, Points, by_series, concat, overlay, take
 from apiserver.stores.events.embedded.stats import EMPTY, STATS, StatsArray
 
 FOLD_AT = 512
@@ -65,7 +65,7 @@ class _Merge:
 
 def merge_scalars(conn: sqlite3.Connection, table: Memtable, registrar: Registrar) -> None:
     """Bring the memtable's points into the database, within the caller's transaction."""
-    if not table.groups.series:
+    if not table.columns.series:
         return
     ids, points, starts = _sorted_points(table, registrar)
     known = [_known(conn, id) for id in ids.tolist()]
@@ -105,37 +105,8 @@ def _sorted_points(table: Memtable, registrar: Registrar) -> tuple[Int64Array, P
     by_id = np.argsort(ids)
     rank = np.empty(len(ids), np.uint16 if len(ids) <= 1 << 16 else np.uint32)  # numpy sorts short integers by radix
     rank[by_id] = np.arange(len(ids))
-    points = _all_points(table)
-    series = np.repeat(rank[np.array(table.groups.series)], table.groups.lengths)
-    order = np.argsort(series, kind="stable")
-    if not _ascending(series[order], points.iters[order]):
-        order = np.lexsort((points.iters, series))
-        last_of_its_kind = np.append(_steps(series[order], points.iters[order]), True)
-        order = order[last_of_its_kind]
-    series = series[order]
-    starts = np.flatnonzero(np.append(True, series[1:] != series[:-1]))
-    return ids[by_id], take(points, order), starts
-
-
-def _all_points(table: Memtable) -> Points:
-    records = [record for record in table.records if len(record.iters)]
-    return Points(
-        iters=np.concatenate([record.iters for record in records]),
-        values=np.concatenate([record.values for record in records]),
-        timestamps=np.concatenate([record.timestamps for record in records]),
-        workers=np.repeat(np.array(table.groups.workers), table.groups.lengths),
-        received=np.repeat([record.received for record in records], [len(record.iters) for record in records]),
-    )
-
-
-def _ascending(series: npt.NDArray[np.unsignedinteger], iters: Int64Array) -> bool:
-    return bool(((iters[1:] > iters[:-1]) | (series[1:] != series[:-1])).all())
-
-
-def _steps(series: npt.NDArray[np.unsignedinteger], iters: Int64Array) -> npt.NDArray[np.bool_]:
-    """Where a point and the next one differ in series or iteration."""
-    steps: npt.NDArray[np.bool_] = (iters[1:] != iters[:-1]) | (series[1:] != series[:-1])
-    return steps
+    series = np.repeat(rank[np.array(table.columns.series)], table.columns.lengths)
+    return ids[by_id], *by_series(series, table.columns.everything())
 
 
 def _known(conn: sqlite3.Connection, series: int) -> tuple[int, int | None, int, bytes, bytes]:

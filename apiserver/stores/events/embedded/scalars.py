@@ -19,8 +19,9 @@ from apiserver.events.model import (
 )
 from apiserver.stores.events.embedded import aggregates, stats
 from apiserver.stores.events.embedded.aggregates import BLOCK, BLOCKS_A_BUCKET, Pieces
-from apiserver.stores.events.embedded.points import NO_CURVE, Columns, Curve, Points, concat, take
-from apiserver.stores.events.embedded.series import Chunk, Series
+from apiserver.stores.events.embedded.hot import points_by_series
+from apiserver.stores.events.embedded.points import NO_CURVE, Columns, Curve, take
+from apiserver.stores.events.embedded.series import Chunk, Series, merged_stats
 from apiserver.stores.events.embedded.stats import GREATEST, LEAST, StatsArray
 from apiserver.stores.events.embedded.walks import SeriesWalk, walk_together
 
@@ -29,27 +30,22 @@ from apiserver.stores.events.embedded.walks import SeriesWalk, walk_together
 
 def stats_of(series: Sequence[Series]) -> StatsArray:
     """One row for each series."""
-    if not series:
-        return np.empty(0, stats.STATS)
-    rows = np.concatenate([one.merged.stats for one in series])
-    hot = [n for n, one in enumerate(series) if len(one.hot.iters)]
-    if hot:
-        rows[hot] = stats.combine(rows[hot], _of_points([series[n].hot for n in hot]))
-    for n in hot:
-        if series[n].overlaps:
-            rows[n] = _overlapped(series[n])[0]
+    rows = merged_stats(one.merged for one in series).copy()
+    hot = [n for n, one in enumerate(series) if one.recent]
+    if not hot:
+        return rows
+    points, starts = points_by_series([series[n].recent for n in hot])
+    recent = stats.of_groups(points.iters, points.values, points.timestamps, starts)
+    overlapping = recent["min_iter"] <= rows["max_iter"][hot]
+    rows[hot] = stats.combine(rows[hot], recent)
+    for n in np.array(hot)[overlapping].tolist():
+        rows[n] = _overlapped(series[n])[0]
     return rows
 
 
-def _of_points(parts: Sequence[Points]) -> StatsArray:
-    lengths = [len(part.iters) for part in parts]
-    starts = np.cumsum([0, *lengths[:-1]], dtype=np.intp)
-    points = concat(parts)
-    return stats.of_groups(points.iters, points.values, points.timestamps, starts)
-
-
 def _overlapped(series: Series) -> StatsArray:
-    unsettled = _of_points([series.points(series.settled_end)])
+    rest = series.points(series.settled_end)
+    unsettled = stats.of_groups(rest.iters, rest.values, rest.timestamps, np.zeros(1, np.intp))
     return stats.combine(stats.fold(series.settled_stats()), unsettled)
 
 

@@ -7,8 +7,7 @@ Merged points before `settled_end` are in whole chunks that no hot point overlap
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -44,29 +43,28 @@ class Chunk(NamedTuple):
     shift: int
 
 
-@dataclass(slots=True, frozen=True)
-class MergedSeries:
-    """A row of the table of scalar series."""
+class MergedSeries(NamedTuple):
+    """A row of the table of scalar series; `stats` is a row of STATS, as bytes."""
 
     id: int
     chunk_end: int | None
     runs: bytes
-    stats: StatsArray
+    stats: bytes
 
 
-NOT_MERGED = MergedSeries(0, None, b"", EMPTY)
+NOT_MERGED = MergedSeries(0, None, b"", EMPTY.tobytes())
 
 
 def merged_series(conn: sqlite3.Connection, owner: Owner, selection: Selection) -> dict[Name, MergedSeries]:
     """The owner's selected scalar series that were merged, sorted by name."""
     query = "SELECT id, chunk_end, runs, stats FROM series JOIN scalars ON series = id"
     rows = series_rows(conn, owner, EventType.SCALAR, selection, query)
-    return {name: _merged(row) for name, row in rows.items()}
+    return {name: MergedSeries(*row) for name, row in rows.items()}
 
 
-def _merged(row: tuple[Any, ...]) -> MergedSeries:
-    id, chunk_end, runs, stats = row
-    return MergedSeries(id, chunk_end, runs, np.frombuffer(stats, STATS))
+def merged_stats(series: Iterable[MergedSeries]) -> StatsArray:
+    """A row for each series."""
+    return np.frombuffer(b"".join(one.stats for one in series), STATS)
 
 
 class Series:
@@ -78,27 +76,23 @@ class Series:
         self._conn = conn
         self.name = name
         self.merged = merged
-        self._hot = hot
+        self.recent = hot
+        """Hot points as they were sent."""
 
     @cached_property
     def hot(self) -> Points:
         """What is not merged."""
-        return overlay([some.points() for some in self._hot]) if self._hot else NO_POINTS
+        return overlay([some.points() for some in self.recent]) if self.recent else NO_POINTS
 
     @cached_property
     def _hot_curve(self) -> Curve:
         return curve_of(self.hot)
 
-    @property
-    def overlaps(self) -> bool:
-        """Whether hot points may replace or lie among merged ones."""
-        return bool(self._hot) and int(self.hot.iters[0]) <= int(self.merged.stats["max_iter"][0])
-
     @cached_property
     def settled_end(self) -> int:
         """The iteration before which points are known by their chunks alone."""
         end = LEAST if self.merged.chunk_end is None else self.merged.chunk_end + 1
-        if not self._hot or int(self.hot.iters[0]) >= end:
+        if not self.recent or int(self.hot.iters[0]) >= end:
             return end
         hot_start = int(self.hot.iters[0])
         overlapped = self.chunk_from(hot_start)
