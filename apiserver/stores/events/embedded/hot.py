@@ -188,7 +188,6 @@ class Memtable:
     def __init__(self, segment: int) -> None:
         self.segment = segment
         self.owners: dict[Owner, HotOwner] = {}
-        self.records: list[Record] = []
         self.events = 0
         self.size = 0
         self.next_sequence = 0
@@ -198,7 +197,6 @@ class Memtable:
 
     def add(self, record: Record, workers: Workers) -> None:
         """Take in a record that its journal segment has."""
-        self.records.append(record)
         self.events += len(record.iters) + record.lines + len(record.samples)
         self.size += record.size
         self._add_scalars(record, workers)

@@ -80,7 +80,7 @@ class Live:
                 return
             self._journal.append(fresh)
             with self.lock:
-                if not self.active.records:
+                if not self.active.events:
                     self.active_since = time.monotonic()
                 for record in fresh:
                     self.active.add(record, self.workers)
@@ -137,7 +137,7 @@ class Live:
     def freeze(self) -> None:
         """End the active segment, if there is anything in it."""
         with self._appending:
-            if not self.active.records:
+            if not self.active.events:
                 return
             self._journal.rotate()
             with self.lock:

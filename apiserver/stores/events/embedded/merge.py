@@ -96,7 +96,7 @@ class Merger:
         if self._live.frozen:
             return 0
         self._idle = True  # said before looking, so that what is appended after the look wakes the thread
-        if not self._live.active.records:
+        if not self._live.active.events:
             return None
         self._idle = False
         return max(0.0, self._live.active_since + self._seconds - time.monotonic())
@@ -125,7 +125,7 @@ class Merger:
         self._merge_frozen()
         self._live.freeze()
         self._merge_frozen()
-        if self._live.active.records and self._is_full(self._live.active):
+        if self._live.active.events and self._is_full(self._live.active):
             self._wake.set()
 
     def _merge_frozen(self) -> None:

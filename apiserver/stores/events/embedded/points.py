@@ -65,7 +65,9 @@ def overlay(parts: Sequence[Columns]) -> Columns:
 
 
 def within(points: Columns, low: int, high: int) -> Columns:
-    """The points with low ≤ iter ≤ high."""
+    """The points with low ≤ iter ≤ high; there must be at least one point."""
+    if low <= points.iters[0] and points.iters[-1] <= high:
+        return points
     start = np.searchsorted(points.iters, low, "left")
     stop = np.searchsorted(points.iters, high, "right")
     return take(points, slice(int(start), int(stop)))

@@ -157,7 +157,8 @@ class Series:
 
 
 def _overlaid(parts: Sequence[Columns], low: int, high: int) -> Columns | None:
-    parts = [part for part in (within(part, low, high) for part in parts) if len(part.iters)]
+    parts = [within(part, low, high) for part in parts if len(part.iters)]
+    parts = [part for part in parts if len(part.iters)]
     return overlay(parts) if parts else None
 
 
