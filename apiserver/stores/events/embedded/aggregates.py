@@ -81,7 +81,7 @@ def pieces_of(curve: Curve) -> Pieces:
     """Each point for itself."""
     values = curve.values
     finite = np.isfinite(values)
-    ones = np.ones(len(values), np.int64)
+    ones = np.broadcast_to(np.int64(1), len(values))
     if finite.all():
         return Pieces(curve.iters, ones, ones, values, values, values, values, values)
     return Pieces(

@@ -4,6 +4,7 @@
 - A merge is one transaction: the memtable's events, ids, counters and "segment n is merged". Readers see it in the same
   moment in which the memtable disappears; then the segment is deleted.
 - A merge that fails changes nothing and is tried again.
+- Pages that deletions free are used again; when they are much of the file, it shrinks (incremental vacuum).
 """
 
 from __future__ import annotations
