@@ -66,7 +66,8 @@ class Database:
         execute("PRAGMA journal_mode = WAL")
         execute(f"PRAGMA synchronous = {'FULL' if self._fsync else 'NORMAL'}")
         execute("PRAGMA wal_autocheckpoint = 0")
-        execute("PRAGMA cache_size = -16384")
+        # A small cache spills pages while a transaction goes on, so that its commit, which readers wait for, is short.
+        execute("PRAGMA cache_size = -1024")
         self._migrate()
 
     def _migrate(self) -> None:
