@@ -6,7 +6,7 @@ It runs the contract suite itself, and other engines are compared with it.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -293,8 +293,8 @@ class PlainEventStore:
         for owner in sorted(self.unstated):
             yield owner
 
-    async def restated(self) -> None:
-        self.unstated.clear()
+    async def restated(self, owners: Collection[Owner]) -> None:
+        self.unstated.difference_update(owners)
 
 
 def _page(items: Iterable[Any], key: Callable[[Any], Any], after: Any, descending: bool, limit: int) -> list[Any]:

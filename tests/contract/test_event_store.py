@@ -138,8 +138,11 @@ async def test_owners_are_to_be_restated_until_they_are(case: Case) -> None:
     await fill(case.store, OWNER, OTHERS[0])
     await case.settle()
     assert [owner async for owner in case.store.owners_to_restate()] == sorted([OWNER, OTHERS[0]])
-    await case.store.restated()
-    assert [owner async for owner in case.store.owners_to_restate()] == []
+    await case.store.restated([OWNER, OTHERS[1]])
+    assert [owner async for owner in case.store.owners_to_restate()] == [OTHERS[0]]
+    await case.settle()
+    assert [owner async for owner in case.store.owners_to_restate()] == [OTHERS[0]]
+    await case.store.restated([OTHERS[0]])
     await case.settle()
     assert [owner async for owner in case.store.owners_to_restate()] == []
     await fill(case.store, OTHERS[1])

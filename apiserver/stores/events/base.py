@@ -6,7 +6,7 @@ rules about intervals, pages and answers live above, in `aggregation/`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Protocol
 
 from apiserver.events.model import (
@@ -162,5 +162,5 @@ class EventStore(Protocol):
     def owners_to_restate(self) -> AsyncIterator[Owner]:
         """Owners whose events may have arrived after their document's last_metrics were last written."""
 
-    async def restated(self) -> None:
-        """Say that the documents of all owners with events added so far are up to date."""
+    async def restated(self, owners: Collection[Owner]) -> None:
+        """Say that the documents of these owners are up to date with the events so far."""

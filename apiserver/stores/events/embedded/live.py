@@ -11,7 +11,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -41,7 +41,7 @@ class Live:
             Owner(company, name, bool(is_model))
             for company, name, is_model in database.writer.execute("SELECT company, name, is_model FROM restate")
         }
-        """Owners with events since `restated` was last called."""
+        """Owners with events since `restated` last named them."""
         self.frozen: list[Memtable] = []
         self.stuck: str | None = None
         """Why merging does not work at the moment; then room will not be made soon."""
@@ -171,14 +171,14 @@ class Live:
             conn.execute("ROLLBACK")
 
     def owners_to_restate(self) -> set[Owner]:
-        """Owners with events since `restated` was last called, also by a process before this one."""
+        """Owners with events since `restated` last named them, also in a process before this one."""
         with self.lock:
             return set(self.unstated)
 
-    def restated(self) -> None:
-        """Every owner's document is up to date with the events so far."""
+    def restated(self, owners: Collection[Owner]) -> None:
+        """The documents of these owners are up to date with the events so far."""
         with self.lock:
-            self.unstated.clear()
+            self.unstated.difference_update(owners)
 
     def close(self) -> None:
         """End the journal's segment as it is."""

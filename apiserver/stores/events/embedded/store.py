@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -367,10 +367,10 @@ class EmbeddedEventStore:
     # --- recovery ----------------------------------------------------------------------------------
 
     async def owners_to_restate(self) -> AsyncIterator[Owner]:
-        """Owners with events since `restated` was last called, also by a process before this one."""
+        """Owners with events since `restated` last named them, also in a process before this one."""
         for owner in sorted(self._parts.live.owners_to_restate()):
             yield owner
 
-    async def restated(self) -> None:
-        """Every owner's document is up to date."""
-        self._parts.live.restated()
+    async def restated(self, owners: Collection[Owner]) -> None:
+        """These owners' documents are up to date."""
+        self._parts.live.restated(owners)
