@@ -115,10 +115,11 @@ def _lifespan(backend: Backend, files: FileStore) -> Callable[[FastAPI], Abstrac
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as opened:
-            await files.open()
-            for store in (backend.documents, backend.events):
+            # Events first, and closed last: they lock the data folder, and a server that is refused must touch no file.
+            for store in (backend.events, backend.documents):
                 opened.push_async_callback(store.close)
                 await store.open()
+            await files.open()
             await credentials.ensure_defaults(backend.documents, backend.settings)
             app.state.new_credential = await credentials.ensure_admin(backend.documents, backend.settings)
             opened.push_async_callback(backend.last_metrics.close)

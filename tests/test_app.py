@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -150,8 +151,12 @@ async def test_the_admins_key_is_made_once(tmp_path: Path) -> None:
 
 
 async def test_a_folder_in_use_stays_the_first_servers(tmp_path: Path) -> None:
-    async with running_api(tmp_path / "data") as api:
-        with pytest.raises(EventStoreError):
-            async with running_api(tmp_path / "data"):
+    folder = tmp_path / "data"
+    async with running_api(folder) as api:
+        upload = folder / "files" / "incoming" / "under way"
+        upload.write_bytes(b"half")
+        with pytest.raises(EventStoreError, match=f"{folder}.* in use by the process {os.getpid()}"):
+            async with running_api(folder):
                 raise AssertionError("two servers on one folder")
+        assert upload.read_bytes() == b"half"
         await api.call("debug.ping")
