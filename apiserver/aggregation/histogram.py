@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from apiserver.aggregation.single_values import is_single_value
 from apiserver.events.model import (
     SINGLE_VALUE_ITERATION,
     BucketAxis,
@@ -88,9 +89,9 @@ async def _plan(
 ) -> BucketPlan | None:
     """How to bucket one series; None when it holds nothing but a single value."""
     count, least, greatest = stats.count, stats.min_iter, stats.max_iter
+    if is_single_value(stats):
+        return None
     if least == SINGLE_VALUE_ITERATION:
-        if count == 1:
-            return None
         count, least = count - 1, await _second_iteration(store, owner, stats)
     if axis is BucketAxis.TIMESTAMP:
         least, greatest = stats.min_timestamp, stats.max_timestamp

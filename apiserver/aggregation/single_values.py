@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.events.model import SINGLE_VALUE_ITERATION, Owner, ScalarPosition, Selection
+from apiserver.events.model import SINGLE_VALUE_ITERATION, Owner, ScalarPosition, ScalarStats, Selection
 from apiserver.stores.events.base import EventStore
+
+
+def is_single_value(stats: ScalarStats) -> bool:
+    """Whether a series holds a single value and no curve."""
+    return stats.count == 1 and stats.min_iter == SINGLE_VALUE_ITERATION
 
 
 async def single_values(store: EventStore, owner: Owner, selection: Selection = ()) -> list[dict[str, Any]]:

@@ -13,7 +13,15 @@ import orjson
 
 from apiserver.aggregation import logs
 from apiserver.events import documents
-from apiserver.events.model import SAMPLE_TYPES, EventType, LogPosition, Owner, SamplePosition, ScalarPosition
+from apiserver.events.model import (
+    SAMPLE_TYPES,
+    EventType,
+    LogPosition,
+    Owner,
+    SamplePosition,
+    ScalarPosition,
+    Selection,
+)
 from apiserver.stores.events.base import EventStore
 
 #: Sorts behind every metric, variant and key.
@@ -88,15 +96,18 @@ async def _of_type(
     store: EventStore, owner: Owner, type: EventType, limit: int, descending: bool, iteration: int | None
 ) -> list[tuple[int, Any]]:
     if type is EventType.SCALAR:
-        return await _scalars(store, owner, limit, descending, iteration)
+        return await scalars(store, owner, (), limit, descending, iteration)
     return await _samples(store, owner, type, limit, descending, iteration)
 
 
-async def _scalars(
-    store: EventStore, owner: Owner, limit: int, descending: bool, iteration: int | None
+async def scalars(
+    store: EventStore, owner: Owner, selection: Selection, limit: int, descending: bool, iteration: int | None
 ) -> list[tuple[int, Any]]:
+    """At least `limit` scalar events beyond an iteration, each with its iteration; fewer only at the end."""
     after = None if iteration is None else ScalarPosition(iteration, *_edge(descending, 2))
-    points = await store.scalar_points(owner, after=after, descending=descending, limit=limit, whole_iterations=True)
+    points = await store.scalar_points(
+        owner, selection, after=after, descending=descending, limit=limit, whole_iterations=True
+    )
     columns = zip(
         [points.names[series] for series in points.series.tolist()],
         points.iters.tolist(),

@@ -1,4 +1,4 @@
-"""Scalars read: histograms and single values."""
+"""Scalars read: histograms, single and last values, and the events of one metric."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from typing import Any
 import orjson
 
 from apiserver.aggregation import histogram as histograms
+from apiserver.aggregation import latest_scalars as latest
+from apiserver.aggregation import task_events
 from apiserver.aggregation.single_values import single_values
+from apiserver.events.model import MetricSelection
 from apiserver.rpc.call import Encoded
 from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
+
+#: Least number of events in a page of `get_scalar_metric_data`.
+PAGE = 10_000
 
 
 @endpoint("events.scalar_metrics_iter_histogram", "2.1")
@@ -68,6 +74,37 @@ async def get_task_single_value_metrics(call: Call, request: dict[str, Any]) -> 
             for id, found in zip(ids, values, strict=True)
             if found
         ]
+    }
+
+
+@endpoint("events.get_task_latest_scalar_values", "2.1")
+async def get_task_latest_scalar_values(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    task = (await owners.require(call, [request["task"]]))[request["task"]]
+    owner = owners.owner(call, request["task"])
+    last_iter, last_timestamp = await latest.last_iteration(call.backend.events, owner)
+    return {
+        "metrics": await latest.latest_scalars(call.backend.events, owner),
+        "last_iter": last_iter,
+        "name": task.get("name"),
+        "status": task.get("status"),
+        "last_timestamp": last_timestamp,
+    }
+
+
+@endpoint("events.get_scalar_metric_data", "2.1")
+async def get_scalar_metric_data(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    owner = await owners.one(call, request)
+    store, scrolls, selection = call.backend.events, call.backend.scrolls, [MetricSelection(request["metric"])]
+    query = ("get_scalar_metric_data", owner, request["metric"])
+    position = scrolls.decode(query, request["scroll_id"]) if request.get("scroll_id") else None
+    found = await task_events.scalars(store, owner, selection, PAGE, descending=True, iteration=position)
+    if found:
+        position, _ = found[-1]
+    return {
+        "events": [event for _, event in found],
+        "returned": len(found),
+        "total": sum(stats.count for stats in await store.scalar_stats([owner], selection)),
+        "scroll_id": None if request["no_scroll"] else scrolls.encode(query, position),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver.aggregation.single_values import is_single_value
 from apiserver.events.model import EventType, Owner, SeriesName
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
@@ -13,9 +14,15 @@ from apiserver.services.events import owners
 async def get_task_metrics(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     answer = []
     for owner in await _owners(call, request):
-        names = {series.metric for series in await _series(call, owner, request.get("event_type"))}
-        answer.append({"task": owner.id, "metrics": sorted(names)})
+        answer.append({"task": owner.id, "metrics": sorted(await _metrics(call, owner, request.get("event_type")))})
     return {"metrics": answer}
+
+
+async def _metrics(call: Call, owner: Owner, type: str | None) -> set[str]:
+    """Names of metrics. Metrics that only have single values are no scalars here: there is no curve to show."""
+    if type == EventType.SCALAR:
+        return {stats.metric for stats in await call.backend.events.scalar_stats([owner]) if not is_single_value(stats)}
+    return {series.metric for series in await _series(call, owner, type)}
 
 
 @endpoint("events.get_multi_task_metrics", "2.20")
@@ -29,8 +36,17 @@ async def get_multi_task_metrics(call: Call, request: dict[str, Any]) -> dict[st
 
 @endpoint("events.get_scalar_metrics_and_variants", "2.1")
 async def get_scalar_metrics_and_variants(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await _metrics_and_variants(call, request, EventType.SCALAR)
+
+
+@endpoint("events.get_vector_metrics_and_variants", "2.1")
+async def get_vector_metrics_and_variants(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await _metrics_and_variants(call, request, EventType.VECTOR)
+
+
+async def _metrics_and_variants(call: Call, request: dict[str, Any], type: EventType) -> dict[str, Any]:
     metrics: dict[str, list[str]] = {}
-    for series in await _series(call, await owners.one(call, request), EventType.SCALAR):
+    for series in await _series(call, await owners.one(call, request), type):
         metrics.setdefault(series.metric, []).append(series.variant)
     return {"metrics": metrics}
 

@@ -1,0 +1,51 @@
+"""The last values of every scalar series of an owner, as numbers rather than as curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from apiserver.events.model import SINGLE_VALUE_ITERATION, Owner
+from apiserver.stores.events.base import EventStore
+
+#: How many of the last values are averaged.
+LAST = 100
+
+
+async def latest_scalars(store: EventStore, owner: Owner) -> list[dict[str, Any]]:
+    """`[{name, variants: [{name, last_value, last_100_value, last_10_value}]}]`, by metric and variant.
+
+    The last values are those of the greatest iterations. `last_10_value` is an old name that always held the last one.
+    """
+    metrics: dict[str, list[dict[str, Any]]] = {}
+    values = await store.last_values(owner, (), LAST)
+    for metric, variant in sorted(values):
+        of_series = values[metric, variant]
+        metrics.setdefault(metric, []).append(
+            {
+                "name": variant,
+                "last_value": of_series[-1],
+                "last_100_value": finite_mean(of_series),
+                "last_10_value": of_series[-1],
+            }
+        )
+    return [{"name": metric, "variants": variants} for metric, variants in metrics.items()]
+
+
+def finite_mean(values: Sequence[float]) -> float | None:
+    """The mean of the finite ones among `values`; None when there are none."""
+    finite = [value for value in values if math.isfinite(value)]
+    # Each is divided first, so that the sum of great ones stays finite.
+    return math.fsum(value / len(finite) for value in finite) if finite else None
+
+
+async def last_iteration(store: EventStore, owner: Owner) -> tuple[int | None, int | None]:
+    """The greatest iteration that has a scalar, and when (epoch ms) the server got the last of its scalars.
+
+    Both are None when there is nothing but single values.
+    """
+    points = await store.scalar_points(owner, descending=True, limit=1, whole_iterations=True)
+    if not len(points.iters) or points.iters[0] == SINGLE_VALUE_ITERATION:
+        return None, None
+    return int(points.iters[0]), int(points.received.max())

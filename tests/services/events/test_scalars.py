@@ -1,0 +1,111 @@
+"""events.*: last values, vectors, and the scalar events of one metric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apiserver.services.events import scalars
+from tests.harness import Api
+from tests.services.events.conftest import Add
+from tests.services.events.test_read import event
+
+pytestmark = pytest.mark.anyio
+
+
+def scalar(task: str, iter: int, value: Any, metric: str = "m", variant: str = "v", **fields: Any) -> dict[str, Any]:
+    line = event("training_stats_scalar", task, iter, metric=metric, variant=variant, value=value)
+    return {**line, **fields}
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "fields"),
+    [
+        ("get_task_latest_scalar_values", {}),
+        ("get_scalar_metric_data", {"metric": "m"}),
+        ("get_vector_metrics_and_variants", {}),
+        ("vector_metrics_iter_histogram", {"metric": "m", "variant": "v"}),
+    ],
+)
+async def test_the_task_must_be_there(api: Api, endpoint: str, fields: dict[str, str]) -> None:
+    for version in ("1.5", "2.1", "999.0"):
+        request = {"task": "nope", **fields}
+        meta = (await api.call(f"events.{endpoint}", request, version=version, expect=400))["meta"]
+        assert (meta["result_subcode"], meta["endpoint"]["actual_version"]) == (101, "1.0")
+
+
+async def test_last_values(api: Api, add: Add, task: str) -> None:
+    await add(*(scalar(task, n, n) for n in range(150)), scalar(task, 9, "NaN", "a"))
+    await add(scalar(task, -(2**31), 0.95, "Summary", "best"))
+    answer = await api.call("events.get_task_latest_scalar_values", {"task": task})
+    shown = {metric["name"]: metric["variants"] for metric in answer["metrics"]}
+    assert list(shown) == ["Summary", "a", "m"]
+    assert shown["a"] == [{"name": "v", "last_value": None, "last_100_value": None, "last_10_value": None}]
+    assert shown["m"] == [{"name": "v", "last_value": 149, "last_100_value": 99.5, "last_10_value": 149}]
+    assert (answer["last_iter"], answer["name"], answer["status"]) == (149, "a task", "created")
+    assert answer["last_timestamp"] > 1_700_000_000_000
+
+
+async def test_the_events_of_a_metric_come_newest_first(api: Api, add: Add, task: str) -> None:
+    await add(scalar(task, 1, 7.25), scalar(task, 2, 3), scalar(task, 3, 4, "other"))
+    request = {"task": task, "metric": "m"}
+    page = await api.call("events.get_scalar_metric_data", request)
+    assert [(one["iter"], one["value"], one["metric"]) for one in page["events"]] == [(2, 3, "m"), (1, 7.25, "m")]
+    assert (page["returned"], page["total"]) == (2, 2)
+    end = await api.call("events.get_scalar_metric_data", {**request, "scroll_id": page["scroll_id"]})
+    assert (end["events"], end["returned"], end["total"]) == ([], 0, 2)
+    assert (await api.call("events.get_scalar_metric_data", {**request, "no_scroll": True}))["scroll_id"] is None
+
+
+async def test_events_of_a_metric_are_paged_while_others_arrive(
+    api: Api, add: Add, task: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scalars, "PAGE", 3)
+    await add(*(scalar(task, n, n, variant=variant) for n in range(10) for variant in "ab"))
+    seen: list[tuple[int, str]] = []
+    request = {"task": task, "metric": "m"}
+    while (page := await api.call("events.get_scalar_metric_data", request))["events"]:
+        seen += [(one["iter"], one["variant"]) for one in page["events"]]
+        await add(scalar(task, 100 + len(seen), 1))
+        request["scroll_id"] = page["scroll_id"]
+    assert seen == [(n, variant) for n in range(9, -1, -1) for variant in "ba"]
+    assert page["total"] == 20 + 5
+
+
+async def test_scroll_ids_of_a_metric_are_its_own(api: Api, add: Add, task: str) -> None:
+    await add(scalar(task, 1, 1))
+    page = await api.call("events.get_scalar_metric_data", {"task": task, "metric": "m"})
+    for metric, scroll_id in (("m", "nope"), ("other", page["scroll_id"])):
+        request = {"task": task, "metric": metric, "scroll_id": scroll_id}
+        assert (await api.call("events.get_scalar_metric_data", request, expect=400))["meta"]["result_subcode"] == 1104
+    meta = (await api.call("events.get_scalar_metric_data", {"task": task}, expect=400))["meta"]
+    assert (meta["result_subcode"], meta["error_data"]["field"]) == (12, "metric")
+
+
+async def test_vectors(api: Api, add: Add, task: str) -> None:
+    await add(
+        *(event("training_stats_vector", task, n, metric="Hist", variant="w", values=[n, n + 0.5]) for n in (2, 0, 1)),
+        event("training_stats_vector", task, 0, metric="hist", variant="z", values=[]),
+    )
+    names = await api.call("events.get_vector_metrics_and_variants", {"task": task})
+    assert names == {"metrics": {"Hist": ["w"], "hist": ["z"]}}
+    request = {"task": task, "metric": "Hist", "variant": "w"}
+    assert await api.call("events.vector_metrics_iter_histogram", request) == {
+        "metric": "Hist",
+        "variant": "w",
+        "vectors": [[0, 0.5], [1, 1.5], [2, 2.5]],
+        "iterations": [0, 1, 2],
+    }
+    none = await api.call("events.vector_metrics_iter_histogram", {**request, "metric": "nope"})
+    assert (none["vectors"], none["iterations"]) == ([], [])
+
+
+async def test_a_metric_with_single_values_alone_has_no_scalars_to_show(api: Api, add: Add, task: str) -> None:
+    await add(
+        scalar(task, -(2**31), 1, "Summary", "best"), scalar(task, -(2**31), 1, "loss"), scalar(task, 0, 1, "loss")
+    )
+    request = {"tasks": [task], "event_type": "training_stats_scalar"}
+    assert (await api.call("events.get_task_metrics", request))["metrics"] == [{"task": task, "metrics": ["loss"]}]
+    multi = await api.call("events.get_multi_task_metrics", request)
+    assert [metric["metric"] for metric in multi["metrics"]] == ["Summary", "loss"]
