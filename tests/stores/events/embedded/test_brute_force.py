@@ -123,7 +123,8 @@ operations = st.lists(
         st.tuples(st.just("again"), st.integers(0, 5)),
         st.tuples(st.just("merge")),
         st.tuples(st.just("merge")),
-        st.tuples(st.sampled_from(["reopen", "crash", "compare", "restated"])),
+        st.tuples(st.sampled_from(["reopen", "crash", "compare"])),
+        st.tuples(st.just("restated"), st.sets(owners)),
         st.tuples(st.just("delete"), st.lists(owners, min_size=1, max_size=2), types),
         st.tuples(st.just("delete_logs"), owners, st.none() | times, selections, selections),
     ),
@@ -181,9 +182,9 @@ class Both:
         async for owner in self._store.owners_to_restate():
             self._plain.unstated.add(owner)
 
-    async def do_restated(self) -> None:
-        await self._store.restated()
-        await self._plain.restated()
+    async def do_restated(self, owners: set[Owner]) -> None:
+        await self._store.restated(owners)
+        await self._plain.restated(owners)
 
     async def do_delete(self, owners: list[Owner], types: list[EventType] | None) -> None:
         assert await self._store.delete(owners, types) == await self._plain.delete(owners, types)
