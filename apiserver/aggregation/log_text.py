@@ -1,0 +1,84 @@
+"""A whole log as text, made in chunks so that it is never held: a JSON object or a formatted line for each event."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Callable
+
+import orjson
+
+from apiserver.aggregation import logs
+from apiserver.events.model import JsonObject, LogPosition, Owner
+from apiserver.stores.events.base import EventStore
+
+#: Lines that are read at once.
+PAGE = 1000
+#: What a line format may name. `asctime` is the timestamp, in epoch milliseconds.
+FIELDS = ("asctime", "worker", "level", "msg", "metric", "variant", "iter", "timestamp", "task")
+
+#: An escaped brace, a placeholder, or a brace that is neither.
+_TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+
+Line = Callable[[JsonObject], bytes]
+
+
+class UndefinedPlaceholders(Exception):
+    """A line format names something that lines do not have."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(", ".join(names))
+        self.names = names
+
+
+def json_line(event: JsonObject) -> bytes:
+    """The event as one line of JSON, without what is the same in all lines; `asctime` is its timestamp."""
+    line = {name: value for name, value in event.items() if name not in ("type", "task", "timestamp")}
+    return orjson.dumps({**line, "asctime": event["timestamp"]}, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def text_line(line_format: str) -> Line:
+    """Puts the FIELDS that the format names as {field} in their places; {{ and }} are braces.
+
+    Nothing of a format is ever evaluated. Raises UndefinedPlaceholders for any other name or lone brace.
+    """
+    parts = _parts(line_format)
+
+    def line(event: JsonObject) -> bytes:
+        known = {"asctime": event["timestamp"], **event}
+        return ("".join(str(known.get(part, "")) if is_field else part for part, is_field in parts) + "\n").encode()
+
+    return line
+
+
+def _parts(line_format: str) -> list[tuple[str, bool]]:
+    """The texts and (True) the field names of a format, in turn."""
+    parts: list[tuple[str, bool]] = []
+    undefined: list[str] = []
+    end = 0
+    for token in _TOKEN.finditer(line_format):
+        name, text = token[1], token[0]
+        parts.append((line_format[end : token.start()], False))
+        end = token.end()
+        if name in FIELDS:
+            parts.append((name, True))
+        elif text in ("{{", "}}"):
+            parts.append((text[0], False))
+        else:
+            undefined.append(text if name is None else name)
+    if undefined:
+        raise UndefinedPlaceholders(undefined)
+    return [*parts, (line_format[end:], False)]
+
+
+async def chunks(store: EventStore, owner: Owner, line: Line) -> AsyncGenerator[bytes, None]:
+    """The lines that are there when it begins, by time."""
+    newest = await store.log_lines(owner, descending=True, limit=1)
+    end = newest[0].position if newest else None
+    after: LogPosition | None = None
+    while end is not None and after != end:
+        page = await store.log_lines(owner, after=after, limit=PAGE)
+        inside = [one for one in page if one.position <= end]
+        if not inside:
+            return
+        yield b"".join(line(logs.event(owner, one)) for one in inside)
+        after = inside[-1].position

@@ -1,0 +1,35 @@
+"""events.clear_task_log and clear_scroll: what is not needed any more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.events.model import MetricSelection, Selection
+from apiserver.rpc.errors import ApiError
+from apiserver.services.backend import Call, endpoint
+from apiserver.services.events import owners
+from apiserver.times import now_ms
+
+
+@endpoint("events.clear_task_log", "2.20")
+async def clear_task_log(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    id, seconds = request["task"], request["threshold_sec"]
+    document = (await owners.require(call, [id]))[id]
+    if owners.is_locked(document) and not request["allow_locked"]:
+        raise ApiError(400, 101, f"Cannot delete log lines of a published task: id={id}")
+    deleted = await call.backend.events.delete_logs(
+        owners.owner(call, id),
+        now_ms() - seconds * 1000 if seconds else None,
+        _metrics(request.get("exclude_metrics")),
+        _metrics(request.get("include_metrics")),
+    )
+    return {"deleted": deleted}
+
+
+@endpoint("events.clear_scroll", "2.18")
+async def clear_scroll(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return {}
+
+
+def _metrics(names: list[str] | None) -> Selection:
+    return [MetricSelection(name) for name in names or ()]
