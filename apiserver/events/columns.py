@@ -15,15 +15,11 @@ import numpy as np
 from apiserver.events import documents
 from apiserver.events.lines import EventLine, ImageLine, LogLine, PlotLine, ScalarLine, VectorLine
 from apiserver.events.model import EventBatch, Int64Array, LogColumns, Owner, ScalarColumns
-from apiserver.events.rejects import Reject, Rejects
+from apiserver.events.rejects import Contradiction, Reject, Rejects
 
 #: Longest metric, variant, worker and image key, and longest task or model id, in UTF-8 bytes.
 MAX_NAME_BYTES = 1024
 MAX_ID_BYTES = 128
-
-
-class Contradiction(Exception):
-    """Two lines of one body contradict each other, so that none of it can be taken."""
 
 
 class _Source(NamedTuple):
@@ -60,8 +56,8 @@ def group(
 ) -> Grouped:
     """The batch that `lines` make; what cannot be taken is added to `rejects`.
 
-    `worker` and `received` stand in for a missing worker and timestamp. Raises Reject when the lines contradict each
-    other about one owner: nothing can be taken then.
+    `worker` and `received` stand in for a missing worker and timestamp. Raises Contradiction when lines disagree
+    about one owner: nothing can be taken then.
     """
     scalars: dict[_SeriesKey, _Points] = {}
     logs: dict[_Source, list[LogLine]] = {}

@@ -46,7 +46,7 @@ class Ingest:
 
 
 def ingest_lines(body: bytes, *, company: str, received: int, worker: str) -> Ingest:
-    """The events of a JSON-lines body. Raises columns.Contradiction when nothing of it can be taken."""
+    """The events of a JSON-lines body. Raises Contradiction when nothing of it can be taken."""
     parsed, rejects = lines.decode(body)
     grouped = columns.group(parsed, rejects, company=company, received=received, worker=worker, body=body)
     return Ingest(grouped.batch, grouped.locked_allowed, rejects)

@@ -14,9 +14,10 @@ import msgspec
 import orjson
 
 from apiserver.events import odd
-from apiserver.events.rejects import Reject, Rejects
+from apiserver.events.rejects import Contradiction, Reject, Rejects
 
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Milliseconds = Annotated[int, msgspec.Meta(ge=odd.EARLIEST_TIMESTAMP, le=odd.LATEST_TIMESTAMP)]
 
 
 class Line(msgspec.Struct, tag_field="type", gc=False, kw_only=True):
@@ -27,7 +28,7 @@ class Line(msgspec.Struct, tag_field="type", gc=False, kw_only=True):
     metric: str = ""
     variant: str = ""
     worker: str = ""
-    timestamp: Int64 | None = None
+    timestamp: Milliseconds | None = None
     model_event: bool = False
     allow_locked: bool = False
 
@@ -74,8 +75,14 @@ class PlotLine(Line, tag="plot", gc=False, kw_only=True):
 
 EventLine = ScalarLine | LogLine | VectorLine | ImageLine | PlotLine
 
+#: With more malformed lines than this, a body is no batch of events.
+MAX_MALFORMED = 10_000
+
 #: The old name of `timestamp`, which only the slow path knows.
 _OLD_NAME = b'"ts"'
+
+#: What the fast path raises when it cannot read a line: wrong or odd JSON, bytes that are no text, endless nesting.
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _decoder: msgspec.json.Decoder[EventLine] = msgspec.json.Decoder(EventLine)
 
@@ -83,13 +90,14 @@ _decoder: msgspec.json.Decoder[EventLine] = msgspec.json.Decoder(EventLine)
 def decode(body: bytes) -> tuple[list[EventLine], Rejects]:
     """The events of a JSON-lines body, and the lines that are none.
 
-    The fast path cannot tell an absent task from an empty one, so callers check `task` and `model` themselves.
+    The fast path cannot tell an absent task from an empty one, so callers check `task` and `model` themselves. Raises
+    Contradiction when there is no end of malformed lines.
     """
     if _OLD_NAME in body:
         return _decode_each(body)
     try:
         return _decoder.decode_lines(body), Rejects()
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except _UNREADABLE:
         return _decode_each(body)
 
 
@@ -109,6 +117,8 @@ def _decode_each(body: bytes) -> tuple[list[EventLine], Rejects]:
             lines.append(_decode_one(text))
         except Reject as reject:
             rejects.add(reject, line=number)
+            if rejects.total > MAX_MALFORMED:
+                raise Contradiction(f"more than {MAX_MALFORMED} malformed lines") from None
     return lines, rejects
 
 
@@ -117,7 +127,7 @@ def _decode_one(text: bytes) -> EventLine:
         return _slow(text)
     try:
         return _decoder.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except _UNREADABLE:
         return _slow(text)
 
 

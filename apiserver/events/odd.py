@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +14,11 @@ from apiserver.events.rejects import Reject
 _TYPES = {type.value for type in EventType}
 _NAN_SPELLINGS = {"nan": math.nan, "inf": math.inf, "infinity": math.inf, "-inf": -math.inf, "-infinity": -math.inf}
 _LARGEST = 2**63 - 1
+_INTEGER = re.compile(r"\s*[+-]?[0-9]{1,32}\s*")
+_NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
+
+#: The milliseconds that have a date: the years 1 to 9999.
+EARLIEST_TIMESTAMP, LATEST_TIMESTAMP = -62_135_596_800_000, 253_402_300_799_999
 
 
 def normalize(event: dict[str, Any]) -> dict[str, Any]:
@@ -97,16 +103,15 @@ def _spelled_number(name: str, value: str) -> float:
     spelled = value.strip().lower().lstrip("+")
     if spelled in _NAN_SPELLINGS:
         return _NAN_SPELLINGS[spelled]
-    try:
-        return float(spelled)
-    except ValueError:
-        raise Reject(f"field '{name}' must be a number, not the text {value[:32]!r}", field=name) from None
+    if not _NUMBER.fullmatch(value):
+        raise Reject(f"field '{name}' must be a number, not the text {value[:32]!r}", field=name)
+    return float(value)
 
 
 def _integer(name: str, value: Any) -> int:
     number: int | float
-    if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
-        number = int(value) if len(value) < 32 else _LARGEST + 1
+    if isinstance(value, str) and _INTEGER.fullmatch(value):
+        number = int(value)
     elif isinstance(value, int) and not isinstance(value, bool):
         number = value
     else:
@@ -122,9 +127,11 @@ def _integer(name: str, value: Any) -> int:
 
 
 def _timestamp(name: str, value: Any) -> int:
-    if isinstance(value, str) and not value.strip().lstrip("-").replace(".", "", 1).isdecimal():
-        return _iso_timestamp(name, value)
-    return _integer(name, value)
+    iso = isinstance(value, str) and not _NUMBER.fullmatch(value)
+    timestamp = _iso_timestamp(name, value) if iso else _integer(name, value)
+    if not EARLIEST_TIMESTAMP <= timestamp <= LATEST_TIMESTAMP:
+        raise Reject(f"field '{name}' must lie between the years 1 and 9999, in epoch milliseconds", field=name)
+    return timestamp
 
 
 def _iso_timestamp(name: str, value: str) -> int:

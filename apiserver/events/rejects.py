@@ -6,6 +6,9 @@ from collections import Counter
 
 #: How many bad lines are named by their number.
 MAX_LINES = 10
+#: How many different reasons are told; the others are counted together.
+MAX_REASONS = 100
+OTHER_REASONS = "Other reasons"
 
 
 class Reject(Exception):
@@ -18,6 +21,10 @@ class Reject(Exception):
         self.reason = reason
         self.field = field
         self.malformed = malformed
+
+
+class Contradiction(Exception):
+    """Nothing of a body can be taken: its lines contradict each other, or there is no end of malformed ones."""
 
 
 class Rejects:
@@ -34,7 +41,8 @@ class Rejects:
 
     def add(self, reject: Reject, count: int = 1, *, line: int | None = None) -> None:
         """Count `count` events that were not taken for this reason."""
-        self.reasons[reject.reason] += count
+        reason = reject.reason if len(self.reasons) < MAX_REASONS or reject.reason in self.reasons else OTHER_REASONS
+        self.reasons[reason] += count
         if line is not None and len(self.lines) < MAX_LINES:
             self.lines.append(line)
         if not reject.malformed:

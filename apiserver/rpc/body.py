@@ -10,7 +10,7 @@ import anyio.to_thread
 from starlette.types import Receive
 
 from apiserver.rpc.encodings import inflate
-from apiserver.rpc.errors import overloaded, too_large
+from apiserver.rpc.errors import ApiError, overloaded, request_timeout, too_large
 
 #: Bodies larger than this, compressed, are inflated in a thread.
 _LARGE = 8 * 2**10
@@ -26,12 +26,14 @@ class ClientDisconnected(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What requests may ask of memory, in bytes."""
+    """What requests may ask of the server: memory in bytes, patience in seconds."""
 
     body: int = 16 * 2**20
     """The largest body, as sent and as inflated."""
     in_flight: int = 256 * 2**20
     """All bodies together that are being read or handled; beyond it, clients are told to come back (429)."""
+    stall_seconds: float = 60
+    """How long a client may send nothing while its body is not whole (408)."""
 
 
 class InFlight:
@@ -59,15 +61,18 @@ class Body:
         self._receive = receive
         self._headers = headers
         self._limit = limits.body
+        self._stall_seconds = limits.stall_seconds
         self._in_flight = in_flight
         self._taken = 0
         self._complete = False
+        self._left = _DRAINED_BYTES
 
     async def read(self) -> bytes:
         """The decoded body.
 
-        413 beyond the limit, when Content-Length says so before anything is read; 415 and 400 for codings that are
-        unknown or corrupt; 429 when the server holds too many bodies. ClientDisconnected when it never ends.
+        413 beyond the limit, when Content-Length says so before anything is read; 408 when it stalls; 415 and 400 for
+        codings that are unknown or corrupt; 429 when the server holds too many bodies. ClientDisconnected when the
+        client leaves before its end.
         """
         length = self._headers.get("content-length", "")
         if length.isdecimal() and int(length[:20]) > self._limit:
@@ -96,7 +101,12 @@ class Body:
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     async def _next(self) -> bytes:
-        message = await self._receive()
+        try:
+            async with asyncio.timeout(self._stall_seconds):
+                message = await self._receive()
+        except TimeoutError:
+            self._left = 0
+            raise request_timeout(self._stall_seconds) from None
         if message["type"] == "http.disconnect":
             self._complete = True
             raise ClientDisconnected
@@ -115,12 +125,11 @@ class Body:
 
     async def drain(self) -> None:
         """Throw away what is still coming, up to a bound of bytes and time."""
-        left = _DRAINED_BYTES
         try:
             async with asyncio.timeout(_DRAIN_SECONDS):
-                while not self._complete and left > 0:
-                    left -= len(await self._next())
-        except (TimeoutError, ClientDisconnected):
+                while not self._complete and self._left > 0:
+                    self._left -= len(await self._next())
+        except (TimeoutError, ClientDisconnected, ApiError):
             return
 
     def release(self) -> None:

@@ -66,6 +66,11 @@ def too_large(limit: int) -> ApiError:
     return ApiError(413, 0, f"The request body is larger than {limit} bytes")
 
 
+def request_timeout(seconds: float) -> ApiError:
+    """Nothing more of the body came for that long."""
+    return ApiError(408, 0, f"The request body stalled for {seconds:g} seconds")
+
+
 def unsupported_encoding(encoding: str, supported: str) -> ApiError:
     """The body's Content-Encoding is none that the server can decode."""
     return ApiError(415, 0, f"Content-Encoding '{encoding[:50]}' is not supported: use {supported}")

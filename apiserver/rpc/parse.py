@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 import orjson
 
-from apiserver.rpc.errors import bad_request, validation_error
+from apiserver.rpc.errors import ApiError, bad_request, validation_error
 from apiserver.rpc.validate import Invalid, as_api_error
 
 #: How deep objects and arrays may lie in each other.
@@ -22,20 +22,26 @@ _MOST_PARAMETERS = 1000
 def parse_json(body: bytes) -> dict[str, Any]:
     """The object in `body`; an empty body is an empty object.
 
-    400/0 for what is not JSON or nested deeper than 64; 400/12 for any value but an object, and for NaN and infinities.
+    400/0 for what is not JSON; 400/12 for any value but an object, for nesting deeper than 64, for NaN and infinities.
     """
     if not body.strip():
         return {}
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
+        if "depth limit" in str(error):
+            raise _too_deep() from None
         _refuse_non_finite(body)
         raise bad_request(f"The request body is not valid JSON: {error}") from None
     if type(value) is not dict:
         raise validation_error("the request body must be a JSON object")
     if body.count(b"{") + body.count(b"[") > DEEPEST and _is_deep(value):
-        raise bad_request(f"The request body is nested deeper than {DEEPEST} levels")
+        raise _too_deep()
     return value
+
+
+def _too_deep() -> ApiError:
+    return validation_error(f"the request body is nested deeper than {DEEPEST} levels")
 
 
 def _is_deep(value: Any) -> bool:

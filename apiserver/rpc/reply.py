@@ -17,7 +17,8 @@ Headers = list[tuple[str, str]]
 
 #: Smaller answers are not worth compressing; larger ones than `_LARGE` are compressed in a thread.
 _SMALL, _LARGE = 4 * 2**10, 64 * 2**10
-_TOO_LARGE = 413
+#: Answers to bodies that may not have come whole.
+_BODY_LEFT = (408, 413)
 
 
 @dataclass(slots=True)
@@ -32,7 +33,7 @@ class Reply:
         """Answer the request with headers `request`. What is left of its `body` is read, so that the answer arrives."""
         content, headers = await _compressed(self.content, request)
         headers += [("content-length", str(len(content))), *self.headers]
-        if must_close(request) or self.status == _TOO_LARGE:
+        if must_close(request) or self.status in _BODY_LEFT:
             headers.append(("connection", "close"))
         await send({"type": "http.response.start", "status": self.status, "headers": _encoded(headers)})
         await send({"type": "http.response.body", "body": content, "more_body": not body.complete})

@@ -1,26 +1,30 @@
 """Keeps the owners' documents up to date with their events: one update an owner, coalesced under load.
 
-`note` only remembers what a batch touched; a background task writes it out, at most every `INTERVAL` seconds. Readers
-of documents call `settle` first and so see every acknowledged event. What a crash loses here is made again from the
-event store when the server starts (`restate`).
+A batch is stored inside `adding`, which remembers what it touches; a background task writes that out, at most every
+`INTERVAL` seconds. Readers of documents call `settle` first and so see every acknowledged event. What a crash loses
+here is made again from the event store when the server starts (`restate`): the store is told that an owner is up to
+date only when nothing of it is pending or being added.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 
 from apiserver.events.last_metrics import Touched, touched_by, update_of
 from apiserver.events.model import SAMPLE_TYPES, EventBatch, MetricSelection, Owner
-from apiserver.stores.documents.base import DocumentStore, DocumentStoreBusy
-from apiserver.stores.events.base import EventStore, EventStoreBusy
+from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
+from apiserver.stores.events.base import EventStore, EventStoreError
 from apiserver.times import utc_now
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two writes of the background task.
+#: Seconds between two writes of the background task; while writes fail, up to the second one.
 INTERVAL = 0.5
+LONGEST_INTERVAL = 30.0
 
 
 class LastMetrics:
@@ -30,23 +34,24 @@ class LastMetrics:
         self._events = events
         self._documents = documents
         self._pending: dict[Owner, Touched] = {}
+        self._adding: Counter[Owner] = Counter()
         self._writing = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
-    def note(self, batch: EventBatch) -> None:
-        """Remember what an acknowledged batch touched; returns at once."""
-        for owner, touched in touched_by(batch).items():
-            self._touch(owner, touched)
-        if self._pending and (self._task is None or self._task.done()):
-            self._task = asyncio.create_task(self._write_until_idle(), name="last-metrics")
-
-    def forget(self, owners: Sequence[Owner]) -> None:
-        """Drop what is pending for owners whose events were deleted or reset."""
-        for owner in owners:
-            self._pending.pop(owner, None)
+    @contextmanager
+    def adding(self, batch: EventBatch) -> Iterator[None]:
+        """Store the batch inside: then what it touches is remembered, also if it is not clear whether it was stored."""
+        touched = touched_by(batch)
+        self._adding.update(list(touched))
+        try:
+            yield
+        finally:
+            self._adding -= Counter(list(touched))
+            for owner in touched:
+                self._touch(owner, touched[owner])
 
     async def settle(self) -> None:
-        """Return when the documents show every batch noted so far."""
+        """Return when the documents show every batch stored so far; those that cannot be written stay pending."""
         if self._pending or self._writing.locked():
             await self._write_all()
 
@@ -55,6 +60,17 @@ class LastMetrics:
         async for owner in self._events.owners_to_restate():
             self._touch(owner, await self._everything_of(owner))
         await self._write_all()
+
+    @asynccontextmanager
+    async def rewriting(self, owners: Sequence[Owner]) -> AsyncIterator[None]:
+        """Reset owners inside: no document is written meanwhile, and theirs are made anew from what is stored then."""
+        try:
+            async with self._writing:
+                yield
+        finally:
+            for owner in owners:
+                self._pending.pop(owner, None)  # it may tell of events that are gone; what is stored tells the rest
+                self._touch(owner, await self._everything_of(owner))
 
     async def close(self) -> None:
         """Write what is pending."""
@@ -68,27 +84,43 @@ class LastMetrics:
             known.merge(touched)
         else:
             self._pending[owner] = touched
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._write_until_idle(), name="last-metrics")
 
     async def _write_until_idle(self) -> None:
+        pause = INTERVAL
         while self._pending:
-            try:
-                await self._write_all()
-            except (EventStoreBusy, DocumentStoreBusy) as error:
-                log.warning("last metrics wait: %s", error)
-            await asyncio.sleep(INTERVAL)
+            pause = INTERVAL if await self._write_all() else min(pause * 2, LONGEST_INTERVAL)
+            await asyncio.sleep(pause)
 
-    async def _write_all(self) -> None:
+    async def _write_all(self) -> bool:
+        """Write every pending owner; whether all could be. One that cannot be stays pending, and hinders no other."""
         async with self._writing:
             pending, self._pending = self._pending, {}
+            written: list[Owner] = []
             try:
-                while pending:
-                    owner = next(iter(pending))
-                    await self._write(owner, pending[owner])
-                    del pending[owner]
+                for owner in list(pending):
+                    if await self._try_to_write(owner, pending[owner]):
+                        written.append(owner)
+                        del pending[owner]
             finally:
                 for owner, touched in pending.items():
                     self._touch(owner, touched)
-        await self._events.restated()
+            await self._events.restated(
+                [owner for owner in written if owner not in self._pending and owner not in self._adding]
+            )
+        return not pending
+
+    async def _try_to_write(self, owner: Owner, touched: Touched) -> bool:
+        try:
+            await self._write(owner, touched)
+        except (EventStoreError, DocumentStoreError) as error:
+            log.warning("the document of %s waits: %s", owner.id, error)
+        except Exception:
+            log.exception("the document of %s cannot be brought up to date", owner.id)
+        else:
+            return True
+        return False
 
     async def _write(self, owner: Owner, touched: Touched) -> None:
         variants: dict[str, list[str]] = {}
@@ -98,7 +130,9 @@ class LastMetrics:
         stats = await self._events.scalar_stats([owner], selection) if selection else []
         collection = "models" if owner.is_model else "tasks"
         update = update_of(touched, stats, utc_now())
-        await self._documents.update(collection, {"id": owner.id, "company": owner.company}, update)
+        if not await self._documents.update(collection, {"id": owner.id, "company": owner.company}, update):
+            # It was deleted while these events were on their way: nobody could reach or delete them any more.
+            await self._events.delete([owner])
 
     async def _everything_of(self, owner: Owner) -> Touched:
         touched = Touched()

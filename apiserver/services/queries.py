@@ -22,6 +22,8 @@ from apiserver.stores.documents.dialect.patterns import compile_pattern
 
 #: How many documents an answer has when the request does not say.
 DEFAULT_PAGE_SIZE = 500
+#: No page begins later: stores count in 64 bits.
+FURTHEST = 2**62
 
 _COMPARISONS = {">=": "$gte", ">": "$gt", "<=": "$lte", "<": "$lt", "": "$eq"}
 _TIME = re.compile(r"\s*(>=|>|<=|<|)\s*(.*?)\s*", re.DOTALL)
@@ -109,7 +111,10 @@ def page_of(request: Mapping[str, Any]) -> Page:
     if request.get("scroll_id") is not None or request.get("size") is not None:
         return _scroll_page(request)
     size = request.get("page_size") or DEFAULT_PAGE_SIZE
-    return Page((request.get("page") or 0) * size, size)
+    skip = (request.get("page") or 0) * size
+    if skip > FURTHEST:
+        raise validation_error("beyond any page there can be", field="page")
+    return Page(skip, size)
 
 
 def pattern_filter(field: str, pattern: str, *, ignore_case: bool = False, source: str | None = None) -> Filter:

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.events.columns import MAX_NAME_BYTES, Contradiction
+from apiserver.events.columns import MAX_NAME_BYTES
 from apiserver.events.ingest import Ingest, ingest_lines, ingest_object
+from apiserver.events.lines import MAX_MALFORMED
 from apiserver.events.model import EventType, Owner
+from apiserver.events.rejects import MAX_REASONS, OTHER_REASONS, Contradiction
 
 NOW = 1_700_000_000_000
 TASK = Owner("acme", "t1")
@@ -108,6 +110,12 @@ def test_odd_spellings_are_understood(given_fields: dict[str, Any], iter: int, t
         ('{"type":"training_stats_scalar","task":"t1","value":' + "9" * 400 + "}", "value"),
         (scalar(timestamp="yesterday"), "timestamp"),
         (scalar(timestamp=2**70), "timestamp"),
+        (scalar(timestamp=-(2**62)), "timestamp"),
+        (scalar(timestamp=2**62), "timestamp"),
+        (scalar(timestamp="--5"), "timestamp"),
+        (scalar(iter="--5"), "iter"),
+        (scalar(iter="٣"), "iter"),
+        (scalar(value="1_0"), "value"),
         (scalar(metric={"a": 1}), "metric"),
         (scalar(metric="m" * (MAX_NAME_BYTES + 1)), "metric"),
         (scalar(task="t" * 200), "task"),
@@ -126,13 +134,35 @@ def test_a_wrong_field_is_named_and_costs_only_its_line(line: dict[str, Any] | s
 
 
 @pytest.mark.parametrize(
-    "line", ['{"type": "log", "task": ', "[1,2]", "nonsense", '"text"', "[" * 100_000, "3", '{"a":1}}']
+    "line",
+    [
+        '{"type": "log", "task": ',
+        "[1,2]",
+        "nonsense",
+        '"text"',
+        "[" * 100_000,
+        '{"x":' + "[" * 1500 + "]" * 1500 + "}",
+        "3",
+        '{"a":1}}',
+    ],
 )
 def test_a_malformed_line_costs_only_itself_and_is_told_by_number(line: str) -> None:
     ingest = read(scalar(iter=1), line, scalar(iter=2))
     assert ingest.accepted == 2
     assert ingest.rejects.total == 1
     assert ingest.rejects.lines == [2]
+
+
+def test_a_body_without_end_of_malformed_lines_is_no_batch() -> None:
+    with pytest.raises(Contradiction, match="malformed lines"):
+        ingest_lines(b"x\n" * (MAX_MALFORMED + 1), company="acme", received=NOW, worker="")
+
+
+def test_only_so_many_reasons_are_told() -> None:
+    ingest = read(*({"type": f"nope {number}", "task": "t1"} for number in range(MAX_REASONS + 50)))
+    assert len(ingest.rejects.reasons) == MAX_REASONS + 1
+    assert ingest.rejects.reasons[OTHER_REASONS] == 50
+    assert ingest.rejects.total == MAX_REASONS + 50
 
 
 def test_reasons_are_those_that_clients_know() -> None:

@@ -114,6 +114,17 @@ async def test_a_client_that_leaves_is_not_answered() -> None:
         await body.read()
 
 
+async def test_a_client_that_stalls_is_408_and_not_waited_for_again() -> None:
+    async def silence() -> Message:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    body = Body(silence, {}, Limits(stall_seconds=0.01), InFlight(2**30))
+    assert (await refused(body)).code == 408
+    await body.drain()
+    assert not body.complete
+
+
 async def test_bodies_under_way_together_have_a_limit() -> None:
     in_flight = InFlight(10 * KIB)
     first, _ = body_of(chunk(bytes(8 * KIB), more=False), in_flight=in_flight)

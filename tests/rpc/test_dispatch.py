@@ -154,7 +154,7 @@ async def test_it_works_below_a_mount(tmp_path: Path) -> None:
         (b'{"task": "a", "samples": 99999999999999999999}', 12, "samples"),
         (b'["a"]', 12, None),
         (b'{"task": ', 0, None),
-        (b'{"task": ' + b"[" * 100 + b"]" * 100 + b"}", 0, None),
+        (b'{"task": ' + b"[" * 100 + b"]" * 100 + b"}", 12, None),
     ],
 )
 async def test_bad_requests_are_400_and_name_the_field(

@@ -31,7 +31,7 @@ def test_line_ends_of_windows_are_fine() -> None:
 @pytest.mark.parametrize(
     "body",
     [b'{"task": ', b"task=a", b"{'a': 1}", b'{"a": 1} x', b"\xff", b'{"a": "\\ud800"}', b'{"a": ' + b"1" * 5000 + b"}",
-     b"\x00", b'{"a": NaN', b"[" * 100_000],
+     b"\x00", b'{"a": NaN'],
 )  # fmt: skip
 def test_what_is_not_json_is_a_bad_request(body: bytes) -> None:
     error = refused(body)
@@ -72,8 +72,10 @@ def test_nesting_has_a_limit(opening: bytes, closing: bytes) -> None:
     assert parse_json(nested(64, opening, closing))
     for depth in (65, 500, 5000):
         error = refused(nested(depth, opening, closing))
-        assert (error.code, error.subcode) == (400, 0)
-    assert refused(nested(65, opening, closing)).message == "The request body is nested deeper than 64 levels"
+        assert (error.code, error.subcode) == (400, 12)
+    assert refused(nested(65, opening, closing)).message == (
+        "Validation error (the request body is nested deeper than 64 levels)"
+    )
 
 
 def test_many_brackets_are_not_depth() -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 from apiserver.events import ingest
-from apiserver.events.columns import Contradiction
 from apiserver.events.ingest import Ingest
 from apiserver.events.lines import parse_json
 from apiserver.events.model import Owner
-from apiserver.events.rejects import Reject, Rejects
+from apiserver.events.rejects import Contradiction, Reject, Rejects
 from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
 from apiserver.times import now_ms
+
+#: Longer bodies (in bytes) are read in a thread: other callers shall not wait for them.
+LONG_BODY = 256 * 1024
 
 
 @endpoint("events.add", "2.1", raw=True)
@@ -41,15 +44,17 @@ async def delete_for_model(call: Call, request: dict[str, Any]) -> dict[str, Any
 
 
 async def _store(call: Call, read: Callable[..., Ingest]) -> dict[str, Any]:
+    context = {"company": call.identity.company, "received": now_ms(), "worker": call.worker}
     try:
-        events = read(company=call.identity.company, received=now_ms(), worker=call.worker)
+        long = len(call.body) > LONG_BODY
+        events = await asyncio.to_thread(read, **context) if long else read(**context)
     except Contradiction as contradiction:
         raise validation_error(str(contradiction)) from None
     events.refuse(await _refusals(call, events))
     if not events.batch:
         raise _nothing_added(events.rejects)
-    await call.backend.events.add(events.batch)
-    call.backend.last_metrics.note(events.batch)
+    with call.backend.last_metrics.adding(events.batch):
+        await call.backend.events.add(events.batch)
     return _answer(events.accepted, events.rejects)
 
 

@@ -91,7 +91,6 @@ async def _delete(call: Call, model_id: str, *, force: bool) -> dict[str, Any]:
     await _unlink(call, model_id)
     owner = Owner(call.identity.company, model_id, is_model=True)
     await call.backend.events.delete([owner])
-    call.backend.last_metrics.forget([owner])
     deleted = await documents(call).delete(MODELS, {"id": model_id})
     await touch_projects(call, model.get("project"))
     return {"deleted": bool(deleted), "url": model.get("uri")}

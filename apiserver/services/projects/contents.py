@@ -43,8 +43,6 @@ async def delete_models(call: Call, inside: Filter, urls: dict[str, list[str]]) 
     models = await documents(call).find("models", inside, projection=["uri"])
     ids = [model["id"] for model in models]
     owners = [Owner(call.identity.company, id, is_model=True) for id in ids]
-    await call.backend.last_metrics.settle()
     await call.backend.events.delete(owners)
-    call.backend.last_metrics.forget(owners)
     urls["model_urls"] += [model["uri"] for model in models if model.get("uri")]
     return await documents(call).delete("models", {"id": {"$in": ids}}) if ids else 0

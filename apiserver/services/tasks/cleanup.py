@@ -67,7 +67,6 @@ async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[
     if task["status"] in LOCKED and not request["force"]:
         raise wrong_status(task, [status for status in STATUSES if status not in LOCKED])
     dequeued = await release(call, task_id)
-    outcome = await _clean(call, task, request)
     values: Document = {
         "last_iteration": 0,
         "last_metrics": {},
@@ -83,7 +82,10 @@ async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[
         values["execution.artifacts"] = [item for item in artifacts_of(task) if item.get("mode") == "input"]
         unset.append("execution.queue")
     told = {"force": True, "status_reason": "reset", "status_message": "reset"}
-    done = await change_status(call, task_id, "created", told, values=values, unset=tuple(unset))
+    # What is known of the events must not come back after they are gone.
+    async with call.backend.last_metrics.rewriting([Owner(call.identity.company, task_id)]):
+        outcome = await _clean(call, task, request)
+        done = await change_status(call, task_id, "created", told, values=values, unset=tuple(unset))
     return {**done, "dequeued": dequeued or {}, **outcome}
 
 
@@ -130,10 +132,7 @@ async def _clean(call: Call, task: Document, request: dict[str, Any]) -> dict[st
             "artifact_urls": sorted({a["uri"] for a in artifacts_of(task) if a.get("uri") and a["mode"] == "output"}),
             "model_urls": sorted({model["uri"] for model in models if model.get("uri")}),
         }
-    # What is noted of the events so far must not come back after they are gone.
-    await call.backend.last_metrics.settle()
     deleted = await call.backend.events.delete(owners)
-    call.backend.last_metrics.forget(owners)
     if models:
         await documents(call).delete("models", {"id": {"$in": [model["id"] for model in models]}})
     return {"deleted_models": len(models), "events": {"deleted": deleted}, **outcome}

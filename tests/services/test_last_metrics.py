@@ -1,0 +1,139 @@
+"""Documents follow their events: exactly, whatever happens at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from apiserver.events.model import EventType, Owner
+from tests.aggregation.events import lines, scalars
+from tests.harness import Api
+
+pytestmark = pytest.mark.anyio
+
+
+async def new_task(api: Api) -> Owner:
+    created = await api.call("tasks.create", {"name": "a task", "type": "training"})
+    return Owner(api.backend.settings.company, created["id"])
+
+
+async def add(api: Api, owner: Owner, *points: tuple[int, float], variant: str = "v") -> None:
+    batch = scalars(points, variant=variant, owner=owner)
+    with api.backend.last_metrics.adding(batch):
+        await api.backend.events.add(batch)
+
+
+async def seen(api: Api, owner: Owner) -> tuple[int, dict[str, float]]:
+    """The last iteration, and the last value of each variant."""
+    task = (await api.call("tasks.get_by_id", {"task": owner.id}))["task"]
+    last = [one for variants in task["last_metrics"].values() for one in variants.values()]
+    return task["last_iteration"], {one["variant"]: one["value"] for one in last}
+
+
+async def unstated(api: Api) -> set[Owner]:
+    return {owner async for owner in api.backend.events.owners_to_restate()}
+
+
+def before(api: Api, monkeypatch: pytest.MonkeyPatch, what: str, do: Callable[..., Any]) -> None:
+    """Run `do` with its arguments each time before a method of the documents is called."""
+    method = getattr(api.backend.documents, what)
+
+    async def first(*arguments: Any, **named: Any) -> Any:
+        await do(*arguments)
+        return await method(*arguments, **named)
+
+    monkeypatch.setattr(api.backend.documents, what, first)
+
+
+async def test_readers_see_what_was_acknowledged(api: Api) -> None:
+    owner = await new_task(api)
+    for iter in range(3):
+        await add(api, owner, (iter, iter / 2))
+        assert await seen(api, owner) == (iter, {"v": iter / 2})
+    assert await unstated(api) == set()
+
+
+async def test_an_owner_that_cannot_be_written_hinders_no_other(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad, good = await new_task(api), await new_task(api)
+    broken = True
+
+    async def fail(collection: str, filter: dict[str, Any], *_: Any) -> None:
+        if broken and filter.get("id") == bad.id:
+            raise RuntimeError("injected")
+
+    before(api, monkeypatch, "update", fail)
+    await add(api, bad, (1, 1.0))
+    await add(api, good, (2, 2.0))
+    assert await seen(api, good) == (2, {"v": 2.0})
+    assert await seen(api, bad) == (0, {})
+    assert await unstated(api) == {bad}
+    broken = False
+    assert await seen(api, bad) == (1, {"v": 1.0})
+    assert await unstated(api) == set()
+
+
+async def test_what_is_added_while_a_document_is_written_is_not_taken_for_written(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = await new_task(api)
+    added = False
+
+    async def add_more(collection: str, filter: dict[str, Any], *_: Any) -> None:
+        nonlocal added
+        if filter.get("id") == owner.id and not added:
+            added = True
+            await add(api, owner, (5, 5.0))
+
+    before(api, monkeypatch, "update", add_more)
+    await add(api, owner, (1, 1.0))
+    await api.backend.last_metrics.settle()
+    assert added
+    assert await unstated(api) == {owner}
+    assert await seen(api, owner) == (5, {"v": 5.0})
+
+
+async def test_events_that_arrive_after_their_task_was_deleted_are_deleted_too(api: Api) -> None:
+    owner = await new_task(api)
+    await api.call("tasks.delete", {"task": owner.id, "force": True})
+    await add(api, owner, (1, 1.0))
+    await api.backend.last_metrics.settle()
+    assert await api.backend.events.events_count(owner) == 0
+
+
+async def test_a_reset_keeps_what_arrives_during_it_and_nothing_else(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = await new_task(api)
+    await add(api, owner, (100, 1.0), variant="old")
+    assert (await seen(api, owner))[0] == 100
+    delete = api.backend.events.delete
+
+    async def delete_then_add(owners: list[Owner], types: list[EventType] | None = None) -> int:
+        deleted = await delete(owners, types)
+        await add(api, owner, (3, 7.0), variant="new")
+        return deleted
+
+    monkeypatch.setattr(api.backend.events, "delete", delete_then_add)
+    await api.call("tasks.reset", {"task": owner.id, "force": True})
+    assert await seen(api, owner) == (3, {"new": 7.0})
+
+
+async def test_a_restart_makes_documents_anew(api: Api) -> None:
+    owner = await new_task(api)
+    await add(api, owner, (4, 0.5))
+    await api.backend.last_metrics.settle()
+    unset = {"$set": {"last_metrics": {}, "last_iteration": 0}}
+    await api.backend.documents.update("tasks", {"id": owner.id}, unset)
+    batch = scalars([(9, 0.25)], variant="w", owner=owner)
+    await api.backend.events.add(batch)  # a crash came before anything was noted
+    await api.backend.last_metrics.restate()
+    assert await seen(api, owner) == (9, {"v": 0.5, "w": 0.25})
+
+
+async def test_log_lines_bump_the_last_change(api: Api) -> None:
+    owner = await new_task(api)
+    earlier = (await api.call("tasks.get_by_id", {"task": owner.id}))["task"]["last_change"]
+    batch = lines([1, 2], owner=owner)
+    with api.backend.last_metrics.adding(batch):
+        await api.backend.events.add(batch)
+    assert (await api.call("tasks.get_by_id", {"task": owner.id}))["task"]["last_change"] > earlier
