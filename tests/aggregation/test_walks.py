@@ -145,6 +145,7 @@ async def test_single_values(store: EmbeddedEventStore) -> None:
     await store.add(scalars([(SINGLE_VALUE_ITERATION, 0.5)], metric="Summary", variant="best"))
     await store.add(scalars([(SINGLE_VALUE_ITERATION, 0.9)], metric="Summary", variant="best"))
     await store.add(scalars([(SINGLE_VALUE_ITERATION, 3.0)], metric="Summary", variant="epochs"))
+    await store.add(scalars([(SINGLE_VALUE_ITERATION - 1, 1.0)]))
     assert [(value["variant"], value["value"]) for value in await single_values(store, TASK)] == [
         ("best", 0.9),
         ("epochs", 3.0),

@@ -1,0 +1,125 @@
+"""Raw points, page by page over iterations or times. A page never splits a key value; single values are left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from apiserver.aggregation.single_values import single_values
+from apiserver.events.model import (
+    SINGLE_VALUE_ITERATION,
+    BucketAxis,
+    Float64Array,
+    Int64Array,
+    Owner,
+    ScalarPoints,
+    ScalarPosition,
+    Selection,
+)
+from apiserver.stores.events.base import EventStore
+
+#: How many points are read at once when looking for the next times.
+SLICE = 100_000
+#: Sorts behind every metric and variant.
+_LAST_NAME = "\U0010ffff"
+
+_ROW = np.dtype([("key", np.int64), ("variant", np.int64), ("value", np.float64)])
+_Rows = npt.NDArray[Any]
+_NO_ROWS: _Rows = np.empty(0, _ROW)
+
+
+@dataclass(slots=True)
+class RawPage:
+    """By variant the keys and values of its points, ascending by key."""
+
+    variants: dict[str, tuple[Int64Array, Float64Array]]
+    returned: int
+    last: int | None
+    """The greatest key of the page; None when it is empty."""
+
+
+class _Variants(dict[str, int]):
+    """Numbers for variants, the same over several reads."""
+
+    def rows(self, points: ScalarPoints, axis: BucketAxis) -> _Rows:
+        numbers = np.array([self.setdefault(variant, len(self)) for _, variant in points.names], dtype=np.int64)
+        rows: _Rows = np.empty(len(points.iters), _ROW)
+        rows["key"] = points.iters if axis is BucketAxis.ITER else points.timestamps
+        rows["variant"] = numbers[points.series]
+        rows["value"] = points.values
+        return _where(rows, points.iters != SINGLE_VALUE_ITERATION)
+
+
+async def page(
+    store: EventStore, owner: Owner, selection: Selection, axis: BucketAxis, *, limit: int, beyond: int | None
+) -> RawPage:
+    """The next `limit` points of one metric with keys beyond `beyond`, and all others that share the last one's key."""
+    variants = _Variants()
+    walk = _by_iteration if axis is BucketAxis.ITER else _by_time
+    rows = await walk(store, owner, selection, variants, limit, beyond)
+    of_variants = {name: _where(rows, rows["variant"] == number) for name, number in sorted(variants.items())}
+    return RawPage(
+        {name: (found["key"].copy(), found["value"].copy()) for name, found in of_variants.items() if len(found)},
+        len(rows),
+        int(rows["key"][-1]) if len(rows) else None,
+    )
+
+
+async def count(store: EventStore, owner: Owner, selection: Selection) -> int:
+    """How many points all pages hold, exactly."""
+    stats = await store.scalar_stats([owner], selection)
+    return sum(one.count for one in stats) - len(await single_values(store, owner, selection))
+
+
+async def _by_iteration(
+    store: EventStore, owner: Owner, selection: Selection, variants: _Variants, limit: int, beyond: int | None
+) -> _Rows:
+    rows = _NO_ROWS
+    while len(rows) < limit:
+        after = None if beyond is None else _behind(beyond)
+        points = await store.scalar_points(
+            owner, selection, after=after, limit=limit - len(rows), whole_iterations=True
+        )
+        if not len(points.iters):
+            break
+        rows = np.concatenate([rows, variants.rows(points, BucketAxis.ITER)])
+        beyond = int(points.iters[-1])
+    return rows
+
+
+async def _by_time(
+    store: EventStore, owner: Owner, selection: Selection, variants: _Variants, limit: int, beyond: int | None
+) -> _Rows:
+    """Points lie in the order of iterations, so that all of them are looked at, a slice at a time."""
+    earliest = _NO_ROWS
+    after: ScalarPosition | None = None
+    while len((points := await _slice(store, owner, selection, after)).iters):
+        rows = variants.rows(points, BucketAxis.TIMESTAMP)
+        if beyond is not None:
+            rows = _where(rows, rows["key"] > beyond)
+        earliest = _earliest(np.concatenate([earliest, rows]), limit)
+        after = _behind(int(points.iters[-1]))
+    return earliest[np.argsort(earliest["key"], kind="stable")]
+
+
+async def _slice(store: EventStore, owner: Owner, selection: Selection, after: ScalarPosition | None) -> ScalarPoints:
+    return await store.scalar_points(owner, selection, after=after, limit=SLICE, whole_iterations=True)
+
+
+def _earliest(rows: _Rows, limit: int) -> _Rows:
+    if len(rows) <= limit:
+        return rows
+    keys = rows["key"]
+    return _where(rows, keys <= np.partition(keys, limit - 1)[limit - 1])
+
+
+def _where(rows: _Rows, mask: npt.NDArray[np.bool_]) -> _Rows:
+    found: _Rows = rows[mask]
+    return found
+
+
+def _behind(iteration: int) -> ScalarPosition:
+    return ScalarPosition(iteration, _LAST_NAME, _LAST_NAME)

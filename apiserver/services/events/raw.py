@@ -1,0 +1,31 @@
+"""events.scalar_metrics_iter_raw: every point of a metric, page by page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from apiserver.aggregation import raw_points
+from apiserver.aggregation.histogram import Key
+from apiserver.rpc.call import Encoded
+from apiserver.services.backend import Call, endpoint
+from apiserver.services.events import owners
+
+
+@endpoint("events.scalar_metrics_iter_raw", "2.16")
+async def scalar_metrics_iter_raw(call: Call, request: dict[str, Any]) -> Encoded:
+    owner = await owners.one(call, request)
+    store, scrolls, key = call.backend.events, call.backend.scrolls, Key(request["key"])
+    selection = owners.selection([request["metric"]])
+    query = ("scalar_metrics_iter_raw", owner, selection, key)
+    beyond, counted = scrolls.decode(query, request["scroll_id"]) if request.get("scroll_id") else (None, False)
+    counted = counted or request["count_total"]
+    page = await raw_points.page(store, owner, selection, key.axis, limit=request["batch_size"], beyond=beyond)
+    answer = {
+        "returned": page.returned,
+        "total": await raw_points.count(store, owner, selection) if counted else None,
+        "scroll_id": scrolls.encode(query, (beyond if page.last is None else page.last, counted)),
+        "variants": {name: {"y": values, key.value: keys} for name, (keys, values) in page.variants.items()},
+    }
+    return Encoded(orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY))

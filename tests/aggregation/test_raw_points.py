@@ -1,0 +1,89 @@
+"""Pages of raw points."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from apiserver.aggregation import raw_points
+from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, EventBatch, MetricSelection
+from apiserver.stores.events.embedded import EmbeddedEventStore
+from tests.aggregation.events import NOW, TASK, scalars
+
+pytestmark = pytest.mark.anyio
+
+M = [MetricSelection("m")]
+Point = tuple[int, str, int]
+"""(iteration, variant, timestamp)"""
+
+
+def at(*points: Point) -> EventBatch:
+    """Points whose values name them."""
+    batch = EventBatch(NOW)
+    for iter, variant, timestamp in points:
+        columns = scalars([(iter, float(iter * 100 + timestamp))], variant=variant).scalars[0]
+        columns.timestamps[:] = timestamp
+        batch.scalars.append(columns)
+    return batch
+
+
+async def walk(store: EmbeddedEventStore, axis: BucketAxis, limit: int) -> list[list[tuple[int, str, float]]]:
+    pages = []
+    beyond = None
+    while (page := await raw_points.page(store, TASK, M, axis, limit=limit, beyond=beyond)).returned:
+        shown = []
+        for variant, (keys, values) in page.variants.items():
+            assert keys.tolist() == sorted(keys.tolist())
+            shown += [(key, variant, value) for key, value in zip(keys.tolist(), values.tolist(), strict=True)]
+        assert len(shown) == page.returned
+        pages.append(sorted(shown))
+        beyond = page.last
+    return pages
+
+
+async def test_a_page_never_splits_a_key(store: EmbeddedEventStore) -> None:
+    await store.add(at(*((n, variant, n // 2) for n in range(6) for variant in "ab")))
+    by_iteration = await walk(store, BucketAxis.ITER, 5)
+    assert [[key for key, _, _ in page] for page in by_iteration] == [[0, 0, 1, 1, 2, 2], [3, 3, 4, 4, 5, 5]]
+    by_time = await walk(store, BucketAxis.TIMESTAMP, 5)
+    assert [[key for key, _, _ in page] for page in by_time] == [[0] * 4 + [1] * 4, [2] * 4]
+
+
+async def test_single_values_are_no_points(store: EmbeddedEventStore) -> None:
+    single = [(SINGLE_VALUE_ITERATION, variant, 0) for variant in "abcdef"]
+    await store.add(at(*single, (SINGLE_VALUE_ITERATION - 1, "a", 1), (3, "a", 2), (4, "b", 3)))
+    assert await raw_points.count(store, TASK, M) == 3
+    for axis in BucketAxis:
+        assert [len(page) for page in await walk(store, axis, 2)] == [2, 1]
+        assert [len(page) for page in await walk(store, axis, 100)] == [3]
+
+
+@given(
+    points=st.lists(st.tuples(st.integers(-5, 30), st.sampled_from("abc"), st.integers(0, 10)), max_size=40),
+    limit=st.integers(1, 12),
+    axis=st.sampled_from(BucketAxis),
+    slice=st.integers(1, 9),
+)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_every_point_is_on_one_page(
+    store: EmbeddedEventStore,
+    monkeypatch: pytest.MonkeyPatch,
+    points: list[Point],
+    limit: int,
+    axis: BucketAxis,
+    slice: int,
+) -> None:
+    monkeypatch.setattr(raw_points, "SLICE", slice)
+    await store.delete([TASK])
+    if points:
+        await store.add(at(*points))
+    kept = {(iter, variant): timestamp for iter, variant, timestamp in points}
+    wanted = sorted(
+        (iter if axis is BucketAxis.ITER else timestamp, variant, float(iter * 100 + timestamp))
+        for (iter, variant), timestamp in kept.items()
+    )
+    pages = await walk(store, axis, limit)
+    assert [point for page in pages for point in page] == wanted
+    assert all(len(page) >= limit for page in pages[:-1])
+    assert await raw_points.count(store, TASK, M) == len(wanted)
