@@ -91,7 +91,10 @@ def _backend(settings: Settings, folder: DataFolder) -> Backend:
         events=events,
         last_metrics=LastMetrics(events, documents),
         auth=Authenticator(
-            settings.token_secret, credentials.lookup(documents), allowed_origins=settings.allowed_origins
+            settings.token_secret,
+            credentials.lookup(documents),
+            is_live=credentials.is_live(documents),
+            allowed_origins=settings.allowed_origins,
         ),
         scrolls=Scrolls(settings.token_secret),
     )

@@ -32,20 +32,31 @@ _REMEMBERED_TOKENS = 1024
 
 #: Finds who an access key and its secret belong to; None when they belong to nobody.
 Lookup = Callable[[str, str], Awaitable[Identity | None]]
+#: Tells whether an access key is still in use.
+IsLive = Callable[[str], Awaitable[bool]]
 
 
 class Authenticator:
     """Tells who a request is from, by its headers.
 
-    `lookup` answers for access keys. `allowed_origins` are those of pages on other hosts that may use the cookie, such
-    as `http://ui.example:8080`. ValueError when `token_secret` is shorter than 32 bytes.
+    `lookup` answers for access keys; with `is_live`, a token ends with the access key it came from. `allowed_origins`
+    are those of pages on other hosts that may use the cookie, such as `http://ui.example:8080`. ValueError when
+    `token_secret` is shorter than 32 bytes.
     """
 
-    def __init__(self, token_secret: str, lookup: Lookup, *, allowed_origins: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        token_secret: str,
+        lookup: Lookup,
+        *,
+        is_live: IsLive | None = None,
+        allowed_origins: Collection[str] = (),
+    ) -> None:
         if len(token_secret.encode()) < SHORTEST_SECRET:
             raise ValueError(f"the token secret must have at least {SHORTEST_SECRET} bytes")
         self._secret = token_secret
         self._lookup = lookup
+        self._is_live = is_live
         self._allowed_origins = frozenset(allowed_origins)
         self._verified = lru_cache(_REMEMBERED_TOKENS)(self._verify)
 
@@ -60,9 +71,9 @@ class Authenticator:
             case "basic":
                 return await self._by_key(credentials)
             case "bearer":
-                return self._by_token(credentials.strip())
+                return await self._by_token(credentials.strip())
             case "":
-                return self._by_cookie(headers)
+                return await self._by_cookie(headers)
         raise unauthorized(10, "Unauthorized (bad authentication header type)")
 
     def issue(self, identity: Identity, lifetime_s: int) -> str:
@@ -77,6 +88,7 @@ class Authenticator:
                 "role": identity.role,
                 "user_name": identity.user_name,
                 "company_name": identity.company_name,
+                "key": identity.key,
             },
             "api_version": str(NEWEST),
             "server_version": SERVER_VERSION,
@@ -95,10 +107,12 @@ class Authenticator:
             raise _bad_key()
         return identity
 
-    def _by_token(self, token: str) -> Identity:
+    async def _by_token(self, token: str) -> Identity:
         identity, expires = self._verified(token)
         if expires <= time.time():
             raise _bad_token("it has expired")
+        if self._is_live and identity.key and not await self._is_live(identity.key):
+            raise _bad_token("the access key it came from is no longer in use")
         return identity
 
     def _verify(self, token: str) -> tuple[Identity, int]:
@@ -109,13 +123,13 @@ class Authenticator:
             raise _bad_token(_printable(error)) from None
         return _identity(claims.get("identity")), int(claims["exp"])
 
-    def _by_cookie(self, headers: Mapping[str, str]) -> Identity:
+    async def _by_cookie(self, headers: Mapping[str, str]) -> Identity:
         token = _cookie(headers.get("cookie", ""), TOKEN_COOKIE)
         if not token:
             raise unauthorized(20, "Unauthorized (missing credentials)")
         if self._is_foreign(headers):
             raise forbidden("the cookie is not accepted from this origin")
-        return self._by_token(token)
+        return await self._by_token(token)
 
     def _is_foreign(self, headers: Mapping[str, str]) -> bool:
         """Whether a page of another origin, which is not allowed to, made the browser send this request."""
@@ -141,7 +155,8 @@ def _identity(claim: Any) -> Identity:
     fields = ("user", "company", "role", "user_name", "company_name")
     if not isinstance(claim, dict) or not all(isinstance(claim.get(field), str) for field in fields):
         raise _bad_token("it names no identity")
-    return Identity(**{field: claim[field] for field in fields})
+    key = claim.get("key")
+    return Identity(**{field: claim[field] for field in fields}, key=key if isinstance(key, str) else None)
 
 
 def _cookie(header: str, name: str) -> str | None:

@@ -23,6 +23,7 @@ from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDo
 from apiserver.times import utc_now
 
 Lookup = Callable[[str, str], Awaitable[Identity | None]]
+IsLive = Callable[[str], Awaitable[bool]]
 
 ADMIN_NAME = "admin"
 ROLES = ("admin", "user")
@@ -75,21 +76,33 @@ def forget(documents: DocumentStore) -> None:
 
 def lookup(documents: DocumentStore) -> Lookup:
     """A coroutine function that tells whose (key, secret) is, or None when the pair is not valid."""
-    cache = _caches.setdefault(documents, _Cache())
 
     async def identify(key: str, secret: str) -> Identity | None:
         digest = _digest(secret)
-        known = cache.get(key)
-        if known is None:
-            generation = cache.generation
-            known = await _read(documents, key)
-            if known is None:
-                return None
-            if generation == cache.generation:
-                cache.put(key, *known)
-        return known[1] if hmac.compare_digest(known[0], digest) else None
+        known = await _known(documents, key)
+        return known[1] if known is not None and hmac.compare_digest(known[0], digest) else None
 
     return identify
+
+
+def is_live(documents: DocumentStore) -> IsLive:
+    """A coroutine function that tells whether an access key is still in use: tokens end with the key they came from."""
+
+    async def live(key: str) -> bool:
+        return await _known(documents, key) is not None
+
+    return live
+
+
+async def _known(documents: DocumentStore, key: str) -> tuple[str, Identity] | None:
+    cache = _caches.setdefault(documents, _Cache())
+    known = cache.get(key)
+    if known is None:
+        generation = cache.generation
+        known = await _read(documents, key)
+        if known is not None and generation == cache.generation:
+            cache.put(key, *known)
+    return known
 
 
 async def _read(documents: DocumentStore, key: str) -> tuple[str, Identity] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from base64 import b64encode, urlsafe_b64encode
-from dataclasses import replace
 from types import SimpleNamespace
 
 import jwt
@@ -18,8 +17,6 @@ from apiserver.rpc.errors import ApiError
 from tests.rpc.apps import ALICE, LOGIN, SECRET, authenticator, lookup
 
 pytestmark = pytest.mark.anyio
-
-CALLER = replace(ALICE, key=None)
 
 
 def basic(text: str | bytes) -> dict[str, str]:
@@ -58,14 +55,14 @@ async def test_a_secret_may_hold_colons() -> None:
 
 async def test_a_token_says_who_calls() -> None:
     token = authenticator().issue(ALICE, 3600)
-    assert await authenticator().authenticate(bearer(token)) == CALLER
-    assert await authenticator().authenticate({"authorization": f"bearer   {token} "}) == CALLER
+    assert await authenticator().authenticate(bearer(token)) == ALICE
+    assert await authenticator().authenticate({"authorization": f"bearer   {token} "}) == ALICE
 
 
 async def test_the_cookie_says_who_calls() -> None:
     token = authenticator().issue(ALICE, 3600)
-    assert await authenticator().authenticate(cookie(token)) == CALLER
-    assert await authenticator().authenticate(cookie(f'"{token}"')) == CALLER
+    assert await authenticator().authenticate(cookie(token)) == ALICE
+    assert await authenticator().authenticate(cookie(f'"{token}"')) == ALICE
 
 
 @pytest.mark.parametrize(
@@ -132,7 +129,7 @@ async def test_a_bad_token_is_401_30() -> None:
 async def test_a_token_that_was_good_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     auth = authenticator()
     token = auth.issue(ALICE, 3600)
-    assert await auth.authenticate(bearer(token)) == CALLER
+    assert await auth.authenticate(bearer(token)) == ALICE
     later = time.time() + 3601
     monkeypatch.setattr("apiserver.rpc.auth.time", SimpleNamespace(time=lambda: later))
     with pytest.raises(ApiError) as error:
@@ -143,7 +140,7 @@ async def test_a_token_that_was_good_expires(monkeypatch: pytest.MonkeyPatch) ->
 async def test_a_token_made_by_a_server_whose_clock_is_ahead_is_good() -> None:
     claims = jwt.decode(authenticator().issue(ALICE, 3600), options={"verify_signature": False})
     ahead = jwt.encode({**claims, "iat": claims["iat"] + 300}, SECRET, algorithm="HS256")
-    assert await authenticator().authenticate(bearer(ahead)) == CALLER
+    assert await authenticator().authenticate(bearer(ahead)) == ALICE
 
 
 async def test_a_bad_token_beats_a_good_cookie() -> None:
@@ -164,6 +161,7 @@ def test_a_token_tells_clients_what_the_server_is_without_the_secret() -> None:
             "role": "admin",
             "user_name": "Alice",
             "company_name": "Acme",
+            "key": "AK",
         },
         "api_version": "2.34",
         "server_version": "2.3.0",
@@ -191,7 +189,7 @@ def test_a_short_secret_is_refused_at_start() -> None:
 )
 async def test_the_cookie_counts_for_the_own_pages_and_those_allowed(headers: dict[str, str]) -> None:
     auth = authenticator(allowed_origins=["http://ui.test:8080"])
-    assert await auth.authenticate(cookie(auth.issue(ALICE, 3600), **headers)) == CALLER
+    assert await auth.authenticate(cookie(auth.issue(ALICE, 3600), **headers)) == ALICE
 
 
 @pytest.mark.parametrize(
@@ -219,7 +217,7 @@ async def test_a_foreign_page_cannot_use_the_cookie(headers: dict[str, str]) -> 
 async def test_an_origin_does_not_matter_to_keys_and_tokens() -> None:
     foreign = {"origin": "http://evil.test", "host": "api.test"}
     assert await authenticator().authenticate({**foreign, **basic("AK:sk")}) == ALICE
-    assert await authenticator().authenticate({**foreign, **bearer(authenticator().issue(ALICE, 60))}) == CALLER
+    assert await authenticator().authenticate({**foreign, **bearer(authenticator().issue(ALICE, 60))}) == ALICE
 
 
 latin = st.text(st.characters(max_codepoint=255), max_size=60)
@@ -230,3 +228,18 @@ latin = st.text(st.characters(max_codepoint=255), max_size=60)
 )
 async def test_whatever_header_comes_is_a_clear_error(name: str, start: str, rest: str) -> None:
     assert (await refused({name: start + rest}))[0] == 401
+
+
+async def test_a_token_ends_with_the_access_key_it_came_from() -> None:
+    live = {"AK"}
+
+    async def is_live(key: str) -> bool:
+        return key in live
+
+    auth = authenticator(is_live=is_live)
+    token = auth.issue(ALICE, 3600)
+    assert await auth.authenticate(bearer(token)) == ALICE
+    live.clear()
+    for headers in (bearer(token), cookie(token)):
+        with pytest.raises(ApiError, match="no longer in use"):
+            await auth.authenticate(headers)

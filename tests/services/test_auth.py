@@ -169,3 +169,17 @@ async def test_admins_change_roles_but_not_their_own(api: Api) -> None:
     admin = (await api.call("users.get_current_user"))["user"]["id"]
     await api.call("auth.edit_user", {"user": admin, "role": "user"}, expect=400)
     await api.call("auth.edit_user", {"user": "nobody", "role": "user"}, expect=400)
+
+
+async def test_a_token_ends_with_the_access_key_it_came_from(api: Api) -> None:
+    made = (await api.call("auth.create_credentials"))["credentials"]
+    key = (made["access_key"], made["secret_key"])
+    token = (await api.call("auth.login", auth=key))["token"]
+    bearer = {"authorization": f"Bearer {token}"}
+    renewed = (await api.call("auth.login", auth=None, headers=bearer))["token"]
+    await api.call("users.get_current_user", auth=None, headers=bearer)
+    await api.call("auth.revoke_credentials", {"access_key": made["access_key"]})
+    for ended in (token, renewed):
+        headers = {"authorization": f"Bearer {ended}"}
+        answer = await api.call("users.get_current_user", auth=None, headers=headers, expect=401)
+        assert answer["meta"]["result_subcode"] == 30
