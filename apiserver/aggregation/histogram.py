@@ -31,6 +31,12 @@ from apiserver.stores.events.base import EventStore
 #: {metric: {variant: {"name": variant, "x": array, "y": array, …}}}
 Histogram = dict[str, dict[str, dict[str, Any]]]
 
+#: The widest interval that is an int64; only a series over the whole range of x would need a wider one.
+_WIDEST = 2**63 - 1
+
+#: One millisecond earlier, NumPy has no time.
+_LEAST_TIME = -(2**63) + 1
+
 #: Sorts behind every metric and variant.
 _LAST_NAME = "\U0010ffff"
 
@@ -52,7 +58,7 @@ def interval(count: int, least: int, greatest: int, samples: int) -> int:
     """The bucket width of a series of `count` points whose x lies in [least, greatest]."""
     if samples == 0 or count < samples:
         return 1
-    return max(1, -(-(greatest - least + 1) // samples))
+    return min(max(1, -(-(greatest - least + 1) // samples)), _WIDEST)
 
 
 async def histogram(
@@ -121,4 +127,5 @@ def _answer(buckets: Buckets, key: Key, envelope: bool) -> dict[str, Any]:
 def _axis_values(x: npt.NDArray[np.int64], key: Key) -> npt.NDArray[np.int64] | list[str]:
     if key is not Key.ISO_TIME:
         return x
-    return [f"{text}Z" for text in np.datetime_as_string(x.astype("datetime64[ms]"))]
+    times = np.maximum(x, _LEAST_TIME).astype("datetime64[ms]")
+    return [f"{text}Z" for text in np.datetime_as_string(times)]

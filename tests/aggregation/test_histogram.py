@@ -20,6 +20,9 @@ from apiserver.aggregation.histogram import interval
         (5, -1000, 1000, 0, 1),
         (1, 7, 7, 1, 1),
         (10, 5, 5, 1, 1),
+        (2, -(2**63), 2**63 - 1, 1, 2**63 - 1),
+        (2, -(2**63), 2**63 - 1, 2, 2**63 - 1),
+        (4, -(2**63), 2**63 - 1, 4, 2**62),
     ],
 )
 def test_interval(count: int, least: int, greatest: int, samples: int, expected: int) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
+import tempfile
 from collections import defaultdict
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apiserver.aggregation.histogram import Key, histogram, histograms, interval
-from apiserver.events.model import SINGLE_VALUE_ITERATION, MetricSelection, Owner
+from apiserver.events.model import SINGLE_VALUE_ITERATION, EventBatch, MetricSelection, Owner, ScalarColumns
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.aggregation.events import NOW, TASK, scalars
 
@@ -98,3 +103,35 @@ async def test_buckets_equal_brute_force(
         assert (series["min"][bucket], series["max"][bucket]) == (min(values), max(values))
         assert (series["first"][bucket], series["last"][bucket]) == (values[0], values[-1])
     assert all(left < right for left, right in pairwise(series["x"].tolist()))
+
+
+extreme = st.sampled_from([-(2**63), -(2**63) + 5, -(2**62), 0, 2**62, 2**63 - 6, 2**63 - 1])
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.dictionaries(extreme, extreme, min_size=1), st.integers(1, 9), st.sampled_from(Key), st.booleans())
+def test_any_x_is_answered(
+    tmp_path: Path, times_by_iteration: dict[int, int], samples: int, key: Key, merged: bool
+) -> None:
+    async def answer() -> tuple[list[Any], list[int]]:
+        with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+            store = EmbeddedEventStore(Path(folder))
+            await store.open()
+            iters, times = (np.array(list(x), np.int64) for x in (times_by_iteration, times_by_iteration.values()))
+            group = ScalarColumns(TASK, "m", "v", "worker", iters, times, np.ones(len(iters)))
+            await store.add(EventBatch(received=NOW, scalars=[group]))
+            if merged:
+                await store.merge()
+            series = (await histogram(store, TASK, samples=samples, key=key, envelope=True))["m"]["v"]
+            await store.close()
+            return list(series["x"]), series["count"].tolist()
+
+    starts, counts = asyncio.run(answer())
+    assert sum(counts) == len(times_by_iteration)
+    assert len(starts) == len(set(starts)) == len(counts)
+    if key is Key.ISO_TIME:
+        assert "NaTZ" not in starts
+    else:
+        assert starts == sorted(starts)
+        xs = times_by_iteration if key is Key.ITER else times_by_iteration.values()
+        assert min(xs) - (2**63 - 1) < starts[0] <= min(xs)

@@ -347,7 +347,7 @@ def _buckets(plan: BucketPlan, axis: BucketAxis, points: list[Point]) -> Buckets
         and (plan.stop is None or x(point) <= plan.stop)
     ]
     rows = [
-        (number * plan.interval, *_summed([point.value for point in bucket]))
+        (max(number * plan.interval, -(2**63)), *_summed([point.value for point in bucket]))
         for number, bucket in groupby(chosen, key=lambda point: x(point) // plan.interval)
     ]
     x_column, count, *rest = list(zip(*rows, strict=True)) or [()] * 7

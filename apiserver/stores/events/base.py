@@ -78,6 +78,7 @@ class EventStore(Protocol):
 
         On the iteration axis an engine may answer an interval that spans many points from aggregates; it may then
         use a larger interval (a multiple of its block), never a smaller one. Counts always add up to the points.
+        The first bucket's x is −2⁶³ where its start lies before that.
         """
 
     async def scalar_points(

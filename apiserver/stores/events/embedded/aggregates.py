@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from apiserver.events.model import Buckets, Float64Array, Int64Array
 from apiserver.stores.events.embedded.points import Curve
+from apiserver.stores.events.embedded.stats import LEAST
 
 POINTS_A_BLOCK = 64
 #: An interval is answered from blocks when it spans at least this many: rounding it up then adds 10 % at most.
@@ -119,7 +120,7 @@ def bucketed(metric: str, variant: str, pieces: Pieces, interval: int) -> Bucket
     return Buckets(
         metric=metric,
         variant=variant,
-        x=pieces.x[starts] // interval * interval,
+        x=_bucket_x(pieces.x[starts], interval),
         count=summed.count,
         mean=mean,
         min=np.where(some, summed.min, np.nan),
@@ -127,6 +128,12 @@ def bucketed(metric: str, variant: str, pieces: Pieces, interval: int) -> Bucket
         first=summed.first,
         last=summed.last,
     )
+
+
+def _bucket_x(x: Int64Array, interval: int) -> Int64Array:
+    """The start of the bucket of each x, or −2⁶³ if it lies before that, where it would wrap around."""
+    start = x // interval * interval
+    return np.where(start > x, LEAST, start)
 
 
 def _bucket_starts(x: Int64Array, interval: int) -> Starts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Sequence
 
@@ -76,7 +77,7 @@ def delete_lines(
     number = owner_id(conn, owner)
     if number is None or not doomed:
         return 0
-    limit = 2**63 - 1 if before is None else before
+    limit = math.inf if before is None else before
     deleted: dict[Name, int] = dict.fromkeys(doomed, 0)
     writer = BlockWriter(conn, number, ids)
     blocks = conn.execute(
@@ -98,7 +99,7 @@ def delete_lines(
     return sum(deleted.values())
 
 
-def _delete_from_block(writer: BlockWriter, id: int, limit: int, deleted: dict[Name, int]) -> None:
+def _delete_from_block(writer: BlockWriter, id: int, limit: float, deleted: dict[Name, int]) -> None:
     lines = writer.read(id)
     kept = []
     for n, (name, time) in enumerate(zip(lines.names, lines.timestamps.tolist(), strict=True)):

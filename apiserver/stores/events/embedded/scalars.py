@@ -83,10 +83,10 @@ def buckets(series: Series, axis: BucketAxis, plan: BucketPlan) -> Buckets:
         and plan.interval >= BLOCKS_A_BUCKET << chunk.shift
         for chunk in settled
     ]
-    if not any(usable):
+    block = max((1 << chunk.shift for chunk, use in zip(settled, usable, strict=True) if use), default=0)
+    interval = -(-plan.interval // block) * block if block else plan.interval
+    if not block or interval > GREATEST:
         return aggregates.bucketed(*series.name, _points_between(series, low, high), plan.interval)
-    block = max(1 << chunk.shift for chunk, use in zip(settled, usable, strict=True) if use)
-    interval = -(-plan.interval // block) * block
     pieces = [*_settled_pieces(series, settled, usable, low, high), _unsettled_pieces(series, low, high)]
     return aggregates.bucketed(*series.name, aggregates.joined(pieces), interval)
 

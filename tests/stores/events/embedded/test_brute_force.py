@@ -49,8 +49,11 @@ def _small() -> Iterator[None]:
 owners = st.sampled_from(OWNERS)
 metrics = st.sampled_from(["a", "b"])
 variants = st.sampled_from(["x", "y"])
-iterations = st.one_of(st.integers(-3, 20), st.integers(-3, 20), st.just(SINGLE_VALUE_ITERATION), st.just(2**40))
-times = st.integers(-5, 30)
+extremes = st.sampled_from([-(2**63), -(2**63) + 3, 2**63 - 4, 2**63 - 1])
+iterations = st.one_of(
+    st.integers(-3, 20), st.integers(-3, 20), st.just(SINGLE_VALUE_ITERATION), st.just(2**40), extremes
+)
+times = st.one_of(st.integers(-5, 30), st.integers(-5, 30), extremes)
 values = st.sampled_from([0.0, 1.0, -1.0, 0.1, 1e300, -2.5, math.nan, math.inf, -math.inf])
 texts = st.sampled_from(["", "one", "two\0", "three ÿ"])
 
