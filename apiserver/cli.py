@@ -117,6 +117,8 @@ def _user_add(settings: Settings, options: argparse.Namespace) -> None:
             raise CommandError(f"there is a user named '{options.name}' already") from None
         return credential
 
+    if not options.name.strip():
+        raise CommandError("a user needs a name")
     _print_credential(settings, _with_documents(settings, add))
 
 
@@ -150,7 +152,7 @@ def _user_revoke(settings: Settings, options: argparse.Namespace) -> None:
         return await revoke(documents, settings.company, options.key)
 
     if not _with_documents(settings, revoked):
-        raise CommandError(f"there is no access key '{options.key}'")
+        raise CommandError(f"there is no access key '{options.key}'; `apiserver user list` shows them")
 
 
 def _with_documents(settings: Settings, work: Callable[[DocumentStore], Awaitable[Result]]) -> Result:

@@ -75,7 +75,8 @@ def test_users_come_and_are_listed(data: str, capsys: pytest.CaptureFixture[str]
     [
         (["add", "alice"], "there is a user named 'alice' already"),
         (["rotate", "nobody"], "there is no user or access key 'nobody'"),
-        (["revoke", "nothing"], "there is no access key 'nothing'"),
+        (["revoke", "nothing"], "there is no access key 'nothing'; `apiserver user list` shows them"),
+        (["add", " "], "a user needs a name"),
     ],
 )
 def test_what_cannot_be_done_is_1(
