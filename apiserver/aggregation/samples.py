@@ -34,6 +34,18 @@ async def latest(
     return [orjson.Fragment(sample.document) for sample in samples]
 
 
+async def latest_of(
+    store: EventStore, owner: Owner, type: EventType, selection: Selection, *, iterations: int, of_each_series: bool
+) -> list[Sample]:
+    """The samples of the newest `iterations` iterations: those of each series, or those of all that is selected."""
+    if of_each_series:
+        return await store.latest_samples(owner, type, selection, iterations=iterations)
+    found = await store.sample_iterations(owner, type, selection, limit=iterations)
+    if not found:
+        return []
+    return list(await _all_between(store, owner, type, selection, min(found), max(found)))
+
+
 async def walk(
     store: EventStore,
     owner: Owner,

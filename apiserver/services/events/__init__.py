@@ -1,5 +1,29 @@
 """events.*: what is written and read of scalars, vectors, plots, debug images and logs."""
 
-from apiserver.services.events import clear, download, logs, raw, samples, scalars, series, task_events, vectors, write
+from apiserver.services.events import (
+    clear,
+    download,
+    logs,
+    multi_plots,
+    raw,
+    samples,
+    scalars,
+    series,
+    task_events,
+    vectors,
+    write,
+)
 
-__all__ = ["clear", "download", "logs", "raw", "samples", "scalars", "series", "task_events", "vectors", "write"]
+__all__ = [
+    "clear",
+    "download",
+    "logs",
+    "multi_plots",
+    "raw",
+    "samples",
+    "scalars",
+    "series",
+    "task_events",
+    "vectors",
+    "write",
+]

@@ -1,0 +1,56 @@
+"""events.get_multi_task_plots: plots of several tasks side by side, all in one answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+
+from apiserver.aggregation import samples
+from apiserver.events.model import EventType, Sample
+from apiserver.rpc.errors import validation_error
+from apiserver.services.backend import Call, endpoint
+from apiserver.services.events import owners
+
+#: {metric: {variant: {task: {iteration: {name, plots}}}}}
+Plots = dict[str, dict[str, dict[str, dict[str, dict[str, Any]]]]]
+
+
+@endpoint("events.get_multi_task_plots", "2.1")
+async def get_multi_task_plots(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    ids, model = list(dict.fromkeys(request["tasks"])), request["model_events"]
+    limit = call.backend.settings.multi_task_limit
+    if len(ids) > limit:
+        raise validation_error(f"at most {limit} are allowed", field="tasks")
+    known = await owners.require(call, ids, model=model)
+    query = ("get_multi_task_plots", call.identity.company, model, ids)
+    if request.get("scroll_id"):
+        total = call.backend.scrolls.decode(query, request["scroll_id"])
+        return {"plots": {}, "returned": 0, "total": total, "scroll_id": request["scroll_id"]}
+    selection = owners.selection(request.get("metrics"))
+    reads = (
+        samples.latest_of(
+            call.backend.events,
+            owners.owner(call, id, model=model),
+            EventType.PLOT,
+            selection,
+            iterations=request["iters"],
+            of_each_series=request["last_iters_per_task_metric"],
+        )
+        for id in ids
+    )
+    plots: Plots = {}
+    total = 0
+    for id, found in zip(ids, await asyncio.gather(*reads), strict=True):
+        total += len(found)
+        for sample in found:
+            _put(plots, id, known[id].get("name", ""), sample)
+    scroll_id = None if request["no_scroll"] else call.backend.scrolls.encode(query, total)
+    return {"plots": plots, "returned": len(plots), "total": total, "scroll_id": scroll_id}
+
+
+def _put(plots: Plots, id: str, name: str, sample: Sample) -> None:
+    of_task = plots.setdefault(sample.metric, {}).setdefault(sample.variant, {}).setdefault(id, {})
+    of_iteration = of_task.setdefault(str(sample.iter), {"name": name, "plots": []})
+    of_iteration["plots"].append(orjson.Fragment(sample.document))
