@@ -3,7 +3,7 @@
 - Every change of the database happens here or under `working`, one transaction at a time.
 - A merge is one transaction: the memtable's events, ids, counters and "segment n is merged". Readers see it in the same
   moment in which the memtable disappears; then the segment is deleted.
-- A merge that fails changes nothing and is tried again.
+- A merge that fails changes nothing and is tried again, after a while that grows.
 - Pages that deletions free are used again; when they are much of the file, it shrinks (incremental vacuum).
 """
 
@@ -65,7 +65,7 @@ class Merger:
 
     def notice(self) -> None:
         """Something was appended."""
-        if self._idle or self._is_full(self._live.active):
+        if self._idle or self._must_merge():
             self._wake.set()
 
     def flush(self) -> None:
@@ -92,6 +92,7 @@ class Merger:
 
     def _pause(self) -> float | None:
         """Seconds until a merge is due; None: not before something is appended."""
+        self._idle = False
         if self._failures:
             return max(0.0, self._retry_at - time.monotonic())
         if self._live.frozen:
@@ -103,7 +104,11 @@ class Merger:
         return max(0.0, self._live.active_since + self._seconds - time.monotonic())
 
     def _is_due(self) -> bool:
-        return self._is_full(self._live.active) or self._pause() == 0
+        return self._must_merge() or self._pause() == 0
+
+    def _must_merge(self) -> bool:
+        """Whether there is too much to wait; after a failure that is no reason to try again any sooner."""
+        return not self._failures and self._is_full(self._live.active)
 
     def _is_full(self, table: Memtable) -> bool:
         return table.events >= self._points or table.size >= self._size

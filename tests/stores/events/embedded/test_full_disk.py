@@ -93,6 +93,19 @@ async def test_a_merge_that_fails_loses_nothing_and_is_tried_again(
     await store.close()
 
 
+async def test_merging_that_fails_is_left_alone_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = Refusing(monkeypatch)
+    monkeypatch.setattr(merge, "_RETRY_SECONDS", (3600,))
+    store = EmbeddedEventStore(tmp_path, merge_points=1)
+    await store.open()
+    merger = store._parts.merger
+    for n in range(20):
+        await store.add(batch(scalars([1.0], iters=[n])))
+        await eventually(lambda: database.refused > 0 and not merger._wake.is_set())
+    await store.close()
+    assert database.refused == 2  # at the first point, and when it was closed
+
+
 async def test_a_store_closed_with_a_full_disk_keeps_its_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
