@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 _THREADS = 4
 _LARGE_LOG = 4 * 2**20
+_MANY_FIELDS = 1000
 _SMALL = 64 * 1024
 """Characters of documents that are inserted at once."""
 
@@ -130,7 +131,7 @@ class SqliteDocumentStore:
     async def update(
         self, collection: str, filter: Filter, update: Update, *, many: bool = False, upsert: Document | None = None
     ) -> int:
-        change, condition = ParsedUpdate(update), parse_filter(filter)
+        change, condition = await self._parsed(update), parse_filter(filter)
         table = await self._table(collection)
         apart = [name for name in table.apart if name in change.roots]
 
@@ -215,6 +216,11 @@ class SqliteDocumentStore:
         with Statement(table, self._connections.callbacks) as statement:
             sql = _select(statement, condition, ["row", "doc", *map(apart_column, apart)], sort, 0, limit)
             return connection.execute(sql, statement.parameters).fetchall()
+
+    async def _parsed(self, update: Update) -> ParsedUpdate:
+        """The update, parsed; one of very many fields (a task's thousands of series) in a thread."""
+        fields = sum(len(changes) for changes in update.values() if isinstance(changes, Mapping))
+        return await self._run(fields < _MANY_FIELDS, lambda: ParsedUpdate(update))
 
     async def _write(self, quick: bool, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run one transaction; afterwards, when the log has grown, have it moved into the file."""
