@@ -16,6 +16,10 @@ from apiserver.stores.events.base import EventStoreError
 _PAGE = 8192
 _MMAP = 2**31 - 2**16
 _BUSY_MS = 5000
+_READERS_LEAVE_MS = 1000
+
+#: A write-ahead log that is longer is begun anew.
+LOG_BYTES = 64 * 2**20
 
 
 class Database:
@@ -23,6 +27,7 @@ class Database:
 
     def __init__(self, folder: Path, *, fsync: bool) -> None:
         self._path = folder / "events.db"
+        self._log = folder / "events.db-wal"
         self._fsync = fsync
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
@@ -43,6 +48,26 @@ class Database:
             with self._readers_lock:
                 self._readers.append(connection)
         return connection
+
+    @property
+    def log_is_long(self) -> bool:
+        """Whether the write-ahead log had better be begun anew."""
+        try:
+            return self._log.stat().st_size > LOG_BYTES
+        except FileNotFoundError:
+            return False
+
+    def checkpoint(self) -> None:
+        """Bring as much of the log into the database as readers allow."""
+        self.writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def truncate_log(self) -> None:
+        """Begin the log anew, if all readers end their transactions within a second."""
+        self.writer.execute(f"PRAGMA busy_timeout = {_READERS_LEAVE_MS}")
+        try:
+            self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        finally:
+            self.writer.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
 
     def close(self) -> None:
         """Close every connection; nobody may be using one."""
@@ -66,6 +91,7 @@ class Database:
         execute("PRAGMA journal_mode = WAL")
         execute(f"PRAGMA synchronous = {'FULL' if self._fsync else 'NORMAL'}")
         execute("PRAGMA wal_autocheckpoint = 0")
+        execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
         # A small cache spills pages while a transaction goes on, so that its commit, which readers wait for, is short.
         execute("PRAGMA cache_size = -1024")
         self._migrate()

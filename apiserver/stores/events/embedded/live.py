@@ -36,6 +36,8 @@ class Live:
         self._max_unmerged = max_unmerged_bytes
         self._appending = threading.Lock()
         self.lock = threading.Lock()
+        self.entrance = threading.Lock()
+        """Who holds it keeps new snapshots from beginning; taken before `lock`."""
         self.workers = Workers(name for (name,) in database.writer.execute("SELECT name FROM workers ORDER BY id"))
         self.unstated = {
             Owner(company, name, bool(is_model))
@@ -157,7 +159,7 @@ class Live:
     ) -> Iterator[tuple[sqlite3.Connection, list[Picked]]]:
         """A consistent view: a connection in a read transaction, and what `pick` copies of memtables, oldest first."""
         conn = self._database.reader()
-        with self.lock:
+        with self.entrance, self.lock:
             conn.execute("BEGIN")
             try:
                 conn.execute("SELECT 1 FROM state").fetchone()  # a transaction begins when something is read

@@ -27,6 +27,7 @@ from apiserver.stores.events.embedded.sample_merge import merge_samples
 from apiserver.stores.events.embedded.scalar_merge import merge_scalars
 
 _RETRY_SECONDS = (0.5, 1, 2, 5, 10)
+_LONG_LOG_SECONDS = 5
 _FREE_PAGES_KEPT = 1024
 _FREE_SHARE_KEPT = 0.1
 _VACUUM_PAGES = 512
@@ -87,11 +88,12 @@ class Merger:
             if not self._stopping and self._is_due():
                 self._try_to_merge()
             self._give_room_back()
+            self._shorten_log()
         self._try_to_merge()
         self._remember_unstated()
 
     def _pause(self) -> float | None:
-        """Seconds until a merge is due; None: not before something is appended."""
+        """Seconds until there is something to do; None: not before something is appended. 0: a merge is due."""
         self._idle = False
         if self._failures:
             return max(0.0, self._retry_at - time.monotonic())
@@ -99,7 +101,7 @@ class Merger:
             return 0
         self._idle = True  # said before looking, so that what is appended after the look wakes the thread
         if not self._live.active.events:
-            return None
+            return _LONG_LOG_SECONDS if self._database.log_is_long else None
         self._idle = False
         return max(0.0, self._live.active_since + self._seconds - time.monotonic())
 
@@ -190,7 +192,10 @@ class Merger:
 
     def _checkpoint(self) -> None:
         try:
-            self._database.writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self._database.checkpoint()
+            if self._database.log_is_long:  # as readers always overlap: new ones wait until those of now are done
+                with self._live.entrance:
+                    self._database.truncate_log()
         except sqlite3.Error as error:  # the log stays as it is; the next merge tries again
             logger.warning("checkpoint failed: %s", error)
 
@@ -198,6 +203,12 @@ class Merger:
         """Let the file shrink, a little at a time, when much of it is free."""
         while not self._stopping and self._shrink():
             pass
+
+    def _shorten_log(self) -> None:
+        """Bring the log to an end that a deletion, or a reader that stayed, has left long."""
+        if self._database.log_is_long and not self._stopping:
+            with self._working:
+                self._checkpoint()
 
     def _shrink(self) -> bool:
         with self._working:

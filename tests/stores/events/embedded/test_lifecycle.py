@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from apiserver.stores.events.base import EventStore, EventStoreError
-from apiserver.stores.events.embedded import EmbeddedEventStore, journal, merge
+from apiserver.stores.events.embedded import EmbeddedEventStore, database, journal, merge
 from tests.contract.event_stores import OWNER, batch, lines, messages, scalars
 from tests.stores.events.embedded.waiting import add_until_busy, eventually
 
@@ -146,4 +147,48 @@ async def test_deleting_gives_room_back(tmp_path: Path, monkeypatch: pytest.Monk
     assert await store.delete([OWNER]) == 200_000
     await eventually(lambda: database.stat().st_size < full / 5)
     assert await store.events_count(OWNER._replace(id="kept")) == 1
+    await store.close()
+
+
+async def test_the_log_stays_short_though_reads_overlap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = 200_000
+    monkeypatch.setattr(database, "LOG_BYTES", limit)
+    store = unmerged(tmp_path)
+    await store.open()
+    log = tmp_path / "events.db-wal"
+    done = False
+
+    async def read() -> None:
+        while not done:
+            await store.scalar_points(OWNER, limit=10_000)
+
+    reads = [asyncio.create_task(read()) for _ in range(3)]
+    for n in range(5):
+        iters = range(n * 20_000, (n + 1) * 20_000)
+        await store.add(batch(scalars([i * 0.1 for i in iters], iters=iters)))
+        await store.merge()
+    await eventually(lambda: log.stat().st_size <= limit)
+    await store.delete([OWNER])
+    await eventually(lambda: log.stat().st_size <= limit)
+    done = True
+    await asyncio.gather(*reads)
+    await store.close()
+
+
+async def test_the_log_is_shortened_when_the_reader_that_stayed_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "LOG_BYTES", 100_000)
+    monkeypatch.setattr(database, "_READERS_LEAVE_MS", 1)
+    monkeypatch.setattr(merge, "_LONG_LOG_SECONDS", 0.01)
+    store = unmerged(tmp_path)
+    await store.open()
+    log = tmp_path / "events.db-wal"
+    with store._parts.live.snapshot(OWNER, lambda hot: None):
+        await store.add(batch(scalars([i * 0.1 for i in range(50_000)])))
+        await store.merge()
+        assert log.stat().st_size > 100_000
+        assert await store.events_count(OWNER) == 50_000
+    await store.delete_logs(OWNER, None, [], [])
+    await eventually(lambda: log.stat().st_size <= 100_000)
     await store.close()
