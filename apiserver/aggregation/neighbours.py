@@ -1,0 +1,164 @@
+"""Samples one by one: from a debug image to the next one, and from a metric's plots of one iteration to the next.
+
+The order is (iteration, metric, variant). A walk stands at a place, and always looks at what is stored at that time.
+A file that was uploaded again shows the later image, so images count from the first iteration of their series on whose
+files are all still their own: the least among the last iterations of its urls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+
+from apiserver.events.model import EventType, MetricSelection, Owner, Sample, SamplePosition, Selection
+from apiserver.stores.events.base import EventStore
+
+#: How many candidates are read at once.
+PAGE = 50
+#: Sorts behind every metric, variant and key.
+_LAST_NAME = "\U0010ffff"
+
+
+class Place(NamedTuple):
+    """The sample that a walk shows; `iter` is None when it shows none."""
+
+    iter: int | None
+    metric: str
+    variant: str = ""
+    key: str = ""
+    current_metric: bool = True
+    """Whether the walk keeps to this metric."""
+
+    @property
+    def selection(self) -> Selection:
+        """What the walk goes over."""
+        return [MetricSelection(self.metric)] if self.current_metric else ()
+
+
+@dataclass(slots=True)
+class Found:
+    """An image, or the plots of a metric at one iteration, and the range of iterations that there are to show."""
+
+    place: Place
+    samples: Sequence[Sample]
+    min_iteration: int
+    max_iteration: int
+
+
+class _Url(msgspec.Struct):
+    url: str = ""
+
+
+async def image_at(store: EventStore, owner: Owner, place: Place) -> Found | None:
+    """The image of a series at an iteration, or the last one before; iteration None: the newest."""
+    return await _Images(store, owner).last(place)
+
+
+async def next_image(
+    store: EventStore, owner: Owner, place: Place, *, earlier: bool, next_iteration: bool
+) -> Found | None:
+    """The neighbour of an image: of the same iteration if there is one and `next_iteration` is not asked for."""
+    if place.iter is None:
+        return None
+    return await _Images(store, owner).neighbour(place, _beyond(place, earlier, next_iteration), earlier)
+
+
+async def plots_at(store: EventStore, owner: Owner, place: Place) -> Found | None:
+    """The plots of a metric at an iteration, or the last ones before; iteration None: the newest."""
+    selection = [MetricSelection(place.metric)]
+    found = await store.samples(owner, EventType.PLOT, selection, descending=True, limit=1, max_iter=place.iter)
+    return await _plots_with(store, owner, place, found)
+
+
+async def next_plots(
+    store: EventStore, owner: Owner, place: Place, *, earlier: bool, next_iteration: bool
+) -> Found | None:
+    """The plots of the neighbour metric in the same iteration, or of the next iteration."""
+    if place.iter is None:
+        return None
+    edge = "" if earlier else _LAST_NAME
+    whole_metric = place._replace(variant=edge, key=edge)
+    after = _beyond(whole_metric, earlier, next_iteration)
+    found = await store.samples(owner, EventType.PLOT, place.selection, after=after, descending=earlier, limit=1)
+    return await _plots_with(store, owner, place, found)
+
+
+def _beyond(place: Place, earlier: bool, next_iteration: bool) -> SamplePosition:
+    """Where to look from: behind the sample itself, or behind its whole iteration."""
+    assert place.iter is not None
+    edge = "" if earlier else _LAST_NAME
+    return SamplePosition(place.iter, *((edge,) * 3 if next_iteration else (place.metric, place.variant, place.key)))
+
+
+async def _plots_with(store: EventStore, owner: Owner, place: Place, found: Sequence[Sample]) -> Found | None:
+    """All plots of the metric and iteration of the one that was found, if one was."""
+    if not found:
+        return None
+    iter, metric = found[0].iter, found[0].metric
+    selection = [MetricSelection(metric)]
+    series = await store.sample_series(owner, EventType.PLOT, selection)
+    if not series:  # deleted meanwhile
+        return None
+    plots = await store.samples(
+        owner, EventType.PLOT, selection, limit=sum(one.count for one in series), min_iter=iter, max_iter=iter
+    )
+    least, greatest = min(one.min_iter for one in series), max(one.max_iter for one in series)
+    return Found(Place(iter, metric, current_metric=place.current_metric), plots, least, greatest)
+
+
+class _Images:
+    """The images of one owner, and which iterations of each series still have their own files."""
+
+    def __init__(self, store: EventStore, owner: Owner) -> None:
+        self._store = store
+        self._owner = owner
+        self._ranges: dict[tuple[str, str], tuple[int, int]] = {}
+
+    async def last(self, place: Place) -> Found | None:
+        selection = [MetricSelection(place.metric, (place.variant,))]
+        found = await self._samples(selection, descending=True, limit=1, max_iter=place.iter)
+        return await self._shown(place, found[0]) if found else None
+
+    async def neighbour(self, place: Place, after: SamplePosition, earlier: bool) -> Found | None:
+        while page := await self._samples(place.selection, after=after, descending=earlier, limit=PAGE):
+            for sample in page:
+                if shown := await self._shown(place, sample):
+                    return shown
+                after = SamplePosition(sample.iter, sample.metric, sample.variant, sample.key)
+        return None
+
+    async def _shown(self, place: Place, sample: Sample) -> Found | None:
+        """The image, unless later ones overwrote its file."""
+        least, greatest = await self._range(sample)
+        if sample.iter < least:
+            return None
+        found = Place(sample.iter, sample.metric, sample.variant, sample.key, place.current_metric)
+        return Found(found, [sample], least, greatest)
+
+    async def _range(self, image: Sample) -> tuple[int, int]:
+        """The iterations that the image's series has to show."""
+        name = (image.metric, image.variant)
+        if name not in self._ranges:
+            selection = [MetricSelection(image.metric, (image.variant,))]
+            series = await self._store.sample_series(self._owner, EventType.IMAGE, selection)
+            samples = await self._samples(selection, limit=sum(one.count for one in series) or 1)
+            decoder = msgspec.json.Decoder(_Url)
+            last = {decoder.decode(one.document).url or one.iter: one.iter for one in samples or [image]}
+            self._ranges[name] = (min(last.values()), max(last.values()))
+        return self._ranges[name]
+
+    async def _samples(
+        self,
+        selection: Selection,
+        *,
+        limit: int,
+        after: SamplePosition | None = None,
+        descending: bool = False,
+        max_iter: int | None = None,
+    ) -> list[Sample]:
+        return await self._store.samples(
+            self._owner, EventType.IMAGE, selection, after=after, descending=descending, limit=limit, max_iter=max_iter
+        )

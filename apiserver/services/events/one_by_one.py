@@ -1,0 +1,87 @@
+"""Debug images and plots one by one: the one asked for, then its neighbours."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import orjson
+
+from apiserver.aggregation import neighbours
+from apiserver.aggregation.neighbours import Found, Place
+from apiserver.events.model import EventType, Owner
+from apiserver.services.backend import Call, endpoint
+from apiserver.services.events import owners
+from apiserver.stores.events.base import EventStore
+
+
+class Next(Protocol):
+    """Finds the neighbour of a place."""
+
+    async def __call__(
+        self, store: EventStore, owner: Owner, place: Place, *, earlier: bool, next_iteration: bool
+    ) -> Found | None: ...
+
+
+@endpoint("events.get_debug_image_sample", "2.12")
+async def get_debug_image_sample(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    owner, place = await _asked(call, request, EventType.IMAGE)
+    found = await neighbours.image_at(call.backend.events, owner, place)
+    return _image(call, owner, found, place)
+
+
+@endpoint("events.next_debug_image_sample", "2.12")
+async def next_debug_image_sample(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return _image(call, *await _next(call, request, EventType.IMAGE, neighbours.next_image))
+
+
+@endpoint("events.get_plot_sample", "2.20")
+async def get_plot_sample(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    owner, place = await _asked(call, request, EventType.PLOT)
+    found = await neighbours.plots_at(call.backend.events, owner, place)
+    return _plots(call, owner, found, place)
+
+
+@endpoint("events.next_plot_sample", "2.20")
+async def next_plot_sample(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return _plots(call, *await _next(call, request, EventType.PLOT, neighbours.next_plots))
+
+
+def _query(type: EventType, owner: Owner) -> tuple[Any, ...]:
+    return ("sample", type, owner)
+
+
+async def _asked(call: Call, request: dict[str, Any], type: EventType) -> tuple[Owner, Place]:
+    """Where the request wants to be. A scroll_id holds nothing that it does not name anew, but must be a good one."""
+    owner = await owners.one(call, request)
+    if request.get("scroll_id"):
+        call.backend.scrolls.decode(_query(type, owner), request["scroll_id"])
+    variant, current = request.get("variant", ""), request["navigate_current_metric"]
+    return owner, Place(request.get("iteration"), request["metric"], variant, current_metric=current)
+
+
+async def _next(call: Call, request: dict[str, Any], type: EventType, find: Next) -> tuple[Owner, Found | None, Place]:
+    """The neighbour of where the scroll_id stands, and where it stands."""
+    owner = await owners.one(call, request)
+    place = Place(*call.backend.scrolls.decode(_query(type, owner), request["scroll_id"]))
+    earlier, next_iteration = request["navigate_earlier"], request["next_iteration"]
+    found = await find(call.backend.events, owner, place, earlier=earlier, next_iteration=next_iteration)
+    return owner, found, place
+
+
+def _image(call: Call, owner: Owner, found: Found | None, place: Place) -> dict[str, Any]:
+    event = orjson.Fragment(found.samples[0].document) if found else None
+    return {"event": event, **_place(call, EventType.IMAGE, owner, found, place)}
+
+
+def _plots(call: Call, owner: Owner, found: Found | None, place: Place) -> dict[str, Any]:
+    events = [orjson.Fragment(sample.document) for sample in found.samples] if found else []
+    return {"events": events, **_place(call, EventType.PLOT, owner, found, place)}
+
+
+def _place(call: Call, type: EventType, owner: Owner, found: Found | None, place: Place) -> dict[str, Any]:
+    """Where the walk stands now: still where it stood when nothing was found."""
+    return {
+        "scroll_id": call.backend.scrolls.encode(_query(type, owner), found.place if found else place),
+        "min_iteration": found.min_iteration if found else None,
+        "max_iteration": found.max_iteration if found else None,
+    }
