@@ -10,7 +10,6 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from apiserver import __version__
-from apiserver.events.model import Owner
 from apiserver.services.backend import Backend
 from apiserver.stores.files.disk import FileStore
 
@@ -34,10 +33,9 @@ class Health:
         await JSONResponse(body, 200 if well else 503, {"cache-control": "no-store"})(scope, receive, send)
 
     async def _stores(self) -> dict[str, str]:
-        nobody = Owner(company="", id="")
         checks: dict[str, Awaitable[object]] = {
             "documents": self._backend.documents.count("companies", {"id": self._backend.settings.company}),
-            "events": self._backend.events.events_count(nobody),
+            "events": self._backend.events.check(),
             "files": self._files.check(),
         }
         states = await asyncio.gather(*(state(name, check) for name, check in checks.items()))

@@ -35,7 +35,7 @@ async def test_health_names_the_store_that_is_down(api: Api, monkeypatch: pytest
     async def trouble(*arguments: Any) -> int:
         raise EventStoreBusy("the disk is full")
 
-    monkeypatch.setattr(api.backend.events, "events_count", trouble)
+    monkeypatch.setattr(api.backend.events, "check", trouble)
     response = await api.raw("GET", "/health", auth=None)
     assert response.status_code == 503
     assert response.json()["status"] == "unavailable"

@@ -87,6 +87,9 @@ class PlainEventStore:
     async def close(self) -> None:
         pass
 
+    async def check(self) -> None:
+        pass
+
     def _of(self, owner: Owner) -> OwnerEvents:
         return self._owners.get(owner, OwnerEvents())
 

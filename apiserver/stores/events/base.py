@@ -56,6 +56,9 @@ class EventStore(Protocol):
     async def close(self) -> None:
         """Finish what is under way and let go of every resource; a second call does nothing."""
 
+    async def check(self) -> None:
+        """Raise EventStoreError unless events can be kept and read; never waits for what else is under way."""
+
     async def add(self, batch: EventBatch) -> None:
         """Keep the batch, wholly: it survives kill -9 once this returns. Adding it again changes nothing."""
 

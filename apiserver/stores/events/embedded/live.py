@@ -89,11 +89,15 @@ class Live:
                     self._next_sequence += record.lines
                     self.unstated.update(record.owners)
 
+    def check(self) -> None:
+        """Raise EventStoreBusy when merging does not work."""
+        if self.stuck is not None:
+            raise EventStoreBusy(f"merging does not work: {self.stuck}", retry_after=5, overloaded=False)
+
     def _check_room(self) -> None:
         if self.unmerged_bytes <= self._max_unmerged:
             return
-        if self.stuck is not None:
-            raise EventStoreBusy(f"merging does not work: {self.stuck}", retry_after=5, overloaded=False)
+        self.check()
         raise EventStoreBusy("events arrive faster than they can be merged", retry_after=1)
 
     def _without_known_logs(self, record: Record, fresh: list[Record]) -> Record | None:

@@ -7,6 +7,7 @@ be long. Each read is one consistent `Live.snapshot`.
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -46,6 +47,7 @@ from apiserver.stores.events.embedded.samples import Samples
 from apiserver.stores.events.embedded.series import views
 
 _READERS = 4
+_LEAST_FREE_BYTES = 2**20
 
 Picked = TypeVar("Picked")
 Result = TypeVar("Result")
@@ -59,6 +61,8 @@ class _Parts:
     database: Database
     merger: Merger
     readers: ThreadPoolExecutor
+    changer: ThreadPoolExecutor
+    """Deletes and merges: they wait for one another, and reads must not wait for them."""
     writer: ThreadPoolExecutor
     commit: GroupCommit | None
 
@@ -119,9 +123,10 @@ class EmbeddedEventStore:
         merger = Merger(live, database, points=self._merge_points, seconds=self._merge_seconds, size=self._merge_bytes)
         merger.start()
         readers = ThreadPoolExecutor(_READERS, thread_name_prefix="events-read")
+        changer = ThreadPoolExecutor(1, thread_name_prefix="events-change")
         writer = ThreadPoolExecutor(1, thread_name_prefix="events-commit")
         commit = GroupCommit(live.append, writer) if self._fsync else None
-        return _Parts(live, database, merger, readers, writer, commit)
+        return _Parts(live, database, merger, readers, changer, writer, commit)
 
     async def close(self) -> None:
         """Merge the rest, unless that does not work, and let go of the folder."""
@@ -134,6 +139,7 @@ class EmbeddedEventStore:
 
     def _stop(self, parts: _Parts) -> None:
         parts.readers.shutdown()
+        parts.changer.shutdown()
         parts.writer.shutdown()
         parts.merger.stop()
         parts.live.close()
@@ -145,6 +151,12 @@ class EmbeddedEventStore:
         if self._open is None:
             raise EventStoreError(f"the event store in {self._folder} is not open")
         return self._open
+
+    async def check(self) -> None:
+        """Raise EventStoreError when the store is not open, cannot merge, or has no room on its disk."""
+        self._parts.live.check()
+        if await asyncio.to_thread(free_bytes, self._folder) < _LEAST_FREE_BYTES:
+            raise EventStoreBusy(f"there is no room on the disk of {self._folder}", retry_after=5, overloaded=False)
 
     # --- writing -----------------------------------------------------------------------------------
 
@@ -174,7 +186,7 @@ class EmbeddedEventStore:
 
     async def merge(self) -> None:
         """Merge all that was added; it happens by itself, this is for who cannot wait (a backup, a measurement)."""
-        await self._in_thread(self._parts.merger.flush)
+        await self._in_thread(self._parts.changer, self._parts.merger.flush)
 
     async def _change(self, owners: Sequence[Owner], work: Callable[[sqlite3.Connection], Result]) -> Result:
         parts = self._parts
@@ -184,7 +196,7 @@ class EmbeddedEventStore:
                 parts.merger.flush()
             return parts.merger.change(work)
 
-        return await self._in_thread(run)
+        return await self._in_thread(parts.changer, run)
 
     # --- reading -----------------------------------------------------------------------------------
 
@@ -195,17 +207,17 @@ class EmbeddedEventStore:
         work: Callable[[sqlite3.Connection, list[Picked]], Result],
     ) -> Result:
         """What `work` makes of one consistent view: merged data, and what `pick` copies of each memtable."""
-        live = self._parts.live
+        parts = self._parts
 
         def run() -> Result:
-            with live.snapshot(owner, pick) as (conn, hot):
+            with parts.live.snapshot(owner, pick) as (conn, hot):
                 return work(conn, hot)
 
-        return await self._in_thread(run)
+        return await self._in_thread(parts.readers, run)
 
-    async def _in_thread(self, run: Callable[[], Result]) -> Result:
+    async def _in_thread(self, threads: ThreadPoolExecutor, run: Callable[[], Result]) -> Result:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._parts.readers, run)
+            return await asyncio.get_running_loop().run_in_executor(threads, run)
         except (sqlite3.Error, OSError) as error:
             raise EventStoreBusy(f"the events database: {error}", overloaded=False) from error
 
@@ -374,3 +386,8 @@ class EmbeddedEventStore:
     async def restated(self, owners: Collection[Owner]) -> None:
         """These owners' documents are up to date."""
         self._parts.live.restated(owners)
+
+
+def free_bytes(folder: Path) -> int:
+    """How much may still be written to the folder's disk."""
+    return shutil.disk_usage(folder).free

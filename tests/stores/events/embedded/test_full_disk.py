@@ -85,9 +85,12 @@ async def test_a_merge_that_fails_loses_nothing_and_is_tried_again(
     await eventually(lambda: database.refused > 2)
     sent, busy = await add_until_busy(store, 1)
     assert not busy.overloaded
+    with pytest.raises(EventStoreBusy, match="merging does not work"):
+        await store.check()
     assert await store.events_count(OWNER) == sent
     database.full = False
     await eventually(lambda: not journal.segments(tmp_path))
+    await store.check()
     await store.add(batch(scalars([1.0], iters=[sent])))
     assert await store.events_count(OWNER) == sent + 1
     await store.close()

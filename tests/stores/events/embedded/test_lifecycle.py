@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from apiserver.stores.events.base import EventStore, EventStoreError
-from apiserver.stores.events.embedded import EmbeddedEventStore, database, journal, merge
+from apiserver.stores.events.base import EventStore, EventStoreBusy, EventStoreError
+from apiserver.stores.events.embedded import EmbeddedEventStore, database, deletion, journal, logs, merge
+from apiserver.stores.events.embedded import store as store_module
 from tests.contract.event_stores import OWNER, batch, lines, messages, scalars
 from tests.stores.events.embedded.waiting import add_until_busy, eventually
 
@@ -192,3 +194,34 @@ async def test_the_log_is_shortened_when_the_reader_that_stayed_is_gone(
     await store.delete_logs(OWNER, None, [], [])
     await eventually(lambda: log.stat().st_size <= 100_000)
     await store.close()
+
+
+async def test_a_check_waits_for_no_read_and_a_read_for_no_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = unmerged(tmp_path)
+    await store.open()
+    with pytest.MonkeyPatch.context() as patch:
+        go_on, under_way = threading.Event(), threading.Semaphore(0)
+
+        def wait(*arguments: Any) -> int:
+            under_way.release()
+            go_on.wait()
+            return 0
+
+        patch.setattr(deletion, "delete_owner", wait)
+        deletes = [asyncio.create_task(store.delete([OWNER])) for _ in range(20)]
+        await eventually(lambda: under_way.acquire(blocking=False))
+        assert await store.events_count(OWNER) == 0
+        patch.setattr(logs, "count", wait)
+        reads = [asyncio.create_task(store.log_count(OWNER)) for _ in range(20)]
+        await eventually(lambda: under_way.acquire(blocking=False))
+        await store.check()
+        go_on.set()
+        await asyncio.gather(*reads, *deletes)
+    monkeypatch.setattr(store_module, "free_bytes", lambda folder: 0)
+    with pytest.raises(EventStoreBusy, match="no room"):
+        await store.check()
+    await store.close()
+    with pytest.raises(EventStoreError, match="not open"):
+        await store.check()
