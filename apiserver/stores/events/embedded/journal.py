@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.embedded import records
 from apiserver.stores.events.embedded.records import Record
 
@@ -39,7 +39,7 @@ def segment_path(folder: Path, number: int) -> Path:
 
 
 def replay(path: Path) -> Iterator[Record]:
-    """The whole records of a segment, in the order they were appended."""
+    """The whole records of a segment, in order; raise EventStoreError for one that is whole but of unknown form."""
     content = memoryview(path.read_bytes())
     at = len(_MAGIC)
     if content[:at] != _MAGIC:
@@ -53,7 +53,13 @@ def replay(path: Path) -> Iterator[Record]:
         if end > len(content) or zlib.crc32(content[at + 4 : end]) != checksum:
             break
         columns = bytes(content[body : body + columns_size])
-        yield records.parse(columns, bytes(content[body + columns_size : end]), sequence)
+        try:
+            record = records.parse(columns, bytes(content[body + columns_size : end]), sequence)
+        except (ValueError, IndexError) as error:  # msgspec's errors are ValueErrors
+            raise EventStoreError(
+                f"the journal {path} has a record at byte {at} that this version cannot read: {error}"
+            ) from error
+        yield record
         at = end
     if at < len(content):
         logger.warning("journal %s is cut at byte %d of %d, its last whole record", path, at, len(content))

@@ -5,14 +5,15 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from apiserver.events.model import EventBatch
-from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.embedded import journal, records
+from apiserver.stores.events.base import EventStoreBusy, EventStoreError
+from apiserver.stores.events.embedded import EmbeddedEventStore, journal, records
 from apiserver.stores.events.embedded.journal import Journal
 from apiserver.stores.events.embedded.records import Record
 from tests.contract.event_stores import batch, lines, sample, scalars
@@ -107,6 +108,26 @@ def test_a_file_that_is_no_segment_has_no_records(tmp_path: Path, content: bytes
     path = journal.segment_path(tmp_path, 1)
     path.write_bytes(content)
     assert replayed(path) == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        replace(a_record(1), meta=b"\x93\x01\x02"),
+        replace(a_record(1), meta=b"\x81\x01\x02"),
+        replace(a_record(1), columns=b"", meta=a_record(1).meta[:-1] + b"\xff\xff"),
+    ],
+)
+async def test_a_record_of_unknown_form_is_named_at_the_start(tmp_path: Path, unknown: Record) -> None:
+    opened = Journal(tmp_path, 1, fsync=False)
+    opened.append([a_record(0), unknown])
+    opened.close()
+    path = journal.segment_path(tmp_path, 1)
+    for _ in range(2):  # the folder is left free, and the segment as it is
+        with pytest.raises(EventStoreError, match=f"{path} has a record at byte"):
+            await EmbeddedEventStore(tmp_path).open()
+    assert path.exists()
 
 
 def test_segments_are_found_in_order(tmp_path: Path) -> None:
