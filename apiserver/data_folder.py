@@ -60,8 +60,11 @@ class DataFolder:
 def write_private(path: Path, text: str) -> None:
     """Write a file that only its owner can read, whole or not at all; OSError when that is not possible."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

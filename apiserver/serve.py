@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import uvicorn
 import uvloop
@@ -81,16 +82,22 @@ def _announce(settings: Settings, credential: Credential | None) -> None:
     if credential is None or settings.admin_key:
         return
     client = client_configuration(settings, credential.key, credential.secret)
-    kept = DataFolder(settings.data).client_configuration
-    try:
-        write_private(kept, client.conf())
-    except OSError as error:
-        raise CannotServe(f"cannot write {kept}: {error.strerror}") from error
+    kept = _kept(DataFolder(settings.data).client_configuration, client.conf())
     sys.stdout.write(
-        f"The admin's access key was made. It is kept in {kept}; put it into ~/clearml.conf:\n\n{client.conf()}\n"
+        f"The admin's access key was made. {kept}; put it into ~/clearml.conf:\n\n{client.conf()}\n"
         f"or into the environment:\n\n{client.exports()}\n"
     )
     sys.stdout.flush()
+
+
+def _kept(path: Path, conf: str) -> str:
+    """Write the configuration; say where it is. The key is shown all the same: no other copy is ever made."""
+    try:
+        write_private(path, conf)
+    except OSError as error:
+        log.warning("cannot write %s: %s", path, error.strerror)
+        return f"It could not be kept in {path} and is shown this once"
+    return f"It is kept in {path}"
 
 
 def _config(settings: Settings, app: ASGIApp) -> uvicorn.Config:

@@ -49,3 +49,10 @@ def test_private_files_are_replaced_whole(tmp_path: Path) -> None:
     assert path.read_text() == "new"
     assert mode(path) == 0o600
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_private_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        write_private(tmp_path / "x", "secret")
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]

@@ -34,6 +34,15 @@ def test_the_first_start_tells_how_to_connect(tmp_path: Path) -> None:
         assert httpx.get(f"{server.api_url}/auth.login", auth=key_pair).status_code == 200
 
 
+def test_a_key_that_cannot_be_kept_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "data" / "clearml.conf").mkdir(parents=True)
+    with served(tmp_path / "data", admin_key="", admin_secret="") as server:
+        variables = dict(re.findall(r"^export (CLEARML_\w+)=(\S+)$", server.log.read_text(), re.MULTILINE))
+        key_pair = (variables["CLEARML_API_ACCESS_KEY"], variables["CLEARML_API_SECRET_KEY"])
+        assert httpx.get(f"{server.api_url}/auth.login", auth=key_pair).status_code == 200
+        assert "could not be kept" in server.log.read_text()
+
+
 def test_stopping_is_clean_and_frees_the_ports(server: Served) -> None:
     kept_open = httpx.Client(base_url=server.api_url)
     assert kept_open.get("/health").status_code == 200
