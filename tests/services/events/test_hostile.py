@@ -1,0 +1,36 @@
+"""Every reading endpoint of events.* against every kind of bad input: a clear error, never a 500."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from apiserver import resources
+from apiserver.rpc.schema import EndpointVersion, load_schemas
+from tests.harness import Api
+from tests.services.events.conftest import Add
+from tests.services.events.test_one_by_one import image, plot
+from tests.services.events.test_scalars import scalar
+from tests.services.test_endpoints import required, spoilt
+
+pytestmark = pytest.mark.anyio
+
+ENDPOINTS = [
+    endpoint
+    for name, versions in load_schemas(resources.path("schemas")).items()
+    if name.startswith("events.") and not name.startswith(("events.add", "events.delete"))
+    for endpoint in versions
+]
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda one: f"{one.name} {one.version}")
+async def test_hostile_values_are_answered(api: Api, add: Add, task: str, endpoint: EndpointVersion) -> None:
+    await add(scalar(task, 1, 1), image(task, 1), plot(task, 1))
+    known: dict[str, Any] = {"task": task, "tasks": [task], "metrics": [{"task": task}]}
+    for request in spoilt(endpoint, required(endpoint, known)):
+        answer = await api.raw("POST", f"/v{endpoint.version}/{endpoint.name}", content=json.dumps(request))
+        assert answer.status_code in (200, 400), (request, answer.text)
+        if answer.status_code == 400:
+            assert answer.json()["meta"]["result_msg"], request
