@@ -128,10 +128,10 @@ def test_any_x_is_answered(
 
     starts, counts = asyncio.run(answer())
     assert sum(counts) == len(times_by_iteration)
-    assert len(starts) == len(set(starts)) == len(counts)
+    assert len(starts) == len(counts)
     if key is Key.ISO_TIME:
         assert "NaTZ" not in starts
     else:
-        assert starts == sorted(starts)
+        assert starts == sorted(set(starts))
         xs = times_by_iteration if key is Key.ITER else times_by_iteration.values()
         assert min(xs) - (2**63 - 1) < starts[0] <= min(xs)
