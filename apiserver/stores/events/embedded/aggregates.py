@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import Buckets, Float64Array, Int64Array
-from apiserver.stores.events.embedded.points import Curve
+from apiserver.stores.events.embedded.points import Curve, concat
 from apiserver.stores.events.embedded.stats import LEAST
 
 POINTS_A_BLOCK = 64
@@ -23,6 +23,8 @@ POINTS_A_BLOCK = 64
 BLOCKS_A_BUCKET = 10
 _LARGEST_SHIFT = 40
 _POINTS_A_SEARCH = 8
+#: Curves of up to so many points are bucketed many at a time: what is done for each takes longer than its points.
+SHORT = 4096
 
 BLOCK = np.dtype(
     [
@@ -110,27 +112,66 @@ def joined(parts: Sequence[Pieces]) -> Pieces:
     return Pieces(*(np.concatenate([getattr(part, name) for part in parts]) for name in Pieces.__slots__))
 
 
-def bucketed(metric: str, variant: str, pieces: Pieces, interval: int) -> Buckets:
-    """The buckets of ascending pieces, none of which reaches over a bucket's end."""
-    starts = _bucket_starts(pieces.x, interval)
+@dataclass(slots=True)
+class Source:
+    """What the buckets of one series are made of: ascending, and no piece reaches over a bucket's end."""
+
+    metric: str
+    variant: str
+    content: Curve | Pieces
+    interval: int
+
+
+def bucketed(sources: Sequence[Source]) -> list[Buckets]:
+    """The buckets of each source, in their order; short curves are looked at all at once."""
+    found: dict[int, Buckets] = {}
+    short: list[tuple[int, Source, Curve]] = []
+    for n, one in enumerate(sources):
+        if isinstance(one.content, Pieces):
+            found[n] = _alone(one, one.content)
+        elif len(one.content.iters) > SHORT:
+            found[n] = _alone(one, pieces_of(one.content))
+        else:
+            short.append((n, one, one.content))
+    if short:
+        numbers, ones, curves = zip(*short, strict=True)
+        found.update(zip(numbers, _together(ones, curves), strict=True))
+    return [found[n] for n in range(len(sources))]
+
+
+def _alone(source: Source, pieces: Pieces) -> Buckets:
+    starts = _bucket_starts(pieces.x, source.interval)
+    columns = _columns(pieces, starts, _bucket_x(pieces.x[starts], source.interval))
+    return Buckets(source.metric, source.variant, *columns)
+
+
+def _together(sources: Sequence[Source], curves: Sequence[Curve]) -> list[Buckets]:
+    lengths = [len(curve.iters) for curve in curves]
+    series = np.repeat(np.arange(len(curves)), lengths)
+    interval = np.repeat(np.array([one.interval for one in sources], np.int64), lengths)
+    curve = concat(curves)
+    bucket = curve.iters // interval
+    new = np.append(True, (bucket[1:] != bucket[:-1]) | (series[1:] != series[:-1]))[: len(bucket)]
+    starts = np.flatnonzero(new)
+    columns = _columns(pieces_of(curve), starts, _bucket_x(curve.iters[starts], interval[starts]))
+    ends = np.searchsorted(series[starts], np.arange(len(curves) + 1)).tolist()
+    return [
+        Buckets(one.metric, one.variant, *(column[start:stop] for column in columns))
+        for one, start, stop in zip(sources, ends, ends[1:], strict=False)
+    ]
+
+
+def _columns(pieces: Pieces, starts: Starts, x: Int64Array) -> tuple[npt.NDArray[Any], ...]:
+    """The columns of Buckets; bucket n begins at starts[n] and at x[n]."""
     summed = _sum_up(pieces, starts)
     some = summed.finite > 0
     with np.errstate(over="ignore", invalid="ignore"):
         mean = np.divide(summed.sum, summed.finite, out=np.full(len(starts), np.nan), where=some)
-    return Buckets(
-        metric=metric,
-        variant=variant,
-        x=_bucket_x(pieces.x[starts], interval),
-        count=summed.count,
-        mean=mean,
-        min=np.where(some, summed.min, np.nan),
-        max=np.where(some, summed.max, np.nan),
-        first=summed.first,
-        last=summed.last,
-    )
+    least, greatest = np.where(some, summed.min, np.nan), np.where(some, summed.max, np.nan)
+    return x, summed.count, mean, least, greatest, summed.first, summed.last
 
 
-def _bucket_x(x: Int64Array, interval: int) -> Int64Array:
+def _bucket_x(x: Int64Array, interval: int | Int64Array) -> Int64Array:
     """The start of the bucket of each x, or −2⁶³ if it lies before that, where it would wrap around."""
     start = x // interval * interval
     return np.where(start > x, LEAST, start)

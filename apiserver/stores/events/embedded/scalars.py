@@ -18,10 +18,10 @@ from apiserver.events.model import (
     ScalarStats,
 )
 from apiserver.stores.events.embedded import aggregates, stats
-from apiserver.stores.events.embedded.aggregates import BLOCK, BLOCKS_A_BUCKET, Pieces
+from apiserver.stores.events.embedded.aggregates import BLOCK, BLOCKS_A_BUCKET, Pieces, Source
 from apiserver.stores.events.embedded.hot import points_by_series
 from apiserver.stores.events.embedded.points import NO_CURVE, Columns, Curve, take
-from apiserver.stores.events.embedded.series import Chunk, Series, merged_stats
+from apiserver.stores.events.embedded.series import Chunk, Series, merged_stats, read_tails
 from apiserver.stores.events.embedded.stats import GREATEST, LEAST, StatsArray
 from apiserver.stores.events.embedded.walks import SeriesWalk, walk_together
 
@@ -59,20 +59,24 @@ def scalar_stats(owner: Owner, series: Sequence[Series]) -> list[ScalarStats]:
 
 
 def all_buckets(series: Sequence[Series], axis: BucketAxis, plans: Sequence[BucketPlan]) -> list[Buckets]:
-    """The buckets of each plan, in their order; those of an unknown series are empty."""
+    """The buckets of each plan, in their order; those of an unknown series are empty, single values are left out."""
+    read_tails(series)
     by_name = {one.name: one for one in series}
-    return [
-        buckets(by_name[plan.metric, plan.variant], axis, plan)
-        if (plan.metric, plan.variant) in by_name
-        else aggregates.bucketed(plan.metric, plan.variant, aggregates.pieces_of(NO_CURVE), plan.interval)
-        for plan in plans
-    ]
+    return aggregates.bucketed([_source(by_name.get((plan.metric, plan.variant)), axis, plan) for plan in plans])
 
 
-def buckets(series: Series, axis: BucketAxis, plan: BucketPlan) -> Buckets:
-    """The series' buckets; single values are left out."""
-    if axis is BucketAxis.TIMESTAMP:
-        return aggregates.bucketed(*series.name, aggregates.pieces_of(_by_time(series, plan)), plan.interval)
+def _source(series: Series | None, axis: BucketAxis, plan: BucketPlan) -> Source:
+    if series is None:
+        content, interval = NO_CURVE, plan.interval
+    elif axis is BucketAxis.TIMESTAMP:
+        content, interval = _by_time(series, plan), plan.interval
+    else:
+        return Source(plan.metric, plan.variant, *_by_iteration(series, plan))
+    return Source(plan.metric, plan.variant, content, interval)
+
+
+def _by_iteration(series: Series, plan: BucketPlan) -> tuple[Curve | Pieces, int]:
+    """What to bucket, and by which interval."""
     low = LEAST if plan.start is None else plan.start
     high = GREATEST if plan.stop is None else plan.stop
     settled = [chunk for chunk in series.chunks(low, high) if chunk.last < series.settled_end]
@@ -86,9 +90,9 @@ def buckets(series: Series, axis: BucketAxis, plan: BucketPlan) -> Buckets:
     block = max((1 << chunk.shift for chunk, use in zip(settled, usable, strict=True) if use), default=0)
     interval = -(-plan.interval // block) * block if block else plan.interval
     if not block or interval > GREATEST:
-        return aggregates.bucketed(*series.name, _points_between(series, low, high), plan.interval)
+        return _curve_between(series, low, high), plan.interval
     pieces = [*_settled_pieces(series, settled, usable, low, high), _unsettled_pieces(series, low, high)]
-    return aggregates.bucketed(*series.name, aggregates.joined(pieces), interval)
+    return aggregates.joined(pieces), interval
 
 
 def _settled_pieces(
@@ -110,8 +114,11 @@ def _unsettled_pieces(series: Series, low: int, high: int) -> Pieces:
 
 
 def _points_between(series: Series, low: int, high: int) -> Pieces:
-    curve = series.curve(low, high)
-    return aggregates.pieces_of(_without_single_value(curve))
+    return aggregates.pieces_of(_curve_between(series, low, high))
+
+
+def _curve_between(series: Series, low: int, high: int) -> Curve:
+    return _without_single_value(series.curve(low, high))
 
 
 def _by_time(series: Series, plan: BucketPlan) -> Curve:

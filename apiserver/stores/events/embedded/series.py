@@ -156,6 +156,14 @@ class Series:
         return tail.read(self._conn, self.merged.runs)
 
 
+def read_tails(series: Sequence[Series]) -> None:
+    """Read the tails of series of one view at once, rather than each when it is asked for."""
+    if series:
+        tails = tail.read_many(series[0]._conn, [one.merged.runs for one in series])
+        for one, points in zip(series, tails, strict=True):
+            one._tail = points
+
+
 def _overlaid(parts: Sequence[Columns], low: int, high: int) -> Columns | None:
     parts = [within(part, low, high) for part in parts if len(part.iters)]
     parts = [part for part in parts if len(part.iters)]

@@ -14,4 +14,5 @@ def make_small(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(chunks, "LARGEST", 8)
     patch.setattr(aggregates, "POINTS_A_BLOCK", 2)
     patch.setattr(aggregates, "BLOCKS_A_BUCKET", 2)
+    patch.setattr(aggregates, "SHORT", 4)
     patch.setattr(log_merge, "LARGEST", 5)
