@@ -56,10 +56,13 @@ class LastMetrics:
             await self._write_all()
 
     async def restate(self) -> None:
-        """Make the documents of owners with events from before a crash anew."""
-        async for owner in self._events.owners_to_restate():
-            self._touch(owner, await self._everything_of(owner))
-        await self._write_all()
+        """Make the documents of owners with events from before a crash anew; to be called before anything is added.
+
+        Owners without a document keep their events: it may be the documents that were lost.
+        """
+        owners = [owner async for owner in self._events.owners_to_restate()]
+        restated = [owner for owner in owners if await self._try_to_write(owner, await self._everything_of(owner))]
+        await self._events.restated(restated)
 
     @asynccontextmanager
     async def rewriting(self, owners: Sequence[Owner]) -> AsyncIterator[None]:
@@ -100,7 +103,7 @@ class LastMetrics:
             written: list[Owner] = []
             try:
                 for owner in list(pending):
-                    if await self._try_to_write(owner, pending[owner]):
+                    if await self._try_to_write(owner, pending[owner], sweep=True):
                         written.append(owner)
                         del pending[owner]
             finally:
@@ -111,9 +114,11 @@ class LastMetrics:
             )
         return not pending
 
-    async def _try_to_write(self, owner: Owner, touched: Touched) -> bool:
+    async def _try_to_write(self, owner: Owner, touched: Touched, *, sweep: bool = False) -> bool:
         try:
-            await self._write(owner, touched)
+            if not await self._write(owner, touched) and sweep:
+                # It was deleted while these events were on their way: nobody could reach or delete them any more.
+                await self._events.delete([owner])
         except (EventStoreError, DocumentStoreError) as error:
             log.warning("the document of %s waits: %s", owner.id, error)
         except Exception:
@@ -122,7 +127,8 @@ class LastMetrics:
             return True
         return False
 
-    async def _write(self, owner: Owner, touched: Touched) -> None:
+    async def _write(self, owner: Owner, touched: Touched) -> bool:
+        """Write the owner's document; whether it has one."""
         variants: dict[str, list[str]] = {}
         for metric, variant in sorted(touched.series):
             variants.setdefault(metric, []).append(variant)
@@ -130,9 +136,7 @@ class LastMetrics:
         stats = await self._events.scalar_stats([owner], selection) if selection else []
         collection = "models" if owner.is_model else "tasks"
         update = update_of(touched, stats, utc_now())
-        if not await self._documents.update(collection, {"id": owner.id, "company": owner.company}, update):
-            # It was deleted while these events were on their way: nobody could reach or delete them any more.
-            await self._events.delete([owner])
+        return bool(await self._documents.update(collection, {"id": owner.id, "company": owner.company}, update))
 
     async def _everything_of(self, owner: Owner) -> Touched:
         touched = Touched()

@@ -130,6 +130,14 @@ async def test_a_restart_makes_documents_anew(api: Api) -> None:
     assert await seen(api, owner) == (9, {"v": 0.5, "w": 0.25})
 
 
+async def test_a_restart_leaves_events_whose_task_is_not_there(api: Api) -> None:
+    owner = Owner(api.backend.settings.company, "lost")
+    await api.backend.events.add(scalars([(9, 0.25)], owner=owner))
+    await api.backend.last_metrics.restate()
+    assert await api.backend.events.events_count(owner) == 1
+    assert await unstated(api) == set()
+
+
 async def test_log_lines_bump_the_last_change(api: Api) -> None:
     owner = await new_task(api)
     earlier = (await api.call("tasks.get_by_id", {"task": owner.id}))["task"]["last_change"]
