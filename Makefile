@@ -28,8 +28,11 @@ fmt: .venv/dev.stamp
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# `make bench FLAGS=--quick` only shows that it runs.
 bench: .venv/dev.stamp
-	$(BIN)/python -m benchmarks.server
+	$(BIN)/python -m benchmarks.server $(FLAGS)
+	$(BIN)/python -m benchmarks.embedded_store $(FLAGS)
+	$(BIN)/python -m benchmarks.documents $(FLAGS)
 
 # Pin anew everything that is installed here: the versions are those of requirements/*.txt, by their hashes.
 LOCK = $(BIN)/pip-compile --quiet --upgrade --strip-extras --allow-unsafe --no-annotate --generate-hashes \

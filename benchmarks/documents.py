@@ -154,4 +154,6 @@ async def main(tasks: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--tasks", type=int, default=20_000, help="how many tasks the store holds")
-    asyncio.run(main(parser.parse_args().tasks))
+    parser.add_argument("--quick", action="store_true", help="few tasks: only shows that it runs")
+    options = parser.parse_args()
+    asyncio.run(main(500 if options.quick else options.tasks))
