@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from apiserver.aggregation.single_values import is_single_value
 from apiserver.events.model import (
+    LAST_NAME,
     SINGLE_VALUE_ITERATION,
     BucketAxis,
     BucketPlan,
@@ -36,9 +37,6 @@ _WIDEST = 2**63 - 1
 
 #: One millisecond earlier, NumPy has no time.
 _LEAST_TIME = -(2**63) + 1
-
-#: Sorts behind every metric and variant.
-_LAST_NAME = "\U0010ffff"
 
 
 class Key(StrEnum):
@@ -105,7 +103,7 @@ async def _plan(
 
 
 async def _second_iteration(store: EventStore, owner: Owner, stats: ScalarStats) -> int:
-    behind_single_value = ScalarPosition(SINGLE_VALUE_ITERATION, _LAST_NAME, _LAST_NAME)
+    behind_single_value = ScalarPosition(SINGLE_VALUE_ITERATION, LAST_NAME, LAST_NAME)
     series = [MetricSelection(stats.metric, (stats.variant,))]
     points = await store.scalar_points(owner, series, after=behind_single_value, limit=1)
     return int(points.iters[0])

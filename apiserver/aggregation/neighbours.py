@@ -13,13 +13,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from apiserver.events.model import EventType, MetricSelection, Owner, Sample, SamplePosition, Selection
+from apiserver.events.model import LAST_NAME, EventType, MetricSelection, Owner, Sample, SamplePosition, Selection
 from apiserver.stores.events.base import EventStore
 
 #: How many candidates are read at once.
 PAGE = 50
-#: Sorts behind every metric, variant and key.
-_LAST_NAME = "\U0010ffff"
 
 
 class Place(NamedTuple):
@@ -79,7 +77,7 @@ async def next_plots(
     """The plots of the neighbour metric in the same iteration, or of the next iteration."""
     if place.iter is None:
         return None
-    edge = "" if earlier else _LAST_NAME
+    edge = "" if earlier else LAST_NAME
     whole_metric = place._replace(variant=edge, key=edge)
     after = _beyond(whole_metric, earlier, next_iteration)
     found = await store.samples(owner, EventType.PLOT, place.selection, after=after, descending=earlier, limit=1)
@@ -89,7 +87,7 @@ async def next_plots(
 def _beyond(place: Place, earlier: bool, next_iteration: bool) -> SamplePosition:
     """Where to look from: behind the sample itself, or behind its whole iteration."""
     assert place.iter is not None
-    edge = "" if earlier else _LAST_NAME
+    edge = "" if earlier else LAST_NAME
     return SamplePosition(place.iter, *((edge,) * 3 if next_iteration else (place.metric, place.variant, place.key)))
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from apiserver.aggregation.single_values import single_values
 from apiserver.events.model import (
+    LAST_NAME,
     SINGLE_VALUE_ITERATION,
     BucketAxis,
     Float64Array,
@@ -23,8 +24,6 @@ from apiserver.stores.events.base import EventStore
 
 #: How many points are read at once when looking for the next times.
 SLICE = 100_000
-#: Sorts behind every metric and variant.
-_LAST_NAME = "\U0010ffff"
 
 _ROW = np.dtype([("key", np.int64), ("variant", np.int64), ("value", np.float64)])
 _Rows = npt.NDArray[Any]
@@ -122,4 +121,4 @@ def _where(rows: _Rows, mask: npt.NDArray[np.bool_]) -> _Rows:
 
 
 def _behind(iteration: int) -> ScalarPosition:
-    return ScalarPosition(iteration, _LAST_NAME, _LAST_NAME)
+    return ScalarPosition(iteration, LAST_NAME, LAST_NAME)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.events.model import SINGLE_VALUE_ITERATION, Owner, ScalarPosition, ScalarStats, Selection
+from apiserver.events.model import LAST_NAME, SINGLE_VALUE_ITERATION, Owner, ScalarPosition, ScalarStats, Selection
 from apiserver.stores.events.base import EventStore
-
-#: Sorts behind every metric and variant.
-_LAST_NAME = "\U0010ffff"
 
 
 def is_single_value(stats: ScalarStats) -> bool:
@@ -18,7 +15,7 @@ def is_single_value(stats: ScalarStats) -> bool:
 
 async def single_values(store: EventStore, owner: Owner, selection: Selection = ()) -> list[dict[str, Any]]:
     """The owner's single values, as `{metric, variant, value, timestamp}`, by metric and variant."""
-    before = ScalarPosition(SINGLE_VALUE_ITERATION - 1, _LAST_NAME, _LAST_NAME)
+    before = ScalarPosition(SINGLE_VALUE_ITERATION - 1, LAST_NAME, LAST_NAME)
     points = await store.scalar_points(owner, selection, after=before, limit=1, whole_iterations=True)
     if not len(points.iters) or points.iters[0] != SINGLE_VALUE_ITERATION:
         return []

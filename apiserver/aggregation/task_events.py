@@ -14,6 +14,7 @@ import orjson
 from apiserver.aggregation import logs
 from apiserver.events import documents
 from apiserver.events.model import (
+    LAST_NAME,
     SAMPLE_TYPES,
     EventType,
     LogPosition,
@@ -23,9 +24,6 @@ from apiserver.events.model import (
     Selection,
 )
 from apiserver.stores.events.base import EventStore
-
-#: Sorts behind every metric, variant and key.
-_LAST_NAME = "\U0010ffff"
 
 
 class Position(NamedTuple):
@@ -142,7 +140,7 @@ async def _samples(
 
 def _edge(descending: bool, names: int) -> tuple[str, ...]:
     """Names that sort behind all others of an iteration, in walk direction."""
-    return ("" if descending else _LAST_NAME,) * names
+    return ("" if descending else LAST_NAME,) * names
 
 
 async def _lines(

@@ -20,6 +20,9 @@ Float64Array = npt.NDArray[np.float64]
 #: The iteration the SDK reports single values under (`Logger.report_single_value`); histograms leave it out.
 SINGLE_VALUE_ITERATION = -(2**31)
 
+#: Sorts behind every metric, variant and key.
+LAST_NAME = "\U0010ffff"
+
 
 class EventType(StrEnum):
     """The five event types of the ClearML API, by their names on the wire."""

@@ -9,7 +9,6 @@ import orjson
 
 from apiserver.aggregation import samples
 from apiserver.events.model import EventType, Sample
-from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
 
@@ -19,12 +18,8 @@ Plots = dict[str, dict[str, dict[str, dict[str, dict[str, Any]]]]]
 
 @endpoint("events.get_multi_task_plots", "2.1")
 async def get_multi_task_plots(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    ids, model = list(dict.fromkeys(request["tasks"])), request["model_events"]
-    limit = call.backend.settings.multi_task_limit
-    if len(ids) > limit:
-        raise validation_error(f"at most {limit} are allowed", field="tasks")
-    known = await owners.require(call, ids, model=model)
-    query = ("get_multi_task_plots", call.identity.company, model, ids)
+    asked = await owners.many(call, request, limit=call.backend.settings.multi_task_limit)
+    query = ("get_multi_task_plots", list(asked))
     if request.get("scroll_id"):
         total = call.backend.scrolls.decode(query, request["scroll_id"])
         return {"plots": {}, "returned": 0, "total": total, "scroll_id": request["scroll_id"]}
@@ -32,20 +27,20 @@ async def get_multi_task_plots(call: Call, request: dict[str, Any]) -> dict[str,
     reads = (
         samples.latest_of(
             call.backend.events,
-            owners.owner(call, id, model=model),
+            owner,
             EventType.PLOT,
             selection,
             iterations=request["iters"],
             of_each_series=request["last_iters_per_task_metric"],
         )
-        for id in ids
+        for owner in asked
     )
     plots: Plots = {}
     total = 0
-    for id, found in zip(ids, await asyncio.gather(*reads), strict=True):
+    for (owner, name), found in zip(asked.items(), await asyncio.gather(*reads), strict=True):
         total += len(found)
         for sample in found:
-            _put(plots, id, known[id].get("name", ""), sample)
+            _put(plots, owner.id, name, sample)
     scroll_id = None if request["no_scroll"] else call.backend.scrolls.encode(query, total)
     return {"plots": plots, "returned": len(plots), "total": total, "scroll_id": scroll_id}
 

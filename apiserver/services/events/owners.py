@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from apiserver.events.model import MetricSelection, Owner, Selection
-from apiserver.rpc.errors import invalid_id
+from apiserver.rpc.errors import invalid_id, validation_error
 from apiserver.services.backend import Call, documents
 from apiserver.stores.documents.base import Document
 
@@ -35,6 +35,15 @@ async def one(call: Call, request: dict[str, Any]) -> Owner:
     model = bool(request.get("model_events"))
     await require(call, [request["task"]], model=model)
     return owner(call, request["task"], model=model)
+
+
+async def many(call: Call, request: dict[str, Any], *, limit: int | None = None) -> dict[Owner, str]:
+    """The owners that `tasks` and `model_events` of a request name, each once, with their names; 400 beyond `limit`."""
+    ids, model = list(dict.fromkeys(request["tasks"])), request["model_events"]
+    if limit is not None and len(ids) > limit:
+        raise validation_error(f"at most {limit} are allowed", field="tasks")
+    known = await require(call, ids, model=model)
+    return {owner(call, id, model=model): known[id].get("name", "") for id in ids}
 
 
 def owner(call: Call, id: str, *, model: bool = False) -> Owner:

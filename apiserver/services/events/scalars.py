@@ -13,7 +13,6 @@ from apiserver.aggregation import task_events
 from apiserver.aggregation.single_values import single_values
 from apiserver.events.model import MetricSelection
 from apiserver.rpc.call import Encoded
-from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
 
@@ -38,40 +37,33 @@ async def scalar_metrics_iter_histogram(call: Call, request: dict[str, Any]) -> 
 
 @endpoint("events.multi_task_scalar_metrics_iter_histogram", "2.1")
 async def multi_task_scalar_metrics_iter_histogram(call: Call, request: dict[str, Any]) -> Encoded:
-    ids, model = list(dict.fromkeys(request["tasks"])), request["model_events"]
-    limit = call.backend.settings.multi_task_limit
-    if len(ids) > limit:
-        raise validation_error(f"at most {limit} are allowed", field="tasks")
-    known = await owners.require(call, ids, model=model)
+    asked = await owners.many(call, request, limit=call.backend.settings.multi_task_limit)
     answers = await histograms.histograms(
         call.backend.events,
-        [owners.owner(call, id, model=model) for id in ids],
+        list(asked),
         samples=request["samples"],
         key=histograms.Key(request["key"]),
         selection=owners.selection(request.get("metrics")),
         envelope=request["envelope"],
     )
     metrics: dict[str, dict[str, dict[str, Any]]] = {}
-    for id, answer in zip(ids, answers, strict=True):
+    for (owner, name), answer in zip(asked.items(), answers, strict=True):
         for metric, variants in answer.items():
             for variant, series in variants.items():
                 of_variant = metrics.setdefault(metric, {}).setdefault(variant, {})
-                of_variant[id] = {**series, "name": known[id].get("name", "")}
+                of_variant[owner.id] = {**series, "name": name}
     return _encoded({"metrics": metrics})
 
 
 @endpoint("events.get_task_single_value_metrics", "2.20")
 async def get_task_single_value_metrics(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    ids, model = list(dict.fromkeys(request["tasks"])), request["model_events"]
-    known = await owners.require(call, ids, model=model)
+    asked = await owners.many(call, request)
     selection = owners.selection(request.get("metrics"))
-    values = await asyncio.gather(
-        *(single_values(call.backend.events, owners.owner(call, id, model=model), selection) for id in ids)
-    )
+    values = await asyncio.gather(*(single_values(call.backend.events, owner, selection) for owner in asked))
     return {
         "tasks": [
-            {"task": id, "task_name": known[id].get("name", ""), "values": found}
-            for id, found in zip(ids, values, strict=True)
+            {"task": owner.id, "task_name": name, "values": found}
+            for (owner, name), found in zip(asked.items(), values, strict=True)
             if found
         ]
     }

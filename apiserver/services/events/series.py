@@ -13,7 +13,7 @@ from apiserver.services.events import owners
 @endpoint("events.get_task_metrics", "2.7")
 async def get_task_metrics(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     answer = []
-    for owner in await _owners(call, request):
+    for owner in await owners.many(call, request):
         answer.append({"task": owner.id, "metrics": sorted(await _metrics(call, owner, request.get("event_type")))})
     return {"metrics": answer}
 
@@ -28,7 +28,7 @@ async def _metrics(call: Call, owner: Owner, type: str | None) -> set[str]:
 @endpoint("events.get_multi_task_metrics", "2.20")
 async def get_multi_task_metrics(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     metrics: dict[str, set[str]] = {}
-    for owner in await _owners(call, request):
+    for owner in await owners.many(call, request):
         for series in await _series(call, owner, request.get("event_type")):
             metrics.setdefault(series.metric, set()).add(series.variant)
     return {"metrics": [{"metric": name, "variants": sorted(metrics[name])} for name in sorted(metrics)]}
@@ -49,12 +49,6 @@ async def _metrics_and_variants(call: Call, request: dict[str, Any], type: Event
     for series in await _series(call, await owners.one(call, request), type):
         metrics.setdefault(series.metric, []).append(series.variant)
     return {"metrics": metrics}
-
-
-async def _owners(call: Call, request: dict[str, Any]) -> list[Owner]:
-    ids, model = list(dict.fromkeys(request["tasks"])), request["model_events"]
-    await owners.require(call, ids, model=model)
-    return [owners.owner(call, id, model=model) for id in ids]
 
 
 async def _series(call: Call, owner: Owner, type: str | None) -> list[SeriesName]:
