@@ -47,11 +47,24 @@ class Settings:
         (), "web origins that may call the API from a browser, such as http://ui.example.org:8080"
     )
     max_body_bytes: int = _setting(16 * 2**20, "largest request body, decoded, in bytes", min=2**20)
+    max_bytes_in_flight: int = _setting(
+        256 * 2**20,
+        "bytes of all request bodies being read or handled, at least two of the largest; beyond it, 429",
+        min=2**20,
+    )
     max_upload_bytes: int = _setting(5 * 2**30, "largest uploaded file in bytes; 0: no limit", min=0)
     durability: str = _setting(
         "process",
         "process: what was acknowledged survives kill -9; fsync: power loss too",
         choices=("process", "fsync"),
+    )
+    merge_events: int = _setting(
+        262_144,
+        "events that wait in memory and journal before they are merged; none waits longer than 5 seconds",
+        min=1,
+    )
+    max_unmerged_bytes: int = _setting(
+        128 * 2**20, "bytes of events that may wait to be merged; beyond it, 429", min=2**16
     )
     multi_task_limit: int = _setting(100, "most tasks that one multi-task call may name", min=1)
     shutdown_seconds: int = _setting(10, "seconds that requests under way may take to finish when stopping", min=0)

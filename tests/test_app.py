@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import os
+import random
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +162,10 @@ async def test_a_folder_in_use_stays_the_first_servers(tmp_path: Path) -> None:
                 raise AssertionError("two servers on one folder")
         assert upload.read_bytes() == b"half"
         await api.call("debug.ping")
+
+
+async def test_there_is_always_room_for_one_largest_body(tmp_path: Path) -> None:
+    largest = gzip.compress(b'{"text": "%s"}' % random.Random(0).randbytes(4 * 2**20).hex().encode())
+    async with running_api(tmp_path, max_body_bytes=9 * 2**20, max_bytes_in_flight=2**20) as api:
+        response = await api.raw("POST", "/debug.ping", content=largest, headers={"content-encoding": "gzip"})
+    assert response.status_code == 200

@@ -19,4 +19,9 @@ def event_store(settings: Settings, folder: DataFolder) -> EventStore:
     """The store of events, not yet open."""
     from apiserver.stores.events.embedded.store import EmbeddedEventStore
 
-    return EmbeddedEventStore(folder.events, fsync=settings.durability == "fsync")
+    return EmbeddedEventStore(
+        folder.events,
+        fsync=settings.durability == "fsync",
+        merge_points=settings.merge_events,
+        max_unmerged_bytes=settings.max_unmerged_bytes,
+    )

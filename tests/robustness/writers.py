@@ -1,0 +1,196 @@
+"""Writers that load a served server over HTTP, know what was acknowledged, and tell whether exactly that is stored.
+
+A writer's batch n is the same whenever it is made. It has points in falling order (sometimes many of them), a point and
+a plot that overwrite those of earlier batches, and log lines that share one timestamp.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Event
+from typing import Any
+
+from tests.harness import Served, basic
+
+FIRST_TIME = 1_700_000_000_000
+LINES = 3
+_MOST_SECONDS = 30
+_LONGEST_WAIT = 0.05
+
+Series = tuple[str, str]
+
+
+@dataclass
+class Stored:
+    """What is stored of one writer."""
+
+    points: dict[str, dict[int, float]]
+    """Value by iteration by metric."""
+    lines: list[str]
+    plots: dict[int, int]
+    """What is plotted, by iteration."""
+
+
+@dataclass
+class Writer:
+    """Sends its batches one after the other to one task; several writers may share a task."""
+
+    server: Served
+    task: str
+    name: str
+    points: int = 10
+    """In most batches, and 50 times as many in some."""
+    acknowledged: int = 0
+    refusals: list[int] = field(default_factory=list)
+    """The statuses of the answers that told it to come back."""
+
+    def run(self, stop: Event) -> None:
+        """Send batches until told to stop, or until the server does not answer; that batch is sent again next time."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=_MOST_SECONDS)
+        try:
+            while not stop.is_set():
+                self._send_next(connection, stop)
+        except (ConnectionError, http.client.HTTPException):
+            return
+        finally:
+            connection.close()
+
+    def _send_next(self, connection: http.client.HTTPConnection, stop: Event) -> None:
+        body = "\n".join(map(json.dumps, self.batch(self.acknowledged)))
+        connection.request("POST", "/events.add_batch", body, {"Authorization": basic()})
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+        if response.status == 200:
+            assert answer["data"]["errors"] == 0, answer
+            self.acknowledged += 1
+            return
+        assert response.status in (429, 503), answer
+        assert int(response.headers["Retry-After"]) >= 1
+        self.refusals.append(response.status)
+        stop.wait(_LONGEST_WAIT)  # less than told: it shall be refused again and again
+
+    # --- what it sends -----------------------------------------------------------------------------
+
+    def batch(self, n: int) -> Iterator[dict[str, Any]]:
+        """The events of batch n."""
+        common = {"task": self.task, "timestamp": FIRST_TIME + n}
+        scalar = {**common, "type": "training_stats_scalar", "variant": self.name}
+        for iter in reversed(self._iterations(n)):
+            yield {**scalar, "metric": "risen", "iter": iter, "value": self._value(iter)}
+        yield {**scalar, "metric": "overwritten", "iter": n % 7, "value": n}
+        plot = {**common, "type": "plot", "metric": self.name, "variant": "plotted"}
+        yield {**plot, "iter": n % 5, "plot_str": json.dumps(n)}
+        for line in range(LINES):
+            yield {**common, "type": "log", "msg": self._line(n, line), "level": "info"}
+
+    def _iterations(self, n: int) -> range:
+        """The iterations of batch n; one batch in 20 has many, and gaps follow it."""
+        start = n * self.points * 50
+        return range(start, start + self.points * (50 if n % 20 == 19 else 1))
+
+    def _value(self, iter: int) -> float:
+        return (iter * 2_654_435_761 % 1_000_003) / 8
+
+    def _line(self, n: int, line: int) -> str:
+        return f"{self.name} {n}.{line}"
+
+    # --- what must be there ------------------------------------------------------------------------
+
+    def expected(self, count: int) -> Stored:
+        """What the first `count` batches leave, each kept once."""
+        return Stored(
+            {
+                "risen": {iter: self._value(iter) for n in range(count) for iter in self._iterations(n)},
+                "overwritten": {n % 7: n for n in range(count)},
+            }
+            if count
+            else {},
+            [self._line(n, line) for n in range(count) for line in range(LINES)],
+            {n % 5: n for n in range(count)},
+        )
+
+
+@contextmanager
+def writing(writers: Sequence[Writer]) -> Iterator[None]:
+    """All writers write while inside; what goes wrong in one of them is raised at the end."""
+    stop = Event()
+    with ThreadPoolExecutor(len(writers)) as threads:
+        running = [threads.submit(writer.run, stop) for writer in writers]
+        try:
+            yield
+        finally:
+            stop.set()
+            for one in running:
+                one.result()
+
+
+def assert_stored(server: Served, writers: Iterable[Writer]) -> None:
+    """Everything acknowledged is stored once, the batch after it wholly or not at all, and the tasks tell of it."""
+    tasks = {writer.task: Task(server, writer.task) for writer in writers}
+    for writer in writers:
+        task = tasks[writer.task]
+        stored = task.stored(writer)
+        assert stored in (writer.expected(writer.acknowledged), writer.expected(writer.acknowledged + 1)), writer.name
+        assert task.last_metrics(writer) == {name: _summary(name, points) for name, points in stored.points.items()}
+    for id, task in tasks.items():
+        every = [writer for writer in writers if writer.task == id]
+        iterations = [iter for writer in every for points in task.stored(writer).points.values() for iter in points]
+        assert task.document["last_iteration"] == max(iterations, default=0)
+
+
+def _summary(metric: str, points: dict[int, float]) -> dict[str, float]:
+    values = points.values()
+    newest = max(values) if metric == "overwritten" else points[max(points)]
+    return {"value": newest, "min_value": min(values), "max_value": max(values), "count": len(values)}
+
+
+class Task:
+    """All that a server has of a task."""
+
+    def __init__(self, server: Served, id: str) -> None:
+        call = partial(_call, server)
+        self.document: dict[str, Any] = call("tasks.get_by_id", task=id)["task"]
+        self._histogram = call("events.scalar_metrics_iter_histogram", task=id, samples=0)
+        self._plots = call("events.get_task_plots", task=id, iters=10**6)["plots"]
+        self._lines: list[str] = []
+        beyond: dict[str, int] = {}
+        while page := call("events.get_task_log", task=id, navigate_earlier=False, batch_size=5000, **beyond)["events"]:
+            self._lines += [event["msg"] for event in page]
+            beyond = {"from_timestamp": page[-1]["timestamp"]}
+
+    def stored(self, writer: Writer) -> Stored:
+        """What there is of one of its writers."""
+        return Stored(
+            {
+                metric: dict(zip(variants[writer.name]["x"], variants[writer.name]["y"], strict=True))
+                for metric, variants in self._histogram.items()
+                if writer.name in variants
+            },
+            [line for line in self._lines if line.startswith(f"{writer.name} ")],
+            {plot["iter"]: json.loads(plot["plot_str"]) for plot in self._plots if plot["metric"] == writer.name},
+        )
+
+    def last_metrics(self, writer: Writer) -> dict[str, dict[str, float]]:
+        """What its document says of one of its writers, by metric."""
+        return {
+            last["metric"]: {name: last[name] for name in ("value", "min_value", "max_value", "count")}
+            for variants in self.document["last_metrics"].values()
+            for last in variants.values()
+            if last["variant"] == writer.name
+        }
+
+
+def new_task(server: Served) -> str:
+    """The id of a task made now."""
+    created: str = _call(server, "tasks.create", name="a task", type="training")["id"]
+    return created
+
+
+def _call(server: Served, endpoint: str, **request: Any) -> dict[str, Any]:
+    return server.call(endpoint, request)
