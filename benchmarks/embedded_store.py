@@ -19,7 +19,16 @@ from pathlib import Path
 
 import numpy as np
 
-from apiserver.events.model import BucketAxis, BucketPlan, EventBatch, LogColumns, Owner, ScalarColumns, ScalarPosition
+from apiserver.events.model import (
+    BucketAxis,
+    BucketPlan,
+    EventBatch,
+    LogColumns,
+    Owner,
+    ScalarColumns,
+    ScalarPosition,
+    Scalars,
+)
 from apiserver.stores.events.embedded import EmbeddedEventStore
 
 SAMPLES = 6000
@@ -52,7 +61,7 @@ def batches(load: Load, owner: Owner) -> Iterator[EventBatch]:
                 values = random.normal(size=a_series)
                 groups.append(ScalarColumns(owner, "m", f"v{n:06}", "worker", iters, times, values))
             at += 1
-            yield EventBatch(1_700_000_000_000 + at, groups)
+            yield EventBatch(1_700_000_000_000 + at, Scalars.of(groups))
 
 
 def between_merges(load: Load, owner: Owner) -> Iterator[list[EventBatch]]:

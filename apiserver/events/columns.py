@@ -7,39 +7,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from apiserver.events import documents
-from apiserver.events.lines import EventLine, ImageLine, LogLine, PlotLine, ScalarLine, VectorLine
-from apiserver.events.model import EventBatch, Int64Array, LogColumns, Owner, ScalarColumns
+from apiserver.events.gathered import NO_TIMESTAMP, Gathered, SeriesKey, Source, source_of
+from apiserver.events.lines import EventLine, ImageLine, LogLine, PlotLine, VectorLine
+from apiserver.events.model import EventBatch, Int64Array, LogColumns, Owner, Scalars
 from apiserver.events.rejects import Contradiction, Reject, Rejects
 
 #: Longest metric, variant, worker and image key, and longest task or model id, in UTF-8 bytes.
 MAX_NAME_BYTES = 1024
 MAX_ID_BYTES = 128
-
-
-class _Source(NamedTuple):
-    """What tells whose an event is, and whether it may go to a published task."""
-
-    task: str
-    model: str | None
-    model_event: bool
-    allow_locked: bool
-
-
-#: (task, model, model_event, allow_locked, metric, variant, worker, x_axis_label). Plain, as each point builds one.
-_SeriesKey = tuple[str, str | None, bool, bool, str, str, str, str | None]
-
-
-@dataclass(slots=True)
-class _Points:
-    iters: list[int] = field(default_factory=list)
-    timestamps: list[int | None] = field(default_factory=list)
-    values: list[float | None] = field(default_factory=list)
+#: Names of so few characters are never too long: a character has at most four bytes.
+_SHORT_NAME = MAX_NAME_BYTES // 4
 
 
 @dataclass(slots=True)
@@ -52,50 +35,35 @@ class Grouped:
 
 
 def group(
-    lines: Iterable[EventLine], rejects: Rejects, *, company: str, received: int, worker: str, body: bytes
+    gathered: Gathered,
+    others: Iterable[EventLine],
+    rejects: Rejects,
+    *,
+    company: str,
+    received: int,
+    worker: str,
+    body: bytes,
 ) -> Grouped:
-    """The batch that `lines` make; what cannot be taken is added to `rejects`.
+    """The batch that the points and the lines of other types make; what cannot be taken is added to `rejects`.
 
     `worker` and `received` stand in for a missing worker and timestamp. Raises Contradiction when lines disagree
     about one owner: nothing can be taken then.
     """
-    scalars: dict[_SeriesKey, _Points] = {}
-    logs: dict[_Source, list[LogLine]] = {}
+    logs: dict[tuple[Any, ...], list[LogLine]] = {}
     samples: list[VectorLine | ImageLine | PlotLine] = []
-    for line in lines:
-        if isinstance(line, ScalarLine):
-            key = (
-                line.task,
-                line.model,
-                line.model_event,
-                line.allow_locked,
-                line.metric,
-                line.variant,
-                line.worker,
-                line.x_axis_label,
-            )
-            points = scalars.get(key)
-            if points is None:
-                points = scalars[key] = _Points()
-            points.iters.append(line.iter)
-            points.timestamps.append(line.timestamp)
-            points.values.append(line.value)
-        elif isinstance(line, LogLine):
-            logs.setdefault(_source(line), []).append(line)
-        else:
+    for line in others:
+        if isinstance(line, LogLine):
+            logs.setdefault((line.task, line.model, line.model_event, line.allow_locked), []).append(line)
+        elif isinstance(line, VectorLine | ImageLine | PlotLine):
             samples.append(line)
     grouping = _Grouping(rejects, company, received, worker)
-    for series, points in scalars.items():
-        grouping.add_scalars(series, points)
+    if gathered.keys:
+        grouping.add_scalars(gathered)
     if logs:
-        grouping.add_logs(logs, body)
+        grouping.add_logs(list(logs.values()), body)
     for sample in samples:
         grouping.add_sample(sample)
     return Grouped(grouping.batch, grouping.locked_allowed)
-
-
-def _source(line: EventLine) -> _Source:
-    return _Source(line.task, line.model, line.model_event, line.allow_locked)
 
 
 class _Grouping:
@@ -108,53 +76,78 @@ class _Grouping:
         self.received = received
         self.batch = EventBatch(received)
         self.locked_allowed: dict[Owner, bool] = {}
+        self._sources: dict[Source, Owner] = {}
 
-    def add_scalars(self, key: _SeriesKey, points: _Points) -> None:
-        task, model, model_event, allow_locked, metric, variant, worker, x_axis_label = key
-        try:
-            owner = self._owner(_Source(task, model, model_event, allow_locked))
-            _check_names(metric=metric, variant=variant, worker=worker)
-        except Reject as reject:
-            self.rejects.add(reject, len(points.iters))
+    def add_scalars(self, gathered: Gathered) -> None:
+        owners: dict[Owner, int] = {}
+        owner_numbers: list[int] = []
+        taken: list[int] = []
+        for n, key in enumerate(gathered.keys):
+            try:
+                owner = self._checked(key)
+            except Reject as reject:
+                self.rejects.add(reject, gathered.lengths[n])
+                continue
+            owner_numbers.append(owners.setdefault(owner, len(owners)))
+            taken.append(n)
+        if not taken:
             return
-        self.batch.scalars.append(
-            ScalarColumns(
-                owner,
-                metric,
-                variant,
-                worker or self.worker,
-                np.array(points.iters, dtype=np.int64),
-                self._timestamps(points.timestamps),
-                np.array(points.values, dtype=np.float64),
-                x_axis_label,
-            )
+        if len(taken) < len(gathered.keys):
+            gathered = _only(gathered, taken)
+        keys = gathered.keys
+        self.batch.scalars = Scalars(
+            list(owners),
+            owner_numbers,
+            [key.metric for key in keys],
+            [key.variant for key in keys],
+            [key.worker or self.worker for key in keys],
+            [key.x_axis_label for key in keys],
+            gathered.lengths,
+            gathered.iters,
+            np.where(gathered.timestamps == NO_TIMESTAMP, self.received, gathered.timestamps),
+            gathered.values,
         )
 
-    def add_logs(self, groups: dict[_Source, list[LogLine]], body: bytes) -> None:
-        timed = all(line.timestamp is not None for lines in groups.values() for line in lines)
+    def _checked(self, key: SeriesKey) -> Owner:
+        owner = self._owner(key.source)
+        if len(key.metric) + len(key.variant) + len(key.worker) > _SHORT_NAME:
+            _check_names(metric=key.metric, variant=key.variant, worker=key.worker)
+        return owner
+
+    def add_logs(self, groups: list[list[LogLine]], body: bytes) -> None:
+        timed = all(line.timestamp is not None for lines in groups for line in lines)
         digest = hashlib.blake2b(body, digest_size=16).digest() if timed else None
-        for source, lines in groups.items():
+        for lines in groups:
             try:
-                owner = self._owner(source)
+                owner = self._owner(source_of(lines[0]))
                 if owner.is_model:
                     raise Reject("Task log events are not supported for models", malformed=False)
             except Reject as reject:
                 self.rejects.add(reject, len(lines))
                 continue
-            if named := [line for line in lines if self._is_named_well(line)]:
+            if named := self._named_well(lines):
                 self.batch.logs.append(self._log_columns(owner, named, digest))
 
-    def _is_named_well(self, line: LogLine) -> bool:
-        try:
-            _check_names(metric=line.metric, variant=line.variant, worker=line.worker)
-        except Reject as reject:
-            self.rejects.add(reject)
-            return False
-        return True
+    def _named_well(self, lines: list[LogLine]) -> list[LogLine]:
+        wrong: dict[tuple[str, str, str], Reject] = {}
+        for metric, variant, worker in {(line.metric, line.variant, line.worker) for line in lines}:
+            try:
+                _check_names(metric=metric, variant=variant, worker=worker)
+            except Reject as reject:
+                wrong[metric, variant, worker] = reject
+        if not wrong:
+            return lines
+        named = []
+        for line in lines:
+            if found := wrong.get((line.metric, line.variant, line.worker)):
+                self.rejects.add(found)
+            else:
+                named.append(line)
+        return named
 
     def add_sample(self, line: VectorLine | ImageLine | PlotLine) -> None:
         try:
-            owner = self._owner(_source(line))
+            owner = self._owner(source_of(line))
             key = line.key if isinstance(line, ImageLine) else ""
             _check_names(metric=line.metric, variant=line.variant, worker=line.worker, key=key)
         except Reject as reject:
@@ -180,7 +173,13 @@ class _Grouping:
             given = [self.received if timestamp is None else timestamp for timestamp in given]
         return np.array(given, dtype=np.int64)
 
-    def _owner(self, source: _Source) -> Owner:
+    def _owner(self, source: Source) -> Owner:
+        owner = self._sources.get(source)
+        if owner is None:
+            owner = self._sources[source] = self._new_owner(source)
+        return owner
+
+    def _new_owner(self, source: Source) -> Owner:
         id = source.model or source.task
         if not id:
             raise Reject("Event must have a 'task' field", malformed=False)
@@ -194,7 +193,21 @@ class _Grouping:
         return owner
 
 
+def _only(gathered: Gathered, numbers: list[int]) -> Gathered:
+    """These groups alone."""
+    kept = np.zeros(len(gathered.keys), np.bool_)
+    kept[numbers] = True
+    points = np.repeat(kept, gathered.lengths)
+    return Gathered(
+        [gathered.keys[n] for n in numbers],
+        [gathered.lengths[n] for n in numbers],
+        gathered.iters[points],
+        gathered.timestamps[points],
+        gathered.values[points],
+    )
+
+
 def _check_names(**names: str) -> None:
     for field_name, name in names.items():
-        if len(name) > MAX_NAME_BYTES // 4 and len(name.encode()) > MAX_NAME_BYTES:
+        if len(name) > _SHORT_NAME and len(name.encode()) > MAX_NAME_BYTES:
             raise Reject(f"field '{field_name}' is longer than {MAX_NAME_BYTES} bytes", field=field_name)

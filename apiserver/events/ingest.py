@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from apiserver.events import columns, lines
+from apiserver.events.gathered import gather
 from apiserver.events.model import EventBatch, JsonObject, Owner
 from apiserver.events.rejects import Reject, Rejects
 
@@ -21,7 +22,7 @@ class Ingest:
     @property
     def accepted(self) -> int:
         """How many events the batch holds."""
-        points = sum(len(group.iters) for group in self.batch.scalars)
+        points = len(self.batch.scalars.iters)
         log_lines = sum(len(group.messages) for group in self.batch.logs)
         return points + log_lines + len(self.batch.samples)
 
@@ -30,13 +31,13 @@ class Ingest:
         if not refusals:
             return
         batch = self.batch
-        for group in batch.scalars:
-            self._count(refusals, group.owner, len(group.iters))
+        for owner in batch.scalars.owners:
+            self._count(refusals, owner, batch.scalars.count_of(owner))
         for logs in batch.logs:
             self._count(refusals, logs.owner, len(logs.messages))
         for sample in batch.samples:
             self._count(refusals, sample.owner, 1)
-        batch.scalars = [group for group in batch.scalars if group.owner not in refusals]
+        batch.scalars = batch.scalars.without(refusals)
         batch.logs = [logs for logs in batch.logs if logs.owner not in refusals]
         batch.samples = [sample for sample in batch.samples if sample.owner not in refusals]
 
@@ -48,7 +49,7 @@ class Ingest:
 def ingest_lines(body: bytes, *, company: str, received: int, worker: str) -> Ingest:
     """The events of a JSON-lines body. Raises Contradiction when nothing of it can be taken."""
     parsed, rejects = lines.decode(body)
-    grouped = columns.group(parsed, rejects, company=company, received=received, worker=worker, body=body)
+    grouped = columns.group(*gather(parsed), rejects, company=company, received=received, worker=worker, body=body)
     return Ingest(grouped.batch, grouped.locked_allowed, rejects)
 
 
@@ -60,5 +61,5 @@ def ingest_object(event: JsonObject, *, company: str, received: int, worker: str
         parsed.append(lines.from_object(event))
     except Reject as reject:
         rejects.add(reject)
-    grouped = columns.group(parsed, rejects, company=company, received=received, worker=worker, body=body)
+    grouped = columns.group(*gather(parsed), rejects, company=company, received=received, worker=worker, body=body)
     return Ingest(grouped.batch, grouped.locked_allowed, rejects)

@@ -13,7 +13,17 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from apiserver.events.model import SINGLE_VALUE_ITERATION, EventBatch, EventType, JsonObject, Owner, ScalarStats
+import numpy as np
+
+from apiserver.events.model import (
+    SINGLE_VALUE_ITERATION,
+    EventBatch,
+    EventType,
+    JsonObject,
+    Owner,
+    Scalars,
+    ScalarStats,
+)
 
 
 @dataclass(slots=True)
@@ -46,12 +56,15 @@ class Touched:
 def touched_by(batch: EventBatch) -> dict[Owner, Touched]:
     """What a batch puts out of date, by owner."""
     owners: dict[Owner, Touched] = {}
-    for group in batch.scalars:
-        touched = owners.setdefault(group.owner, Touched())
-        touched.series.add((group.metric, group.variant))
-        touched.saw_iteration(int(group.iters.max()))
-        if group.x_axis_label is not None:
-            touched.labels[group.metric, group.variant] = group.x_axis_label
+    scalars = batch.scalars
+    of_owner = [owners.setdefault(owner, Touched()) for owner in scalars.owners]
+    names = list(zip(scalars.metrics, scalars.variants, strict=True))
+    for number, name, newest in zip(scalars.owner, names, _newest(scalars), strict=True):
+        of_owner[number].series.add(name)
+        of_owner[number].saw_iteration(newest)
+    for number, name, label in zip(scalars.owner, names, scalars.labels, strict=True):
+        if label is not None:
+            of_owner[number].labels[name] = label
     for logs in batch.logs:
         touched = owners.setdefault(logs.owner, Touched())
         for iter in {iter for iter in logs.iters if iter is not None}:
@@ -62,6 +75,15 @@ def touched_by(batch: EventBatch) -> dict[Owner, Touched]:
         key = (sample.metric, sample.type)
         touched.samples[key] = max(sample.timestamp, touched.samples.get(key, sample.timestamp))
     return owners
+
+
+def _newest(scalars: Scalars) -> list[int]:
+    """The greatest iteration of each group."""
+    if not len(scalars):
+        return []
+    starts = np.cumsum([0, *scalars.lengths[:-1]])
+    newest: list[int] = np.maximum.reduceat(scalars.iters, starts).tolist()
+    return newest
 
 
 def update_of(touched: Touched, stats: Iterable[ScalarStats], now: str) -> JsonObject:

@@ -6,10 +6,11 @@ lines; vectors, plots and debug images are samples, one document an identity. No
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -85,6 +86,79 @@ class ScalarColumns:
     x_axis_label: str | None = None
 
 
+@dataclass(slots=True, frozen=True, eq=False)
+class Scalars:
+    """Points of many series as one table of columns, group by group.
+
+    Group n is the next `lengths[n]` ≥ 1 points, of one series and worker; `owner[n]` indexes `owners`, in which each
+    owner stands once. `iters`, `timestamps` and `values` are as in ScalarColumns and as long as all groups together.
+    """
+
+    owners: list[Owner]
+    owner: list[int]
+    metrics: list[str]
+    variants: list[str]
+    workers: list[str]
+    labels: list[str | None]
+    """The x-axis labels that were given."""
+    lengths: list[int]
+    iters: Int64Array
+    timestamps: Int64Array
+    values: Float64Array
+
+    @classmethod
+    def of(cls, groups: Iterable[ScalarColumns]) -> Self:
+        """The groups as one table; raises ValueError when the columns of one differ in length, or have none."""
+        groups = list(groups)
+        numbers: dict[Owner, int] = {}
+        for group in groups:
+            numbers.setdefault(group.owner, len(numbers))
+            if not 0 < len(group.iters) == len(group.timestamps) == len(group.values):
+                raise ValueError("iterations, timestamps and values of a group differ in length, or there are none")
+        return cls(
+            list(numbers),
+            [numbers[group.owner] for group in groups],
+            [group.metric for group in groups],
+            [group.variant for group in groups],
+            [group.worker for group in groups],
+            [group.x_axis_label for group in groups],
+            [len(group.iters) for group in groups],
+            np.concatenate([np.empty(0, np.int64), *(group.iters for group in groups)]),
+            np.concatenate([np.empty(0, np.int64), *(group.timestamps for group in groups)]),
+            np.concatenate([np.empty(0, np.float64), *(group.values for group in groups)]),
+        )
+
+    def __iter__(self) -> Iterator[ScalarColumns]:
+        """Group by group, for who has time."""
+        ends = np.cumsum([0, *self.lengths]).tolist()
+        for n, (start, stop) in enumerate(pairwise(ends)):
+            yield ScalarColumns(
+                self.owners[self.owner[n]],
+                self.metrics[n],
+                self.variants[n],
+                self.workers[n],
+                self.iters[start:stop],
+                self.timestamps[start:stop],
+                self.values[start:stop],
+                self.labels[n],
+            )
+
+    def __len__(self) -> int:
+        """How many groups there are."""
+        return len(self.lengths)
+
+    def count_of(self, owner: Owner) -> int:
+        """How many points are the owner's."""
+        return sum(length for n, length in zip(self.owner, self.lengths, strict=True) if self.owners[n] == owner)
+
+    def without(self, owners: Collection[Owner]) -> Self:
+        """The points of all owners but these."""
+        return type(self).of(group for group in self if group.owner not in owners)
+
+
+NO_SCALARS = Scalars.of(())
+
+
 @dataclass(slots=True)
 class LogColumns:
     """Log lines of one owner, in the order they were sent; all columns have the same length ≥ 1.
@@ -128,7 +202,7 @@ class EventBatch:
 
     received: int
     """Epoch milliseconds at which the server got the request: readers see it as `@timestamp`."""
-    scalars: list[ScalarColumns] = field(default_factory=list)
+    scalars: Scalars = NO_SCALARS
     logs: list[LogColumns] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
 

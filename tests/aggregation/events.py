@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import orjson
 
-from apiserver.events.model import EventBatch, EventType, LogColumns, Owner, Sample, ScalarColumns
+from apiserver.events.model import EventBatch, EventType, LogColumns, Owner, Sample, ScalarColumns, Scalars
 
 TASK = Owner("acme", "t1")
 NOW = 1_700_000_000_000
@@ -18,7 +18,7 @@ def scalars(
 ) -> EventBatch:
     iters = np.array([iter for iter, _ in points], dtype=np.int64)
     values = np.array([value for _, value in points], dtype=np.float64)
-    return EventBatch(NOW, [ScalarColumns(owner, metric, variant, "w", iters, NOW + iters, values)])
+    return EventBatch(NOW, Scalars.of([ScalarColumns(owner, metric, variant, "w", iters, NOW + iters, values)]))
 
 
 def lines(timestamps: Sequence[int], owner: Owner = TASK) -> EventBatch:

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apiserver.aggregation.histogram import Key, histogram, histograms, interval
-from apiserver.events.model import SINGLE_VALUE_ITERATION, EventBatch, MetricSelection, Owner, ScalarColumns
+from apiserver.events.model import SINGLE_VALUE_ITERATION, EventBatch, MetricSelection, Owner, ScalarColumns, Scalars
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.aggregation.events import NOW, TASK, scalars
 
@@ -119,7 +119,7 @@ def test_any_x_is_answered(
             await store.open()
             iters, times = (np.array(list(x), np.int64) for x in (times_by_iteration, times_by_iteration.values()))
             group = ScalarColumns(TASK, "m", "v", "worker", iters, times, np.ones(len(iters)))
-            await store.add(EventBatch(received=NOW, scalars=[group]))
+            await store.add(EventBatch(received=NOW, scalars=Scalars.of([group])))
             if merged:
                 await store.merge()
             series = (await histogram(store, TASK, samples=samples, key=key, envelope=True))["m"]["v"]

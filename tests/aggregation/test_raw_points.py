@@ -7,7 +7,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apiserver.aggregation import raw_points
-from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, EventBatch, MetricSelection
+from apiserver.events.model import (
+    SINGLE_VALUE_ITERATION,
+    BucketAxis,
+    EventBatch,
+    MetricSelection,
+    ScalarColumns,
+    Scalars,
+)
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.aggregation.events import NOW, TASK, scalars
 
@@ -20,12 +27,12 @@ Point = tuple[int, str, int]
 
 def at(*points: Point) -> EventBatch:
     """Points whose values name them."""
-    batch = EventBatch(NOW)
+    groups: list[ScalarColumns] = []
     for iter, variant, timestamp in points:
-        columns = scalars([(iter, float(iter * 100 + timestamp))], variant=variant).scalars[0]
+        (columns,) = scalars([(iter, float(iter * 100 + timestamp))], variant=variant).scalars
         columns.timestamps[:] = timestamp
-        batch.scalars.append(columns)
-    return batch
+        groups.append(columns)
+    return EventBatch(NOW, Scalars.of(groups))
 
 
 async def walk(store: EmbeddedEventStore, axis: BucketAxis, limit: int) -> list[list[tuple[int, str, float]]]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from apiserver.events.model import EventBatch, EventType, LogColumns, Owner, Sample, ScalarColumns
+from apiserver.events.model import EventBatch, EventType, LogColumns, Owner, Sample, ScalarColumns, Scalars
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.contract.plain_event_store import PlainEventStore
@@ -177,7 +177,7 @@ def batch(*events: ScalarColumns | LogColumns | Sample, received: int = RECEIVED
     """The events as one batch."""
     return EventBatch(
         received=received,
-        scalars=[one for one in events if isinstance(one, ScalarColumns)],
+        scalars=Scalars.of(one for one in events if isinstance(one, ScalarColumns)),
         logs=[one for one in events if isinstance(one, LogColumns)],
         samples=[one for one in events if isinstance(one, Sample)],
     )

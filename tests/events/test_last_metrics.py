@@ -15,6 +15,7 @@ from apiserver.events.model import (
     Owner,
     Sample,
     ScalarColumns,
+    Scalars,
     ScalarStats,
 )
 
@@ -37,7 +38,7 @@ def stats(**changes: object) -> ScalarStats:
 
 
 def test_the_last_iteration_is_the_greatest_of_any_event_but_single_values() -> None:
-    batch = EventBatch(0, [points("a", [3, 7]), points("b", [SINGLE_VALUE_ITERATION])])
+    batch = EventBatch(0, Scalars.of([points("a", [3, 7]), points("b", [SINGLE_VALUE_ITERATION])]))
     assert touched_by(batch)[TASK].last_iteration == 7
     batch.samples.append(Sample(TASK, EventType.PLOT, "p", "v", 12, "", 0, b"{}"))
     assert touched_by(batch)[TASK].last_iteration == 12
@@ -48,7 +49,7 @@ def test_the_last_iteration_is_the_greatest_of_any_event_but_single_values() -> 
 
 
 def test_only_single_values_leave_the_last_iteration_alone() -> None:
-    touched = touched_by(EventBatch(0, [points("b", [SINGLE_VALUE_ITERATION])]))[TASK]
+    touched = touched_by(EventBatch(0, Scalars.of([points("b", [SINGLE_VALUE_ITERATION])])))[TASK]
     assert "$max" not in update_of(touched, [], "now")
 
 
@@ -73,8 +74,8 @@ def test_what_is_not_finite_is_null() -> None:
 
 
 def test_touches_add_up() -> None:
-    first = touched_by(EventBatch(0, [points("a", [1], label="epochs")]))[TASK]
-    first.merge(touched_by(EventBatch(0, [points("b", [5])]))[TASK])
+    first = touched_by(EventBatch(0, Scalars.of([points("a", [1], label="epochs")])))[TASK]
+    first.merge(touched_by(EventBatch(0, Scalars.of([points("b", [5])])))[TASK])
     assert first.series == {("a", "v"), ("b", "v")}
     assert first.last_iteration == 5
     assert update_of(first, [], "now")["$set"][f"last_metrics.{digest('a')}.{digest('v')}.x_axis_label"] == "epochs"

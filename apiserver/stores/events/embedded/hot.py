@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from apiserver.events.model import EventType, LogColumns, Owner, Sample, SeriesName
-from apiserver.stores.events.embedded.points import Points, by_series, concat, take
+from apiserver.events.model import EventType, Float64Array, Int64Array, LogColumns, Owner, Sample, SeriesName
+from apiserver.stores.events.embedded.points import Points, by_series, concat
 from apiserver.stores.events.embedded.records import Record
 
 Name = tuple[str, str]  # metric, variant
@@ -28,61 +28,82 @@ _FIRST_ROOM = 4096
 class HotColumns:
     """The points of all records of a memtable as columns, and the groups they came in as columns, too.
 
-    Group n has `lengths[n]` points from `starts[n]` on, all of one series and worker. Columns only grow; their room is
-    doubled by making new arrays, so that whoever reads an old one is not disturbed.
+    Group n has `lengths[n]` points from `starts[n]` on, all of one series, worker and request. Columns only grow; their
+    room is doubled by making new arrays, so that whoever reads an old one is not disturbed.
     """
 
     def __init__(self, segment: int) -> None:
         self.segment = segment
         """The memtable's."""
         self.count = 0
-        self._points = _room(_FIRST_ROOM)
+        self._room = _NO_ROOM
         self.starts: list[int] = []
         self.lengths: list[int] = []
         self.series: list[int] = []
+        self._workers: list[int] = []
+        self._received: list[int] = []
 
     def add(self, record: Record, workers: Iterable[int]) -> None:
         """Take in the points of a record; who calls says which series its groups belong to."""
-        lengths = record.groups.lengths
-        if not lengths:
+        points = record.scalars
+        if not points.lengths:
             return
-        stop = self.count + len(record.iters)
+        start, stop = self.count, self.count + len(points.iters)
         self._make_room(stop)
-        points = Points(
-            iters=record.iters,
-            values=record.values,
-            timestamps=record.timestamps,
-            workers=np.repeat(np.array(list(workers), np.int64), lengths),
-            received=np.full(len(record.iters), record.received),
-        )
-        for column, new in zip(self._points, points, strict=True):
-            column[self.count : stop] = new
-        self.starts += accumulate(lengths[:-1], initial=self.count)
-        self.lengths += lengths
+        self._room.iters[start:stop] = points.iters
+        self._room.timestamps[start:stop] = points.timestamps
+        self._room.values[start:stop] = points.values
+        self.starts += accumulate(points.lengths[:-1], initial=start)
+        self.lengths += points.lengths
+        self._workers += workers
+        self._received += repeat(record.received, len(points.lengths))
         self.count = stop
 
     def _make_room(self, count: int) -> None:
-        if count > len(self._points.iters):
-            larger = _room(max(count, 2 * len(self._points.iters)))
-            for old, new in zip(self._points, larger, strict=True):
+        room = self._room
+        if count > len(room.iters):
+            size = max(count, 2 * len(room.iters), _FIRST_ROOM)
+            larger = _Room(np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.float64))
+            for old, new in zip(room, larger, strict=True):
                 new[: self.count] = old[: self.count]
-            self._points = larger
+            self._room = larger
 
     def everything(self) -> Points:
         """All points, in the order they were sent."""
-        return take(self._points, slice(0, self.count))
+        room, count = self._room, self.count
+        return Points(
+            iters=room.iters[:count],
+            values=room.values[:count],
+            timestamps=room.timestamps[:count],
+            workers=np.repeat(np.array(self._workers, np.int64), self.lengths),
+            received=np.repeat(np.array(self._received, np.int64), self.lengths),
+        )
 
     def points(self, numbers: Sequence[int]) -> Points:
         """The points of these groups, one group after another."""
         lengths = [self.lengths[n] for n in numbers]
         starts = np.array([self.starts[n] for n in numbers])
         within_group = np.arange(sum(lengths)) - np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
-        return take(self._points, np.repeat(starts, lengths) + within_group)
+        at = np.repeat(starts, lengths) + within_group
+        room = self._room
+        return Points(
+            iters=room.iters[at],
+            values=room.values[at],
+            timestamps=room.timestamps[at],
+            workers=np.repeat(np.array([self._workers[n] for n in numbers], np.int64), lengths),
+            received=np.repeat(np.array([self._received[n] for n in numbers], np.int64), lengths),
+        )
 
 
-def _room(size: int) -> Points:
-    iters, timestamps, workers, received = (np.empty(size, np.int64) for _ in range(4))
-    return Points(iters, np.empty(size, np.float64), timestamps, workers, received)
+class _Room(NamedTuple):
+    """The columns that differ from point to point; longer than what is in them."""
+
+    iters: Int64Array
+    timestamps: Int64Array
+    values: Float64Array
+
+
+_NO_ROOM = _Room(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float64))
 
 
 class HotPoints(NamedTuple):
@@ -197,7 +218,7 @@ class Memtable:
 
     def add(self, record: Record, workers: Workers) -> None:
         """Take in a record that its journal segment has."""
-        self.events += len(record.iters) + record.lines + len(record.samples)
+        self.events += len(record.scalars.iters) + record.lines + len(record.samples)
         self.size += record.size
         self._add_scalars(record, workers)
         self._add_logs(record)
@@ -212,18 +233,18 @@ class Memtable:
         return found
 
     def _add_scalars(self, record: Record, workers: Workers) -> None:
-        sent = record.groups
-        number = len(self.columns.lengths)
+        sent = record.scalars
+        first = len(self.columns.lengths)
         self.columns.add(record, map(workers.number, sent.workers))
-        scalars = [self._owner(owner).scalars for owner in record.owners]
-        for owner, name in zip(sent.owners, zip(sent.metrics, sent.variants, strict=True), strict=True):
+        scalars = [self._owner(owner).scalars for owner in sent.owners]
+        names = zip(sent.metrics, sent.variants, strict=True)
+        for number, (owner, name) in enumerate(zip(sent.owner, names, strict=True), first):
             series = scalars[owner].get(name)
             if series is None:
                 series = scalars[owner][name] = HotSeries(len(self.series_names))
-                self.series_names.append((record.owners[owner], *name))
+                self.series_names.append((sent.owners[owner], *name))
             series.numbers.append(number)
             self.columns.series.append(series.index)
-            number += 1
 
     def _add_logs(self, record: Record) -> None:
         sequence = record.sequence

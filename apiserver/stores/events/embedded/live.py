@@ -108,7 +108,7 @@ class Live:
         if not known:
             return record
         rest = [logs for logs in record.logs if not any(logs is one for one in known)]
-        if not (rest or record.groups.lengths or record.samples):
+        if not (rest or record.scalars.lengths or record.samples):
             return None
         return records.with_logs(record, rest)
 

@@ -1,37 +1,23 @@
 """A batch as a journal record, and back: columns as raw arrays, everything else as one msgpack structure.
 
-The columns of all scalars lie one after another (all iters, then all timestamps, then all values), so that a record's
-arrays are views of its bytes, whether it was just made or was read from a journal. What describes the groups of points
-of one series and worker is columns, too: group n has the next `lengths[n]` points.
+The columns of all scalars lie one after another: all iters, then all timestamps, then all values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from apiserver.events.model import (
-    EventBatch,
-    EventType,
-    Float64Array,
-    Int64Array,
-    LogColumns,
-    Owner,
-    Sample,
-    ScalarColumns,
-)
+from apiserver.events.model import EventBatch, EventType, LogColumns, Owner, Sample, Scalars
 
 
-class Groups(msgspec.Struct, array_like=True):
-    """The groups of points of a record; `owners` index its table of owners."""
+class _Groups(msgspec.Struct, array_like=True):
+    """The groups of points; `owner` indexes the record's table of owners, which begins with those of the points."""
 
-    owners: list[int]
+    owner: list[int]
     metrics: list[str]
     variants: list[str]
     workers: list[str]
@@ -64,7 +50,7 @@ class _Sample(msgspec.Struct, array_like=True):
 class _Meta(msgspec.Struct, array_like=True):
     received: int
     owners: list[Owner]
-    groups: Groups
+    groups: _Groups
     logs: list[_Logs]
     samples: list[_Sample]
 
@@ -81,10 +67,8 @@ class Record:
     columns: bytes
     meta: bytes
     owners: list[Owner]
-    iters: Int64Array
-    timestamps: Int64Array
-    values: Float64Array
-    groups: Groups
+    """Of all events; it begins with those of the scalars."""
+    scalars: Scalars
     logs: list[LogColumns]
     samples: list[Sample]
     sequence: int = 0
@@ -102,30 +86,24 @@ class Record:
 
 
 def make(batch: EventBatch) -> Record:
-    """The batch as a record; raise ValueError when columns of one group differ in length."""
-    numbers: dict[Owner, int] = {}
-    everything: chain[ScalarColumns | LogColumns | Sample] = chain(batch.scalars, batch.logs, batch.samples)
-    for one in everything:
-        numbers.setdefault(one.owner, len(numbers))
+    """The batch as a record; raise ValueError when columns of one table differ in length."""
     scalars = batch.scalars
-    groups = Groups(
-        [numbers[group.owner] for group in scalars],
-        [group.metric for group in scalars],
-        [group.variant for group in scalars],
-        [group.worker for group in scalars],
-        _lengths([group.iters for group in scalars]),
-    )
-    if not groups.lengths == [len(group.values) for group in scalars] == [len(group.timestamps) for group in scalars]:
-        raise ValueError("iterations, timestamps and values of a group differ in length")
-    columns = _raw_columns(batch, sum(groups.lengths))
-    meta = _meta(batch.received, numbers, groups, batch.logs, batch.samples)
-    return Record(batch.received, columns, meta, list(numbers), *_views(columns), groups, batch.logs, batch.samples)
+    if not sum(scalars.lengths) == len(scalars.iters) == len(scalars.timestamps) == len(scalars.values):
+        raise ValueError("iterations, timestamps and values differ in length")
+    numbers = {owner: number for number, owner in enumerate(scalars.owners)}
+    for logs in batch.logs:
+        numbers.setdefault(logs.owner, len(numbers))
+    for sample in batch.samples:
+        numbers.setdefault(sample.owner, len(numbers))
+    columns = b"".join(column.tobytes() for column in (scalars.iters, scalars.timestamps, scalars.values))
+    meta = _meta(batch.received, numbers, scalars, batch.logs, batch.samples)
+    return Record(batch.received, columns, meta, list(numbers), scalars, batch.logs, batch.samples)
 
 
 def with_logs(record: Record, logs: list[LogColumns]) -> Record:
     """The same record with other log lines, its place in the journal not known yet."""
     numbers = {owner: number for number, owner in enumerate(record.owners)}
-    meta = _meta(record.received, numbers, record.groups, logs, record.samples)
+    meta = _meta(record.received, numbers, record.scalars, logs, record.samples)
     return replace(record, meta=meta, logs=logs)
 
 
@@ -151,41 +129,34 @@ def parse(columns: bytes, meta: bytes, sequence: int) -> Record:
         Sample(owners[s.owner], s.type, s.metric, s.variant, s.iter, s.key, s.timestamp, s.document)
         for s in known.samples
     ]
-    return Record(known.received, columns, meta, owners, *_views(columns), known.groups, logs, samples, sequence)
+    scalars = _scalars(owners, known.groups, columns)
+    return Record(known.received, columns, meta, owners, scalars, logs, samples, sequence)
 
 
-def _lengths(columns: Sequence[npt.NDArray[Any]]) -> list[int]:
-    lengths = [len(column) for column in columns]
-    if 0 in lengths:
-        raise ValueError("a group without points")
-    return lengths
-
-
-def _raw_columns(batch: EventBatch, length: int) -> bytes:
-    if not length:
-        return b""
-    raw = np.empty(3 * length, np.int64)
-    np.concatenate([group.iters for group in batch.scalars], out=raw[:length])
-    np.concatenate([group.timestamps for group in batch.scalars], out=raw[length : 2 * length])
-    np.concatenate([group.values for group in batch.scalars], out=raw[2 * length :].view(np.float64))
-    return raw.tobytes()
-
-
-def _views(columns: bytes) -> tuple[Int64Array, Int64Array, Float64Array]:
+def _scalars(owners: list[Owner], groups: _Groups, columns: bytes) -> Scalars:
     length = len(columns) // 24
-    iters = np.frombuffer(columns, np.int64, length)
-    timestamps = np.frombuffer(columns, np.int64, length, offset=8 * length)
-    return iters, timestamps, np.frombuffer(columns, np.float64, length, offset=16 * length)
+    return Scalars(
+        owners[: max(groups.owner, default=-1) + 1],
+        groups.owner,
+        groups.metrics,
+        groups.variants,
+        groups.workers,
+        [None] * len(groups.owner),
+        groups.lengths,
+        np.frombuffer(columns, np.int64, length),
+        np.frombuffer(columns, np.int64, length, offset=8 * length),
+        np.frombuffer(columns, np.float64, length, offset=16 * length),
+    )
 
 
 def _meta(
-    received: int, numbers: dict[Owner, int], groups: Groups, logs: Sequence[LogColumns], samples: Sequence[Sample]
+    received: int, numbers: dict[Owner, int], scalars: Scalars, logs: Sequence[LogColumns], samples: Sequence[Sample]
 ) -> bytes:
     return _encoder.encode(
         _Meta(
             received,
             list(numbers),
-            groups,
+            _Groups(scalars.owner, scalars.metrics, scalars.variants, scalars.workers, scalars.lengths),
             [_logs(numbers[one.owner], one) for one in logs],
             [
                 _Sample(numbers[s.owner], s.type, s.metric, s.variant, s.iter, s.key, s.timestamp, s.document)

@@ -29,6 +29,7 @@ from apiserver.events.model import (
     Owner,
     Sample,
     ScalarColumns,
+    Scalars,
 )
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.contract.plain_event_store import PlainEventStore
@@ -113,7 +114,7 @@ def samples(draw: st.DrawFn) -> Sample:
 batches = st.builds(
     EventBatch,
     received=st.integers(0, 3),
-    scalars=st.lists(scalars(), max_size=4),
+    scalars=st.lists(scalars(), max_size=4).map(Scalars.of),
     logs=st.lists(logs(), max_size=2),
     samples=st.lists(samples(), max_size=4),
 )
