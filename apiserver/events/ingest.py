@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from apiserver.events import columns, lines
+from apiserver.events import columns, lines, scan
 from apiserver.events.gathered import gather
 from apiserver.events.model import EventBatch, JsonObject, Owner
 from apiserver.events.rejects import Reject, Rejects
@@ -48,8 +48,8 @@ class Ingest:
 
 def ingest_lines(body: bytes, *, company: str, received: int, worker: str) -> Ingest:
     """The events of a JSON-lines body. Raises Contradiction when nothing of it can be taken."""
-    parsed, rejects = lines.decode(body)
-    grouped = columns.group(*gather(parsed), rejects, company=company, received=received, worker=worker, body=body)
+    gathered, others, rejects = scan.read(body)
+    grouped = columns.group(gathered, others, rejects, company=company, received=received, worker=worker, body=body)
     return Ingest(grouped.batch, grouped.locked_allowed, rejects)
 
 

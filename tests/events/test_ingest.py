@@ -21,6 +21,9 @@ NOW = 1_700_000_000_000
 TASK = Owner("acme", "t1")
 
 
+pytestmark = pytest.mark.usefixtures("way_of_reading")
+
+
 def scalar(**fields: Any) -> dict[str, Any]:
     return {
         "type": "training_stats_scalar",

@@ -1,0 +1,63 @@
+"""Request bodies to points and lines, by the compiled scanner when it is installed (`accelerator/`).
+
+The scanner takes plain scalar lines; what it leaves goes the way that all lines go without it. Both ways answer alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from apiserver.events import lines, odd
+from apiserver.events.gathered import Gathered, SeriesKey, Source, gather
+from apiserver.events.lines import EventLine, ScalarLine
+from apiserver.events.rejects import Rejects
+
+Read = tuple[Gathered, list[EventLine], Rejects]
+"""Points, lines that are something else, and what neither is."""
+
+#: With a greater share of other lines, the scanner only costs.
+_MOST_ODD = 0.5
+
+scanner: Callable[[bytes, int, int], Any] | None
+"""The compiled scanner, or None."""
+try:
+    from apiserver_accelerator import scan as scanner
+except ImportError:
+    scanner = None
+
+
+def read(body: bytes) -> Read:
+    """The events of a JSON-lines body. Raises Contradiction when there is no end of malformed lines."""
+    return _scanned(body) or _decoded(body)
+
+
+def _decoded(body: bytes) -> Read:
+    parsed, rejects = lines.decode(body)
+    return *gather(parsed), rejects
+
+
+def _scanned(body: bytes) -> Read | None:
+    """The same by the scanner, or None where it is of no use."""
+    if scanner is None:
+        return None
+    try:
+        keys, lengths, iters, timestamps, values, left = scanner(body, odd.EARLIEST_TIMESTAMP, odd.LATEST_TIMESTAMP)
+    except UnicodeDecodeError:
+        return None
+    if len(left) > _MOST_ODD * (len(iters) // 8):
+        return None
+    others, rejects = lines.decode(b"\n".join(body[start:stop] for _, start, stop in left))
+    if any(type(line) is ScalarLine for line in others):
+        return None  # a point among the others may have to come before one that was scanned
+    rejects.lines = [left[n - 1][0] for n in rejects.lines]
+    columns = np.frombuffer(iters, np.int64), np.frombuffer(timestamps, np.int64), np.frombuffer(values, np.float64)
+    return Gathered([_key(*key) for key in keys], lengths, *columns), others, rejects
+
+
+def _key(
+    task: str, metric: str, variant: str, worker: str, label: str | None, model_event: bool, allow_locked: bool
+) -> SeriesKey:
+    return SeriesKey(Source(task, None, model_event, allow_locked), metric, variant, worker, label)
