@@ -1,9 +1,10 @@
 """Keeps the owners' documents up to date with their events: one update an owner, coalesced under load.
 
-A batch is stored inside `adding`, which remembers what it touches; a background task writes that out, at most every
-`INTERVAL` seconds. Readers of documents call `settle` first and so see every acknowledged event. What a crash loses
-here is made again from the event store when the server starts (`restate`): the store is told that an owner is up to
-date only when nothing of it is pending or being added.
+A batch is stored inside `adding`, which remembers what it touches; a background task writes that out after
+`INTERVAL` seconds. Readers of documents `settle` those they ask for first, and so see every acknowledged event; all
+others stay coalesced. An owner's document is written, or reset, by one task at a time, who holds the owner's lock. What
+a crash loses here is made again from the event store when the server starts (`restate`): the store is told that an
+owner is up to date only when nothing of it is pending, being added or being written.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from weakref import WeakValueDictionary
 
 from apiserver.events.last_metrics import Touched, touched_by, update_of
 from apiserver.events.model import SAMPLE_TYPES, EventBatch, MetricSelection, Owner
@@ -22,7 +24,7 @@ from apiserver.times import utc_now
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two writes of the background task; while writes fail, up to the second one.
+#: Seconds that updates are gathered before the background task writes them; while writes fail, up to the second one.
 INTERVAL = 0.5
 LONGEST_INTERVAL = 30.0
 
@@ -35,7 +37,7 @@ class LastMetrics:
         self._documents = documents
         self._pending: dict[Owner, Touched] = {}
         self._adding: Counter[Owner] = Counter()
-        self._writing = asyncio.Lock()
+        self._locks: WeakValueDictionary[Owner, asyncio.Lock] = WeakValueDictionary()
         self._task: asyncio.Task[None] | None = None
 
     @contextmanager
@@ -50,10 +52,18 @@ class LastMetrics:
             for owner in touched:
                 self._touch(owner, touched[owner])
 
-    async def settle(self) -> None:
-        """Return when the documents show every batch stored so far; those that cannot be written stay pending."""
-        if self._pending or self._writing.locked():
-            await self._write_all()
+    async def settle(self, company: str, *, models: bool = False, ids: Collection[str] | None = None) -> None:
+        """Return when the documents show every batch stored so far: the company's tasks or models, all or these.
+
+        Those that cannot be written stay pending.
+        """
+        if ids is None:
+            known = {*self._pending, *self._locks}
+            owners = sorted(owner for owner in known if owner.company == company and owner.is_model == models)
+        else:
+            owners = [Owner(company, id, models) for id in ids]
+        for owner in owners:
+            await self._write_pending(owner)
 
     async def restate(self) -> None:
         """Make the documents of owners with events from before a crash anew; to be called before anything is added.
@@ -66,14 +76,16 @@ class LastMetrics:
 
     @asynccontextmanager
     async def rewriting(self, owners: Sequence[Owner]) -> AsyncIterator[None]:
-        """Reset owners inside: no document is written meanwhile, and theirs are made anew from what is stored then."""
-        try:
-            async with self._writing:
+        """Reset owners inside: their documents are not written meanwhile, and made anew from what is stored then."""
+        async with AsyncExitStack() as held:
+            for owner in sorted(set(owners)):
+                await held.enter_async_context(self._lock(owner))
+            try:
                 yield
-        finally:
-            for owner in owners:
-                self._pending.pop(owner, None)  # it may tell of events that are gone; what is stored tells the rest
-                self._touch(owner, await self._everything_of(owner))
+            finally:
+                for owner in owners:
+                    self._pending.pop(owner, None)  # it may tell of events that are gone; what is stored tells the rest
+                    self._touch(owner, await self._everything_of(owner))
 
     async def close(self) -> None:
         """Write what is pending."""
@@ -93,26 +105,35 @@ class LastMetrics:
     async def _write_until_idle(self) -> None:
         pause = INTERVAL
         while self._pending:
-            pause = INTERVAL if await self._write_all() else min(pause * 2, LONGEST_INTERVAL)
             await asyncio.sleep(pause)
+            pause = INTERVAL if await self._write_all() else min(pause * 2, LONGEST_INTERVAL)
 
     async def _write_all(self) -> bool:
         """Write every pending owner; whether all could be. One that cannot be stays pending, and hinders no other."""
-        async with self._writing:
-            pending, self._pending = self._pending, {}
-            written: list[Owner] = []
+        written = [await self._write_pending(owner) for owner in list(self._pending)]
+        return all(written)
+
+    async def _write_pending(self, owner: Owner) -> bool:
+        """Write what is pending of the owner; whether that worked."""
+        if owner not in self._pending and owner not in self._locks:
+            return True
+        async with self._lock(owner):
+            touched = self._pending.pop(owner, None)
+            if touched is None:
+                return True
+            written = False
             try:
-                for owner in list(pending):
-                    if await self._try_to_write(owner, pending[owner], sweep=True):
-                        written.append(owner)
-                        del pending[owner]
+                written = await self._try_to_write(owner, touched, sweep=True)
             finally:
-                for owner, touched in pending.items():
+                if not written:
                     self._touch(owner, touched)
-            await self._events.restated(
-                [owner for owner in written if owner not in self._pending and owner not in self._adding]
-            )
-        return not pending
+            if owner not in self._pending and owner not in self._adding:
+                await self._events.restated([owner])
+        return written
+
+    def _lock(self, owner: Owner) -> asyncio.Lock:
+        """Of the owner; it is there as long as somebody holds it or waits for it."""
+        return self._locks.setdefault(owner, asyncio.Lock())
 
     async def _try_to_write(self, owner: Owner, touched: Touched, *, sweep: bool = False) -> bool:
         try:

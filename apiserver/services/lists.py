@@ -39,6 +39,13 @@ def list_filter(path: str, value: Any) -> Filter:
     return {first: conditions}
 
 
+def only_values(value: Any) -> list[str] | None:
+    """The values that `list_filter` lets a field have; None when `value` says anything else than just these."""
+    values = value if isinstance(value, list) else [value]
+    plain = [one for one in values if isinstance(one, str) and one and not one.startswith(("-", "__$"))]
+    return plain if plain and len(plain) == len(values) else None
+
+
 def lists_filter(filters: Mapping[str, Any], fields: tuple[str, ...]) -> Filter:
     """The condition of a `filters` object, by field: `{any: {include, exclude}, all: {include, exclude}, op}`."""
     conditions = [

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from apiserver.events.model import EventType, Owner
+from apiserver.services import last_metrics
 from tests.aggregation.events import lines, scalars
 from tests.harness import Api
 
@@ -55,6 +57,50 @@ async def test_readers_see_what_was_acknowledged(api: Api) -> None:
     assert await unstated(api) == set()
 
 
+async def test_asking_for_some_documents_leaves_the_others_coalesced(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+
+    async def note(collection: str, filter: dict[str, Any], *_: Any) -> None:
+        written.append(filter["id"])
+
+    monkeypatch.setattr(last_metrics, "INTERVAL", 3600)
+    one, other = await new_task(api), await new_task(api)
+    before(api, monkeypatch, "update", note)
+    for iter in range(1, 4):
+        await add(api, one, (iter, 1.0))
+        await add(api, other, (iter, 2.0))
+        assert await seen(api, one) == (iter, {"v": 1.0})
+        (task,) = (await api.call("tasks.get_all", {"id": [one.id]}))["tasks"]
+        assert task["last_iteration"] == iter
+    await api.call("models.get_all")
+    assert written == [one.id] * 3
+    tasks = (await api.call("tasks.get_all"))["tasks"]
+    assert [task["last_iteration"] for task in tasks] == [3, 3]
+    assert written == [one.id] * 3 + [other.id]
+
+
+async def test_a_reader_waits_for_the_document_it_asks_for_alone(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, quick = await new_task(api), await new_task(api)
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def wait(collection: str, filter: dict[str, Any], *_: Any) -> None:
+        if filter["id"] == slow.id:
+            begun.set()
+            await go_on.wait()
+
+    monkeypatch.setattr(last_metrics, "INTERVAL", 0)
+    before(api, monkeypatch, "update", wait)
+    await add(api, slow, (1, 1.0))
+    await begun.wait()
+    await add(api, quick, (2, 2.0))
+    assert await seen(api, quick) == (2, {"v": 2.0})
+    reader = asyncio.create_task(seen(api, slow))
+    await seen(api, quick)
+    assert not reader.done()
+    go_on.set()
+    assert await reader == (1, {"v": 1.0})
+
+
 async def test_an_owner_that_cannot_be_written_hinders_no_other(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     bad, good = await new_task(api), await new_task(api)
     broken = True
@@ -88,7 +134,7 @@ async def test_what_is_added_while_a_document_is_written_is_not_taken_for_writte
 
     before(api, monkeypatch, "update", add_more)
     await add(api, owner, (1, 1.0))
-    await api.backend.last_metrics.settle()
+    await api.backend.last_metrics.settle(owner.company)
     assert added
     assert await unstated(api) == {owner}
     assert await seen(api, owner) == (5, {"v": 5.0})
@@ -98,7 +144,7 @@ async def test_events_that_arrive_after_their_task_was_deleted_are_deleted_too(a
     owner = await new_task(api)
     await api.call("tasks.delete", {"task": owner.id, "force": True})
     await add(api, owner, (1, 1.0))
-    await api.backend.last_metrics.settle()
+    await api.backend.last_metrics.settle(owner.company)
     assert await api.backend.events.events_count(owner) == 0
 
 
@@ -121,7 +167,7 @@ async def test_a_reset_keeps_what_arrives_during_it_and_nothing_else(api: Api, m
 async def test_a_restart_makes_documents_anew(api: Api) -> None:
     owner = await new_task(api)
     await add(api, owner, (4, 0.5))
-    await api.backend.last_metrics.settle()
+    await api.backend.last_metrics.settle(owner.company)
     unset = {"$set": {"last_metrics": {}, "last_iteration": 0}}
     await api.backend.documents.update("tasks", {"id": owner.id}, unset)
     batch = scalars([(9, 0.25)], variant="w", owner=owner)

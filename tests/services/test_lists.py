@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apiserver.rpc.errors import ApiError
-from apiserver.services.lists import list_filter, lists_filter
+from apiserver.services.lists import list_filter, lists_filter, only_values
 from tests.harness import Api
 
 TAGGED: dict[str, list[str]] = {
@@ -110,3 +110,15 @@ def test_what_is_no_filters_object_is_an_error_that_names_the_field(value: Any) 
 
 def test_filters_of_other_fields_are_left_out() -> None:
     assert lists_filter({"secret": {"any": {"include": ["x"]}}}, ("tags",)) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("a", ["a"]),
+        (["a", "b"], ["a", "b"]),
+        *((value, None) for value in (None, "", [], ["a", None], ["a", "-b"], "-a", ["__$or", "a"], [1], {"a": 1})),
+    ],
+)
+def test_lists_of_nothing_but_values_are_known(value: Any, expected: list[str] | None) -> None:
+    assert only_values(value) == expected

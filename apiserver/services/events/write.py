@@ -105,5 +105,5 @@ async def _delete(call: Call, id: str, *, model: bool, allow_locked: bool) -> di
         kind = "model" if model else "task"
         raise ApiError(400, 201 if model else 101, f"Cannot delete the events of a published {kind}: id={id}")
     owner = owners.owner(call, id, model=model)
-    await call.backend.last_metrics.settle()
+    await call.backend.last_metrics.settle(owner.company, models=model, ids=[id])
     return {"deleted": await call.backend.events.delete([owner])}

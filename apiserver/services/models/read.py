@@ -7,6 +7,7 @@ from typing import Any
 
 from apiserver.rpc.errors import ApiError, invalid_id
 from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.lists import only_values
 from apiserver.services.models.documents import MODELS, answered, get_model
 from apiserver.services.names import escape, unescape
 from apiserver.services.project_tree import with_descendants
@@ -64,8 +65,8 @@ async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("models.get_by_id_ex", "1.0")
 async def get_by_id_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    await call.backend.last_metrics.settle()
     wanted, fields = request["id"], projection_of(request)
+    await call.backend.last_metrics.settle(call.identity.company, models=True, ids=wanted)
     projection = projection_with(REFERENCES, request)
     found = await documents(call).find(MODELS, {"id": {"$in": wanted}}, projection=projection)
     models = {model["id"]: answered(model) for model in found}
@@ -84,12 +85,12 @@ async def get_frameworks(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _one(call: Call, model_id: str) -> dict[str, Any]:
-    await call.backend.last_metrics.settle()
+    await call.backend.last_metrics.settle(call.identity.company, models=True, ids=[model_id])
     return {"model": answered(await get_model(call, model_id))}
 
 
 async def _find(call: Call, request: dict[str, Any], projection: list[str] | None) -> dict[str, Any]:
-    await call.backend.last_metrics.settle()
+    await call.backend.last_metrics.settle(call.identity.company, models=True, ids=only_values(request.get("id")))
     query, page = _with_metadata_paths(await _with_subprojects(call, request)), page_of(request)
     found = await documents(call).find(
         MODELS,

@@ -19,7 +19,9 @@ _CHUNK = 2000
 
 @endpoint("projects.get_unique_metric_variants", "1.0")
 async def get_unique_metric_variants(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    await call.backend.last_metrics.settle()
+    await call.backend.last_metrics.settle(
+        call.identity.company, models=request["model_metrics"], ids=request.get("ids") or None
+    )
     chosen = await _inside(call, request, "project")
     if ids := request.get("ids"):
         chosen = all_of([chosen, {"id": {"$in": ids}}])

@@ -6,6 +6,7 @@ from typing import Any
 
 from apiserver.rpc.errors import invalid_id
 from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.lists import only_values
 from apiserver.services.project_tree import with_descendants
 from apiserver.services.queries import (
     Page,
@@ -54,7 +55,7 @@ REFERENCES = {
 
 @endpoint("tasks.get_by_id", "1.0")
 async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    await call.backend.last_metrics.settle()
+    await call.backend.last_metrics.settle(call.identity.company, ids=[request["task"]])
     return {"task": answered(await get_task(call, request["task"]))}
 
 
@@ -89,7 +90,7 @@ async def get_types(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _find(call: Call, request: dict[str, Any], page: Page, projection: list[str] | None) -> list[Document]:
-    await call.backend.last_metrics.settle()
+    await call.backend.last_metrics.settle(call.identity.company, ids=only_values(request.get("id")))
     wanted = all_of([build_filter(await _with_subprojects(call, request), SPEC), hide_hidden(request)])
     return await documents(call).find(
         TASKS, wanted, projection=projection, sort=sort_of(request), skip=page.skip, limit=page.limit
