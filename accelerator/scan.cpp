@@ -323,8 +323,9 @@ PyObject* label(const Key& key) {
 }
 
 PyObject* as_tuple(const Key& key) {
-    return Py_BuildValue("(NNNNNNN)", text(key.task), text(key.metric), text(key.variant), text(key.worker),
-                         label(key), PyBool_FromLong(key.model_event), PyBool_FromLong(key.allow_locked));
+    return Py_BuildValue("(NzNNNNNN)", text(key.task), nullptr, PyBool_FromLong(key.model_event),
+                         PyBool_FromLong(key.allow_locked), text(key.metric), text(key.variant), text(key.worker),
+                         label(key));
 }
 
 template <typename Items, typename Make>
@@ -385,8 +386,8 @@ PyObject* scan(PyObject*, PyObject* args) {
 PyMethodDef methods[] = {
     {"scan", scan, METH_VARARGS,
      "scan(body, earliest, latest) -> (keys, lengths, iters, timestamps, values, odd)\n\n"
-     "Keys are (task, metric, variant, worker, x_axis_label, model_event, allow_locked); the columns are the bytes of\n"
-     "int64, int64 and float64 arrays, key after key; odd lines are (number from 1, start, stop). Raises\n"
+     "Keys are (task, None, model_event, allow_locked, metric, variant, worker, x_axis_label or None); the columns are\n"
+     "the bytes of int64, int64 and float64 arrays, key after key; odd lines are (number from 1, start, stop). Raises\n"
      "UnicodeDecodeError for a name that is not UTF-8."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -6,9 +6,8 @@ Checks that do not need a store are made here, per group: names within their lim
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -49,11 +48,11 @@ def group(
     `worker` and `received` stand in for a missing worker and timestamp. Raises Contradiction when lines disagree
     about one owner: nothing can be taken then.
     """
-    logs: dict[tuple[Any, ...], list[LogLine]] = {}
+    logs: dict[Source, list[LogLine]] = {}
     samples: list[VectorLine | ImageLine | PlotLine] = []
     for line in others:
         if isinstance(line, LogLine):
-            logs.setdefault((line.task, line.model, line.model_event, line.allow_locked), []).append(line)
+            logs.setdefault(source_of(line), []).append(line)
         elif isinstance(line, VectorLine | ImageLine | PlotLine):
             samples.append(line)
     grouping = _Grouping(rejects, company, received, worker)
@@ -79,40 +78,39 @@ class _Grouping:
         self._sources: dict[Source, Owner] = {}
 
     def add_scalars(self, gathered: Gathered) -> None:
-        owners: dict[Owner, int] = {}
-        owner_numbers: list[int] = []
-        taken: list[int] = []
-        for n, key in enumerate(gathered.keys):
-            try:
-                owner = self._checked(key)
-            except Reject as reject:
-                self.rejects.add(reject, gathered.lengths[n])
-                continue
-            owner_numbers.append(owners.setdefault(owner, len(owners)))
-            taken.append(n)
-        if not taken:
+        refused = self._refused(gathered.keys)
+        for n, reject in refused.items():
+            self.rejects.add(reject, gathered.lengths[n])
+        if refused:
+            gathered = _without(gathered, refused)
+        if not gathered.keys:
             return
-        if len(taken) < len(gathered.keys):
-            gathered = _only(gathered, taken)
-        keys = gathered.keys
+        *sources, metrics, variants, workers, labels = map(list, zip(*gathered.keys, strict=True))
+        owners: dict[Owner, int] = {}
         self.batch.scalars = Scalars(
-            list(owners),
-            owner_numbers,
-            [key.metric for key in keys],
-            [key.variant for key in keys],
-            [key.worker or self.worker for key in keys],
-            [key.x_axis_label for key in keys],
-            gathered.lengths,
-            gathered.iters,
-            np.where(gathered.timestamps == NO_TIMESTAMP, self.received, gathered.timestamps),
-            gathered.values,
+            owner=[owners.setdefault(self._owner(source), len(owners)) for source in zip(*sources, strict=True)],
+            owners=list(owners),
+            metrics=metrics,
+            variants=variants,
+            workers=[worker or self.worker for worker in workers],
+            labels=labels,
+            lengths=gathered.lengths,
+            iters=gathered.iters,
+            timestamps=np.where(gathered.timestamps == NO_TIMESTAMP, self.received, gathered.timestamps),
+            values=gathered.values,
         )
 
-    def _checked(self, key: SeriesKey) -> Owner:
-        owner = self._owner(key.source)
-        if len(key.metric) + len(key.variant) + len(key.worker) > _SHORT_NAME:
-            _check_names(metric=key.metric, variant=key.variant, worker=key.worker)
-        return owner
+    def _refused(self, keys: Sequence[SeriesKey]) -> dict[int, Reject]:
+        """The groups that cannot be taken, by number."""
+        refused: dict[int, Reject] = {}
+        for n, (task, model, model_event, allow_locked, metric, variant, worker, _) in enumerate(keys):
+            try:
+                self._owner((task, model, model_event, allow_locked))
+                if len(metric) + len(variant) + len(worker) > _SHORT_NAME:
+                    _check_names(metric=metric, variant=variant, worker=worker)
+            except Reject as reject:
+                refused[n] = reject
+        return refused
 
     def add_logs(self, groups: list[list[LogLine]], body: bytes) -> None:
         timed = all(line.timestamp is not None for lines in groups for line in lines)
@@ -180,27 +178,27 @@ class _Grouping:
         return owner
 
     def _new_owner(self, source: Source) -> Owner:
-        id = source.model or source.task
+        task, model, model_event, allow_locked = source
+        id = model or task
         if not id:
             raise Reject("Event must have a 'task' field", malformed=False)
         if len(id.encode()) > MAX_ID_BYTES:
             raise Reject(f"field 'task' is longer than {MAX_ID_BYTES} bytes", field="task")
-        owner = Owner(self.company, id, source.model_event or bool(source.model))
+        owner = Owner(self.company, id, model_event or bool(model))
         if owner._replace(is_model=not owner.is_model) in self.locked_allowed:
             raise Contradiction(f"Inconsistent model_event setting in the passed events for {id}")
-        if self.locked_allowed.setdefault(owner, source.allow_locked) != source.allow_locked:
+        if self.locked_allowed.setdefault(owner, allow_locked) != allow_locked:
             raise Contradiction(f"Inconsistent allow_locked setting in the passed events for {id}")
         return owner
 
 
-def _only(gathered: Gathered, numbers: list[int]) -> Gathered:
-    """These groups alone."""
-    kept = np.zeros(len(gathered.keys), np.bool_)
-    kept[numbers] = True
-    points = np.repeat(kept, gathered.lengths)
+def _without(gathered: Gathered, refused: Collection[int]) -> Gathered:
+    """All groups but these."""
+    kept = [n for n in range(len(gathered.keys)) if n not in refused]
+    points = np.repeat([n not in refused for n in range(len(gathered.keys))], gathered.lengths)
     return Gathered(
-        [gathered.keys[n] for n in numbers],
-        [gathered.lengths[n] for n in numbers],
+        [gathered.keys[n] for n in kept],
+        [gathered.lengths[n] for n in kept],
         gathered.iters[points],
         gathered.timestamps[points],
         gathered.values[points],

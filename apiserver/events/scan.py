@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from apiserver.events import lines, odd
-from apiserver.events.gathered import Gathered, SeriesKey, Source, gather
+from apiserver.events.gathered import Gathered, gather
 from apiserver.events.lines import EventLine, ScalarLine
 from apiserver.events.rejects import Rejects
 
@@ -21,12 +21,13 @@ Read = tuple[Gathered, list[EventLine], Rejects]
 #: With a greater share of other lines, the scanner only costs.
 _MOST_ODD = 0.5
 
-scanner: Callable[[bytes, int, int], Any] | None
-"""The compiled scanner, or None."""
 try:
-    from apiserver_accelerator import scan as scanner
+    from apiserver_accelerator import scan as _installed
 except ImportError:
-    scanner = None
+    _installed = None
+
+scanner: Callable[[bytes, int, int], Any] | None = _installed
+"""The compiled scanner, if it is installed."""
 
 
 def read(body: bytes) -> Read:
@@ -54,10 +55,4 @@ def _scanned(body: bytes) -> Read | None:
         return None  # a point among the others may have to come before one that was scanned
     rejects.lines = [left[n - 1][0] for n in rejects.lines]
     columns = np.frombuffer(iters, np.int64), np.frombuffer(timestamps, np.int64), np.frombuffer(values, np.float64)
-    return Gathered([_key(*key) for key in keys], lengths, *columns), others, rejects
-
-
-def _key(
-    task: str, metric: str, variant: str, worker: str, label: str | None, model_event: bool, allow_locked: bool
-) -> SeriesKey:
-    return SeriesKey(Source(task, None, model_event, allow_locked), metric, variant, worker, label)
+    return Gathered(keys, lengths, *columns), others, rejects
