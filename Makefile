@@ -7,13 +7,16 @@ PYTHON ?= $(shell $(FIND_PYTHON))
 PIP = pip --quiet --disable-pip-version-check --no-input
 BIN = .venv/bin
 
-.PHONY: run test lint types check-format fmt bench lock clean
+.PHONY: run test accelerator lint types check-format fmt bench lock clean
 
 run: .venv/core.stamp
 	$(BIN)/apiserver serve
 
-test: lint check-format types .venv-clients/stamp
+test: lint check-format types .venv/accelerator.stamp .venv-clients/stamp
 	$(BIN)/python -m pytest
+
+# The compiled scanner of scalar events: optional, and the same answers several times as fast.
+accelerator: .venv/accelerator.stamp
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .
@@ -28,11 +31,9 @@ fmt: .venv/dev.stamp
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# `make bench FLAGS=--quick` only shows that it runs.
-bench: .venv/dev.stamp
-	$(BIN)/python -m benchmarks.server $(FLAGS)
-	$(BIN)/python -m benchmarks.embedded_store $(FLAGS)
-	$(BIN)/python -m benchmarks.documents $(FLAGS)
+# `make bench FLAGS=--quick` only shows that it runs, and does without the peers unless they are there.
+bench: .venv/dev.stamp $(if $(findstring --quick,$(FLAGS)),,.venv-peers/stamp)
+	$(BIN)/python -m benchmarks $(FLAGS)
 
 # Pin anew everything that is installed here: the versions are those of requirements/*.txt, by their hashes.
 LOCK = $(BIN)/pip-compile --quiet --upgrade --strip-extras --allow-unsafe --no-annotate --generate-hashes \
@@ -43,9 +44,11 @@ lock: .venv/dev.stamp
 	$(LOCK) --output-file requirements/core.txt pyproject.toml
 	$(LOCK) --output-file requirements/dev.txt --extra dev --constraint requirements/core.txt pyproject.toml
 	$(LOCK) --output-file requirements/clients.txt requirements/clients.in
+	$(LOCK) --output-file requirements/zig.txt requirements/zig.in
+	$(LOCK) --output-file requirements/peers.txt requirements/peers.in
 
 clean:
-	rm -rf .venv .venv-clients build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-clients .venv-peers build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -59,8 +62,21 @@ clean:
 	$(BIN)/$(PIP) install --require-hashes -r requirements/dev.txt
 	touch $@
 
+# Built by the machine's C++ compiler, or else by one from PyPI.
+.venv/accelerator.stamp: requirements/zig.txt $(wildcard accelerator/*.*) .venv/core.stamp
+	command -v c++ >/dev/null || $(BIN)/$(PIP) install --require-hashes -r requirements/zig.txt
+	$(BIN)/$(PIP) install --no-build-isolation ./accelerator
+	rm -rf accelerator/build accelerator/*.egg-info
+	touch $@
+
 # The real ClearML SDK, which the tests of tests/clients drive, has an environment of its own.
 .venv-clients/stamp: requirements/clients.txt
 	$(PYTHON) -m venv .venv-clients
 	.venv-clients/bin/$(PIP) install --require-hashes -r requirements/clients.txt
+	touch $@
+
+# So have the servers that the benchmarks measure beside this one.
+.venv-peers/stamp: requirements/peers.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/$(PIP) install --require-hashes -r requirements/peers.txt
 	touch $@

@@ -1,0 +1,76 @@
+"""Measures everything and prints one table: `python -m benchmarks [--quick] [--only writing,reading]`.
+
+With `--into FILE` the table replaces what stands between the markers of a Markdown file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks import deleting, documents, engine, memory, peers, reading, report, writing
+from benchmarks.figures import FIGURES
+from benchmarks.run import QUICK, Run, Sizes
+from benchmarks.table import Table
+
+SECTIONS: dict[str, Callable[[Run], None]] = {
+    "writing": writing.measure,
+    "engine": engine.measure,
+    "reading": reading.measure,
+    "deleting": deleting.measure,
+    "memory": memory.measure,
+    "peers": peers.measure,
+    "documents": documents.measure,
+}
+
+
+def main() -> None:
+    """Run the sections that were asked for."""
+    options = _options()
+    sizes = QUICK if options.quick else Sizes()
+    if options.growth_points is not None:
+        sizes = dataclasses.replace(sizes, growth_points=options.growth_points)
+    table = Table(FIGURES)
+    for name in options.only:
+        sys.stderr.write(f"--- {name}\n")
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            SECTIONS[name](Run(Path(folder), sizes, table))
+    sys.stdout.write(report.head(sizes, quick=options.quick) + "\n\n")
+    sys.stdout.write(table.markdown() if options.markdown else table.text())
+    if options.into:
+        report.insert(options.into, report.head(sizes, quick=options.quick), table.markdown())
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="tiny data: only shows that it runs")
+    parser.add_argument("--only", type=_names, default=list(SECTIONS), help=f"some of {','.join(SECTIONS)}")
+    parser.add_argument(
+        "--growth-points", type=int, help="points in other tasks when the data folder has grown; 0: skip"
+    )
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    parser.add_argument("--into", type=_marked, help="also write the table into this Markdown file")
+    parser.add_argument("--folder", type=Path, help="where to put data (several GB); the system's temporary folder")
+    return parser.parse_args()
+
+
+def _names(text: str) -> list[str]:
+    names = text.split(",")
+    if unknown := set(names) - set(SECTIONS):
+        raise argparse.ArgumentTypeError(f"no such section: {', '.join(sorted(unknown))}")
+    return names
+
+
+def _marked(text: str) -> Path:
+    path = Path(text)
+    if not report.has_markers(path):
+        raise argparse.ArgumentTypeError(f"{path} has no markers for figures")
+    return path
+
+
+if __name__ == "__main__":
+    main()

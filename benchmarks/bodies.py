@@ -1,0 +1,47 @@
+"""Request bodies as clients send them. Imports nothing heavy, as every sender is a process."""
+
+from __future__ import annotations
+
+SERIES = 20
+BATCH = 10_000
+START_MS = 1_700_000_000_000
+
+
+def scalar_lines(task: str, first: int, count: int, series: int = SERIES) -> bytes:
+    """`count` scalar events as the SDK sends them (257 bytes each), numbered from `first`, over some series."""
+    head = f'"type": "training_stats_scalar", "task": "{task}", "variant": "train"'
+    tail = '"allow_locked": false, "model_event": false, "method": "get"'
+    return "\n".join(
+        f'{{"timestamp": {START_MS + number}, {head}, "iter": {number // series},'
+        f' "metric": "metric {number % series}", "value": {1 / (number + 1)!r}, {tail}}}'
+        for number in range(first, first + count)
+    ).encode()
+
+
+def log_text(number: int) -> str:
+    """A line of a training's output, of 68 characters."""
+    loss, accuracy = number * 0.37 % 1, number * 0.61 % 1
+    return f"rank 0 epoch {number:9} loss {loss:.6f} accuracy {accuracy:.6f} time {number % 9973:5} ms"
+
+
+def log_lines(task: str, first: int, count: int) -> bytes:
+    """`count` log events as the SDK sends them, numbered from `first`."""
+    return "\n".join(
+        f'{{"timestamp": {START_MS + number}, "type": "log", "task": "{task}", "level": "info", "worker": "host:0",'
+        f' "msg": "{log_text(number)}", "model_event": false, "allow_locked": false}}'
+        for number in range(first, first + count)
+    ).encode()
+
+
+def metrics_batch(run_id: str, first: int, count: int) -> bytes:
+    """The same points for MLflow's log-batch, over ten series."""
+    points = ", ".join(
+        f'{{"key": "metric {number % 10}", "value": {1 / (number + 1)!r}, "timestamp": {START_MS + number},'
+        f' "step": {number // 10}}}'
+        for number in range(first, first + count)
+    )
+    return f'{{"run_id": "{run_id}", "metrics": [{points}]}}'.encode()
+
+
+#: Makes a body of some events for a task or run, by what the body holds.
+MAKERS = {"scalars": scalar_lines, "logs": log_lines, "metrics": metrics_batch}

@@ -1,0 +1,92 @@
+"""A data folder to read from, and the requests that are measured on it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from apiserver.events.model import Owner
+from benchmarks.bodies import START_MS
+from benchmarks.columns import Load, fill, fill_logs, variant
+from benchmarks.run import Sizes
+from benchmarks.server import Running
+
+WIDE = 10
+TASKS = 10
+_OTHER_SERIES = 20
+_OTHER_TASK_POINTS = 1_000_000
+_BATCH = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The tasks whose events are read."""
+
+    wide: Owner
+    long: Owner
+    shared: tuple[Owner, ...]
+    log: Owner
+
+
+def filled(server: Running, sizes: Sizes) -> Library:
+    """Make the tasks, and fill them by the engine, which is faster than over HTTP; the server is restarted."""
+    library = Library(
+        server.task("wide"),
+        server.task("long"),
+        tuple(server.task(f"shared {number}") for number in range(TASKS)),
+        server.task("log"),
+    )
+    others = _others(server, sizes.other_points)
+    server.stop()
+    loads = [
+        Load(library.wide, WIDE * sizes.wide_points, WIDE, _BATCH),
+        Load(library.long, sizes.long_points, 1, _BATCH),
+        *(Load(owner, WIDE * sizes.shared_points, WIDE, _BATCH) for owner in library.shared),
+        *others,
+    ]
+    asyncio.run(fill(server.events, loads))
+    asyncio.run(fill_logs(server.events, library.log, sizes.log_lines))
+    server.start()
+    return library
+
+
+def grow(server: Running, sizes: Sizes) -> None:
+    """Fill more tasks until those that are not read have `growth_points`; the server is restarted."""
+    others = _others(server, sizes.growth_points - sizes.other_points)
+    server.stop()
+    asyncio.run(fill(server.events, others))
+    server.start()
+
+
+def _others(server: Running, points: int) -> list[Load]:
+    """Tasks of a million points each, or fewer if there are not as many."""
+    each = min(points, _OTHER_TASK_POINTS)
+    return [
+        Load(server.task(f"other {number}"), each, _OTHER_SERIES, _BATCH) for number in range(points // max(1, each))
+    ]
+
+
+def requests(library: Library, sizes: Sizes) -> dict[str, tuple[str, bytes]]:
+    """Endpoint and body of each read, by the figure's key."""
+    histogram = "events.scalar_metrics_iter_histogram"
+    middle = START_MS + sizes.log_lines // 2 * 20
+    first = {"metric": "m", "variants": [variant(0)]}
+    wanted: dict[str, tuple[str, dict[str, Any]]] = {
+        "histogram.100": (histogram, {"task": library.wide.id, "samples": 100}),
+        "histogram.2000": (histogram, {"task": library.wide.id, "samples": 2000}),
+        "histogram.6000": (histogram, {"task": library.wide.id, "samples": 6000}),
+        "histogram.long": (histogram, {"task": library.long.id, "samples": 6000}),
+        "histogram.tasks": (
+            "events.multi_task_scalar_metrics_iter_histogram",
+            {"tasks": [owner.id for owner in library.shared], "samples": 100},
+        ),
+        "raw": ("events.scalar_metrics_iter_raw", {"task": library.wide.id, "metric": first, "batch_size": 10_000}),
+        "log.newest": ("events.get_task_log", {"task": library.log.id, "batch_size": 100}),
+        "log.middle": (
+            "events.get_task_log",
+            {"task": library.log.id, "batch_size": 500, "from_timestamp": middle},
+        ),
+    }
+    return {key: (endpoint, json.dumps(request).encode()) for key, (endpoint, request) in wanted.items()}

@@ -1,0 +1,26 @@
+"""Servers that do a part of the same, measured in the same run: MLflow's tracking server, TensorBoard's data server.
+
+They live in an environment of their own, `.venv-peers`, which `make bench` installs from `requirements/peers.txt`.
+Without it this section does nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from benchmarks.peers import mlflow, tensorboard
+from benchmarks.run import Run
+
+ENVIRONMENT = Path(os.environ.get("PEERS_ENVIRONMENT", Path(__file__).parents[2] / ".venv-peers"))
+
+
+def measure(run: Run) -> None:
+    """What stands beside our figures."""
+    programs = ENVIRONMENT / "bin"
+    if not (programs / "python").exists():
+        sys.stderr.write(f"the peers are not installed in {ENVIRONMENT}: `make bench` does that\n")
+        return
+    mlflow.measure(run, programs)
+    tensorboard.measure(run, programs)

@@ -1,0 +1,98 @@
+"""What the operating system knows of processes and folders, and how long things take."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that descend from it."""
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        children.setdefault(int(fields[1]), []).append(int(path.parent.name))
+    found = [pid]
+    for one in found:
+        found += children.get(one, [])
+    return found
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time that a process and those it started have used, user and system."""
+    return sum(_ticks(one) for one in family(pid)) / _TICKS
+
+
+def _ticks(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def resident_mb(pid: int) -> float:
+    """Resident memory of one process."""
+    return _kilobytes(Path(f"/proc/{pid}/status"), "VmRSS") / 1024
+
+
+def family_mb(pid: int) -> float:
+    """Resident memory of a process and those it started; what they share counts once."""
+    return sum(_kilobytes(Path(f"/proc/{one}/smaps_rollup"), "Pss") for one in family(pid)) / 1024
+
+
+def peak_memory_mb(pid: int) -> float:
+    """The most resident memory that one process ever had."""
+    return _kilobytes(Path(f"/proc/{pid}/status"), "VmHWM") / 1024
+
+
+def _kilobytes(path: Path, name: str) -> int:
+    for line in path.read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1])
+    raise RuntimeError(f"no {name} in {path}")
+
+
+def folder_bytes(folder: Path) -> int:
+    """Bytes of the files in a folder and below."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.exists() else 0
+
+
+def settled(value: Callable[[], float], seconds: float = 1.5, limit: float = 60) -> float:
+    """The value once it has stayed the same for some seconds; what it is after the limit when it never does."""
+    deadline = time.monotonic() + limit
+    last, since = value(), time.monotonic()
+    while time.monotonic() < deadline and time.monotonic() - since < seconds:
+        time.sleep(0.1)
+        if (now := value()) != last:
+            last, since = now, time.monotonic()
+    return last
+
+
+def median_ms(action: Callable[[], object], runs: int) -> float:
+    """The median time of an action in milliseconds, after one run that does not count."""
+    action()
+    return statistics.median(timed_ms(action) for _ in range(runs))
+
+
+def timed_ms(action: Callable[[], object]) -> float:
+    """The time of one run of an action in milliseconds."""
+    started = time.perf_counter()
+    action()
+    return (time.perf_counter() - started) * 1000
+
+
+def median_cpu_ns(action: Callable[[], object], runs: int) -> float:
+    """The median CPU time of this thread for an action in nanoseconds, after one run that does not count."""
+    action()
+    taken = []
+    for _ in range(runs):
+        started = time.thread_time_ns()
+        action()
+        taken.append(time.thread_time_ns() - started)
+    return statistics.median(taken)

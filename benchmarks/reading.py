@@ -1,0 +1,88 @@
+"""Reading over HTTP, with little and with much data in other tasks, and writing next to them."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from functools import partial
+
+import orjson
+
+from benchmarks import library, limits, rows, writing
+from benchmarks.columns import Load
+from benchmarks.figures import BEFORE, PING, READS, REDUCE, RESTARTED, ROWS
+from benchmarks.library import TASKS, WIDE, Library
+from benchmarks.processes import median_ms, timed_ms
+from benchmarks.run import Run
+from benchmarks.server import Running, running
+
+_SAMPLES = {"histogram.100": 100, "histogram.2000": 2000, "histogram.6000": 6000}
+
+
+@dataclass(slots=True)
+class Measured:
+    """What is measured on one state of the data folder."""
+
+    reads: dict[str, float]
+    """Milliseconds by the figure's key."""
+    write_cpu: float
+    write_rate: float
+
+
+def measure(run: Run) -> None:
+    """The figures of reading and, unless the folder is not to grow, grown.*"""
+    sizes, table = run.sizes, run.table
+    with running(run.folder) as server:
+        tasks = library.filled(server, sizes)
+        ping = median_ms(server.ping, sizes.pings)
+        before = _measured(run, server, tasks)
+        for key, value in before.reads.items():
+            table.put(key, value, {PING: ping})
+        _limits(run, server, tasks)
+        if not sizes.growth_points:
+            return
+        library.grow(server, sizes)
+        after = _measured(run, server, tasks)
+    for key, value in after.reads.items():
+        table.put(f"grown.{key}", value, {BEFORE: before.reads[key]})
+    table.put("grown.write.cpu", after.write_cpu, {BEFORE: before.write_cpu})
+    table.put("grown.write.rate", after.write_rate, {BEFORE: before.write_rate})
+
+
+def _measured(run: Run, server: Running, tasks: Library) -> Measured:
+    requests = library.requests(tasks, run.sizes)
+    reads = {}
+    for figure in READS:
+        endpoint, body = requests[figure.key]
+        reads[figure.key] = median_ms(partial(server.connection.post, endpoint, body), run.sizes.runs)
+    reads[RESTARTED.key] = _restarted_ms(run, server, *requests["histogram.long"])
+    return Measured(reads, *writing.one_client(run, server, server.task("writing")))
+
+
+def _restarted_ms(run: Run, server: Running, endpoint: str, body: bytes) -> float:
+    """The first answer of a server that has just been started: only the operating system may remember the data."""
+    taken = []
+    for _ in range(run.sizes.restarts):
+        server.stop()
+        server.start()
+        server.ping()
+        taken.append(timed_ms(partial(server.connection.post, endpoint, body)))
+    return statistics.median(taken)
+
+
+def _limits(run: Run, server: Running, tasks: Library) -> None:
+    """What the numbers themselves cost: summing them in memory, encoding the answer; and the same from rows."""
+    sizes, table = run.sizes, run.table
+    load = Load(tasks.wide, WIDE * sizes.wide_points, WIDE, 10_000)
+    rows.write(run.folder / "wide.db", load)
+    for key, samples in _SAMPLES.items():
+        interval = -(-sizes.wide_points // samples)
+        by_rows = median_ms(partial(rows.histogram, run.folder / "wide.db", interval), 2)
+        reduced = limits.reduce_ms(sizes.wide_points, samples, WIDE, sizes.runs)
+        table.compare(key, {REDUCE: reduced, ROWS: by_rows})
+    table.compare("histogram.long", {REDUCE: limits.reduce_ms(sizes.long_points, 6000, 1, sizes.runs)})
+    shared = limits.reduce_ms(sizes.shared_points, 100, WIDE * TASKS, sizes.runs)
+    table.compare("histogram.tasks", {REDUCE: shared})
+    endpoint, body = library.requests(tasks, sizes)["raw"]
+    page = orjson.loads(server.connection.post(endpoint, body))
+    table.compare("raw", {"orjson.dumps of the answer": median_ms(lambda: orjson.dumps(page), sizes.runs)})

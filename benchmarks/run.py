@@ -1,0 +1,79 @@
+"""What a section of the benchmark gets: a folder for its data, how much to do, and the table to fill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much of everything. The names of the figures tell the full sizes."""
+
+    runs: int = 21
+    """How often a latency is measured."""
+    restarts: int = 5
+    pings: int = 500
+    bodies: int = 200
+    """Of 10k events, by one client."""
+    small_bodies: int = 500
+    client_bodies: int = 1500
+    """Of 100 events, by each of eight clients."""
+    log_bodies: int = 150
+    memory_bodies: int = 250
+    """Of 10k events, by each of four clients."""
+    engine_points: int = 2_000_000
+    engine_small_points: int = 1_000_000
+    wide_points: int = 100_000
+    """Of each of ten series."""
+    long_points: int = 10_000_000
+    shared_points: int = 50_000
+    """Of each of ten series of ten tasks."""
+    log_lines: int = 10_000_000
+    deleted_points: int = 1_000_000
+    other_points: int = 1_000_000
+    growth_points: int = 100_000_000
+    """In other tasks, before and after the data folder has grown; 0: it does not grow."""
+    documents: int = 20_000
+    peer_bodies: int = 200
+    """Of 1000 points, which is the most that MLflow takes."""
+    peer_points: int = 100_000
+    """Of each of ten series."""
+    waits: bool = True
+    """Whether background work is waited for where it counts."""
+
+
+QUICK = Sizes(
+    runs=2,
+    restarts=1,
+    pings=5,
+    bodies=2,
+    small_bodies=5,
+    client_bodies=3,
+    log_bodies=2,
+    memory_bodies=1,
+    engine_points=20_000,
+    engine_small_points=10_000,
+    wide_points=1000,
+    long_points=20_000,
+    shared_points=200,
+    log_lines=20_000,
+    deleted_points=10_000,
+    other_points=20_000,
+    growth_points=60_000,
+    documents=200,
+    peer_bodies=2,
+    peer_points=200,
+    waits=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of the benchmark."""
+
+    folder: Path
+    sizes: Sizes
+    table: Table

@@ -1,0 +1,104 @@
+"""A process that makes its bodies, says so, waits for a line, and sends them one after the other.
+
+`python -m benchmarks.sender JSON`, where JSON has port, headers, path, kind ("scalars" or "logs"), task, first, batch,
+count. It prints "ready", and when done one JSON object: started, ended (monotonic seconds, the same clock for all
+processes), latencies (seconds), refused.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from benchmarks.bodies import MAKERS
+from benchmarks.client import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """What one sender is to do: `count` bodies of `batch` events, numbered from `first`."""
+
+    port: int
+    headers: dict[str, str]
+    path: str
+    kind: str
+    task: str
+    first: int
+    batch: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What the senders did together."""
+
+    seconds: float
+    """From the first that began to the last that ended."""
+    latencies: list[float]
+    refused: int
+
+
+def send(sendings: Sequence[Sending]) -> Sent:
+    """Let a process for each do what it is to do, all at once."""
+    senders = [
+        subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.sender", json.dumps(asdict(sending))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for sending in sendings
+    ]
+    try:
+        for sender in senders:
+            assert sender.stdout is not None
+            if sender.stdout.readline() != "ready\n":
+                raise RuntimeError("a sender ended before it began")
+        answers = [json.loads(output) for output in _released(senders)]
+    finally:
+        for sender in senders:
+            sender.kill()
+            sender.wait()
+    return Sent(
+        max(answer["ended"] for answer in answers) - min(answer["started"] for answer in answers),
+        [latency for answer in answers for latency in answer["latencies"]],
+        sum(answer["refused"] for answer in answers),
+    )
+
+
+def _released(senders: Sequence[subprocess.Popen[str]]) -> list[str]:
+    for sender in senders:
+        assert sender.stdin is not None
+        sender.stdin.write("go\n")
+        sender.stdin.flush()
+    return [sender.communicate()[0] for sender in senders]
+
+
+def main() -> None:
+    """Be one sender."""
+    sending = Sending(**json.loads(sys.argv[1]))
+    connection = Connection(sending.port, sending.headers)
+    make = MAKERS[sending.kind]
+    stop = sending.first + sending.batch * sending.count
+    requests = [
+        connection.prepared(sending.path, make(sending.task, first, sending.batch))
+        for first in range(sending.first, stop, sending.batch)
+    ]
+    print("ready", flush=True)
+    sys.stdin.readline()
+    latencies = []
+    started = before = time.monotonic()
+    for request in requests:
+        connection.exchange(request)
+        now = time.monotonic()
+        latencies.append(now - before)
+        before = now
+    print(json.dumps({"started": started, "ended": before, "latencies": latencies, "refused": connection.refused}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""The table of a run: figures as they are measured, what stands beside each, and whether it meets its bar."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+
+from benchmarks.figures import Figure
+
+_HEAD = ("figure", "value", "limit or peer in the same run", "its value", "ratio", "bar", "")
+_LEFT = {0, 2, 5, 6}
+
+
+class Table:
+    """Values by the keys of figures. What is measured is also told on standard error at once."""
+
+    def __init__(self, figures: Iterable[Figure]) -> None:
+        self.figures = {figure.key: figure for figure in figures}
+        self.values: dict[str, float] = {}
+        self.beside: dict[str, dict[str, float]] = {}
+
+    def add(self, figure: Figure) -> None:
+        """Take in another figure, at the end."""
+        self.figures[figure.key] = figure
+
+    def put(self, key: str, value: float, beside: dict[str, float] | None = None) -> None:
+        """The value of a figure, and what was measured beside it, by name and in its unit."""
+        figure = self.figures[key]
+        self.values[key] = value
+        _tell(f"{figure.name}: {number(value)} {figure.unit}")
+        self.compare(key, beside or {})
+
+    def compare(self, key: str, beside: dict[str, float]) -> None:
+        """What else was measured beside a figure."""
+        figure = self.figures[key]
+        for name, value in beside.items():
+            self.beside.setdefault(key, {})[name] = value
+            _tell(f"    {name}: {number(value)} {figure.unit}")
+
+    def text(self) -> str:
+        """The table in columns."""
+        rows = [_HEAD, *self._rows()]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
+        lines = ["  ".join(_padded(row, widths)).rstrip() for row in rows]
+        lines.insert(1, "  ".join("-" * width for width in widths))
+        return "\n".join(lines) + "\n"
+
+    def markdown(self) -> str:
+        """The table as Markdown."""
+        rules = tuple("---" if column in _LEFT else "---:" for column in range(len(_HEAD)))
+        return "".join(f"| {' | '.join(row)} |\n" for row in (_HEAD, rules, *self._rows()))
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        """A row a figure, and one more for each further thing beside it."""
+        for figure in self.figures.values():
+            if figure.key not in self.values:
+                continue
+            value, beside = self.values[figure.key], self.beside.get(figure.key, {})
+            compared = [(name, number(other), ratio(value, other)) for name, other in beside.items()] or [("", "", "")]
+            bars = ", ".join(map(str, figure.bars))
+            yield figure.name, f"{number(value)} {figure.unit}", *compared[0], bars, _verdict(figure, value, beside)
+            for more in compared[1:]:
+                yield "", "", *more, "", ""
+
+
+def number(value: float) -> str:
+    """A value with three digits that count."""
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
+
+
+def ratio(value: float, other: float) -> str:
+    """How many times the other the value is, or which part of it."""
+    if not value or not other:
+        return ""
+    return f"{number(value / other)} ×" if value >= other else f"1/{number(other / value)}"
+
+
+def _verdict(figure: Figure, value: float, beside: dict[str, float]) -> str:
+    held = [bar.holds(value, beside) for bar in figure.bars]
+    if False in held:
+        return "misses"
+    return "ok" if held and None not in held else ""
+
+
+def _padded(row: Iterable[str], widths: list[int]) -> list[str]:
+    return [
+        cell.ljust(width) if column in _LEFT else cell.rjust(width)
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()

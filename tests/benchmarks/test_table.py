@@ -1,0 +1,75 @@
+"""What the table says of a figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import report
+from benchmarks.figures import Bar, Figure, least
+from benchmarks.table import Table, number, ratio
+
+
+def rows_of(*figures: tuple[Figure, float, dict[str, float]]) -> list[list[str]]:
+    table = Table(figure for figure, _, _ in figures)
+    for figure, value, beside in figures:
+        table.put(figure.key, value, beside)
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.markdown().splitlines()[2:]]
+
+
+def test_a_figure_stands_beside_each_thing_it_is_compared_with() -> None:
+    figure = Figure("a", "writing", "ns", (Bar(2, "decode"),))
+    assert rows_of((figure, 150, {"decode": 100, "peer": 15_000})) == [
+        ["writing", "150 ns", "decode", "100", "1.50 ×", "≤ 2 × decode", "ok"],
+        ["", "", "peer", "15,000", "1/100", "", ""],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("bars", "value", "beside", "verdict"),
+    [
+        ((Bar(5),), 5, {}, "ok"),
+        ((Bar(5),), 5.1, {}, "misses"),
+        ((least(5),), 4.9, {}, "misses"),
+        ((Bar(1 / 6, "rows"),), 10, {"rows": 61}, "ok"),
+        ((Bar(100), Bar(1 / 6, "rows")), 10, {"rows": 59}, "misses"),
+        ((Bar(5, "rows"),), 10, {}, ""),
+        ((), 10, {}, ""),
+    ],
+)
+def test_a_figure_is_held_against_all_its_bars(
+    bars: tuple[Bar, ...], value: float, beside: dict[str, float], verdict: str
+) -> None:
+    assert rows_of((Figure("a", "a", "ms", bars), value, beside))[0][-1] == verdict
+
+
+def test_what_was_not_measured_is_left_out() -> None:
+    table = Table([Figure("a", "one", "ms"), Figure("b", "other", "ms")])
+    table.put("b", 1)
+    assert "one" not in table.text()
+    assert "other" in table.text()
+
+
+def test_numbers_have_the_digits_that_count() -> None:
+    assert [number(value) for value in (0.014, 1.234, 12.34, 123.4, 1234.5)] == ["0.01", "1.23", "12.3", "123", "1,234"]
+    assert [ratio(*pair) for pair in ((3.0, 2.0), (2.0, 3.0), (1.0, 0.0))] == ["1.50 ×", "1/1.50", ""]
+
+
+def test_figures_are_put_between_the_markers_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "performance.md"
+    path.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    assert report.has_markers(path)
+    report.insert(path, "Measured today.", "| a |\n")
+    assert path.read_text() == f"before\n{report.BEGIN}\nMeasured today.\n\n| a |\n{report.END}\nafter\n"
+
+
+def test_a_file_without_markers_takes_no_figures(tmp_path: Path) -> None:
+    path = tmp_path / "other.md"
+    path.write_text("nothing")
+    assert not report.has_markers(path)
+    assert not report.has_markers(tmp_path / "none.md")
+
+
+def test_the_documentation_has_its_markers() -> None:
+    assert report.has_markers(Path(__file__).parents[2] / "docs" / "performance.md")
