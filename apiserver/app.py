@@ -1,7 +1,7 @@
 """The application: `create_app` puts the stores, the API, the file server and the health page together.
 
-Whatever is no path of FastAPI's own falls through to the dispatcher of the API, a plain ASGI app, so that the hot paths
-do not run through FastAPI's machinery.
+Calls of the API go straight to its dispatcher, a plain ASGI app: FastAPI's machinery would take as long as a small call
+does. Whatever else is no path of FastAPI's own falls through to it, too.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import orjson
 from fastapi import FastAPI, Request, Response
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Mount, Route
+from starlette.types import Receive, Scope, Send
 
 from apiserver import __version__, resources
 from apiserver.aggregation.scroll import InvalidScroll, Scrolls
@@ -49,6 +50,17 @@ STORE_ERRORS: Errors = {
 _CORS_HEADERS = ("content-type", "authorization", "x-clearml-impersonate-as", "access-control-allow-credentials")
 
 
+class _App(FastAPI):
+    """FastAPI, but for calls that go to `direct`."""
+
+    direct: Dispatcher | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.direct is not None and scope["type"] == "http" and self.direct.serves(scope["path"]):
+            return await self.direct(scope, receive, send)
+        return await super().__call__(scope, receive, send)
+
+
 def create_app(settings: Settings) -> FastAPI:
     """The server as an ASGI app; its stores open and close with its lifespan.
 
@@ -66,16 +78,19 @@ def create_app(settings: Settings) -> FastAPI:
     files = FileServer(store, backend.auth)
     files_below_api = FileServer(store, backend.auth, prefix="/files")
 
-    app = FastAPI(title="apiserver", version=__version__, lifespan=_lifespan(backend, store), openapi_url=None)
+    dispatcher = _dispatcher(settings, table, backend)
+    app = _App(title="apiserver", version=__version__, lifespan=_lifespan(backend, store), openapi_url=None)
     app.router.routes += [
         Route("/health", Health(backend, store)),
         Route("/openapi.json", _openapi(table), methods=["GET"]),
         Route("/files", files_below_api),
         Mount("/files", files_below_api),
-        Mount("/", _dispatcher(settings, table, backend)),
+        Mount("/", dispatcher),
     ]
     if settings.allowed_origins:
         app.add_middleware(CORSMiddleware, **_cors(settings))
+    else:
+        app.direct = dispatcher
     app.state.backend = backend
     app.state.files = CORSMiddleware(files, **_cors(settings)) if settings.allowed_origins else files
     app.state.new_credential = None

@@ -22,6 +22,7 @@ from starlette.types import ASGIApp
 
 from apiserver.app import create_app
 from apiserver.client_configuration import client_configuration
+from apiserver.connection import Protocol
 from apiserver.data_folder import DataFolder, DataFolderError, write_private
 from apiserver.rpc.schema import SchemaError
 from apiserver.services.credentials import Credential
@@ -104,7 +105,7 @@ def _config(settings: Settings, app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         loop="none",
-        http="httptools",
+        http=Protocol,
         ws="none",
         lifespan="off",
         log_config=None,

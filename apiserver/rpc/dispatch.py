@@ -56,6 +56,13 @@ class Dispatcher:
         self._in_flight = InFlight(self._limits.in_flight)
         self._errors = errors or {}
 
+    def serves(self, path: str) -> bool:
+        """Whether the path is that of an endpoint, such as `/events.add` or `/v2.13/events.add`."""
+        version, _, name = path[1:].rpartition("/")
+        return name in self._routes and (
+            not version or (version[:1] == "v" and version[1:].replace(".", "").isdecimal())
+        )
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             return await send({"type": "websocket.close"})

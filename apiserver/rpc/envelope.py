@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from secrets import token_hex
 from typing import Any
-from uuid import uuid4
 
 import orjson
 
@@ -16,7 +16,7 @@ from apiserver.rpc.errors import ApiError
 class Meta:
     """What is known of a request; filled in as it is understood."""
 
-    id: str = field(default_factory=lambda: uuid4().hex)
+    id: str = field(default_factory=lambda: token_hex(16))
     endpoint: str = ""
     requested_version: str | None = None
     actual_version: str | None = None

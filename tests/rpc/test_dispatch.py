@@ -55,6 +55,23 @@ async def test_a_call_is_answered_in_its_envelope(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/demo.echo", True),
+        ("/v2.13/demo.echo", True),
+        ("/v2/demo.echo", True),
+        ("/files/demo.echo", False),
+        ("/v2.1/files/demo.echo", False),
+        ("/demo.nothing", False),
+        ("/", False),
+        ("", False),
+    ],
+)
+def test_it_knows_which_paths_are_of_its_endpoints(tmp_path: Path, path: str, expected: bool) -> None:
+    assert demo(tmp_path).serves(path) is expected
+
+
+@pytest.mark.parametrize(
     ("path", "requested", "actual"),
     [
         ("/v1.0/demo.echo", "1.0", "1.0"),
