@@ -51,8 +51,12 @@ def group(
     logs: dict[Source, list[LogLine]] = {}
     samples: list[VectorLine | ImageLine | PlotLine] = []
     for line in others:
-        if isinstance(line, LogLine):
-            logs.setdefault(source_of(line), []).append(line)
+        if type(line) is LogLine:
+            source = (line.task, line.model, line.model_event, line.allow_locked)
+            try:
+                logs[source].append(line)
+            except KeyError:
+                logs[source] = [line]
         elif isinstance(line, VectorLine | ImageLine | PlotLine):
             samples.append(line)
     grouping = _Grouping(rejects, company, received, worker)
@@ -127,20 +131,16 @@ class _Grouping:
                 self.batch.logs.append(self._log_columns(owner, named, digest))
 
     def _named_well(self, lines: list[LogLine]) -> list[LogLine]:
-        wrong: dict[tuple[str, str, str], Reject] = {}
-        for metric, variant, worker in {(line.metric, line.variant, line.worker) for line in lines}:
-            try:
-                _check_names(metric=metric, variant=variant, worker=worker)
-            except Reject as reject:
-                wrong[metric, variant, worker] = reject
-        if not wrong:
+        names = {line.metric for line in lines} | {line.variant for line in lines} | {line.worker for line in lines}
+        if all(len(name) <= _SHORT_NAME for name in names):
             return lines
         named = []
         for line in lines:
-            if found := wrong.get((line.metric, line.variant, line.worker)):
-                self.rejects.add(found)
-            else:
+            try:
+                _check_names(metric=line.metric, variant=line.variant, worker=line.worker)
                 named.append(line)
+            except Reject as reject:
+                self.rejects.add(reject)
         return named
 
     def add_sample(self, line: VectorLine | ImageLine | PlotLine) -> None:

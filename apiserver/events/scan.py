@@ -20,6 +20,7 @@ Read = tuple[Gathered, list[EventLine], Rejects]
 
 #: With a greater share of other lines, the scanner only costs.
 _MOST_ODD = 0.5
+_SCALAR = b'"training_stats_scalar"'
 
 try:
     from apiserver_accelerator import scan as _installed
@@ -42,7 +43,7 @@ def _decoded(body: bytes) -> Read:
 
 def _scanned(body: bytes) -> Read | None:
     """The same by the scanner, or None where it is of no use."""
-    if scanner is None:
+    if scanner is None or _SCALAR not in body:
         return None
     try:
         keys, lengths, iters, timestamps, values, left = scanner(body, odd.EARLIEST_TIMESTAMP, odd.LATEST_TIMESTAMP)
