@@ -24,6 +24,7 @@ from apiserver.app import create_app
 from apiserver.client_configuration import client_configuration
 from apiserver.connection import Protocol
 from apiserver.data_folder import DataFolder, DataFolderError, write_private
+from apiserver.events import scan
 from apiserver.rpc.schema import SchemaError
 from apiserver.services.credentials import Credential
 from apiserver.settings import Settings
@@ -79,7 +80,8 @@ async def _serve(settings: Settings, sockets: list[socket.socket]) -> None:
 
 def _announce(settings: Settings, credential: Credential | None) -> None:
     """Say where the server listens and, when it made the admin's key itself, how clients are to be configured."""
-    log.info("listening", extra={"host": settings.host, "port": settings.port, "files_port": settings.files_port})
+    where = {"host": settings.host, "port": settings.port, "files_port": settings.files_port}
+    log.info("listening", extra={**where, "accelerator": scan.scanner is not None})
     if credential is None or settings.admin_key:
         return
     client = client_configuration(settings, credential.key, credential.secret)
