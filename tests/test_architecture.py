@@ -36,10 +36,10 @@ def imports_of(path: Path) -> set[str]:
     """The modules of the package that a file imports, also inside functions."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("apiserver"):
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("apiserver."):
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names if alias.name.startswith("apiserver")}
+            found |= {alias.name for alias in node.names if f"{alias.name}.".startswith("apiserver.")}
     return found
 
 
