@@ -6,27 +6,15 @@ ceil((max − min + 1) / samples). A bucket's x is its start, floor(x / interval
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from apiserver.aggregation.single_values import is_single_value
-from apiserver.events.model import (
-    LAST_NAME,
-    SINGLE_VALUE_ITERATION,
-    BucketAxis,
-    BucketPlan,
-    Buckets,
-    MetricSelection,
-    Owner,
-    ScalarPosition,
-    ScalarStats,
-    Selection,
-)
+from apiserver.events.model import BucketAxis, Buckets, Owner, Selection
 from apiserver.stores.events.base import EventStore
 
 #: {metric: {variant: {"name": variant, "x": array, "y": array, …}}}
@@ -69,44 +57,20 @@ async def histogram(
     envelope: bool = False,
 ) -> Histogram:
     """The histogram of one owner; `envelope` adds min, max, count, first and last to every series."""
-    stats = await store.scalar_stats([owner], selection)
-    plans = [plan for stat in stats if (plan := await _plan(store, owner, stat, key.axis, samples))]
     answer: Histogram = {}
-    for buckets in await store.scalar_buckets(owner, key.axis, plans):
-        if len(buckets.x):
-            answer.setdefault(buckets.metric, {})[buckets.variant] = _answer(buckets, key, envelope)
+    for buckets in await store.scalar_buckets(owner, key.axis, partial(interval, samples=samples), selection):
+        answer.setdefault(buckets.metric, {})[buckets.variant] = _answer(buckets, key, envelope)
     return answer
 
 
 async def histograms(
     store: EventStore, owners: Sequence[Owner], *, samples: int, key: Key, selection: Selection, envelope: bool
 ) -> list[Histogram]:
-    """The histograms of several owners, read at once, in their order."""
-    reads = (
-        histogram(store, owner, samples=samples, key=key, selection=selection, envelope=envelope) for owner in owners
-    )
-    return await asyncio.gather(*reads)
-
-
-async def _plan(
-    store: EventStore, owner: Owner, stats: ScalarStats, axis: BucketAxis, samples: int
-) -> BucketPlan | None:
-    """How to bucket one series; None when it holds nothing but a single value."""
-    count, least, greatest = stats.count, stats.min_iter, stats.max_iter
-    if is_single_value(stats):
-        return None
-    if least == SINGLE_VALUE_ITERATION:
-        count, least = count - 1, await _second_iteration(store, owner, stats)
-    if axis is BucketAxis.TIMESTAMP:
-        least, greatest = stats.min_timestamp, stats.max_timestamp
-    return BucketPlan(stats.metric, stats.variant, interval(count, least, greatest, samples))
-
-
-async def _second_iteration(store: EventStore, owner: Owner, stats: ScalarStats) -> int:
-    behind_single_value = ScalarPosition(SINGLE_VALUE_ITERATION, LAST_NAME, LAST_NAME)
-    series = [MetricSelection(stats.metric, (stats.variant,))]
-    points = await store.scalar_points(owner, series, after=behind_single_value, limit=1)
-    return int(points.iters[0])
+    """The histograms of several owners, in their order; read one after another, as reading is computing."""
+    return [
+        await histogram(store, owner, samples=samples, key=key, selection=selection, envelope=envelope)
+        for owner in owners
+    ]
 
 
 def _answer(buckets: Buckets, key: Key, envelope: bool) -> dict[str, Any]:

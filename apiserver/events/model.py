@@ -248,21 +248,6 @@ class BucketAxis(StrEnum):
     TIMESTAMP = "timestamp"
 
 
-@dataclass(slots=True, frozen=True)
-class BucketPlan:
-    """How one series is to be bucketed: bucket n holds the points with floor(x / interval) == n.
-
-    `interval` ≥ 1 is in iterations or milliseconds; 1 on the iteration axis means every point.
-    `start` and `stop` (inclusive) narrow the axis before bucketing; None leaves that end open.
-    """
-
-    metric: str
-    variant: str
-    interval: int
-    start: int | None = None
-    stop: int | None = None
-
-
 @dataclass(slots=True)
 class Buckets:
     """The non-empty buckets of one series, ascending by x; all arrays have the same length.

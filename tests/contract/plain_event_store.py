@@ -16,7 +16,6 @@ import numpy as np
 from apiserver.events.model import (
     SINGLE_VALUE_ITERATION,
     BucketAxis,
-    BucketPlan,
     Buckets,
     EventBatch,
     EventType,
@@ -33,6 +32,7 @@ from apiserver.events.model import (
     SeriesName,
     selects,
 )
+from apiserver.stores.events.base import Width
 
 Name = tuple[str, str]
 
@@ -161,9 +161,31 @@ class PlainEventStore:
             if selects(selection, *name)
         ]
 
-    async def scalar_buckets(self, owner: Owner, axis: BucketAxis, plans: Sequence[BucketPlan]) -> list[Buckets]:
-        scalars = self._of(owner).scalars
-        return [_buckets(plan, axis, list(scalars.get((plan.metric, plan.variant), {}).values())) for plan in plans]
+    async def scalar_buckets(
+        self,
+        owner: Owner,
+        axis: BucketAxis,
+        width: Width,
+        selection: Selection = (),
+        *,
+        start: int | None = None,
+        stop: int | None = None,
+    ) -> list[Buckets]:
+        def x(point: Point) -> int:
+            return point.iter if axis is BucketAxis.ITER else point.timestamp
+
+        found = []
+        for name, points in sorted(self._of(owner).scalars.items()):
+            curve = sorted(map(x, (point for point in points.values() if point.iter != SINGLE_VALUE_ITERATION)))
+            if selects(selection, *name) and curve:
+                interval = width(len(curve), curve[0], curve[-1])
+                inside = [
+                    point
+                    for point in points.values()
+                    if (start is None or x(point) >= start) and (stop is None or x(point) <= stop)
+                ]
+                found.append(_buckets(name, interval, x, inside))
+        return found
 
     async def scalar_points(
         self,
@@ -338,25 +360,16 @@ def _stats(owner: Owner, name: Name, points: list[Point]) -> ScalarStats:
     )
 
 
-def _buckets(plan: BucketPlan, axis: BucketAxis, points: list[Point]) -> Buckets:
-    def x(point: Point) -> int:
-        return point.iter if axis is BucketAxis.ITER else point.timestamp
-
-    chosen = [
-        point
-        for point in sorted(points, key=lambda point: (x(point), point.iter))
-        if point.iter != SINGLE_VALUE_ITERATION
-        and (plan.start is None or x(point) >= plan.start)
-        and (plan.stop is None or x(point) <= plan.stop)
-    ]
+def _buckets(name: Name, interval: int, x: Callable[[Point], int], points: list[Point]) -> Buckets:
+    chosen = sorted((point for point in points if point.iter != SINGLE_VALUE_ITERATION), key=lambda p: (x(p), p.iter))
     rows = [
-        (max(number * plan.interval, -(2**63)), *_summed([point.value for point in bucket]))
-        for number, bucket in groupby(chosen, key=lambda point: x(point) // plan.interval)
+        (max(number * interval, -(2**63)), *_summed([point.value for point in bucket]))
+        for number, bucket in groupby(chosen, key=lambda point: x(point) // interval)
     ]
     x_column, count, *rest = list(zip(*rows, strict=True)) or [()] * 7
     mean, least, greatest, first, last = (np.array(column, np.float64) for column in rest)
     ends = (np.array(x_column, np.int64), np.array(count, np.int64))
-    return Buckets(plan.metric, plan.variant, *ends, mean, least, greatest, first, last)
+    return Buckets(*name, *ends, mean, least, greatest, first, last)
 
 
 def _summed(values: list[float]) -> tuple[int, float, float, float, float, float]:

@@ -10,7 +10,6 @@ import pytest
 from apiserver.events.model import (
     SINGLE_VALUE_ITERATION,
     BucketAxis,
-    BucketPlan,
     Buckets,
     MetricSelection,
     ScalarPoints,
@@ -25,12 +24,15 @@ pytestmark = pytest.mark.anyio
 NAN, INF = math.nan, math.inf
 
 
-def plan(interval: int, start: int | None = None, stop: int | None = None) -> BucketPlan:
-    return BucketPlan("loss", "train", interval, start, stop)
-
-
-async def buckets(case: Case, plan: BucketPlan, axis: BucketAxis = BucketAxis.ITER) -> Buckets:
-    (found,) = await case.store.scalar_buckets(OWNER, axis, [plan])
+async def buckets(
+    case: Case,
+    interval: int,
+    start: int | None = None,
+    stop: int | None = None,
+    *,
+    axis: BucketAxis = BucketAxis.ITER,
+) -> Buckets:
+    (found,) = await case.store.scalar_buckets(OWNER, axis, lambda *_: interval, start=start, stop=stop)
     return found
 
 
@@ -150,7 +152,7 @@ async def test_no_series_is_left_out(case: Case) -> None:
 async def test_interval_one_gives_every_point(case: Case) -> None:
     await case.store.add(batch(scalars([1.0, NAN, 3.0], iters=[-5, 0, 7])))
     await case.settle()
-    found = await buckets(case, plan(1))
+    found = await buckets(case, 1)
     assert (found.metric, found.variant) == ("loss", "train")
     assert (found.x.tolist(), found.count.tolist()) == ([-5, 0, 7], [1, 1, 1])
     for column in (found.mean, found.min, found.max, found.first, found.last):
@@ -160,7 +162,7 @@ async def test_interval_one_gives_every_point(case: Case) -> None:
 async def test_a_bucket_sums_up_its_points(case: Case) -> None:
     await case.store.add(batch(scalars([4.0, NAN, 8.0, INF, 5.0, NAN], iters=[0, 1, 2, 3, 6, 9])))
     await case.settle()
-    found = await buckets(case, plan(3))
+    found = await buckets(case, 3)
     assert (found.x.tolist(), found.count.tolist()) == ([0, 3, 6, 9], [3, 1, 1, 1])
     assert same(found.mean, [6.0, NAN, 5.0, NAN])
     assert same(found.min, [4.0, NAN, 5.0, NAN])
@@ -172,25 +174,25 @@ async def test_a_bucket_sums_up_its_points(case: Case) -> None:
 async def test_buckets_of_negative_iterations_begin_at_multiples_of_the_interval(case: Case) -> None:
     await case.store.add(batch(scalars([1.0, 2.0, 3.0, 4.0], iters=[-5, -4, -1, 0])))
     await case.settle()
-    found = await buckets(case, plan(4))
+    found = await buckets(case, 4)
     assert (found.x.tolist(), found.mean.tolist()) == ([-8, -4, 0], [1.0, 2.5, 4.0])
 
 
 async def test_bounds_narrow_before_bucketing(case: Case) -> None:
     await case.store.add(batch(scalars([float(n) for n in range(20)])))
     await case.settle()
-    found = await buckets(case, plan(5, 3, 11))
+    found = await buckets(case, 5, 3, 11)
     assert (found.x.tolist(), found.count.tolist(), found.first.tolist()) == ([0, 5, 10], [2, 5, 2], [3.0, 5.0, 10.0])
-    assert (await buckets(case, plan(5, None, 3))).count.tolist() == [4]
-    assert (await buckets(case, plan(5, 18))).last.tolist() == [19.0]
-    assert (await buckets(case, plan(5, 100, 200))).x.tolist() == []
+    assert (await buckets(case, 5, None, 3)).count.tolist() == [4]
+    assert (await buckets(case, 5, 18)).last.tolist() == [19.0]
+    assert (await buckets(case, 5, 100, 200)).x.tolist() == []
 
 
 async def test_single_values_are_in_no_bucket(case: Case) -> None:
     await case.store.add(batch(scalars([9.0, 1.0], iters=[SINGLE_VALUE_ITERATION, 0])))
     await case.settle()
     for axis in BucketAxis:
-        found = await buckets(case, plan(1), axis)
+        found = await buckets(case, 1, axis=axis)
         assert (found.x.tolist(), found.mean.tolist()) == ([0], [1.0])
     assert (await case.store.scalar_stats([OWNER]))[0].count == 2
 
@@ -198,19 +200,46 @@ async def test_single_values_are_in_no_bucket(case: Case) -> None:
 async def test_buckets_over_time_are_in_time_order(case: Case) -> None:
     await case.store.add(batch(scalars([1.0, 2.0, 3.0, 4.0], timestamps=[1300, 1000, 1200, 2500])))
     await case.settle()
-    found = await buckets(case, plan(500), BucketAxis.TIMESTAMP)
+    found = await buckets(case, 500, axis=BucketAxis.TIMESTAMP)
     assert (found.x.tolist(), found.count.tolist()) == ([1000, 2500], [3, 1])
     assert (found.first.tolist(), found.last.tolist(), found.mean.tolist()) == ([2.0, 4.0], [1.0, 4.0], [2.0, 4.0])
-    found = await buckets(case, plan(500, 1100, 1250), BucketAxis.TIMESTAMP)
+    found = await buckets(case, 500, 1100, 1250, axis=BucketAxis.TIMESTAMP)
     assert (found.x.tolist(), found.mean.tolist()) == ([1000], [3.0])
 
 
-async def test_buckets_come_in_the_order_of_the_plans(case: Case) -> None:
-    await case.store.add(batch(*(scalars([1.0, 2.0], variant=variant) for variant in "abc")))
+async def test_each_series_has_buckets_of_its_own_width(case: Case) -> None:
+    series = {"c": range(5, 9), "b": [SINGLE_VALUE_ITERATION], "a": [SINGLE_VALUE_ITERATION, 3, 7], "d": [1]}
+    sent = [scalars([1.0] * len(iters), variant=variant, iters=iters) for variant, iters in series.items()]
+    await case.store.add(batch(*sent))
     await case.settle()
-    plans = [BucketPlan("loss", variant, interval) for variant, interval in (("c", 1), ("unknown", 1), ("a", 2))]
-    found = await case.store.scalar_buckets(OWNER, BucketAxis.ITER, plans)
-    assert [(one.variant, one.count.tolist()) for one in found] == [("c", [1, 1]), ("unknown", []), ("a", [2])]
+    asked = []
+
+    def width(count: int, least: int, greatest: int) -> int:
+        asked.append((count, least, greatest))
+        return count
+
+    found = await case.store.scalar_buckets(OWNER, BucketAxis.ITER, width, [MetricSelection("loss", ("c", "b", "a"))])
+    assert [(one.variant, one.count.tolist()) for one in found] == [("a", [1, 1]), ("c", [3, 1])]
+    assert asked == [(2, 3, 7), (4, 5, 8)]
+
+
+async def test_series_without_a_point_inside_have_no_buckets(case: Case) -> None:
+    await case.store.add(batch(scalars([1.0] * 3, variant="a"), scalars([1.0] * 9, variant="b")))
+    await case.settle()
+    for axis in BucketAxis:
+        found = await case.store.scalar_buckets(OWNER, axis, lambda *_: 2, start=5, stop=8)
+        assert [(one.variant, one.x.tolist()) for one in found] == [("a", []), ("b", [4, 6, 8])]
+
+
+@pytest.mark.parametrize("iteration", [4, 4_999, 9_999])
+async def test_overwriting_adds_no_point(case: Case, iteration: int) -> None:
+    await case.store.add(batch(scalars([1.0] * 10_000)))
+    await case.settle()
+    await case.store.add(batch(scalars([2.0] * 3, iters=[iteration, iteration + 1, iteration + 2])))
+    width = {10_000: 10, 10_002: 20}
+    found = await case.store.scalar_buckets(OWNER, BucketAxis.ITER, lambda count, *_: width.get(count, 1))
+    assert found[0].count.tolist()[0] == (20 if iteration == 9_999 else 10)
+    assert found[0].count.sum() == (10_002 if iteration == 9_999 else 10_000)
 
 
 @pytest.mark.parametrize("overwrite", [None, 0, 9_999, 4_321])
@@ -224,7 +253,7 @@ async def test_long_series_add_up_whatever_the_interval(case: Case, overwrite: i
         await case.store.add(batch(scalars([-1.0], iters=[overwrite])))
         await case.settle()
     for interval in (1, 63, 700, 2048, 100_000):
-        found = await buckets(case, plan(interval))
+        found = await buckets(case, interval)
         starts = found.x.tolist()
         width = min((b - a for a, b in pairwise(starts)), default=interval)
         assert interval <= max(width, interval) <= interval * 1.1 or interval == 1
@@ -320,7 +349,16 @@ async def test_iterations_may_be_as_large_as_64_bits_hold(case: Case) -> None:
         assert found.iters.tolist() == (extremes[::-1] if descending else extremes)
     beyond = await case.store.scalar_points(OWNER, after=ScalarPosition(extremes[-1], "loss", "train"), limit=10)
     assert beyond.iters.tolist() == []
-    assert (await buckets(case, plan(1))).x.tolist() == extremes
+    assert (await buckets(case, 1)).x.tolist() == extremes
+
+
+async def test_a_walk_ends_with_the_greatest_iteration(case: Case) -> None:
+    iters = [*range(600), 2**63 - 4, 2**63 - 1]
+    await case.store.add(batch(scalars([0.0] * len(iters), iters=iters, timestamps=iters)))
+    await case.settle()
+    await case.store.add(batch(scalars([1.0], iters=[2**63 - 4], timestamps=[0])))
+    found = await case.store.scalar_points(OWNER, after=ScalarPosition(599, "loss", "train"), limit=10)
+    assert (found.iters.tolist(), found.values.tolist()) == (iters[-2:], [1.0, 0.0])
 
 
 async def test_last_values_are_the_last_by_iteration(case: Case) -> None:

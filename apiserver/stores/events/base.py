@@ -6,12 +6,11 @@ rules about intervals, pages and answers live above, in `aggregation/`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import Protocol
 
 from apiserver.events.model import (
     BucketAxis,
-    BucketPlan,
     Buckets,
     EventBatch,
     EventType,
@@ -27,6 +26,9 @@ from apiserver.events.model import (
     Selection,
     SeriesName,
 )
+
+#: From how many points a series has, and the least and the greatest x of them, to the width ≥ 1 of its buckets.
+Width = Callable[[int, int, int], int]
 
 
 class EventStoreError(Exception):
@@ -76,12 +78,23 @@ class EventStore(Protocol):
     async def scalar_stats(self, owners: Sequence[Owner], selection: Selection = ()) -> list[ScalarStats]:
         """Stats of each selected scalar series of each owner, sorted by owner, metric, variant."""
 
-    async def scalar_buckets(self, owner: Owner, axis: BucketAxis, plans: Sequence[BucketPlan]) -> list[Buckets]:
-        """The buckets of each planned series, in the order of the plans; iteration −2³¹ is left out.
+    async def scalar_buckets(
+        self,
+        owner: Owner,
+        axis: BucketAxis,
+        width: Width,
+        selection: Selection = (),
+        *,
+        start: int | None = None,
+        stop: int | None = None,
+    ) -> list[Buckets]:
+        """The buckets of each selected series, sorted by metric and variant; iteration −2³¹ is left out.
 
-        On the iteration axis an engine may answer an interval that spans many points from aggregates; it may then
-        use a larger interval (a multiple of its block), never a smaller one. Counts always add up to the points.
-        The first bucket's x is −2⁶³ where its start lies before that.
+        `width` says how wide the buckets of a series are. `start` and `stop` (inclusive) narrow the axis; series
+        without a point there have no buckets, series that are but a single value are not in the answer. On the
+        iteration axis an engine may widen the buckets somewhat, to a multiple of its own block, and answer from
+        aggregates; it never makes them narrower. Counts always add up to the points. The first bucket's x is −2⁶³
+        where its start lies before that.
         """
 
     async def scalar_points(

@@ -13,7 +13,6 @@ import pytest
 from apiserver.events.model import (
     SAMPLE_TYPES,
     BucketAxis,
-    BucketPlan,
     Buckets,
     EventType,
     LogLine,
@@ -24,13 +23,17 @@ from apiserver.events.model import (
     ScalarPosition,
     Selection,
 )
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.base import EventStore, Width
 from tests.contract.plain_event_store import PlainEventStore
 
 SELECTIONS: Sequence[Selection] = ((), (MetricSelection("a"),), (MetricSelection("b", ("x", "z")), MetricSelection("")))
-INTERVALS = (1, 2, 5, 16, 100, 2**63 - 1)
+WIDTHS: Sequence[Width] = (
+    *(lambda count, least, greatest, width=width: width for width in (1, 2, 5, 16, 100, 2**63 - 1)),
+    lambda count, least, greatest: min(max(1, (greatest - least) // 4), 2**63 - 1),
+    lambda count, least, greatest: 1 if count < 6 else 7,
+)
 BOUNDS = ((None, None), (None, 7), (3, None), (-2, 12))
-_LARGEST_SHIFT = 8
+_LARGEST_SHIFT = 42
 
 
 async def assert_same(store: EventStore, plain: PlainEventStore, owners: Sequence[Owner]) -> None:
@@ -54,9 +57,9 @@ async def _assert_same_scalars(store: EventStore, plain: PlainEventStore, owner:
             assert _comparable(values) == _comparable(await plain.last_values(owner, selection, n))
     for descending, limit, whole in product((False, True), (1, 4, 1000), (False, True)):
         await _assert_same_walk(store, plain, owner, descending=descending, limit=limit, whole_iterations=whole)
-    for name in {(stats.metric, stats.variant) for stats in await plain.scalar_stats([owner])}:
-        for axis, interval, (start, stop) in product(BucketAxis, INTERVALS, BOUNDS):
-            await _assert_same_buckets(store, plain, owner, axis, BucketPlan(*name, interval, start, stop))
+        for axis, width, (start, stop) in product(BucketAxis, WIDTHS, BOUNDS):
+            asked: dict[str, Any] = {"axis": axis, "width": width, "selection": selection, "start": start, "stop": stop}
+            await _assert_same_buckets(store, plain, owner, asked)
 
 
 async def _assert_same_walk(store: EventStore, plain: PlainEventStore, owner: Owner, **how: Any) -> None:
@@ -75,19 +78,26 @@ def _rows(points: ScalarPoints) -> list[tuple[Any, ...]]:
     return [(iter, *name, *rest) for iter, name, *rest in zip(points.iters.tolist(), names, *columns, strict=True)]
 
 
-async def _assert_same_buckets(
-    store: EventStore, plain: PlainEventStore, owner: Owner, axis: BucketAxis, plan: BucketPlan
-) -> None:
-    """The interval may be rounded up to a multiple of a power of two, on the iteration axis."""
-    (got,) = await store.scalar_buckets(owner, axis, [plan])
-    rounded = {min(-(-plan.interval >> shift) << shift, 2**63 - 1) for shift in range(_LARGEST_SHIFT)}
-    allowed = sorted(rounded) if axis is BucketAxis.ITER and plan.interval > 1 else [plan.interval]
-    for interval in allowed:
-        wider = BucketPlan(plan.metric, plan.variant, interval, plan.start, plan.stop)
-        (expected,) = await plain.scalar_buckets(owner, axis, [wider])
-        if _same_buckets(got, expected):
+async def _assert_same_buckets(store: EventStore, plain: PlainEventStore, owner: Owner, asked: dict[str, Any]) -> None:
+    """Intervals may be rounded up to a multiple of a power of two, on the iteration axis."""
+    got = await store.scalar_buckets(owner, **asked)
+    missing = got
+    for shift in range(_LARGEST_SHIFT if asked["axis"] is BucketAxis.ITER else 1):
+        rounded = {**asked, "width": _rounded(asked["width"], shift)}
+        expected = {(one.metric, one.variant): one for one in await plain.scalar_buckets(owner, **rounded)}
+        assert [(one.metric, one.variant) for one in got] == list(expected)
+        missing = [one for one in missing if not _same_buckets(one, expected[one.metric, one.variant])]
+        if not missing:
             return
-    pytest.fail(f"{plan} gives {got}, not {expected}")
+    pytest.fail(f"{asked} gives {missing[0]}")
+
+
+def _rounded(width: Width, shift: int) -> Width:
+    def rounded(count: int, least: int, greatest: int) -> int:
+        interval = width(count, least, greatest)
+        return interval if interval == 1 else min(-(-interval >> shift) << shift, 2**63 - 1)
+
+    return rounded
 
 
 def _same_buckets(got: Buckets, expected: Buckets) -> bool:

@@ -7,17 +7,25 @@ from __future__ import annotations
 
 import itertools
 import struct
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from apiserver.events.model import Float64Array, Int64Array
 from apiserver.stores.events.embedded import integers
+from apiserver.stores.events.embedded.integers import Progression
 from apiserver.stores.events.embedded.points import Curve, Points
 
 LARGEST = 4096
 
 _CURVE = struct.Struct("<BI")  # bytes a value, bytes of iters
 _DETAILS = struct.Struct("<II")  # bytes of timestamps, of workers
+_WIDTHS: dict[int, npt.DTypeLike] = {4: np.dtype("<f4"), 8: np.dtype("<f8")}
+
+#: How many points a chunk has, and its encoded curve.
+Body = tuple[int, bytes]
 
 
 def encode_curve(iters: Int64Array, values: Float64Array) -> bytes:
@@ -36,22 +44,53 @@ def encode_details(timestamps: Int64Array, workers: Int64Array, received: Int64A
     return b"".join((_DETAILS.pack(len(columns[0]), len(columns[1])), *columns))
 
 
-def decode_curve_into(body: bytes, iters: Int64Array, values: Float64Array) -> None:
-    """Fill the two arrays, whose length is the chunk's."""
+def decode_curves(bodies: Sequence[Body]) -> Curve:
+    """The curves of adjacent chunks as one."""
+    iters, values = Room().decode(bodies)
+    return Curve(iters if isinstance(iters, np.ndarray) else iters[np.arange(len(values))], values)
+
+
+class Room:
+    """Where runs of adjacent chunks are decoded, one after another: fresh memory costs more than decoding into it."""
+
+    def __init__(self) -> None:
+        self._iters = np.empty(0, np.int64)
+        self._values = np.empty(0, np.float64)
+
+    def decode(self, bodies: Sequence[Body]) -> tuple[Int64Array | Progression, Float64Array]:
+        """Iterations and values of adjacent chunks, which the next call may overwrite."""
+        length = sum(count for count, _ in bodies)
+        if length > len(self._values):
+            self._iters, self._values = np.empty(length, np.int64), np.empty(length, np.float64)
+        values = self._values[:length]
+        if bodies:
+            np.concatenate([_values(body) for _, body in bodies], out=values)
+        return _progression(bodies) or self._decoded_iters(bodies, length), values
+
+    def _decoded_iters(self, bodies: Sequence[Body], length: int) -> Int64Array:
+        start = 0
+        for count, body in bodies:
+            _, size = _CURVE.unpack_from(body)
+            encoded = memoryview(body)[_CURVE.size : _CURVE.size + size]
+            integers.decode_into(encoded, self._iters[start : start + count])
+            start += count
+        return self._iters[:length]
+
+
+def _values(body: bytes) -> npt.NDArray[Any]:
     width, size = _CURVE.unpack_from(body)
-    integers.decode_into(memoryview(body)[_CURVE.size : _CURVE.size + size], iters)
-    values[:] = np.frombuffer(body, f"<f{width}", offset=_CURVE.size + size)
+    return np.frombuffer(body, _WIDTHS[width], offset=_CURVE.size + size)
 
 
-def decode_curves(bodies: list[tuple[int, bytes]]) -> Curve:
-    """The curves of adjacent chunks, given as (count, body), as one."""
-    total = sum(count for count, _ in bodies)
-    curve = Curve(np.empty(total, np.int64), np.empty(total, np.float64))
-    start = 0
+def _progression(bodies: Sequence[Body]) -> Progression | None:
+    """The iterations of adjacent chunks if all of them are equally far apart."""
+    whole: Progression | None = None
     for count, body in bodies:
-        decode_curve_into(body, curve.iters[start : start + count], curve.values[start : start + count])
-        start += count
-    return curve
+        part = integers.progression(body, count, _CURVE.size)
+        if part is None or not (whole is None or part.follows(whole)):
+            return None
+        whole = Progression((whole or part).first, part.step, count + (whole.length if whole else 0))
+    return whole
 
 
 def decode_points(count: int, curve_body: bytes, details_body: bytes) -> Points:

@@ -6,8 +6,10 @@ Every int64 column of length ≥ 1 comes back exactly, also where differences wr
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from apiserver.events.model import Int64Array
 from apiserver.stores.events.embedded import compression
@@ -34,6 +36,32 @@ def encode(column: Int64Array) -> bytes:
         if len(smaller) < len(packed) * 0.9:
             how, packed = _COMPRESSED, smaller
     return _HEAD.pack(how | width, column[0], step) + packed
+
+
+@dataclass(slots=True, frozen=True)
+class Progression:
+    """The column first, first + step, first + 2 · step, …, of which only what is asked for is made."""
+
+    first: int
+    step: int
+    length: int
+
+    @property
+    def last(self) -> int:
+        return self.first + (self.length - 1) * self.step
+
+    def __getitem__(self, which: npt.NDArray[np.integer]) -> Int64Array:
+        return self.first + self.step * which.astype(np.int64, copy=False)
+
+    def follows(self, other: Progression) -> bool:
+        """Whether both, one after the other, are one progression."""
+        return self.step == other.step and self.first == other.last + other.step
+
+
+def progression(encoded: bytes, length: int, offset: int = 0) -> Progression | None:
+    """The column that was encoded at `offset`, if it ascends by equal distances (and has more than one value)."""
+    how, first, step = _HEAD.unpack_from(encoded, offset)
+    return Progression(first, step, length) if how == _ARITHMETIC and step > 0 else None
 
 
 def decode(encoded: bytes | memoryview, length: int) -> Int64Array:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 from typing import Any
 
-from apiserver.events.model import EventType, MetricSelection, Owner, Selection
+from apiserver.events.model import EventType, Owner, Selection
 from apiserver.stores.events.embedded.hot import Matcher, Name
 
 #: The number of each event type on disk: its place here.
@@ -21,11 +20,6 @@ def matcher(selection: Selection) -> Matcher:
     whole = {wanted.metric for wanted in selection if not wanted.variants}
     single = {(wanted.metric, variant) for wanted in selection for variant in wanted.variants}
     return lambda metric, variant: metric in whole or (metric, variant) in single
-
-
-def exactly(names: Sequence[Name]) -> Selection:
-    """The selection of just these series."""
-    return [MetricSelection(metric, (variant,)) for metric, variant in names]
 
 
 def owner_id(conn: sqlite3.Connection, owner: Owner) -> int | None:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from apiserver.events.model import EventType, Owner, Selection
 from apiserver.stores.events.embedded import chunks, tail
-from apiserver.stores.events.embedded.hot import HotPoints, Name
+from apiserver.stores.events.embedded.hot import HotPoints, Name, points_by_series
 from apiserver.stores.events.embedded.names import series_rows
 from apiserver.stores.events.embedded.points import (
     NO_CURVE,
@@ -25,6 +24,7 @@ from apiserver.stores.events.embedded.points import (
     Points,
     curve_of,
     overlay,
+    take,
     within,
 )
 from apiserver.stores.events.embedded.stats import EMPTY, GREATEST, LEAST, STATS, StatsArray
@@ -41,6 +41,10 @@ class Chunk(NamedTuple):
     last: int
     length: int
     shift: int
+
+
+#: Of a chunk: its first and its last iteration, how many points it has, and what of its body was asked for.
+Content = tuple[int, int, int, Any]
 
 
 class MergedSeries(NamedTuple):
@@ -78,31 +82,38 @@ class Series:
         self.merged = merged
         self.recent = hot
         """Hot points as they were sent."""
+        self._hot: Points | None = None
+        self._tail: Points | None = None
+        self._settled_end: int | None = None
 
-    @cached_property
+    @property
     def hot(self) -> Points:
         """What is not merged."""
-        return overlay([some.points() for some in self.recent]) if self.recent else NO_POINTS
+        if self._hot is None:
+            self._hot = overlay([some.points() for some in self.recent]) if self.recent else NO_POINTS
+        return self._hot
 
-    @cached_property
-    def _hot_curve(self) -> Curve:
-        return curve_of(self.hot)
+    @property
+    def tail(self) -> Points:
+        """What is merged, but in no chunk."""
+        if self._tail is None:
+            self._tail = tail.read(self._conn, self.merged.runs)
+        return self._tail
 
-    @cached_property
+    @property
     def settled_end(self) -> int:
         """The iteration before which points are known by their chunks alone."""
+        if self._settled_end is None:
+            self._settled_end = self._find_settled_end()
+        return self._settled_end
+
+    def _find_settled_end(self) -> int:
         end = LEAST if self.merged.chunk_end is None else self.merged.chunk_end + 1
         if not self.recent or int(self.hot.iters[0]) >= end:
             return end
         hot_start = int(self.hot.iters[0])
         overlapped = self.chunk_from(hot_start)
         return hot_start if overlapped is None else min(hot_start, overlapped.first)
-
-    def chunks(self, low: int = LEAST, high: int = GREATEST) -> list[Chunk]:
-        """The chunks with points at low ≤ iter ≤ high, ascending."""
-        if self.merged.chunk_end is None:
-            return []
-        return [Chunk(*row) for row in self._select("SELECT first, last, count, shift", "", low, high)]
 
     def chunk_from(self, low: int) -> Chunk | None:
         """The first chunk that ends at `low` or beyond."""
@@ -118,30 +129,41 @@ class Series:
         ).fetchone()
         return None if row is None else Chunk(*row)
 
+    def count(self) -> int:
+        """How many points there are."""
+        settled = 0
+        if self.settled_end > LEAST:
+            settled = self._select("SELECT sum(count)", "", LEAST, self.settled_end - 1).fetchone()[0] or 0
+        return int(settled) + len(self.curve(self.settled_end).iters)
+
     def settled_stats(self) -> StatsArray:
         """A row for each chunk before `settled_end`."""
-        return self._joined("stats", LEAST, self.settled_end - 1, STATS)
+        rows = self._select("SELECT stats", "", LEAST, self.settled_end - 1) if self.settled_end > LEAST else ()
+        return np.frombuffer(b"".join(row[0] for row in rows), STATS)
 
-    def blocks(self, low: int, high: int, dtype: np.dtype[Any]) -> StatsArray:
-        """The blocks of the chunks between (and with) the one that begins at `low` and the one that ends at `high`."""
-        return self._joined("blocks", low, high, dtype)
+    def shifts(self, low: int, high: int) -> list[int]:
+        """The shifts of the chunks with points at low ≤ iter ≤ high, each once."""
+        return [shift for (shift,) in self._select("SELECT DISTINCT shift", "", low, high)]
 
-    def _joined(self, column: str, low: int, high: int, dtype: np.dtype[Any]) -> StatsArray:
-        if high < low:
-            return np.empty(0, dtype)
-        return np.frombuffer(b"".join(row[0] for row in self._select(f"SELECT {column}", "", low, high)), dtype)
+    def blocks(self, low: int, high: int, largest_shift: int) -> sqlite3.Cursor:
+        """Contents of chunks with points at low ≤ iter ≤ high, ascending: blocks, None where the shift is larger."""
+        return self._select(f"SELECT first, last, count, iif(shift <= {largest_shift}, blocks, NULL)", "", low, high)
+
+    def curves(self, low: int, high: int) -> sqlite3.Cursor:
+        """Contents of chunks with points at low ≤ iter ≤ high, ascending: encoded curves."""
+        return self._select("SELECT first, last, count, c.body", _WITH_CURVES, low, high)
 
     def curve(self, low: int = LEAST, high: int = GREATEST) -> Curve:
         """Iterations and values at low ≤ iter ≤ high."""
         rows = self._chunk_rows("SELECT count, c.body", _WITH_CURVES, low, high)
-        found = [chunks.decode_curves(rows), curve_of(self._tail), self._hot_curve]
-        return _overlaid(found, low, high) or NO_CURVE
+        found = [chunks.decode_curves(rows)] if rows else []
+        return _overlaid([*found, curve_of(self.tail), curve_of(self.hot)], low, high) or NO_CURVE
 
     def points(self, low: int = LEAST, high: int = GREATEST) -> Points:
         """Whole points at low ≤ iter ≤ high."""
         rows = self._chunk_rows("SELECT count, c.body, d.body", _WITH_POINTS, low, high)
-        found = [*(chunks.decode_points(*row) for row in rows), self._tail, self.hot]
-        return _overlaid(found, low, high) or NO_POINTS
+        found = [chunks.decode_points(*row) for row in rows]
+        return _overlaid([*found, self.tail, self.hot], low, high) or NO_POINTS
 
     def _chunk_rows(self, select: str, join: str, low: int, high: int) -> list[Any]:
         if self.merged.chunk_end is None or low > self.merged.chunk_end:
@@ -151,23 +173,28 @@ class Series:
     def _select(self, select: str, join: str, low: int, high: int) -> sqlite3.Cursor:
         return self._conn.execute(f"{select} {_FROM_CHUNKS.format(join)}", (self.merged.id, low, high))
 
-    @cached_property
-    def _tail(self) -> Points:
-        return tail.read(self._conn, self.merged.runs)
 
-
-def read_tails(series: Sequence[Series]) -> None:
-    """Read the tails of series of one view at once, rather than each when it is asked for."""
-    if series:
-        tails = tail.read_many(series[0]._conn, [one.merged.runs for one in series])
-        for one, points in zip(series, tails, strict=True):
+def read_unsettled(series: Sequence[Series]) -> None:
+    """Read tails and hot points of series of one view at once, rather than those of each when they are asked for."""
+    with_tails = [one for one in series if one.merged.runs]
+    if with_tails:
+        tails = tail.read_many(with_tails[0]._conn, [one.merged.runs for one in with_tails])
+        for one, points in zip(with_tails, tails, strict=True):
             one._tail = points
+    with_hot = [one for one in series if one.recent]
+    if with_hot:
+        points, starts = points_by_series([one.recent for one in with_hot])
+        starts = starts.tolist()
+        for one, start, stop in zip(with_hot, starts, [*starts[1:], len(points.iters)], strict=True):
+            one._hot = take(points, slice(start, stop))
 
 
 def _overlaid(parts: Sequence[Columns], low: int, high: int) -> Columns | None:
     parts = [within(part, low, high) for part in parts if len(part.iters)]
     parts = [part for part in parts if len(part.iters)]
-    return overlay(parts) if parts else None
+    if len(parts) > 1:
+        return overlay(parts)
+    return parts[0] if parts else None
 
 
 def views(

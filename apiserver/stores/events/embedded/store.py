@@ -18,7 +18,6 @@ from typing import TypeVar
 from apiserver.events.model import (
     SAMPLE_TYPES,
     BucketAxis,
-    BucketPlan,
     Buckets,
     EventBatch,
     EventType,
@@ -34,17 +33,18 @@ from apiserver.events.model import (
     Selection,
     SeriesName,
 )
-from apiserver.stores.events.base import EventStoreBusy, EventStoreError
-from apiserver.stores.events.embedded import deletion, logs, records, scalars
+from apiserver.stores.events.base import EventStoreBusy, EventStoreError, Width
+from apiserver.stores.events.embedded import buckets, deletion, logs, records, scalars
 from apiserver.stores.events.embedded.commit import GroupCommit
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.hot import HotOwner, LogPart
 from apiserver.stores.events.embedded.live import Live
 from apiserver.stores.events.embedded.lock import FolderLock
 from apiserver.stores.events.embedded.merge import Merger
-from apiserver.stores.events.embedded.names import TYPES, exactly, matcher, owner_id
+from apiserver.stores.events.embedded.names import TYPES, matcher, owner_id
 from apiserver.stores.events.embedded.samples import Samples
 from apiserver.stores.events.embedded.series import views
+from apiserver.stores.events.embedded.stats import GREATEST, LEAST
 
 _READERS = 4
 _LEAST_FREE_BYTES = 2**20
@@ -246,14 +246,23 @@ class EmbeddedEventStore:
             )
         return found
 
-    async def scalar_buckets(self, owner: Owner, axis: BucketAxis, plans: Sequence[BucketPlan]) -> list[Buckets]:
-        """Buckets of each plan's series."""
-        selection = exactly([(plan.metric, plan.variant) for plan in plans])
+    async def scalar_buckets(
+        self,
+        owner: Owner,
+        axis: BucketAxis,
+        width: Width,
+        selection: Selection = (),
+        *,
+        start: int | None = None,
+        stop: int | None = None,
+    ) -> list[Buckets]:
+        """Buckets of each selected series that has a curve."""
         matches = matcher(selection)
+        bounds = buckets.Bounds(LEAST if start is None else start, GREATEST if stop is None else stop)
         return await self._read(
             owner,
             lambda hot: hot.points(matches),
-            lambda conn, hot: scalars.all_buckets(views(conn, owner, selection, hot), axis, plans),
+            lambda conn, hot: buckets.all_buckets(views(conn, owner, selection, hot), axis, width, bounds),
         )
 
     async def scalar_points(

@@ -56,7 +56,7 @@ class SeriesWalk:
 
     def _range_up(self, low: int) -> tuple[int, int]:
         chunk = self._series.chunk_from(low) if low <= self._chunk_end else None
-        if chunk is None:
+        if chunk is None or chunk.last == GREATEST:
             self.exhausted = True
             return low, GREATEST
         self._next = chunk.last + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.stores.events.embedded import aggregates, chunks, log_merge, scalar_merge, tail
+from apiserver.stores.events.embedded import aggregates, bucketing, buckets, chunks, log_merge, scalar_merge, tail
 
 
 def make_small(patch: pytest.MonkeyPatch) -> None:
@@ -13,6 +13,8 @@ def make_small(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(tail, "MOST_RUNS", 2)
     patch.setattr(chunks, "LARGEST", 8)
     patch.setattr(aggregates, "POINTS_A_BLOCK", 2)
-    patch.setattr(aggregates, "BLOCKS_A_BUCKET", 2)
-    patch.setattr(aggregates, "SHORT", 4)
+    patch.setattr(buckets, "MOST_WIDENING", 0.5)
+    patch.setattr(buckets, "CHUNKS_OF_POINTS", 2)
+    patch.setattr(buckets, "CHUNKS_OF_BLOCKS", 3)
+    patch.setattr(bucketing, "SHORT", 4)
     patch.setattr(log_merge, "LARGEST", 5)

@@ -1,0 +1,143 @@
+"""From pieces and points to buckets: series of few pieces are looked at all at once, long ones each for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from apiserver.events.model import Buckets, Int64Array
+from apiserver.stores.events.embedded.aggregates import Pieces, Starts, joined, pieces_of, sum_up, sum_up_points
+from apiserver.stores.events.embedded.integers import Progression
+from apiserver.stores.events.embedded.points import NO_CURVE, Curve, concat
+from apiserver.stores.events.embedded.stats import GREATEST, LEAST
+
+#: Series of up to so many pieces are bucketed many at a time: what is done for each takes longer than its pieces.
+SHORT = 4096
+_POINTS_A_SEARCH = 8
+
+_FIRST = np.zeros(1, np.intp)
+
+Part = Curve | Pieces
+
+
+@dataclass(slots=True)
+class Source:
+    """What the buckets of one series are made of: ascending, and no piece reaches over a bucket's end."""
+
+    metric: str
+    variant: str
+    interval: int
+    parts: Sequence[Part]
+
+
+def bucketed(sources: Sequence[Source]) -> list[Buckets]:
+    """The buckets of each source, in their order."""
+    found: dict[int, Buckets] = {}
+    points: list[int] = []
+    pieces: list[int] = []
+    for n, source in enumerate(sources):
+        if sum(map(_length, source.parts)) > SHORT:
+            found[n] = _alone(source)
+        elif all(isinstance(part, Curve) for part in source.parts):
+            points.append(n)
+        else:
+            pieces.append(n)
+    for numbers, all_of in ((points, _points_of), (pieces, _pieces_of)):
+        if numbers:
+            together = [sources[n] for n in numbers]
+            found.update(zip(numbers, _together(together, all_of(together)), strict=True))
+    return [found[n] for n in range(len(sources))]
+
+
+def bucket_starts(x: Int64Array | Progression, interval: int) -> Starts:
+    """Where in ascending `x` each bucket that is not empty begins."""
+    if isinstance(x, Progression):
+        if x.last + x.step - x.first <= GREATEST:
+            return _starts_in_progression(x, interval)
+        x = x[np.arange(x.length)]
+    if not len(x):
+        return np.empty(0, np.intp)
+    first, last = int(x[0]) // interval, int(x[-1]) // interval
+    if last - first < len(x) // _POINTS_A_SEARCH:  # looking for the bounds of buckets is quicker than dividing all x
+        starts = np.searchsorted(x, np.arange(first + 1, last + 1) * interval)
+        starts[1:] = np.where(starts[1:] != starts[:-1], starts[1:], 0)
+        return np.concatenate([_FIRST, starts[starts > 0]])
+    bucket = x if interval == 1 else x // interval
+    return np.concatenate([_FIRST, np.flatnonzero(bucket[1:] != bucket[:-1]) + 1])
+
+
+def _starts_in_progression(x: Progression, interval: int) -> Starts:
+    if x.step >= interval:
+        return np.arange(x.length)
+    bounds = np.arange(x.first // interval + 1, x.last // interval + 1) * interval
+    return np.concatenate([_FIRST, (bounds - x.first + x.step - 1) // x.step])
+
+
+def _alone(source: Source) -> Buckets:
+    pieces = joined([_summed(part, source.interval) for part in source.parts])
+    if len(source.parts) > 1:
+        pieces = _summed(pieces, source.interval)
+    return Buckets(source.metric, source.variant, *_columns(pieces, _bucket_x(pieces.x, source.interval)))
+
+
+def _summed(part: Part, interval: int) -> Pieces:
+    return _summed_at(part, bucket_starts(_x(part), interval))
+
+
+def _points_of(sources: Sequence[Source]) -> Curve:
+    parts = [part for source in sources for part in source.parts if isinstance(part, Curve)]
+    return concat(parts) if parts else NO_CURVE
+
+
+def _pieces_of(sources: Sequence[Source]) -> Pieces:
+    return joined([pieces_of(part) if isinstance(part, Curve) else part for source in sources for part in source.parts])
+
+
+def _together(sources: Sequence[Source], all_of_them: Part) -> list[Buckets]:
+    """The buckets of each source; `all_of_them` are their parts one after another."""
+    lengths = [sum(map(_length, source.parts)) for source in sources]
+    x = _x(all_of_them)
+    series = np.repeat(np.arange(len(sources)), lengths)
+    interval = np.repeat(np.array([source.interval for source in sources], np.int64), lengths)
+    bucket = x // interval
+    new = np.append(True, (bucket[1:] != bucket[:-1]) | (series[1:] != series[:-1]))[: len(bucket)]
+    starts = np.flatnonzero(new)
+    columns = _columns(_summed_at(all_of_them, starts), _bucket_x(x[starts], interval[starts]))
+    ends = np.searchsorted(series[starts], np.arange(len(sources) + 1)).tolist()
+    return [
+        Buckets(source.metric, source.variant, *(column[start:stop] for column in columns))
+        for source, start, stop in zip(sources, ends, ends[1:], strict=False)
+    ]
+
+
+def _summed_at(part: Part, starts: Starts) -> Pieces:
+    if isinstance(part, Pieces):
+        return sum_up(part, starts)
+    return pieces_of(part) if len(starts) == len(part.iters) else sum_up_points(*part, starts)
+
+
+def _x(part: Part) -> Int64Array:
+    return part.iters if isinstance(part, Curve) else part.x
+
+
+def _length(part: Part) -> int:
+    return len(_x(part))
+
+
+def _columns(pieces: Pieces, x: Int64Array) -> tuple[npt.NDArray[Any], ...]:
+    """The columns of Buckets; each piece is one that begins at its `x`."""
+    some = pieces.finite > 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.divide(pieces.sum, pieces.finite, out=np.full(len(x), np.nan), where=some)
+    least, greatest = np.where(some, pieces.min, np.nan), np.where(some, pieces.max, np.nan)
+    return x, pieces.count, mean, least, greatest, pieces.first, pieces.last
+
+
+def _bucket_x(x: Int64Array, interval: int | Int64Array) -> Int64Array:
+    """The start of the bucket of each x, or −2⁶³ if it lies before that, where it would wrap around."""
+    start = x // interval * interval
+    return np.where(start > x, LEAST, start)

@@ -1,0 +1,186 @@
+"""Histograms of scalars: how wide the buckets of each series are, and what of its chunks they are made of.
+
+Where a series' points may be summed up by blocks, few bytes a point are looked at; else every point is, a run of chunks
+at a time. Buckets become at most `_MOST_WIDENING` wider so that whole blocks fit into them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Buckets, Int64Array
+from apiserver.stores.events.base import Width
+from apiserver.stores.events.embedded import aggregates
+from apiserver.stores.events.embedded.aggregates import BLOCK, Pieces
+from apiserver.stores.events.embedded.bucketing import SHORT, Part, Source, bucket_starts, bucketed
+from apiserver.stores.events.embedded.chunks import Room
+from apiserver.stores.events.embedded.points import Columns, Curve, take, within
+from apiserver.stores.events.embedded.series import Content, Series, merged_stats, read_unsettled
+from apiserver.stores.events.embedded.stats import GREATEST, LEAST
+from apiserver.stores.events.embedded.walks import SeriesWalk
+
+#: How much wider than asked for buckets may be.
+MOST_WIDENING = 0.1
+#: How many chunks of a series are summed up at once: as many as processors keep close.
+CHUNKS_OF_POINTS = 32
+CHUNKS_OF_BLOCKS = 64
+
+
+class Bounds(NamedTuple):
+    """The part of the axis that is looked at, inclusive."""
+
+    low: int = LEAST
+    high: int = GREATEST
+
+
+NOTHING = Bounds(GREATEST, LEAST)
+SumUp = Callable[[Sequence[Content], int], Pieces]
+
+
+class _Rooms(threading.local):
+    def __init__(self) -> None:
+        self.room = Room()
+
+
+_rooms = _Rooms()
+
+
+def all_buckets(series: Sequence[Series], axis: BucketAxis, width: Width, bounds: Bounds) -> list[Buckets]:
+    """The buckets of each series that is not just a single value, in their order."""
+    read_unsettled(series)
+    found = _by_time(series, width, bounds) if axis is BucketAxis.TIMESTAMP else _by_iteration(series, width, bounds)
+    return bucketed(list(found))
+
+
+# --- over times ------------------------------------------------------------------------------------
+
+
+def _by_time(series: Sequence[Series], width: Width, bounds: Bounds) -> Iterator[Source]:
+    for one in series:
+        points = _without_single_value(one.points())
+        curve = Curve(points.timestamps, points.values)
+        if not len(curve.iters):
+            continue
+        if bool((curve.iters[1:] < curve.iters[:-1]).any()):
+            curve = take(curve, np.argsort(curve.iters, kind="stable"))
+        interval = width(len(curve.iters), int(curve.iters[0]), int(curve.iters[-1]))
+        yield Source(*one.name, interval, [within(curve, *bounds)])
+
+
+# --- over iterations: how wide ---------------------------------------------------------------------
+
+
+class _Extent(NamedTuple):
+    """Of a series: how many points it has at least and at most, its first and its last iteration."""
+
+    fewest: int
+    most: int
+    first: int
+    last: int
+
+
+def _by_iteration(series: Sequence[Series], width: Width, bounds: Bounds) -> Iterator[Source]:
+    for one, extent in zip(series, _extents(series), strict=True):
+        if extent.first == extent.last == SINGLE_VALUE_ITERATION:
+            continue
+        interval, parts = _parts(one, _interval(one, extent, width), bounds)
+        yield Source(*one.name, interval, parts)
+
+
+def _extents(series: Sequence[Series]) -> Iterator[_Extent]:
+    rows = merged_stats(one.merged for one in series)
+    columns = (rows[name].tolist() for name in ("count", "min_iter", "max_iter"))
+    for one, count, first, last in zip(series, *columns, strict=True):
+        merged = _Extent(count, count, first, last)
+        yield _with_hot(merged, one.hot.iters) if one.recent else merged
+
+
+def _with_hot(merged: _Extent, iters: Int64Array) -> _Extent:
+    most = merged.most + len(iters)
+    fewest = most if iters[0] > merged.last else max(merged.most, len(iters))
+    return _Extent(fewest, most, min(merged.first, int(iters[0])), max(merged.last, int(iters[-1])))
+
+
+def _interval(series: Series, extent: _Extent, width: Width) -> int:
+    fewest, most, first, last = extent
+    singles = int(first == SINGLE_VALUE_ITERATION)
+    if singles:
+        first = _second_iteration(series)
+    interval = width(most - singles, first, last)
+    if fewest < most and width(fewest - singles, first, last) != interval:
+        interval = width(series.count() - singles, first, last)
+    return interval
+
+
+def _second_iteration(series: Series) -> int:
+    walk = SeriesWalk(series, SINGLE_VALUE_ITERATION + 1, descending=False)
+    walk.fill(1)
+    return int(walk.points().iters[0])
+
+
+# --- over iterations: what of ----------------------------------------------------------------------
+
+
+def _parts(series: Series, interval: int, bounds: Bounds) -> tuple[int, list[Part]]:
+    """The interval, perhaps widened, and what to bucket by it."""
+    settled = Bounds(bounds.low, min(bounds.high, series.settled_end - 1)) if series.settled_end > LEAST else NOTHING
+    if interval == 1 or settled.low > settled.high:
+        return interval, [_points(series, bounds)]
+    widened = {_widened(interval, shift): shift for shift in sorted(series.shifts(*settled))}
+    usable = [wider for wider in widened if wider - interval <= interval * MOST_WIDENING and wider <= GREATEST]
+    if usable:
+        interval = max(usable)
+        chunks, run, sum_up = series.blocks(*settled, widened[interval]), CHUNKS_OF_BLOCKS, _sum_up_blocks
+    else:
+        chunks, run, sum_up = series.curves(*settled), CHUNKS_OF_POINTS, _sum_up_points
+    parts: list[Part] = []
+    while found := chunks.fetchmany(run):
+        parts += _of_chunks(series, found, settled, interval, sum_up)
+    unsettled = _points(series, Bounds(max(bounds.low, series.settled_end), bounds.high))
+    return interval, [*parts, unsettled] if len(unsettled.iters) else parts
+
+
+def _widened(interval: int, shift: int) -> int:
+    return -(-interval >> shift) << shift
+
+
+def _of_chunks(series: Series, chunks: Sequence[Content], bounds: Bounds, interval: int, sum_up: SumUp) -> list[Part]:
+    """Adjacent chunks summed up together, if all of them are of use and wholly inside the bounds, else each alone."""
+    low, high = chunks[0][0], chunks[-1][1]
+    inside = bounds.low <= low and high <= bounds.high and not low <= SINGLE_VALUE_ITERATION <= high
+    if inside and all(body is not None for _, _, _, body in chunks):
+        return [sum_up(chunks, interval)]
+    if len(chunks) > 1:
+        return [part for one in chunks for part in _of_chunks(series, [one], bounds, interval, sum_up)]
+    return [_points(series, Bounds(max(low, bounds.low), min(high, bounds.high)))]
+
+
+def _sum_up_blocks(chunks: Sequence[Content], interval: int) -> Pieces:
+    rows = np.frombuffer(b"".join([body for _, _, _, body in chunks]), BLOCK)
+    pieces = aggregates.pieces_of_blocks(rows)
+    if len(rows) <= SHORT // 2:  # then it is quicker to sum up several series at once
+        return pieces
+    return aggregates.sum_up(pieces, bucket_starts(pieces.x, interval))
+
+
+def _sum_up_points(chunks: Sequence[Content], interval: int) -> Pieces:
+    iters, values = _rooms.room.decode([(length, body) for _, _, length, body in chunks])
+    return aggregates.sum_up_points(iters, values, bucket_starts(iters, interval))
+
+
+def _points(series: Series, bounds: Bounds) -> Curve:
+    return _without_single_value(series.curve(*bounds))
+
+
+def _without_single_value(points: Columns) -> Columns:
+    iters = points.iters
+    if not len(iters) or iters[0] > SINGLE_VALUE_ITERATION:
+        return points
+    at = int(np.searchsorted(iters, SINGLE_VALUE_ITERATION))
+    if at < len(iters) and iters[at] == SINGLE_VALUE_ITERATION:
+        return take(points, np.arange(len(iters)) != at)
+    return points
