@@ -22,9 +22,6 @@ from apiserver.events.model import (
 )
 from apiserver.stores.events.base import EventStore
 
-#: How many points are read at once when looking for the next times.
-SLICE = 100_000
-
 _ROW = np.dtype([("key", np.int64), ("variant", np.int64), ("value", np.float64)])
 _Rows = npt.NDArray[Any]
 _NO_ROWS: _Rows = np.empty(0, _ROW)
@@ -92,27 +89,8 @@ async def _by_iteration(
 async def _by_time(
     store: EventStore, owner: Owner, selection: Selection, variants: _Variants, limit: int, beyond: int | None
 ) -> _Rows:
-    """Points lie in the order of iterations, so that all of them are looked at, a slice at a time."""
-    earliest = _NO_ROWS
-    after: ScalarPosition | None = None
-    while len((points := await _slice(store, owner, selection, after)).iters):
-        rows = variants.rows(points, BucketAxis.TIMESTAMP)
-        if beyond is not None:
-            rows = _where(rows, rows["key"] > beyond)
-        earliest = _earliest(np.concatenate([earliest, rows]), limit)
-        after = _behind(int(points.iters[-1]))
-    return earliest[np.argsort(earliest["key"], kind="stable")]
-
-
-async def _slice(store: EventStore, owner: Owner, selection: Selection, after: ScalarPosition | None) -> ScalarPoints:
-    return await store.scalar_points(owner, selection, after=after, limit=SLICE, whole_iterations=True)
-
-
-def _earliest(rows: _Rows, limit: int) -> _Rows:
-    if len(rows) <= limit:
-        return rows
-    keys = rows["key"]
-    return _where(rows, keys <= np.partition(keys, limit - 1)[limit - 1])
+    points = await store.earliest_points(owner, selection, after=beyond, limit=limit)
+    return variants.rows(points, BucketAxis.TIMESTAMP)
 
 
 def _where(rows: _Rows, mask: npt.NDArray[np.bool_]) -> _Rows:

@@ -70,18 +70,14 @@ async def test_single_values_are_no_points(store: EmbeddedEventStore) -> None:
     points=st.lists(st.tuples(st.integers(-5, 30), st.sampled_from("abc"), st.integers(0, 10)), max_size=40),
     limit=st.integers(1, 12),
     axis=st.sampled_from(BucketAxis),
-    slice=st.integers(1, 9),
 )
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_every_point_is_on_one_page(
     store: EmbeddedEventStore,
-    monkeypatch: pytest.MonkeyPatch,
     points: list[Point],
     limit: int,
     axis: BucketAxis,
-    slice: int,
 ) -> None:
-    monkeypatch.setattr(raw_points, "SLICE", slice)
     await store.delete([TASK])
     if points:
         await store.add(at(*points))

@@ -208,15 +208,21 @@ class PlainEventStore:
             end = (page[-1][0].iter, "", "")
             rest = _page(found, lambda one: one[0], page[-1][0], descending, len(found))
             page += [one for one in rest if one[0].iter == end[0]]
-        return ScalarPoints(
-            names=names,
-            series=np.array([names.index((at.metric, at.variant)) for at, _ in page], np.int32),
-            iters=np.array([at.iter for at, _ in page], np.int64),
-            timestamps=np.array([point.timestamp for _, point in page], np.int64),
-            values=np.array([point.value for _, point in page], np.float64),
-            workers=[point.worker for _, point in page],
-            received=np.array([point.received for _, point in page], np.int64),
-        )
+        return _columns([((at.metric, at.variant), point) for at, point in page])
+
+    async def earliest_points(
+        self, owner: Owner, selection: Selection = (), *, after: int | None = None, limit: int
+    ) -> ScalarPoints:
+        found = [
+            (point.timestamp, point.iter, *name, point)
+            for name, points in self._of(owner).scalars.items()
+            for point in points.values()
+            if selects(selection, *name) and point.iter != SINGLE_VALUE_ITERATION
+            if after is None or point.timestamp > after
+        ]
+        found.sort(key=lambda row: row[:4])
+        page = [row for row in found if row[0] <= found[min(limit, len(found)) - 1][0]]
+        return _columns([((metric, variant), point) for *_, metric, variant, point in page])
 
     async def last_values(self, owner: Owner, selection: Selection, n: int) -> dict[Name, list[float]]:
         return {
@@ -357,6 +363,19 @@ def _stats(owner: Owner, name: Name, points: list[Point]) -> ScalarStats:
         max_value=greatest.value if greatest else None,
         max_value_iter=greatest.iter if greatest else None,
         sum=math.fsum(point.value for point in finite),
+    )
+
+
+def _columns(page: list[tuple[Name, Point]]) -> ScalarPoints:
+    names = sorted({name for name, _ in page})
+    return ScalarPoints(
+        names=names,
+        series=np.array([names.index(name) for name, _ in page], np.int32),
+        iters=np.array([point.iter for _, point in page], np.int64),
+        timestamps=np.array([point.timestamp for _, point in page], np.int64),
+        values=np.array([point.value for _, point in page], np.float64),
+        workers=[point.worker for _, point in page],
+        received=np.array([point.received for _, point in page], np.int64),
     )
 
 

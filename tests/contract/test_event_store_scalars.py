@@ -361,6 +361,44 @@ async def test_a_walk_ends_with_the_greatest_iteration(case: Case) -> None:
     assert (found.iters.tolist(), found.values.tolist()) == (iters[-2:], [1.0, 0.0])
 
 
+async def test_points_come_by_time(case: Case) -> None:
+    later = [SINGLE_VALUE_ITERATION, *range(3)]
+    await case.store.add(
+        batch(
+            scalars([0.0] * 4, variant="b", iters=range(4), timestamps=[5, 1, 9, 5]),
+            scalars([1.0] * 4, variant="a", iters=later, timestamps=[0, 5, 7, -3]),
+        )
+    )
+    await case.settle()
+
+    async def page(after: int | None, limit: int) -> list[tuple[int, int, str]]:
+        found = await case.store.earliest_points(OWNER, after=after, limit=limit)
+        assert [found.names[n][0] for n in found.series] == ["loss"] * len(found.iters)
+        return [(time, *row[::2]) for time, row in zip(found.timestamps.tolist(), rows(found), strict=True)]
+
+    assert await page(None, 2) == [(-3, 2, "a"), (1, 1, "b")]
+    assert await page(1, 1) == [(5, 0, "a"), (5, 0, "b"), (5, 3, "b")]
+    assert await page(5, 100) == [(7, 1, "a"), (9, 2, "b")]
+    assert await page(9, 1) == []
+    found = await case.store.earliest_points(OWNER, [MetricSelection("loss", ("b",))], limit=1)
+    assert rows(found) == [(1, "loss", "b")]
+
+
+async def test_points_of_a_long_series_come_by_time(case: Case) -> None:
+    length = 12_000
+    times = [(n * 7919) % 100 + n // 2 for n in range(length)]  # in about the order of iterations
+    await case.store.add(batch(scalars([float(n) for n in range(length)], timestamps=times)))
+    await case.settle()
+    expected = sorted((time, n) for n, time in enumerate(times))
+    walked: list[tuple[int, int]] = []
+    while len(walked) < length:
+        after = walked[-1][0] if walked else None
+        found = await case.store.earliest_points(OWNER, after=after, limit=5000)
+        walked += zip(found.timestamps.tolist(), found.values.astype(int).tolist(), strict=True)
+        assert len(found.iters) >= min(5000, length - len(walked) + len(found.iters))
+    assert walked == expected
+
+
 async def test_last_values_are_the_last_by_iteration(case: Case) -> None:
     await case.store.add(batch(scalars([1.0, 2.0, 3.0], iters=[5, 1, 9]), scalars([4.0], variant="valid")))
     await case.settle()

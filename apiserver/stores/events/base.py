@@ -112,6 +112,14 @@ class EventStore(Protocol):
         With `whole_iterations` the page is extended so that it never ends inside an iteration.
         """
 
+    async def earliest_points(
+        self, owner: Owner, selection: Selection = (), *, after: int | None = None, limit: int
+    ) -> ScalarPoints:
+        """The first `limit` ≥ 1 points beyond timestamp `after`, and all others that share the last one's timestamp.
+
+        They are in (timestamp, iter, metric, variant) order; iteration −2³¹ is left out.
+        """
+
     async def last_values(self, owner: Owner, selection: Selection, n: int) -> dict[tuple[str, str], list[float]]:
         """The last `n` values by iteration of each selected series, oldest first."""
 

@@ -52,6 +52,8 @@ async def _assert_same_scalars(store: EventStore, plain: PlainEventStore, owner:
     for selection in SELECTIONS:
         got, expected = await store.scalar_stats([owner], selection), await plain.scalar_stats([owner], selection)
         assert [_comparable(asdict(one)) for one in got] == [_comparable(asdict(one)) for one in expected]
+        for limit in (1, 4, 1000):
+            await _assert_same_times(store, plain, owner, selection, limit)
         for n in (1, 3, 100):
             values = await store.last_values(owner, selection, n)
             assert _comparable(values) == _comparable(await plain.last_values(owner, selection, n))
@@ -70,6 +72,18 @@ async def _assert_same_walk(store: EventStore, plain: PlainEventStore, owner: Ow
         if not got:
             return
         after = ScalarPosition(*got[-1][:3])
+
+
+async def _assert_same_times(
+    store: EventStore, plain: PlainEventStore, owner: Owner, selection: Selection, limit: int
+) -> None:
+    after: int | None = None
+    while True:
+        got = await store.earliest_points(owner, selection, after=after, limit=limit)
+        assert _rows(got) == _rows(await plain.earliest_points(owner, selection, after=after, limit=limit))
+        if not len(got.iters):
+            return
+        after = int(got.timestamps[-1])
 
 
 def _rows(points: ScalarPoints) -> list[tuple[Any, ...]]:

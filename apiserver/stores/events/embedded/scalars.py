@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from apiserver.events.model import Owner, ScalarPoints, ScalarPosition, ScalarStats
 from apiserver.stores.events.embedded import stats
+from apiserver.stores.events.embedded.earliest import earliest
 from apiserver.stores.events.embedded.hot import points_by_series
+from apiserver.stores.events.embedded.points import Points
 from apiserver.stores.events.embedded.series import Series, merged_stats
 from apiserver.stores.events.embedded.stats import GREATEST, LEAST, StatsArray
 from apiserver.stores.events.embedded.walks import SeriesWalk, walk_together
@@ -56,7 +59,18 @@ def page(
 ) -> ScalarPoints:
     """Up to `limit` points beyond `after`, or somewhat more when iterations are to be whole."""
     walks = [_walk_beyond(one, after, descending) for one in series]
-    points, numbers = walk_together(walks, limit, whole_iterations)
+    return _answer(series, *walk_together(walks, limit, whole_iterations), worker_names)
+
+
+def earliest_page(series: Sequence[Series], after: int | None, limit: int, worker_names: Sequence[str]) -> ScalarPoints:
+    """The first points beyond a timestamp."""
+    points, numbers = earliest(series, after, limit)
+    return _answer(series, points, numbers.astype(np.int32), worker_names)
+
+
+def _answer(
+    series: Sequence[Series], points: Points, numbers: npt.NDArray[np.int32], worker_names: Sequence[str]
+) -> ScalarPoints:
     return ScalarPoints(
         names=[one.name for one in series],
         series=numbers,

@@ -285,6 +285,17 @@ class EmbeddedEventStore:
             ),
         )
 
+    async def earliest_points(
+        self, owner: Owner, selection: Selection = (), *, after: int | None = None, limit: int
+    ) -> ScalarPoints:
+        """The first points beyond a timestamp."""
+        matches, workers = matcher(selection), self._parts.live.workers.names
+        return await self._read(
+            owner,
+            lambda hot: hot.points(matches),
+            lambda conn, hot: scalars.earliest_page(views(conn, owner, selection, hot), after, limit, workers),
+        )
+
     async def last_values(self, owner: Owner, selection: Selection, n: int) -> dict[tuple[str, str], list[float]]:
         """The last values of each selected series."""
         matches = matcher(selection)
