@@ -11,6 +11,7 @@ import numpy as np
 from apiserver.stores.events.embedded import aggregates, chunks, stats
 from apiserver.stores.events.embedded.points import Points, take
 
+POINTS_AT_A_TIME = 2**18
 _SERIES_BITS = 24
 
 
@@ -29,11 +30,12 @@ class Numbering(Protocol):
 
 
 class ChunkWriter:
-    """Collects chunks, then computes, encodes and writes all of them at once."""
+    """Collects chunks, then computes, encodes and writes many of them at once."""
 
     def __init__(self, conn: sqlite3.Connection) -> None:
         self._conn = conn
         self._pending: dict[int, Points] = {}
+        self._points = 0
 
     def read(self, id: int) -> Points:
         """A chunk as it is or will be."""
@@ -54,6 +56,9 @@ class ChunkWriter:
             ids.append(series.id << _SERIES_BITS | series.chunks)
             series.chunks += 1
         self._pending.update(zip(ids, parts, strict=True))
+        self._points += len(points.iters)
+        if self._points >= POINTS_AT_A_TIME:
+            self.write()
         return LastChunk(ids[-1], len(parts[-1].iters))
 
     def write(self) -> None:
@@ -98,6 +103,8 @@ class ChunkWriter:
                 for id, part in self._pending.items()
             ),
         )
+        self._pending.clear()
+        self._points = 0
 
 
 def even_parts(points: Points) -> list[Points]:

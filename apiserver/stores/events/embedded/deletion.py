@@ -45,7 +45,7 @@ def delete_owner(conn: sqlite3.Connection, owner: Owner, types: Sequence[EventTy
 
 def _delete_scalars(conn: sqlite3.Connection, owner: Owner, key: tuple[int, int]) -> int:
     merged = merged_series(conn, owner, ()).values()
-    tail.delete(conn, tail.run_ids(b"".join(series.runs for series in merged)))
+    tail.delete(conn, [series.runs for series in merged])
     for table in ("chunk_curves", "chunk_details"):
         conn.execute(f"DELETE FROM {table} WHERE id {_CHUNKS}", key)
     for table in ("chunk_index", "scalars"):

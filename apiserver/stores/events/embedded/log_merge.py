@@ -93,7 +93,7 @@ def _merge_owner(conn: sqlite3.Connection, owner: Owner, hot: HotOwner, registra
     counts: dict[Name, int] = {}
     for name in lines.names:
         counts[name] = counts.get(name, 0) + 1
-    new_ids = {name: registrar.series(owner, EventType.LOG, name) for name in counts}
+    new_ids = dict(zip(counts, registrar.series(EventType.LOG, [(owner, *name) for name in counts]), strict=True))
     conn.executemany(
         "INSERT INTO log_series VALUES (?, ?) ON CONFLICT (series) DO UPDATE SET lines = lines + excluded.lines",
         ((new_ids[name], count) for name, count in counts.items()),

@@ -22,7 +22,7 @@ from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.hot import Memtable
 from apiserver.stores.events.embedded.live import Live
 from apiserver.stores.events.embedded.log_merge import merge_logs
-from apiserver.stores.events.embedded.names import Registrar, set_state
+from apiserver.stores.events.embedded.names import Ids, Registrar, set_state
 from apiserver.stores.events.embedded.sample_merge import merge_samples
 from apiserver.stores.events.embedded.scalar_merge import merge_scalars
 
@@ -52,6 +52,7 @@ class Merger:
         self._idle = False
         self._failures = 0
         self._retry_at = 0.0
+        self._ids = Ids()
         self._thread = threading.Thread(target=self._run, name="events-merge", daemon=True)
 
     def start(self) -> None:
@@ -77,6 +78,7 @@ class Merger:
     def change(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         """Do `work` as one transaction on the merged data; raise EventStoreBusy when that does not work."""
         with self._working, self._transaction() as conn:
+            self._ids.forget()
             result = work(conn)
         self._wake.set()
         return result
@@ -142,7 +144,7 @@ class Merger:
 
     def _merge(self, table: Memtable) -> None:
         with self._transaction(lambda commit: self._live.drop(table, commit)) as conn:
-            registrar = Registrar(conn)
+            registrar = Registrar(conn, self._ids)
             self._write_workers(conn)
             merge_scalars(conn, table, registrar)
             merge_logs(conn, table, registrar)
@@ -165,6 +167,7 @@ class Merger:
             yield conn
             finish(lambda: conn.execute("COMMIT"))
         except BaseException as error:
+            self._ids.forget()
             if conn.in_transaction:
                 conn.execute("ROLLBACK")
             if isinstance(error, sqlite3.Error | OSError):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 from apiserver.events.model import EventType, Owner, Selection
 from apiserver.stores.events.embedded.hot import Matcher, Name
@@ -11,6 +12,11 @@ from apiserver.stores.events.embedded.hot import Matcher, Name
 #: The number of each event type on disk: its place here.
 TYPES = (EventType.SCALAR, EventType.VECTOR, EventType.IMAGE, EventType.PLOT, EventType.LOG)
 CODES = {type: code for code, type in enumerate(TYPES)}
+
+SeriesKey = tuple[Owner, str, str]  # owner, metric, variant
+
+#: More series than these are not remembered between merges.
+MOST_IDS = 65536
 
 
 def matcher(selection: Selection) -> Matcher:
@@ -56,29 +62,63 @@ def series_rows(
     return {(row[0], row[1]): row[2:] for row in rows}
 
 
-class Registrar:
-    """Gives ids to new owners and series; part of one write transaction.
+class Ids:
+    """Ids of owners and series that were looked up, so that few are looked up again.
 
-    What it remembers is right only if that transaction commits: after a rollback make a new one.
+    They are right as long as transactions commit and delete nothing; after one that does not, forget them.
     """
 
-    def __init__(self, conn: sqlite3.Connection) -> None:
+    def __init__(self) -> None:
+        self.owners: dict[Owner, int] = {}
+        self.series: dict[EventType, dict[SeriesKey, int]] = {type: {} for type in EventType}
+
+    def forget(self) -> None:
+        """Know nothing any more."""
+        self.owners.clear()
+        for ids in self.series.values():
+            ids.clear()
+
+    def forget_if_many(self) -> None:
+        """Stay small."""
+        if len(self.owners) > MOST_IDS or sum(map(len, self.series.values())) > MOST_IDS:
+            self.forget()
+
+
+class Registrar:
+    """Gives ids to new owners and series; part of one write transaction."""
+
+    def __init__(self, conn: sqlite3.Connection, ids: Ids) -> None:
         self._conn = conn
         self._next_series = state(conn, "next_series")
-        self._owners: dict[Owner, int] = {}
+        self._ids = ids
 
     def owner(self, owner: Owner) -> int:
         """The owner's id, given now if it has none."""
-        found = self._owners.get(owner) or owner_id(self._conn, owner)
+        found = self._ids.owners.get(owner)
+        if found is None:
+            found = self._ids.owners[owner] = self._find_owner(owner)
+        return found
+
+    def _find_owner(self, owner: Owner) -> int:
+        found = owner_id(self._conn, owner)
         if found is None:
             row = (owner.company, owner.id, int(owner.is_model))
             cursor = self._conn.execute("INSERT INTO owners (company, name, is_model) VALUES (?, ?, ?)", row)
             found = int(cursor.lastrowid or 0)
-        self._owners[owner] = found
         return found
 
-    def series(self, owner: Owner, type: EventType, name: Name) -> int:
-        """The series' id, given now if it has none."""
+    def series(self, type: EventType, keys: Sequence[SeriesKey]) -> list[int]:
+        """The id of each series, given now if it has none."""
+        known = self._ids.series[type]
+        found = list(map(known.get, keys))
+        if None in found:
+            for n, key in enumerate(keys):
+                if found[n] is None:
+                    found[n] = known[key] = self._find_series(type, key)
+        return cast(list[int], found)
+
+    def _find_series(self, type: EventType, series: SeriesKey) -> int:
+        owner, *name = series
         key = (self.owner(owner), CODES[type], *name)
         row = self._conn.execute(
             "SELECT id FROM series WHERE owner = ? AND type = ? AND metric = ? AND variant = ?", key
@@ -94,6 +134,7 @@ class Registrar:
     def finish(self) -> None:
         """Write down which ids were given; the last thing before the commit."""
         set_state(self._conn, "next_series", self._next_series)
+        self._ids.forget_if_many()
 
 
 def state(conn: sqlite3.Connection, name: str) -> int:

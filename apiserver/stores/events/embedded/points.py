@@ -94,3 +94,16 @@ def _ascends(series: npt.NDArray[np.integer[Any]], iters: Int64Array) -> npt.NDA
     later = iters[1:] > iters[:-1]
     ascends: npt.NDArray[np.bool_] = (series[1:] > series[:-1]) | ((series[1:] == series[:-1]) & later)
     return ascends
+
+
+def spread(starts: npt.NDArray[np.integer[Any]], lengths: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.intp]:
+    """The indices of runs of these starts and lengths, one run after another."""
+    offsets = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+    offsets += np.arange(len(offsets))
+    return offsets
+
+
+def as_bytes(rows: npt.NDArray[Any]) -> list[bytes]:
+    """Each element, as it is in memory."""
+    items: list[bytes] = rows.view(f"V{rows.itemsize}").tolist()
+    return items

@@ -14,7 +14,7 @@ def merge_samples(conn: sqlite3.Connection, table: Memtable, registrar: Registra
     for owner, hot in table.owners.items():
         for type, series in hot.samples.items():
             for name, samples in series.items():
-                id = registrar.series(owner, type, name)
+                (id,) = registrar.series(type, [(owner, *name)])
                 for sample in samples.values():
                     _put(conn, id, sample.iter, sample.key, sample.timestamp, compression.compress(sample.document))
 

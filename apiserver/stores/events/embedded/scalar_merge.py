@@ -4,13 +4,16 @@
   `FOLD_AT`, or they are folded into chunks.
 - New points beyond all that was merged are appended; others are laid over the chunks they fall into, and the stats of
   their series are made anew from those of its chunks.
+- Tails that change otherwise than by a run more are read back some at a time, as they may be many times the new points.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,154 +23,228 @@ from apiserver.stores.events.embedded import chunks, stats, tail
 from apiserver.stores.events.embedded.chunk_writer import ChunkWriter, LastChunk
 from apiserver.stores.events.embedded.hot import Memtable
 from apiserver.stores.events.embedded.names import Registrar
-from apiserver.stores.events.embedded.points import NO_POINTS, Points, by_series, concat, overlay, take
-from apiserver.stores.events.embedded.stats import EMPTY, STATS, StatsArray
+from apiserver.stores.events.embedded.points import Points, as_bytes, by_series, concat, overlay, spread, take
+from apiserver.stores.events.embedded.stats import EMPTY, LEAST, STATS, StatsArray
 
-FOLD_AT = 512
-_EMPTY = EMPTY.tobytes()
+FOLD_AT = 1024
+POINTS_AT_A_TIME = 2**18
+_NEW = (0, None, 0, b"", EMPTY.tobytes())
 
 
 @dataclass(slots=True)
-class _Group:
-    """A series as the database has it, and its new points where they are not just a run for the tail."""
+class _Known:
+    """The rows of some series in `scalars`, as columns; `chunk_end` is LEAST where there is no chunk."""
 
-    id: int
-    chunks: int
-    chunk_end: int | None
-    tail: int
-    runs: bytes
-    points: Points = NO_POINTS
+    ids: Int64Array
+    chunks: Int64Array
+    chunk_end: Int64Array
+    tail: Int64Array
+    runs: list[bytes]
+    stats: StatsArray
+
+    @classmethod
+    def read(cls, conn: sqlite3.Connection, ids: Int64Array) -> _Known:
+        query = (
+            "SELECT series, chunks, chunk_end, tail, runs, stats FROM scalars"
+            " WHERE series IN (SELECT value FROM json_each(?))"
+        )
+        found = {row[0]: row[1:] for row in conn.execute(query, (json.dumps(ids.tolist()),))}
+        chunks, ends, sizes, runs, rows = zip(*(found.get(id, _NEW) for id in ids.tolist()), strict=True)
+        return cls(
+            ids=ids,
+            chunks=np.array(chunks, np.int64),
+            chunk_end=np.array([LEAST if end is None else end for end in ends], np.int64),
+            tail=np.array(sizes, np.int64),
+            runs=list(runs),
+            stats=np.frombuffer(b"".join(rows), STATS),
+        )
+
+    def write(self, conn: sqlite3.Connection) -> None:
+        ends = [None if end == LEAST else end for end in self.chunk_end.tolist()]
+        columns = (self.ids.tolist(), self.chunks.tolist(), ends, self.tail.tolist(), self.runs, as_bytes(self.stats))
+        conn.executemany(
+            "REPLACE INTO scalars (series, chunks, chunk_end, tail, runs, stats) VALUES (?, ?, ?, ?, ?, ?)",
+            zip(*columns, strict=True),
+        )
 
 
-class _Merge:
-    """One merge's writers."""
+@dataclass(slots=True)
+class _News:
+    """New points of the same series, those of one after those of another."""
 
-    def __init__(self, conn: sqlite3.Connection) -> None:
-        self.conn = conn
-        self.tail = tail.TailWriter(conn)
-        self.chunks = ChunkWriter(conn)
+    points: Points
+    starts: npt.NDArray[np.intp]
+    counts: Int64Array
 
-    def write(self) -> None:
-        """Put everything collected into the database."""
-        self.chunks.write()
-        self.tail.write()
-
-    def with_tail(self, group: _Group) -> Points:
-        """The new points laid over those in the tail."""
-        return overlay([tail.read(self.conn, group.runs), group.points]) if group.tail else group.points
-
-    def set_tail(self, group: _Group, points: Points) -> None:
-        """Let the tail be just these points."""
-        self.tail.remove(group.runs)
-        group.tail = len(points.iters)
-        group.runs = b"".join(self.tail.put(points, [group.tail])) if group.tail else b""
+    def of(self, which: Int64Array) -> Points:
+        """The points of some series, which are ascending."""
+        starts, counts = self.starts[which], self.counts[which]
+        if len(which) and which[-1] - which[0] == len(which) - 1:
+            return take(self.points, slice(int(starts[0]), int(starts[-1] + counts[-1])))
+        return take(self.points, spread(starts, counts))
 
 
 def merge_scalars(conn: sqlite3.Connection, table: Memtable, registrar: Registrar) -> None:
     """Bring the memtable's points into the database, within the caller's transaction."""
-    if not table.columns.series:
-        return
-    ids, points, starts = _sorted_points(table, registrar)
-    known = [_known(conn, id) for id in ids.tolist()]
-    old = np.frombuffer(b"".join(row[4] for row in known), STATS)
-    new = stats.of_groups(points.iters, points.values, points.timestamps, starts)
-    groups = [_Group(id, *row[:4]) for id, row in zip(ids.tolist(), known, strict=True)]
-    counts = new["count"]
-    overlapping = new["min_iter"] <= old["max_iter"]
-    small = ~overlapping & (np.array([group.tail for group in groups]) + counts < FOLD_AT)
-    small &= ~np.array([tail.is_crowded(group.runs) for group in groups])
-
-    merge = _Merge(conn)
-    for n in np.flatnonzero(~small).tolist():
-        groups[n].points = take(points, slice(starts[n], starts[n] + counts[n]))
-        _merge_group(merge, groups[n], bool(overlapping[n]))
-    _append_runs(
-        merge, [groups[n] for n in np.flatnonzero(small)], take(points, np.repeat(small, counts)), counts[small]
-    )
-    merge.write()
-
-    merged = stats.combine(old, new)
-    for n in np.flatnonzero(overlapping).tolist():
-        merged[n] = _made_anew(conn, groups[n])[0]
-    conn.executemany(
-        "REPLACE INTO scalars (series, chunks, chunk_end, tail, runs, stats) VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            (group.id, group.chunks, group.chunk_end, group.tail, group.runs, row.tobytes())
-            for group, row in zip(groups, merged, strict=True)
-        ),
-    )
+    if table.columns.series:
+        _Merge(conn, *_by_series(table, registrar)).run()
 
 
-def _sorted_points(table: Memtable, registrar: Registrar) -> tuple[Int64Array, Points, npt.NDArray[np.intp]]:
-    """Ids of the series, ascending; all points by series and iteration, each once; where each series begins."""
-    names = table.series_names
-    ids = np.array([registrar.series(owner, EventType.SCALAR, (m, v)) for owner, m, v in names], np.int64)
+def _by_series(table: Memtable, registrar: Registrar) -> tuple[Int64Array, Int64Array, Points, npt.NDArray[np.intp]]:
+    """Ids of the series, ascending; of their owners; the points by series and iteration; where each series begins."""
+    keys = table.series_names
+    ids = np.array(registrar.series(EventType.SCALAR, keys), np.int64)
+    owners = np.array([registrar.owner(owner) for owner, _, _ in keys], np.int64)
     by_id = np.argsort(ids)
-    rank = np.empty(len(ids), np.uint16 if len(ids) <= 1 << 16 else np.uint32)  # numpy sorts short integers by radix
-    rank[by_id] = np.arange(len(ids))
+    rank = np.empty_like(ranks := _ranks(len(ids)))
+    rank[by_id] = ranks
     series = np.repeat(rank[np.array(table.columns.series)], table.columns.lengths)
-    return ids[by_id], *by_series(series, table.columns.everything())
+    return ids[by_id], owners[by_id], *by_series(series, table.columns.everything())
 
 
-def _known(conn: sqlite3.Connection, series: int) -> tuple[int, int | None, int, bytes, bytes]:
-    query = "SELECT chunks, chunk_end, tail, runs, stats FROM scalars WHERE series = ?"
-    row: tuple[int, int | None, int, bytes, bytes] | None = conn.execute(query, (series,)).fetchone()
-    return row or (0, None, 0, b"", _EMPTY)
+@dataclass(slots=True)
+class _Numbering:
+    """A series' id, and how many numbers were given to its chunks."""
+
+    id: int
+    chunks: int
 
 
-def _append_runs(merge: _Merge, groups: list[_Group], points: Points, counts: Int64Array) -> None:
-    """A run for each group; the points are those of all groups, one after another."""
-    listed = merge.tail.put(points, counts)
-    for group, count, run in zip(groups, counts.tolist(), listed, strict=True):
-        group.tail += count
-        group.runs += run
+class _Merge:
+    """One merge: what is known of the series it changes, their new points, and the writers."""
+
+    def __init__(
+        self,
+        conn: sqlite3.Connection,
+        ids: Int64Array,
+        owners: Int64Array,
+        points: Points,
+        starts: npt.NDArray[np.intp],
+    ) -> None:
+        self._conn = conn
+        self._owners = owners
+        self._known = _Known.read(conn, ids)
+        self._news = _News(points, starts, np.diff(np.append(starts, len(points.iters))))
+        self._tail = tail.TailWriter(conn)
+        self._chunks = ChunkWriter(conn)
+
+    def run(self) -> None:
+        """Change the database."""
+        known, news = self._known, self._news
+        new = stats.of_groups(news.points.iters, news.points.values, news.points.timestamps, news.starts)
+        overlapping = new["min_iter"] <= known.stats["max_iter"]
+        known.stats = stats.combine(known.stats, new)
+        sizes = known.tail + news.counts
+        reopened = overlapping | (sizes >= FOLD_AT) | [tail.is_crowded(runs) for runs in known.runs]
+        appended = np.flatnonzero(~reopened)
+        self._put_runs(appended, news.of(appended), news.counts[appended])
+        for which in _some_at_a_time(np.flatnonzero(reopened), sizes):
+            self._reopen(which, overlapping[which])
+        self._tail.write()
+        known.write(self._conn)
+
+    def _put_runs(self, which: Int64Array, points: Points, lengths: Int64Array) -> None:
+        """Add a run to the tail of each of these series."""
+        if not len(which):
+            return
+        known = self._known
+        known.tail[which] += lengths
+        listed = self._tail.put(self._owners[which], known.tail[which], points, lengths)
+        for n, run in zip(which.tolist(), listed, strict=True):
+            known.runs[n] += run
+
+    def _reopen(self, which: Int64Array, overlapping: npt.NDArray[np.bool_]) -> None:
+        """Merge into these series, whose chunks change or whose tails do so otherwise than by a run more."""
+        ends = self._known.chunk_end[which]
+        points, starts = self._with_tails(which)
+        stops = np.append(starts[1:], len(points.iters))
+        last_chunks: dict[int, LastChunk] = {}
+        for n in np.flatnonzero((ends > LEAST) & (points.iters[starts] <= ends)).tolist():
+            start = int(starts[n])
+            starts[n] += np.searchsorted(points.iters[start : stops[n]], ends[n], "right")
+            last_chunks[n] = self._lay_over_chunks(int(which[n]), take(points, slice(start, int(starts[n]))))
+        counts = stops - starts
+        for n in np.flatnonzero(counts >= FOLD_AT).tolist():
+            beyond = take(points, slice(int(starts[n]), int(stops[n])))
+            self._append_chunks(int(which[n]), beyond, last_chunks.get(n))
+        self._chunks.write()
+        short = (counts > 0) & (counts < FOLD_AT)
+        tails = take(points, spread(starts[short], counts[short]))
+        self._put_runs(which[short], tails, counts[short])
+        if overlapping.any():
+            self._make_stats_anew(which, overlapping, tails, counts * short)
+
+    def _with_tails(self, which: Int64Array) -> tuple[Points, npt.NDArray[np.intp]]:
+        """The new points of the series laid over those of their tails, which are then empty; where each begins."""
+        known, counts = self._known, self._news.counts[which]
+        new = self._news.of(which)
+        tails = [known.runs[n] for n in which.tolist()]
+        if not any(tails):
+            return new, np.cumsum(counts) - counts
+        old, sizes = tail.read_all(self._conn, tails)
+        self._tail.remove(tails)
+        for n in which.tolist():
+            known.runs[n] = b""
+        known.tail[which] = 0
+        ranks = _ranks(len(which))
+        return by_series(np.concatenate([np.repeat(ranks, sizes), np.repeat(ranks, counts)]), concat([old, new]))
+
+    def _lay_over_chunks(self, n: int, points: Points) -> LastChunk:
+        """Lay each point over the first chunk that ends at its iteration or beyond; return the series' last chunk."""
+        series = int(self._known.ids[n])
+        rows = self._conn.execute(
+            "SELECT id, last, count FROM chunk_index WHERE series = ? AND last >= ? ORDER BY last",
+            (series, int(points.iters[0])),
+        ).fetchall()
+        number = np.searchsorted(np.array([last for _, last, _ in rows], np.int64), points.iters)
+        for row, start, stop in _runs(number):
+            id = rows[row][0]
+            laid_over = overlay([self._chunks.read(id), take(points, slice(start, stop))])
+            written = self._put_chunks(n, laid_over, id)
+        return written if id == rows[-1][0] else LastChunk(rows[-1][0], rows[-1][2])
+
+    def _append_chunks(self, n: int, points: Points, last_chunk: LastChunk | None) -> None:
+        """Make chunks of points beyond all chunks; a last chunk that is small is made anew with them."""
+        if last_chunk is None and self._known.chunk_end[n] > LEAST:
+            query = "SELECT id, count FROM chunk_index WHERE series = ? ORDER BY last DESC LIMIT 1"
+            last_chunk = LastChunk(*self._conn.execute(query, (int(self._known.ids[n]),)).fetchone())
+        self._known.chunk_end[n] = points.iters[-1]
+        if last_chunk is not None and last_chunk.length < chunks.LARGEST // 2:
+            self._put_chunks(n, concat([self._chunks.read(last_chunk.id), points]), last_chunk.id)
+        else:
+            self._put_chunks(n, points, None)
+
+    def _put_chunks(self, n: int, points: Points, replaced: int | None) -> LastChunk:
+        numbering = _Numbering(int(self._known.ids[n]), int(self._known.chunks[n]))
+        last_chunk = self._chunks.put(numbering, points, replaced)
+        self._known.chunks[n] = numbering.chunks
+        return last_chunk
+
+    def _make_stats_anew(
+        self, which: Int64Array, overlapping: npt.NDArray[np.bool_], tails: Points, lengths: Int64Array
+    ) -> None:
+        """The stats of the overlapping series from those of their chunks and the points of their tails."""
+        known = self._known
+        rows = np.repeat(EMPTY, len(which))
+        filled = lengths > 0
+        if filled.any():
+            starts = np.cumsum(lengths[filled]) - lengths[filled]
+            rows[filled] = stats.of_groups(tails.iters, tails.values, tails.timestamps, starts)
+        for n in np.flatnonzero(overlapping & (known.chunk_end[which] > LEAST)).tolist():
+            query = "SELECT stats FROM chunk_index WHERE series = ?"
+            found = b"".join(row[0] for row in self._conn.execute(query, (int(known.ids[which[n]]),)))
+            rows[n] = stats.combine(stats.fold(np.frombuffer(found, STATS)), rows[n : n + 1])[0]
+        known.stats[which[overlapping]] = rows[overlapping]
 
 
-def _merge_group(merge: _Merge, group: _Group, overlapping: bool) -> None:
-    last_chunk = _last_chunk(merge.conn, group)
-    if overlapping and group.chunk_end is not None:
-        inside = int(np.searchsorted(group.points.iters, group.chunk_end, "right"))
-        if inside:
-            last_chunk = _lay_over_chunks(merge, group, take(group.points, slice(inside)))
-            group.points = take(group.points, slice(inside, None))
-    if not len(group.points.iters):
-        return
-    beyond = merge.with_tail(group)
-    if len(beyond.iters) < FOLD_AT:
-        merge.set_tail(group, beyond)
-    else:
-        merge.set_tail(group, NO_POINTS)
-        _append_chunks(merge, group, beyond, last_chunk)
+def _ranks(count: int) -> npt.NDArray[np.integer[Any]]:
+    return np.arange(count, dtype=np.uint16 if count <= 1 << 16 else np.uint32)  # numpy sorts short ones by radix
 
 
-def _last_chunk(conn: sqlite3.Connection, group: _Group) -> LastChunk | None:
-    if group.chunk_end is None:
-        return None
-    query = "SELECT id, count FROM chunk_index WHERE series = ? ORDER BY last DESC LIMIT 1"
-    return LastChunk(*conn.execute(query, (group.id,)).fetchone())
-
-
-def _append_chunks(merge: _Merge, group: _Group, points: Points, last_chunk: LastChunk | None) -> None:
-    """Make chunks of points beyond all chunks; a last chunk that is small is made anew with them."""
-    group.chunk_end = int(points.iters[-1])
-    if last_chunk is not None and last_chunk.length < chunks.LARGEST // 2:
-        merge.chunks.put(group, concat([merge.chunks.read(last_chunk.id), points]), last_chunk.id)
-    else:
-        merge.chunks.put(group, points, None)
-
-
-def _lay_over_chunks(merge: _Merge, group: _Group, points: Points) -> LastChunk:
-    """Lay each point over the first chunk that ends at its iteration or beyond; return the series' last chunk."""
-    rows = merge.conn.execute(
-        "SELECT id, last, count FROM chunk_index WHERE series = ? AND last >= ? ORDER BY last",
-        (group.id, int(points.iters[0])),
-    ).fetchall()
-    number = np.searchsorted(np.array([last for _, last, _ in rows], np.int64), points.iters)
-    for n, start, stop in _runs(number):
-        id = rows[n][0]
-        laid_over = overlay([merge.chunks.read(id), take(points, slice(start, stop))])
-        written = merge.chunks.put(group, laid_over, id)
-    return written if id == rows[-1][0] else LastChunk(rows[-1][0], rows[-1][2])
+def _some_at_a_time(which: Int64Array, sizes: Int64Array) -> Iterator[Int64Array]:
+    """The series in parts of about as many points."""
+    part = np.cumsum(sizes[which]) // POINTS_AT_A_TIME
+    return iter(np.split(which, np.flatnonzero(np.diff(part)) + 1)) if len(which) else iter(())
 
 
 def _runs(numbers: npt.NDArray[np.intp]) -> Iterator[tuple[int, int, int]]:
@@ -175,13 +252,3 @@ def _runs(numbers: npt.NDArray[np.intp]) -> Iterator[tuple[int, int, int]]:
     starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
     stops = np.append(starts[1:], len(numbers))
     return zip(numbers[starts].tolist(), starts.tolist(), stops.tolist(), strict=True)
-
-
-def _made_anew(conn: sqlite3.Connection, group: _Group) -> StatsArray:
-    """The stats of a series from those of its chunks and the points of its tail."""
-    rows = b"".join(row[0] for row in conn.execute("SELECT stats FROM chunk_index WHERE series = ?", (group.id,)))
-    found = stats.fold(np.frombuffer(rows, STATS))
-    rest = tail.read(conn, group.runs)
-    if not len(rest.iters):
-        return found
-    return stats.combine(found, stats.of_groups(rest.iters, rest.values, rest.timestamps, np.zeros(1, np.intp)))

@@ -88,8 +88,11 @@ def combine(left: StatsArray, right: StatsArray) -> StatsArray:
     rows["min_iter"] = np.minimum(left["min_iter"], right["min_iter"])
     rows["max_iter"] = np.maximum(left["max_iter"], right["max_iter"])
     a, b = left, right
-    _choose(rows, a, b, _before(b, a, "first_time", "first_iter"), ("first_time", "first_iter", "first_value"))
-    _choose(rows, a, b, _before(a, b, "last_time", "last_iter"), ("last_time", "last_iter", "last_value"))
+    only_right = a["count"] == 0  # points at the end of the numbers look like those of an empty set
+    first = only_right | _before(b, a, "first_time", "first_iter") & (b["count"] > 0)
+    last = only_right | _before(a, b, "last_time", "last_iter") & (b["count"] > 0)
+    _choose(rows, a, b, first, ("first_time", "first_iter", "first_value"))
+    _choose(rows, a, b, last, ("last_time", "last_iter", "last_value"))
     _choose(rows, a, b, _before(b, a, "min_value", "min_value_iter"), ("min_value", "min_value_iter"))
     higher = (b["max_value"] > a["max_value"]) | (
         (b["max_value"] == a["max_value"]) & (b["max_value_iter"] < a["max_value_iter"])

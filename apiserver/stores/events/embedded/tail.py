@@ -1,7 +1,9 @@
-"""The tail: points that are in no chunk yet, as runs of raw points of one series.
+"""The tail: points that are in no chunk yet, as runs of one series each; runs of many series of an owner share a page.
 
-The runs of a series are ascending and disjoint, and lie beyond its last chunk; its row in `scalars` lists their ids, in
-order. New runs go to the end of the table, so that ten thousand small series cost a merge few pages.
+- The runs of a series are ascending and disjoint, and lie beyond its last chunk; its row in `scalars` lists them, in
+  order: eight bytes each, the page's id in the low 48 bits and in the others the run's place in the page.
+- A page never changes. A run that its series does not list any more is dead; when all are, the page is deleted.
+- Series with about as many points share pages, as they leave the tail at about the same time.
 """
 
 from __future__ import annotations
@@ -9,96 +11,139 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from apiserver.events.model import Int64Array
-from apiserver.stores.events.embedded.points import NO_POINTS, Points, take
+from apiserver.stores.events.embedded import chunks
+from apiserver.stores.events.embedded.points import NO_POINTS, Points, as_bytes, concat, spread, take
 
 #: A series with more runs gets them as one at its next merge.
 MOST_RUNS = 16
+POINTS_A_PAGE = 4096
 
-_POINT = np.dtype([("iter", "<i8"), ("value", "<f8"), ("timestamp", "<i8"), ("worker", "<u4"), ("received", "<i8")])
-_ID_BYTES = 8
+_LISTED = np.dtype("<u8")
+_PLACE_BITS = 48
+_PAGE = np.uint64(2**_PLACE_BITS - 1)
+_LENGTH = np.dtype("<u2")
+_RAW = np.dtype([("iter", "<i8"), ("value", "<f8"), ("timestamp", "<i8"), ("worker", "<u4"), ("received", "<i8")])
+
+Lengths = npt.NDArray[np.int64]
 
 
-def run_ids(runs: bytes) -> list[int]:
-    """The ids that a series' row lists."""
-    ids: list[int] = np.frombuffer(runs, "<i8").tolist()
-    return ids
+def is_crowded(runs: bytes) -> bool:
+    """Whether there are so many runs that they had better be one."""
+    return len(runs) >= MOST_RUNS * _LISTED.itemsize
 
 
 def read(conn: sqlite3.Connection, runs: bytes) -> Points:
-    """The points of the runs, in order."""
-    if not runs:
-        return NO_POINTS
-    query = "SELECT body FROM tail WHERE id = ?"
-    return _decoded(b"".join(conn.execute(query, (id,)).fetchone()[0] for id in run_ids(runs)))
+    """The points of one tail, given as its series' row lists it."""
+    return read_all(conn, [runs])[0]
 
 
 def read_many(conn: sqlite3.Connection, tails: Sequence[bytes]) -> list[Points]:
-    """The points of each of the tails, which are runs, by one query."""
-    ids = json.dumps(run_ids(b"".join(tails)))
-    bodies = dict(conn.execute("SELECT id, body FROM tail WHERE id IN (SELECT value FROM json_each(?))", (ids,)))
-    contents = [b"".join(bodies[id] for id in run_ids(runs)) for runs in tails]
-    points = _decoded(b"".join(contents))
-    stops = list(accumulate(len(content) // _POINT.itemsize for content in contents))
-    return [take(points, slice(start, stop)) for start, stop in zip([0, *stops], stops, strict=False)]
+    """The points of each of the tails, by one query."""
+    points, lengths = read_all(conn, tails)
+    edges = [0, *np.cumsum(lengths).tolist()]
+    return [take(points, slice(start, stop)) for start, stop in pairwise(edges)]
 
 
-def _decoded(content: bytes) -> Points:
-    rows = np.frombuffer(content, _POINT)
-    return Points(
+def read_all(conn: sqlite3.Connection, tails: Sequence[bytes]) -> tuple[Points, Lengths]:
+    """The points of the tails, one tail after another, and how many each has."""
+    listed = np.frombuffer(b"".join(tails), _LISTED)
+    if not len(listed):
+        return NO_POINTS, np.zeros(len(tails), np.int64)
+    ids, page = np.unique(listed & _PAGE, return_inverse=True)
+    query = "SELECT lengths, curve, details FROM tail_pages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
+    pages = [_decoded(*row) for row in conn.execute(query, (json.dumps(ids.tolist()),))]
+    run = np.cumsum([0, *(len(lengths) for lengths, _ in pages[:-1])])[page] + (listed >> _PLACE_BITS).astype(np.int64)
+    length = np.concatenate([lengths for lengths, _ in pages])
+    start = np.cumsum(length) - length
+    stops = np.append(0, np.cumsum(length[run]))
+    edges = np.cumsum([0, *(len(tail) // _LISTED.itemsize for tail in tails)])
+    return take(concat([points for _, points in pages]), spread(start[run], length[run])), np.diff(stops[edges])
+
+
+def _decoded(lengths: bytes | None, curve: bytes, details: bytes) -> tuple[Lengths, Points]:
+    """The lengths of a page's runs, and the points of all."""
+    if lengths is not None:
+        runs = np.frombuffer(lengths, _LENGTH).astype(np.int64)
+        return runs, chunks.decode_points(int(runs.sum()), curve, details)
+    rows = np.frombuffer(details, _RAW)
+    points = Points(
         iters=np.ascontiguousarray(rows["iter"]),
         values=np.ascontiguousarray(rows["value"]),
         timestamps=np.ascontiguousarray(rows["timestamp"]),
         workers=rows["worker"].astype(np.int64),
         received=np.ascontiguousarray(rows["received"]),
     )
+    return np.array([len(rows)], np.int64), points
 
 
 class TailWriter:
-    """Collects runs, then writes them at once."""
+    """Changes the tails of one merge."""
 
     def __init__(self, conn: sqlite3.Connection) -> None:
         self._conn = conn
-        self._next_id = int(conn.execute("SELECT coalesce(max(id), 0) + 1 FROM tail").fetchone()[0])
-        self._runs: list[tuple[int, bytes]] = []
-        self._removed: list[int] = []
+        self._next_id = int(conn.execute("SELECT coalesce(max(id), 0) + 1 FROM tail_pages").fetchone()[0])
+        self._removed: list[bytes] = []
 
-    def put(self, points: Points, lengths: Sequence[int] | Int64Array) -> list[bytes]:
-        """Write runs of these lengths, one after another; return what lists each of them in its series' row."""
-        rows = np.empty(len(points.iters), _POINT)
-        for name, column in zip(
-            ("iter", "value", "timestamp", "worker", "received"),
-            (points.iters, points.values, points.timestamps, points.workers, points.received),
-            strict=True,
-        ):
-            rows[name] = column
-        content = rows.tobytes()
-        stops = (np.cumsum(lengths) * _POINT.itemsize).tolist()
-        ids = range(self._next_id, self._next_id + len(stops))
-        self._next_id = ids.stop
-        self._runs += [(id, content[start:stop]) for id, start, stop in zip(ids, [0, *stops], stops, strict=False)]
-        listed = np.arange(ids.start, ids.stop, dtype="<i8").tobytes()
-        return [listed[at : at + _ID_BYTES] for at in range(0, len(listed), _ID_BYTES)]
+    def put(self, owners: Int64Array, sizes: Int64Array, points: Points, lengths: Int64Array) -> list[bytes]:
+        """Write a run for each series, given one after another; return what lists each run in its series' row.
 
-    def remove(self, runs: bytes) -> None:
-        """Take these runs away."""
-        self._removed += run_ids(runs)
+        `owners` are those of the series, `sizes` say how many points their tails have with these runs.
+        """
+        order = np.lexsort((sizes, owners))
+        if bool((order[1:] < order[:-1]).any()):
+            points = take(points, spread((np.cumsum(lengths) - lengths)[order], lengths[order]))
+        lengths = lengths[order]
+        starts = np.cumsum(lengths) - lengths
+        firsts = _first_runs(owners[order], starts)
+        ids = np.arange(self._next_id, self._next_id + len(firsts))
+        self._next_id += len(firsts)
+        edges = zip(ids.tolist(), firsts.tolist(), [*firsts[1:].tolist(), len(lengths)], strict=True)
+        self._conn.executemany(
+            "INSERT INTO tail_pages (id, live, lengths, curve, details) VALUES (?, ?, ?, ?, ?)",
+            (
+                (id, stop - start, *_encoded(points, int(starts[start]), lengths[start:stop]))
+                for id, start, stop in edges
+            ),
+        )
+        runs = np.diff(np.append(firsts, len(lengths)))
+        place = np.arange(len(lengths)) - np.repeat(firsts, runs)
+        listed = np.empty(len(lengths), _LISTED)
+        listed[order] = place << _PLACE_BITS | np.repeat(ids, runs)
+        return as_bytes(listed)
+
+    def remove(self, tails: Sequence[bytes]) -> None:
+        """Let nothing be listed any more that these tails are."""
+        self._removed += tails
 
     def write(self) -> None:
-        """Put all changes into the database."""
-        delete(self._conn, self._removed)
-        self._conn.executemany("INSERT INTO tail (id, body) VALUES (?, ?)", self._runs)
+        """Delete the pages that nothing lists any more."""
+        pages, runs = np.unique(np.frombuffer(b"".join(self._removed), _LISTED) & _PAGE, return_counts=True)
+        counted = zip(runs.tolist(), pages.tolist(), strict=True)
+        self._conn.executemany("UPDATE tail_pages SET live = live - ? WHERE id = ?", counted)
+        self._conn.executemany("DELETE FROM tail_pages WHERE id = ? AND live = 0", zip(pages.tolist()))
+        self._removed.clear()
 
 
-def delete(conn: sqlite3.Connection, ids: Sequence[int]) -> None:
-    """Delete these runs."""
-    conn.executemany("DELETE FROM tail WHERE id = ?", ((id,) for id in ids))
+def _first_runs(owners: Int64Array, starts: Int64Array) -> npt.NDArray[np.intp]:
+    """The first run of each page; the runs are those of each owner together, and begin at `starts`."""
+    of_owner = np.flatnonzero(np.append(True, owners[1:] != owners[:-1]))
+    within = starts - np.repeat(starts[of_owner], np.diff(np.append(of_owner, len(owners))))
+    page = within // POINTS_A_PAGE
+    return np.flatnonzero(np.append(True, (owners[1:] != owners[:-1]) | (page[1:] != page[:-1])))
 
 
-def is_crowded(runs: bytes) -> bool:
-    """Whether there are so many runs that they had better be one."""
-    return len(runs) >= MOST_RUNS * _ID_BYTES
+def _encoded(points: Points, start: int, lengths: Int64Array) -> tuple[bytes, bytes, bytes]:
+    iters, values, *details = take(points, slice(start, start + int(lengths.sum())))
+    return lengths.astype(_LENGTH).tobytes(), chunks.encode_curve(iters, values), chunks.encode_details(*details)
+
+
+def delete(conn: sqlite3.Connection, tails: Sequence[bytes]) -> None:
+    """Delete the pages of these tails, which are all that an owner has."""
+    pages = np.unique(np.frombuffer(b"".join(tails), _LISTED) & _PAGE)
+    conn.executemany("DELETE FROM tail_pages WHERE id = ?", zip(pages.tolist()))

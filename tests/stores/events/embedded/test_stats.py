@@ -21,7 +21,7 @@ rows = st.lists(st.tuples(st.integers(-3, 3), values), min_size=1, max_size=12)
 def of(points: Rows, first: int = 0) -> StatsArray:
     """Stats of points (timestamp, value) at iterations from `first` on."""
     times, numbers = zip(*points, strict=True)
-    iters = np.arange(first, first + len(points))
+    iters = np.array(range(first, first + len(points)))
     return stats.of_groups(iters, np.array(numbers), np.array(times), np.zeros(1, np.intp))
 
 
@@ -69,3 +69,10 @@ def test_of_equal_extremes_the_one_at_the_lowest_iteration_counts() -> None:
 def test_sums_may_overflow() -> None:
     (found,) = of([(0, 1e308), (1, 1e308), (2, -1e308)]).tolist()
     assert found[4] == pytest.approx(1e308) or math.isinf(found[4])
+
+
+@pytest.mark.parametrize("end", [-(2**63), 2**63 - 1])
+def test_a_point_at_the_end_of_the_numbers_is_not_taken_for_none(end: int) -> None:
+    point = of([(end, 5.0)], first=end)
+    for found in (stats.combine(stats.EMPTY, point), stats.combine(point, stats.EMPTY)):
+        assert comparable(found) == comparable(point)

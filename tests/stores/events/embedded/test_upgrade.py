@@ -1,0 +1,62 @@
+"""A database of an older schema is read and written on."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from apiserver import resources
+from apiserver.stores.events.embedded import EmbeddedEventStore, stats
+from tests.contract.event_stores import OWNER, batch, scalars
+
+pytestmark = pytest.mark.anyio
+
+RUNS = {7: [(0, 0.5, 1000, 0, 5), (1, 1.5, 1001, 0, 5)], 9: [(4, 2.5, 1004, 1, 6)]}
+
+
+def of_schema_1(folder: Path) -> None:
+    """A store's folder, as schema 1 had a series of one metric whose points are in two runs of its tail."""
+    points = [point for run in RUNS.values() for point in run]
+    iters, values, times = (np.array(column) for column in list(zip(*points, strict=True))[:3])
+    row = stats.of_groups(iters, values, times, np.zeros(1, np.intp))
+    raw = np.dtype([("iter", "<i8"), ("value", "<f8"), ("timestamp", "<i8"), ("worker", "<u4"), ("received", "<i8")])
+    conn = sqlite3.connect(folder / "events.db")
+    conn.executescript((resources.path("migrations/sqlite/events") / "0001_initial.sql").read_text())
+    conn.execute("PRAGMA user_version = 1")
+    conn.execute("UPDATE state SET value = 2 WHERE name = 'next_series'")
+    conn.execute("INSERT INTO owners VALUES (1, ?, ?, ?)", (OWNER.company, OWNER.id, OWNER.is_model))
+    conn.executemany("INSERT INTO workers VALUES (?, ?)", [(0, "one"), (1, "two")])
+    conn.execute("INSERT INTO series VALUES (1, 0, 'loss', 'train', 1)")
+    conn.execute(
+        "INSERT INTO scalars VALUES (1, 0, NULL, ?, ?, ?)",
+        (len(points), np.array(list(RUNS), "<i8").tobytes(), row.tobytes()),
+    )
+    conn.executemany("INSERT INTO tail VALUES (?, ?)", [(id, np.array(run, raw).tobytes()) for id, run in RUNS.items()])
+    conn.commit()
+    conn.close()
+
+
+async def points_of(store: EmbeddedEventStore) -> list[tuple[int, float, str]]:
+    page = await store.scalar_points(OWNER, limit=100)
+    return list(zip(page.iters.tolist(), page.values.tolist(), page.workers, strict=True))
+
+
+@pytest.mark.parametrize("new", [[5], [2, 5], []])
+async def test_tails_of_schema_1_are_read_and_go_on(tmp_path: Path, new: list[int]) -> None:
+    of_schema_1(tmp_path)
+    store = EmbeddedEventStore(tmp_path)
+    await store.open()
+    expected = [(0, 0.5, "one"), (1, 1.5, "one"), (4, 2.5, "two")]
+    assert await points_of(store) == expected
+    if new:
+        await store.add(batch(scalars([float(n) for n in new], metric="loss", variant="train", iters=new)))
+        await store.merge()
+    found = await points_of(store)
+    assert [point for point in found if point[0] not in new] == expected
+    assert [iter for iter, *_ in found] == sorted([0, 1, 4, *new])
+    assert await store.delete([OWNER]) == 3 + len(new)
+    assert store._parts.database.writer.execute("SELECT count(*) FROM tail_pages").fetchone() == (0,)
+    await store.close()
