@@ -31,8 +31,8 @@ fmt: .venv/dev.stamp
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# `make bench FLAGS=--quick` only shows that it runs, and does without the peers unless they are there.
-bench: .venv/dev.stamp $(if $(findstring --quick,$(FLAGS)),,.venv-peers/stamp)
+# `make bench FLAGS=--quick` only shows that it runs, and does without peers and scanner unless they are there.
+bench: .venv/dev.stamp $(if $(findstring --quick,$(FLAGS)),,.venv/accelerator.stamp .venv-peers/stamp)
 	$(BIN)/python -m benchmarks $(FLAGS)
 
 # Pin anew everything that is installed here: the versions are those of requirements/*.txt, by their hashes.

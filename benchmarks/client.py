@@ -15,12 +15,19 @@ class RequestFailed(RuntimeError):
     """The server answered anything but 200, or 429 or 503, which are tried again."""
 
 
+class HungUp(RequestFailed):
+    """The server closed the connection and answered nothing."""
+
+
 class Connection:
-    """A connection to 127.0.0.1; `headers` go along with every request."""
+    """A connection to 127.0.0.1, made anew when the server closed it while it was idle.
+
+    `headers` go along with every request.
+    """
 
     def __init__(self, port: int, headers: dict[str, str] | None = None) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=300)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._port = port
+        self._socket = _connected(port)
         self._buffer = bytearray(2**20)
         self.headers = headers or {}
         self.refused = 0
@@ -38,8 +45,12 @@ class Connection:
     def exchange(self, request: bytes) -> bytes:
         """Send a prepared request, again while the server asks for that; return the body of the answer."""
         while True:
-            self._socket.sendall(request)
-            status, head, body = self._answer()
+            try:
+                status, head, body = self._exchanged(request)
+            except (HungUp, ConnectionError):
+                self._socket.close()
+                self._socket = _connected(self._port)
+                status, head, body = self._exchanged(request)
             if status == 200:
                 return body
             if status not in (429, 503):
@@ -59,7 +70,8 @@ class Connection:
         """Send and receive JSON."""
         return json.loads(self.post(path, json.dumps(request).encode()))
 
-    def _answer(self) -> tuple[int, bytes, bytes]:
+    def _exchanged(self, request: bytes) -> tuple[int, bytes, bytes]:
+        self._socket.sendall(request)
         filled, end = 0, -1
         while end < 0:
             filled += self._receive(filled)
@@ -78,8 +90,14 @@ class Connection:
     def _receive(self, at: int) -> int:
         received = self._socket.recv_into(memoryview(self._buffer)[at:])
         if not received:
-            raise RequestFailed("the server hung up")
+            raise RequestFailed("the server hung up within its answer") if at else HungUp("the server hung up")
         return received
+
+
+def _connected(port: int) -> socket.socket:
+    connected = socket.create_connection(("127.0.0.1", port), timeout=300)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connected
 
 
 def _header(head: bytes, name: bytes) -> bytes | None:

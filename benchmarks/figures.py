@@ -11,6 +11,7 @@ PING = "debug.ping"
 REDUCE = "np.add.reduceat"
 MLFLOW = "MLflow"
 TENSORBOARD = "TensorBoard data server"
+WITHOUT = "without the scanner"
 BEFORE = "before growth"
 
 
@@ -72,10 +73,14 @@ WRITE_GROWTH = 1.1
 FIGURES: tuple[Figure, ...] = (
     Figure("write.cpu", "add_batch of 10k events, server CPU an event", "ns", (Bar(2, DECODE),)),
     Figure("write.rate", "add_batch of 10k events, one client", "events/s", (least(500_000),)),
+    Figure("scanner.cpu", "add_batch of 10k events, compiled scanner, CPU an event", "ns", (Bar(600),)),
+    Figure("scanner.rate", "add_batch of 10k events, compiled scanner, one client", "events/s", (least(1_000_000),)),
     Figure("write.small", "add_batch of 10 events, median", "ms", (Bar(1),)),
-    Figure("write.clients", "add_batch of 100 events, 8 clients", "events/s", (least(250_000),)),
-    Figure("write.p99", "add_batch of 100 events, 8 clients, p99", "ms", (Bar(30),)),
+    Figure("clients.rate", "add_batch of 100 events, 8 clients", "events/s", (least(250_000),)),
+    Figure("clients.p99", "add_batch of 100 events, 8 clients, p99", "ms", (Bar(30),)),
+    Figure("clients.cpu", "add_batch of 100 events, 8 clients, CPU an event", "ns"),
     Figure("log.rate", "log lines in, 10k a batch, one client", "lines/s", (least(250_000),)),
+    Figure("log.cpu", "log lines in, CPU a line", "ns"),
     Figure("engine.20", "engine CPU to merged, 20 series, 10k a batch", "ns/point", (Bar(200), Bar(1 / 6, ROWS))),
     Figure("engine.100", "engine CPU to merged, 20 series, 100 a batch", "ns/point", (Bar(200), Bar(1 / 6, ROWS))),
     Figure("engine.10k", "engine CPU to merged, 10k series, 10k a batch", "ns/point", (Bar(1000),)),

@@ -1,8 +1,7 @@
 """A process that makes its bodies, says so, waits for a line, and sends them one after the other.
 
-`python -m benchmarks.sender JSON`, where JSON has port, headers, path, kind ("scalars" or "logs"), task, first, batch,
-count. It prints "ready", and when done one JSON object: started, ended (monotonic seconds, the same clock for all
-processes), latencies (seconds), refused.
+`python -m benchmarks.sender JSON`, where JSON has the fields of Sending. It prints "ready", and when done one JSON
+object: started, ended (monotonic seconds, the same clock for all processes), latencies (seconds), refused.
 """
 
 from __future__ import annotations
@@ -20,14 +19,13 @@ from benchmarks.client import Connection
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """What one sender is to do: `count` bodies of `batch` events, numbered from `first`."""
+    """What one sender is to do: `count` bodies of `batch` events, of a kind that MAKERS knows."""
 
     port: int
     headers: dict[str, str]
     path: str
     kind: str
     task: str
-    first: int
     batch: int
     count: int
 
@@ -83,10 +81,9 @@ def main() -> None:
     sending = Sending(**json.loads(sys.argv[1]))
     connection = Connection(sending.port, sending.headers)
     make = MAKERS[sending.kind]
-    stop = sending.first + sending.batch * sending.count
     requests = [
         connection.prepared(sending.path, make(sending.task, first, sending.batch))
-        for first in range(sending.first, stop, sending.batch)
+        for first in range(0, sending.batch * sending.count, sending.batch)
     ]
     print("ready", flush=True)
     sys.stdin.readline()

@@ -12,10 +12,12 @@ from apiserver.settings import Settings
 from benchmarks.client import Connection, logged_in
 from benchmarks.processes import cpu_seconds, folder_bytes
 from benchmarks.sender import Sending, Sent, send
-from tests.harness import Served, served, wait_until
+from tests.harness import ADMIN_KEY, ADMIN_SECRET, Served, free_ports, wait_until
 
 #: A journal that is shorter holds no events.
 _EMPTY_JOURNAL = 1024
+#: The package that the compiled scanner is in.
+SCANNER = "apiserver_accelerator"
 
 
 class Running:
@@ -59,13 +61,11 @@ class Running:
         self.server.start()
         self.connection = self._connected()
 
-    def send(self, tasks: list[Owner], kind: str, batch: int, count: int, first: int = 0) -> Sent:
+    def send(self, tasks: list[Owner], kind: str, batch: int, count: int) -> Sent:
         """Let a client for each task send `count` bodies."""
         return send(
             [
-                Sending(
-                    self.server.port, self.connection.headers, "events.add_batch", kind, task.id, first, batch, count
-                )
+                Sending(self.server.port, self.connection.headers, "events.add_batch", kind, task.id, batch, count)
                 for task in tasks
             ]
         )
@@ -90,11 +90,26 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(folder: Path) -> Iterator[Running]:
-    """A server with its data in a folder, ended at the end."""
-    with served(folder / "data") as server:
+def running(folder: Path, *, scanner: bool = False) -> Iterator[Running]:
+    """A server with its data in a folder, ended at the end; `scanner`: it may use the compiled one."""
+    port, files_port = free_ports(2)
+    settings = {"ADMIN_KEY": ADMIN_KEY, "ADMIN_SECRET": ADMIN_SECRET, "PORT": port, "FILES_PORT": files_port}
+    environment = {f"APISERVER_{name}": str(value) for name, value in settings.items()}
+    if not scanner:
+        environment["PYTHONPATH"] = str(_without_scanner(folder))
+    server = Served(folder / "data", port, files_port, environment)
+    server.start()
+    try:
         found = Running(server)
-        try:
-            yield found
-        finally:
-            found.connection.close()
+        yield found
+        found.connection.close()
+    finally:
+        server.stop()
+
+
+def _without_scanner(folder: Path) -> Path:
+    """A folder that hides the compiled scanner from who has it in front of the path."""
+    hiding = folder / "hiding"
+    hiding.mkdir()
+    (hiding / f"{SCANNER}.py").write_text("raise ImportError('not to be used here')\n")
+    return hiding

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.figures import FIGURES
+from benchmarks.server import SCANNER
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,5 +27,7 @@ def test_the_table_has_every_figure_with_what_its_bar_compares_with(tmp_path: Pa
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in ran.stdout.splitlines() if line[:1] == "|"]
     verdicts = {row[0]: row[-1] for row in rows}
     for figure in FIGURES:
+        if figure.key.startswith("scanner.") and not find_spec(SCANNER):
+            continue
         assert verdicts[figure.name] in (("ok", "misses") if figure.bars else ("",)), figure
     assert list(tmp_path.iterdir()) == []
