@@ -129,10 +129,10 @@ def _digest(secret: str) -> str:
 
 
 async def ensure_defaults(documents: DocumentStore, settings: Settings) -> None:
-    """Make the default company and its default queue unless they are there."""
-    now = utc_now()
-    company = {"id": settings.company, "company": settings.company, "name": "default", "created": now}
-    await _insert_if_new(documents, "companies", {**company, "server_uid": uuid4().hex})
+    """Make the default company and its default queue unless they are there: then nothing is written."""
+    if await documents.find_one("companies", {"id": settings.company}) is None:
+        company = {"id": settings.company, "company": settings.company, "name": "default", "created": utc_now()}
+        await _insert_if_new(documents, "companies", {**company, "server_uid": uuid4().hex})
     if await documents.find_one("queues", {"company": settings.company, "system_tags": "default"}) is None:
         queue = new_queue("default", user=None, company=settings.company, system_tags=["default"])
         await _insert_if_new(documents, "queues", queue)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from weakref import WeakValueDictionary
@@ -19,7 +18,7 @@ from weakref import WeakValueDictionary
 from apiserver.events.last_metrics import Touched, touched_by, update_of
 from apiserver.events.model import SAMPLE_TYPES, EventBatch, MetricSelection, Owner
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
-from apiserver.stores.events.base import EventStore, EventStoreError
+from apiserver.stores.events.base import EventStore, EventStoreBusy, EventStoreError
 from apiserver.times import utc_now
 
 log = logging.getLogger(__name__)
@@ -36,21 +35,29 @@ class LastMetrics:
         self._events = events
         self._documents = documents
         self._pending: dict[Owner, Touched] = {}
-        self._adding: Counter[Owner] = Counter()
+        self._adding: dict[Owner, int] = {}
         self._locks: WeakValueDictionary[Owner, asyncio.Lock] = WeakValueDictionary()
         self._task: asyncio.Task[None] | None = None
 
     @contextmanager
     def adding(self, batch: EventBatch) -> Iterator[None]:
-        """Store the batch inside: then what it touches is remembered, also if it is not clear whether it was stored."""
+        """Store the batch inside: then what it touches is remembered, unless the store is sure that it kept nothing."""
         touched = touched_by(batch)
-        self._adding.update(list(touched))
+        for owner in touched:
+            self._adding[owner] = self._adding.get(owner, 0) + 1
+        kept = True
         try:
             yield
+        except EventStoreBusy:
+            kept = False
+            raise
         finally:
-            self._adding -= Counter(list(touched))
-            for owner in touched:
-                self._touch(owner, touched[owner])
+            for owner, what in touched.items():
+                self._adding[owner] -= 1
+                if not self._adding[owner]:
+                    del self._adding[owner]
+                if kept:
+                    self._touch(owner, what)
 
     async def settle(self, company: str, *, models: bool = False, ids: Collection[str] | None = None) -> None:
         """Return when the documents show every batch stored so far: the company's tasks or models, all or these.

@@ -48,6 +48,18 @@ async def test_second_start_makes_nothing(documents: DocumentStore) -> None:
     assert [await documents.count(name, {}) for name in ("users", "queues", "companies")] == [1, 1, 1]
 
 
+async def test_a_start_with_all_there_writes_nothing(tmp_path: Path) -> None:
+    settings = Settings(company="c0ffee", admin_key="key", admin_secret="secret")
+    for _ in range(2):
+        documents = SqliteDocumentStore(tmp_path / "documents.db")
+        await documents.open()
+        await credentials.ensure_defaults(documents, settings)
+        await credentials.ensure_admin(documents, settings)
+        written = (tmp_path / "documents.db-wal").stat().st_size
+        await documents.close()
+    assert written == 0
+
+
 async def test_a_renamed_admin_stays_the_admin(documents: DocumentStore) -> None:
     await credentials.ensure_admin(documents, SETTINGS)
     [admin] = await credentials.list_users(documents, "c0ffee")

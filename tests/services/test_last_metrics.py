@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from apiserver.events.model import EventType, Owner
+from apiserver.events.model import EventBatch, EventType, Owner
 from apiserver.services import last_metrics
+from apiserver.stores.events.base import EventStoreBusy
 from tests.aggregation.events import lines, scalars
 from tests.harness import Api
 
@@ -117,6 +118,20 @@ async def test_an_owner_that_cannot_be_written_hinders_no_other(api: Api, monkey
     assert await unstated(api) == {bad}
     broken = False
     assert await seen(api, bad) == (1, {"v": 1.0})
+    assert await unstated(api) == set()
+
+
+async def test_a_batch_that_was_refused_is_not_told_of(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def busy(batch: EventBatch) -> None:
+        raise EventStoreBusy("full")
+
+    owner = await new_task(api)
+    await add(api, owner, (1, 1.0))
+    with monkeypatch.context() as patch:
+        patch.setattr(api.backend.events, "add", busy)
+        with pytest.raises(EventStoreBusy):
+            await add(api, owner, (7, 7.0))
+    assert await seen(api, owner) == (1, {"v": 1.0})
     assert await unstated(api) == set()
 
 

@@ -62,7 +62,10 @@ class EventStore(Protocol):
         """Raise EventStoreError unless events can be kept and read; never waits for what else is under way."""
 
     async def add(self, batch: EventBatch) -> None:
-        """Keep the batch, wholly: it survives kill -9 once this returns. Adding it again changes nothing."""
+        """Keep the batch, wholly: it survives kill -9 once this returns. Adding it again changes nothing.
+
+        Nothing of it is kept when this raises EventStoreBusy.
+        """
 
     async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:
         """Delete the owners' events (of `types`, or all); return how many there were."""
@@ -117,7 +120,7 @@ class EventStore(Protocol):
     ) -> ScalarPoints:
         """The first `limit` ≥ 1 points beyond timestamp `after`, and all others that share the last one's timestamp.
 
-        They are in (timestamp, iter, metric, variant) order; iteration −2³¹ is left out.
+        They are in (timestamp, iter, metric, variant) order.
         """
 
     async def last_values(self, owner: Owner, selection: Selection, n: int) -> dict[tuple[str, str], list[float]]:

@@ -187,13 +187,23 @@ def _advise(connection: sqlite3.Connection, table: Table) -> None:
     """Tell the planner how many rows share a value, as it cannot know of a table that grows: else it takes a company,
     which all rows may share, for as good a start as an id. The same for every file, so that plans never change.
     """
-    connection.execute("ANALYZE sqlite_schema")
-    connection.execute("DELETE FROM sqlite_stat1 WHERE tbl = ?", (table.name,))
     indexes = {f"{table.name}:{','.join(index.fields)}": _sharing(index) for index in table.indexes}
     indexes[f"sqlite_autoindex_{table.name}_1"] = [1]
-    advice = [(table.name, name, " ".join(map(str, [_ROWS, *sharing]))) for name, sharing in indexes.items()]
-    connection.executemany("INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES (?, ?, ?)", advice)
+    advice = {(name, " ".join(map(str, [_ROWS, *sharing]))) for name, sharing in indexes.items()}
+    if _known_advice(connection, table) == advice:  # a start with a full disk writes nothing
+        return
     connection.execute("ANALYZE sqlite_schema")
+    connection.execute("DELETE FROM sqlite_stat1 WHERE tbl = ?", (table.name,))
+    connection.executemany(
+        "INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES (?, ?, ?)", [(table.name, *one) for one in sorted(advice)]
+    )
+    connection.execute("ANALYZE sqlite_schema")
+
+
+def _known_advice(connection: sqlite3.Connection, table: Table) -> set[tuple[str, str]]:
+    if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat1'").fetchone() is None:
+        return set()
+    return set(connection.execute("SELECT idx, stat FROM sqlite_stat1 WHERE tbl = ?", (table.name,)))
 
 
 def _sharing(index: Index) -> list[int]:
