@@ -11,6 +11,7 @@ from apiserver.events.lines import ImageLine, PlotLine, VectorLine
 from apiserver.events.model import EventType, JsonObject, Owner, Sample
 from apiserver.times import iso_millis
 
+_SCALAR, _LOG = EventType.SCALAR.value, EventType.LOG.value
 _HAS_SOURCE = re.compile(r'"source"')
 
 
@@ -53,8 +54,18 @@ def scalar(
     owner: Owner, iter: int, timestamp: int, worker: str, metric: str, variant: str, value: float, received: int
 ) -> JsonObject:
     """A scalar event as readers get it."""
-    head = _head(EventType.SCALAR, owner, iter, timestamp, worker, metric, variant)
-    return {**head, "value": value, **_tail(owner, received)}
+    return {
+        "type": _SCALAR,
+        "task": owner.id,
+        "iter": iter,
+        "timestamp": timestamp,
+        "worker": worker,
+        "metric": metric,
+        "variant": variant,
+        "value": value,
+        "model_event": owner.is_model,
+        "@timestamp": iso_millis(received),
+    }
 
 
 def log(
@@ -69,8 +80,22 @@ def log(
     received: int,
 ) -> JsonObject:
     """A log event as readers get it."""
-    head = _head(EventType.LOG, owner, iter, timestamp, worker, metric, variant)
-    return {**head, "msg": message, "level": level, **_tail(owner, received)}
+    event: JsonObject = {
+        "type": _LOG,
+        "task": owner.id,
+        "iter": iter,
+        "timestamp": timestamp,
+        "worker": worker,
+        "metric": metric,
+        "variant": variant,
+        "msg": message,
+        "level": level,
+        "model_event": owner.is_model,
+        "@timestamp": iso_millis(received),
+    }
+    if iter is None:
+        del event["iter"]
+    return event
 
 
 def _plot_facts(line: PlotLine) -> JsonObject:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -50,13 +50,16 @@ class Lines:
         """The lines at start ≤ n < stop."""
         return Lines(*(getattr(self, name)[start:stop] for name in Lines.__slots__))
 
-    def beyond(self, after: LogPosition | None, descending: bool) -> range:
-        """The indices of the lines beyond `after`, in walking order."""
-        everything = range(len(self))
+    def reversed(self) -> Lines:
+        """The same lines from the last one to the first."""
+        return Lines(*(getattr(self, name)[::-1] for name in Lines.__slots__))
+
+    def beyond(self, after: LogPosition | None, descending: bool) -> Lines:
+        """The lines on the far side of `after`, in the order they are in here."""
         if after is None:
-            return everything[::-1] if descending else everything
+            return self
         before = self._count_before(after, inclusive=not descending)
-        return everything[:before][::-1] if descending else everything[before:]
+        return self.slice(0, before) if descending else self.slice(before, len(self))
 
     def _count_before(self, position: LogPosition, *, inclusive: bool) -> int:
         start = int(np.searchsorted(self.timestamps, position.timestamp, "left"))
@@ -64,18 +67,12 @@ class Lines:
         same_time = self.sequences[start:stop]
         return start + int(np.searchsorted(same_time, position.sequence, "right" if inclusive else "left"))
 
-    def at(self, indices: Sequence[int]) -> Iterator[LogLine]:
-        """The lines at these indices, made one by one."""
-        for n in indices:
-            yield LogLine(
-                LogPosition(int(self.timestamps[n]), int(self.sequences[n])),
-                self.levels[n],
-                self.workers[n],
-                self.messages[n],
-                self.iters[n],
-                *self.names[n],
-                int(self.received[n]),
-            )
+    def log_lines(self) -> list[LogLine]:
+        """All lines, each for itself."""
+        positions = map(LogPosition, self.timestamps.tolist(), self.sequences.tolist())
+        metrics, variants = zip(*self.names, strict=True) if self.names else ((), ())
+        columns = (positions, self.levels, self.workers, self.messages, self.iters, metrics, variants)
+        return list(map(LogLine, *columns, self.received.tolist()))
 
 
 def of_parts(parts: Sequence[LogPart]) -> Lines:

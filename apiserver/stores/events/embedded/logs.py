@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import heapq
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
-from apiserver.events.model import EventType, LogLine, LogPosition, Owner, Selection
+from apiserver.events.model import EventType, Int64Array, LogLine, LogPosition, Owner, Selection
 from apiserver.stores.events.embedded import lines as codec
 from apiserver.stores.events.embedded.hot import LogPart, Matcher, Name
+from apiserver.stores.events.embedded.lines import Lines
 from apiserver.stores.events.embedded.names import matcher, owner_id, series_rows
 
 _AHEAD = "FROM log_blocks WHERE owner = ? AND (last_time, last_sequence) > (?, ?) ORDER BY last_time, last_sequence"
@@ -35,38 +38,57 @@ def page(
     """Up to `limit` lines beyond `after`, or more when lines with one timestamp are to stay together."""
     if limit < 1:
         return []
+    wanted = Wanted(matcher(selection) if selection else None, after, descending, limit, whole_timestamps)
+    found = _merged_lines(conn, owner, wanted)
+    recent = _hot_lines([part for table in hot for part in table], wanted)
+    if not recent:
+        return found
+    both = sorted(found + recent, key=lambda line: line.position, reverse=descending)
+    return both[: wanted.end(np.array([line.position.timestamp for line in both], np.int64))]
+
+
+class Wanted(NamedTuple):
+    """Which page is asked for; `matches` None: lines of all series."""
+
+    matches: Matcher | None
+    after: LogPosition | None
+    descending: bool
+    limit: int
+    whole_timestamps: bool
+
+    def end(self, times: Int64Array) -> int:
+        """How many lines, which have these timestamps in walking order, are on the page, were there no others."""
+        if self.limit >= len(times) or not self.whole_timestamps:
+            return min(self.limit, len(times))
+        beyond = np.flatnonzero(times[self.limit :] != times[self.limit - 1])
+        return self.limit + int(beyond[0]) if len(beyond) else len(times)
+
+
+def _merged_lines(conn: sqlite3.Connection, owner: Owner, wanted: Wanted) -> list[LogLine]:
+    """The page as it would be if there were only merged lines."""
     names = {id: name for name, (id,) in series_rows(conn, owner, EventType.LOG, ()).items()}
-    matches = matcher(selection)
-    parts = [part for table in hot for part in table]
-    walks = (
-        _merged_lines(conn, owner, names, matches, after, descending),
-        _hot_lines(parts, matches, after, descending),
-    )
-    found: list[LogLine] = []
-    for line in heapq.merge(*walks, key=lambda line: line.position, reverse=descending):
-        if len(found) >= limit and not (whole_timestamps and line.position.timestamp == found[-1].position.timestamp):
-            break
-        found.append(line)
-    return found
-
-
-def _merged_lines(
-    conn: sqlite3.Connection,
-    owner: Owner,
-    names: Mapping[int, Name],
-    matches: Matcher,
-    after: LogPosition | None,
-    descending: bool,
-) -> Iterator[LogLine]:
-    selected = {id for id, name in names.items() if matches(*name)}
+    matches = wanted.matches
+    selected = {id for id, name in names.items() if matches is None or matches(*name)}
     number = owner_id(conn, owner)
-    if number is None or not selected:
-        return
-    every_line = len(selected) == len(names)
-    for body in _bodies(conn, number, selected, after, descending):
-        lines = codec.decode(body, names)
-        indices = lines.beyond(after, descending)
-        yield from lines.at(indices if every_line else [n for n in indices if matches(*lines.names[n])])
+    parts: list[Lines] = []
+    times = np.empty(0, np.int64)
+    if number is not None and selected:
+        for body in _bodies(conn, number, selected, wanted.after, wanted.descending):
+            lines = codec.decode(body, names).beyond(wanted.after, wanted.descending)
+            if matches is not None and len(selected) < len(names):
+                lines = lines.take(np.flatnonzero([matches(*name) for name in lines.names]))
+            parts.append(lines.reversed() if wanted.descending else lines)
+            times = np.concatenate([times, parts[-1].timestamps])
+            if wanted.end(times) < len(times):
+                break
+    return _cut(parts, wanted.end(times))
+
+
+def _cut(parts: Sequence[Lines], end: int) -> list[LogLine]:
+    found: list[LogLine] = []
+    for lines in parts:
+        found += lines.slice(0, end - len(found)).log_lines()
+    return found
 
 
 def _bodies(
@@ -90,13 +112,54 @@ def _bodies(
                 yield body
 
 
-def _hot_lines(
-    parts: Sequence[LogPart], matches: Matcher, after: LogPosition | None, descending: bool
-) -> Iterator[LogLine]:
+def _hot_lines(parts: Sequence[LogPart], wanted: Wanted) -> list[LogLine]:
+    """The page as it would be if there were only hot lines; only those on it are looked at one by one."""
     if not parts:
-        return
-    lines = codec.of_parts(parts)
-    yield from lines.at([n for n in lines.beyond(after, descending) if matches(*lines.names[n])])
+        return []
+    lengths = np.array([len(part.columns.messages) for part in parts])
+    ends = np.cumsum(lengths)
+    times = np.concatenate([part.columns.timestamps for part in parts])
+    sequences = np.repeat([part.sequence for part in parts] - ends + lengths, lengths) + np.arange(len(times))
+    which = np.flatnonzero(_beyond(times, sequences, wanted) & _matching(parts, wanted.matches))
+    if len(which) > wanted.limit:  # those that come first, and all that share the last one's timestamp
+        ahead = np.invert(times[which]) if wanted.descending else times[which]
+        which = which[ahead <= np.partition(ahead, wanted.limit - 1)[wanted.limit - 1]]
+    order = np.lexsort((sequences[which], times[which]))
+    which = which[order[::-1] if wanted.descending else order]
+    which = which[: wanted.end(times[which])]
+    numbers = np.searchsorted(ends, which, "right")
+    within = which - (ends - lengths)[numbers]
+    return [_hot_line(parts[number], n) for number, n in zip(numbers.tolist(), within.tolist(), strict=True)]
+
+
+def _beyond(times: Int64Array, sequences: Int64Array, wanted: Wanted) -> npt.NDArray[np.bool_]:
+    if wanted.after is None:
+        return np.ones(len(times), np.bool_)
+    time, sequence = wanted.after
+    ahead = np.less if wanted.descending else np.greater
+    beyond: npt.NDArray[np.bool_] = ahead(times, time) | ((times == time) & ahead(sequences, sequence))
+    return beyond
+
+
+def _matching(parts: Sequence[LogPart], matches: Matcher | None) -> npt.NDArray[np.bool_]:
+    columns = [part.columns for part in parts]
+    if matches is None:
+        return np.ones(sum(len(one.messages) for one in columns), np.bool_)
+    return np.array([matches(*name) for one in columns for name in zip(one.metrics, one.variants, strict=True)])
+
+
+def _hot_line(part: LogPart, n: int) -> LogLine:
+    columns = part.columns
+    return LogLine(
+        LogPosition(int(columns.timestamps[n]), part.sequence + n),
+        columns.levels[n],
+        columns.workers[n],
+        columns.messages[n],
+        columns.iters[n],
+        columns.metrics[n],
+        columns.variants[n],
+        part.received,
+    )
 
 
 def names_of(parts: Sequence[LogPart]) -> set[Name]:
