@@ -9,6 +9,7 @@ import argparse
 import dataclasses
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,21 +29,32 @@ SECTIONS: dict[str, Callable[[Run], None]] = {
 }
 
 
-def main() -> None:
-    """Run the sections that were asked for."""
+def main() -> int:
+    """Run the sections that were asked for; 1 when one of them failed, which the others are not to suffer from."""
     options = _options()
     sizes = QUICK if options.quick else Sizes()
     if options.growth_points is not None:
         sizes = dataclasses.replace(sizes, growth_points=options.growth_points)
     table = Table(FIGURES)
-    for name in options.only:
-        sys.stderr.write(f"--- {name}\n")
-        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+    failed = [name for name in options.only if not _succeeds(name, options.folder, sizes, table)]
+    head = report.head(sizes, quick=options.quick)
+    sys.stdout.write(f"{head}\n\n{table.markdown() if options.markdown else table.text()}")
+    if failed:
+        sys.stderr.write(f"failed: {', '.join(failed)}\n")
+    elif options.into:
+        report.insert(options.into, head, table.markdown())
+    return 1 if failed else 0
+
+
+def _succeeds(name: str, parent: Path | None, sizes: Sizes, table: Table) -> bool:
+    sys.stderr.write(f"--- {name}\n")
+    with tempfile.TemporaryDirectory(dir=parent) as folder:
+        try:
             SECTIONS[name](Run(Path(folder), sizes, table))
-    sys.stdout.write(report.head(sizes, quick=options.quick) + "\n\n")
-    sys.stdout.write(table.markdown() if options.markdown else table.text())
-    if options.into:
-        report.insert(options.into, report.head(sizes, quick=options.quick), table.markdown())
+        except Exception:
+            traceback.print_exc()
+            return False
+    return True
 
 
 def _options() -> argparse.Namespace:
@@ -73,4 +85,4 @@ def _marked(text: str) -> Path:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

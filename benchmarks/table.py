@@ -67,7 +67,8 @@ def number(value: float) -> str:
     """A value with three digits that count."""
     if value >= 1000:
         return f"{value:,.0f}"
-    return f"{value:.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
+    decimals = next((places for least, places in ((100, 0), (10, 1), (0.1, 2)) if abs(value) >= least), 3)
+    return f"{value:.{decimals}f}"
 
 
 def ratio(value: float, other: float) -> str:

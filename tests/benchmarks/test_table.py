@@ -52,7 +52,13 @@ def test_what_was_not_measured_is_left_out() -> None:
 
 
 def test_numbers_have_the_digits_that_count() -> None:
-    assert [number(value) for value in (0.014, 1.234, 12.34, 123.4, 1234.5)] == ["0.01", "1.23", "12.3", "123", "1,234"]
+    assert [number(value) for value in (0.0142, 1.234, 12.34, 123.4, 1234.5)] == [
+        "0.014",
+        "1.23",
+        "12.3",
+        "123",
+        "1,234",
+    ]
     assert [ratio(*pair) for pair in ((3.0, 2.0), (2.0, 3.0), (1.0, 0.0))] == ["1.50 ×", "1/1.50", ""]
 
 
