@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import msgspec
-
+from apiserver.aggregation.images import url_of
 from apiserver.events.model import LAST_NAME, EventType, MetricSelection, Owner, Sample, SamplePosition, Selection
 from apiserver.stores.events.base import EventStore
 
@@ -44,10 +43,6 @@ class Found:
     samples: Sequence[Sample]
     min_iteration: int
     max_iteration: int
-
-
-class _Url(msgspec.Struct):
-    url: str = ""
 
 
 async def image_at(store: EventStore, owner: Owner, place: Place) -> Found | None:
@@ -143,8 +138,7 @@ class _Images:
             selection = [MetricSelection(image.metric, (image.variant,))]
             series = await self._store.sample_series(self._owner, EventType.IMAGE, selection)
             samples = await self._samples(selection, limit=sum(one.count for one in series) or 1)
-            decoder = msgspec.json.Decoder(_Url)
-            last = {decoder.decode(one.document).url or one.iter: one.iter for one in samples or [image]}
+            last = {url_of(one) or one.iter: one.iter for one in samples or [image]}
             self._ranges[name] = (min(last.values()), max(last.values()))
         return self._ranges[name]
 

@@ -1,4 +1,4 @@
-"""Raw points, page by page over iterations or times. A page never splits a key value; single values are left out."""
+"""Raw points, page by page over iterations or times, single values among them. A page never splits a key value."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from apiserver.aggregation.single_values import single_values
 from apiserver.events.model import (
     LAST_NAME,
-    SINGLE_VALUE_ITERATION,
     BucketAxis,
     Float64Array,
     Int64Array,
@@ -46,7 +44,7 @@ class _Variants(dict[str, int]):
         rows["key"] = points.iters if axis is BucketAxis.ITER else points.timestamps
         rows["variant"] = numbers[points.series]
         rows["value"] = points.values
-        return _where(rows, points.iters != SINGLE_VALUE_ITERATION)
+        return rows
 
 
 async def page(
@@ -66,24 +64,15 @@ async def page(
 
 async def count(store: EventStore, owner: Owner, selection: Selection) -> int:
     """How many points all pages hold, exactly."""
-    stats = await store.scalar_stats([owner], selection)
-    return sum(one.count for one in stats) - len(await single_values(store, owner, selection))
+    return sum(stats.count for stats in await store.scalar_stats([owner], selection))
 
 
 async def _by_iteration(
     store: EventStore, owner: Owner, selection: Selection, variants: _Variants, limit: int, beyond: int | None
 ) -> _Rows:
-    rows = _NO_ROWS
-    while len(rows) < limit:
-        after = None if beyond is None else _behind(beyond)
-        points = await store.scalar_points(
-            owner, selection, after=after, limit=limit - len(rows), whole_iterations=True
-        )
-        if not len(points.iters):
-            break
-        rows = np.concatenate([rows, variants.rows(points, BucketAxis.ITER)])
-        beyond = int(points.iters[-1])
-    return rows
+    after = None if beyond is None else _behind(beyond)
+    points = await store.scalar_points(owner, selection, after=after, limit=limit, whole_iterations=True)
+    return variants.rows(points, BucketAxis.ITER)
 
 
 async def _by_time(

@@ -2,15 +2,18 @@
 
 A walk goes over the iterations of one owner that hold a selected sample. Its position is the range of iterations that
 the reader has seen last; "earlier" goes on below it, "later" above it, so that new iterations show up by themselves.
+Images whose files were overwritten by later ones are not there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import orjson
 
+from apiserver.aggregation import images
 from apiserver.events.model import EventType, JsonObject, Owner, Sample, Selection
 from apiserver.stores.events.base import EventStore
 
@@ -58,20 +61,40 @@ async def walk(
 ) -> WalkPage:
     """The next iterations of a walk. Past the end the page is empty and the position stays."""
     beyond = None if seen is None else seen[0 if earlier else 1]
-    found = await store.sample_iterations(
-        owner, type, selection, beyond=beyond, descending=earlier or seen is None, limit=iterations
+    read = images.by_iteration if type is EventType.IMAGE else partial(_by_iteration, type=type)
+    found = await read(
+        store, owner, selection, beyond=beyond, descending=earlier or seen is None, iterations=iterations
     )
     if not found:
         return WalkPage([], seen)
-    found.sort(reverse=True)
-    samples = await _all_between(store, owner, type, selection, found[-1], found[0])
-    by_iteration: dict[int, list[orjson.Fragment]] = {iter: [] for iter in found}
-    for sample in samples:
-        by_iteration[sample.iter].append(orjson.Fragment(sample.document))
     return WalkPage(
-        [{"iter": iter, "events": events} for iter, events in by_iteration.items()],
-        (found[-1], found[0]),
+        [
+            {"iter": iter, "events": [orjson.Fragment(sample.document) for sample in found[iter]]}
+            for iter in sorted(found, reverse=True)
+        ],
+        (min(found), max(found)),
     )
+
+
+async def _by_iteration(
+    store: EventStore,
+    owner: Owner,
+    selection: Selection,
+    *,
+    type: EventType,
+    beyond: int | None,
+    descending: bool,
+    iterations: int,
+) -> dict[int, list[Sample]]:
+    """The samples of up to `iterations` iterations beyond one of them."""
+    found = await store.sample_iterations(
+        owner, type, selection, beyond=beyond, descending=descending, limit=iterations
+    )
+    by_iteration: dict[int, list[Sample]] = {iter: [] for iter in found}
+    if found:
+        for sample in await _all_between(store, owner, type, selection, min(found), max(found)):
+            by_iteration[sample.iter].append(sample)
+    return by_iteration
 
 
 async def _all_between(

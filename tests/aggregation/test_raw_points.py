@@ -57,13 +57,14 @@ async def test_a_page_never_splits_a_key(store: EmbeddedEventStore) -> None:
     assert [[key for key, _, _ in page] for page in by_time] == [[0] * 4 + [1] * 4, [2] * 4]
 
 
-async def test_single_values_are_no_points(store: EmbeddedEventStore) -> None:
+async def test_single_values_are_points_too(store: EmbeddedEventStore) -> None:
     single = [(SINGLE_VALUE_ITERATION, variant, 0) for variant in "abcdef"]
     await store.add(at(*single, (SINGLE_VALUE_ITERATION - 1, "a", 1), (3, "a", 2), (4, "b", 3)))
-    assert await raw_points.count(store, TASK, M) == 3
+    assert await raw_points.count(store, TASK, M) == 9
+    assert [len(page) for page in await walk(store, BucketAxis.ITER, 2)] == [7, 2]
+    assert [len(page) for page in await walk(store, BucketAxis.TIMESTAMP, 2)] == [6, 2, 1]
     for axis in BucketAxis:
-        assert [len(page) for page in await walk(store, axis, 2)] == [2, 1]
-        assert [len(page) for page in await walk(store, axis, 100)] == [3]
+        assert [len(page) for page in await walk(store, axis, 100)] == [9]
 
 
 @given(

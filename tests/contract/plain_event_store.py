@@ -217,8 +217,7 @@ class PlainEventStore:
             (point.timestamp, point.iter, *name, point)
             for name, points in self._of(owner).scalars.items()
             for point in points.values()
-            if selects(selection, *name) and point.iter != SINGLE_VALUE_ITERATION
-            if after is None or point.timestamp > after
+            if selects(selection, *name) and (after is None or point.timestamp > after)
         ]
         found.sort(key=lambda row: row[:4])
         page = [row for row in found if row[0] <= found[min(limit, len(found)) - 1][0]]

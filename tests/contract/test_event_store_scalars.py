@@ -376,8 +376,9 @@ async def test_points_come_by_time(case: Case) -> None:
         assert [found.names[n][0] for n in found.series] == ["loss"] * len(found.iters)
         return [(time, *row[::2]) for time, row in zip(found.timestamps.tolist(), rows(found), strict=True)]
 
-    assert await page(None, 2) == [(-3, 2, "a"), (1, 1, "b")]
+    assert await page(None, 3) == [(-3, 2, "a"), (0, SINGLE_VALUE_ITERATION, "a"), (1, 1, "b")]
     assert await page(1, 1) == [(5, 0, "a"), (5, 0, "b"), (5, 3, "b")]
+    assert await page(-3, 1) == [(0, SINGLE_VALUE_ITERATION, "a")]
     assert await page(5, 100) == [(7, 1, "a"), (9, 2, "b")]
     assert await page(9, 1) == []
     found = await case.store.earliest_points(OWNER, [MetricSelection("loss", ("b",))], limit=1)

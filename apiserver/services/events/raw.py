@@ -12,6 +12,9 @@ from apiserver.rpc.call import Encoded
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
 
+#: Points in a page, at least, unless the request or its scroll_id says otherwise.
+PAGE = 10_000
+
 
 @endpoint("events.scalar_metrics_iter_raw", "2.16")
 async def scalar_metrics_iter_raw(call: Call, request: dict[str, Any]) -> Encoded:
@@ -19,13 +22,15 @@ async def scalar_metrics_iter_raw(call: Call, request: dict[str, Any]) -> Encode
     store, scrolls, key = call.backend.events, call.backend.scrolls, Key(request["key"])
     selection = owners.selection([request["metric"]])
     query = ("scalar_metrics_iter_raw", owner, selection, key)
-    beyond, counted = scrolls.decode(query, request["scroll_id"]) if request.get("scroll_id") else (None, False)
-    counted = counted or request["count_total"]
-    page = await raw_points.page(store, owner, selection, key.axis, limit=request["batch_size"], beyond=beyond)
+    beyond, counted, limit = None, False, PAGE
+    if request.get("scroll_id"):
+        beyond, counted, limit = scrolls.decode(query, request["scroll_id"])
+    counted, limit = counted or request["count_total"], request.get("batch_size", limit)
+    page = await raw_points.page(store, owner, selection, key.axis, limit=limit, beyond=beyond)
     answer = {
         "returned": page.returned,
         "total": await raw_points.count(store, owner, selection) if counted else None,
-        "scroll_id": scrolls.encode(query, (beyond if page.last is None else page.last, counted)),
+        "scroll_id": scrolls.encode(query, (beyond if page.last is None else page.last, counted, limit)),
         "variants": {name: {"y": values, key.value: keys} for name, (keys, values) in page.variants.items()},
     }
     return Encoded(orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY))

@@ -55,9 +55,7 @@ async def _walk(call: Call, request: dict[str, Any], type: EventType) -> dict[st
     selections = _selections(request["metrics"])
     await owners.require(call, list(selections), model=model)
     query = (type, call.identity.company, model, sorted(selections.items()))
-    seen: dict[str, samples.Seen] = {}
-    if request.get("scroll_id") and not request["refresh"]:
-        seen = call.backend.scrolls.decode(query, request["scroll_id"])
+    seen = {} if request["refresh"] else _seen(call, query, request.get("scroll_id"))
     answer = []
     for id, selection in selections.items():
         page = await samples.walk(
@@ -73,6 +71,15 @@ async def _walk(call: Call, request: dict[str, Any], type: EventType) -> dict[st
             seen[id] = page.seen
         answer.append({"task": id, "iterations": page.iterations})
     return {"metrics": answer, "scroll_id": call.backend.scrolls.encode(query, seen)}
+
+
+def _seen(call: Call, query: tuple[Any, ...], scroll_id: str | None) -> dict[str, samples.Seen]:
+    """Where the walk stands in each task. A scroll_id of another walk, or of none, begins a new one."""
+    try:
+        seen: dict[str, samples.Seen] = call.backend.scrolls.decode(query, scroll_id) if scroll_id else {}
+    except InvalidScroll:
+        return {}
+    return seen
 
 
 def _selections(metrics: list[dict[str, Any]]) -> dict[str, Selection]:

@@ -30,6 +30,26 @@ async def test_points_come_as_columns(api: Api, add: Add, task: str) -> None:
     assert (rest["returned"], end["returned"], end["variants"]) == (5, 0, {})
 
 
+async def test_a_scroll_id_remembers_the_size_of_its_pages(api: Api, add: Add, task: str) -> None:
+    await add(*(scalar(task, n, n) for n in range(30)))
+    request: dict[str, Any] = {"task": task, "metric": {"metric": "m"}}
+    sizes = []
+    for batch_size in ({"batch_size": 4}, {}, {"batch_size": 7}, {}, {}):
+        page = await api.call(RAW, {**request, **batch_size})
+        sizes.append(page["returned"])
+        request["scroll_id"] = page["scroll_id"]
+    assert sizes == [4, 4, 7, 7, 7]
+
+
+async def test_single_values_are_among_the_points(api: Api, add: Add, task: str) -> None:
+    await add(scalar(task, -(2**31), 0.5), scalar(task, 1, 1))
+    request: dict[str, Any] = {"task": task, "metric": {"metric": "m"}, "count_total": True}
+    page = await api.call(RAW, request)
+    assert (page["variants"], page["total"]) == ({"v": {"y": [0.5, 1], "iter": [-(2**31), 1]}}, 2)
+    await add(scalar(task, -(2**31), 0.75))
+    assert (await api.call(RAW, request))["variants"]["v"]["y"] == [0.75, 1]
+
+
 @pytest.mark.parametrize("key", ["timestamp", "iso_time"])
 async def test_times_are_keys_too(api: Api, add: Add, task: str, key: str) -> None:
     await add(*(scalar(task, n, n, variant=variant) for n in range(4) for variant in "ab"))

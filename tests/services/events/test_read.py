@@ -145,7 +145,11 @@ async def test_the_newest_plots_of_each_series(api: Api, add: Add, task: str) ->
 
 async def test_debug_images_are_walked_until_nothing_is_left(api: Api, add: Add, task: str) -> None:
     await add(
-        *(event("training_debug_image", task, n, metric="im", variant=v, key=v, url=v) for n in range(5) for v in "ab")
+        *(
+            event("training_debug_image", task, n, metric="im", variant=v, key=v, url=f"{v}{n}")
+            for n in range(5)
+            for v in "ab"
+        )
     )
     seen: list[int] = []
     scroll: dict[str, Any] = {}
@@ -165,8 +169,22 @@ async def test_debug_images_are_walked_until_nothing_is_left(api: Api, add: Add,
     assert (await api.call("events.debug_images", refreshed))["metrics"][0]["iterations"][0]["iter"] == 4
 
 
+async def test_a_walk_with_a_foreign_scroll_id_begins_anew(api: Api, add: Add, task: str) -> None:
+    await add(*(event("plot", task, n, metric="p", variant="v", plot_str="{}") for n in range(4)))
+    request: dict[str, Any] = {"metrics": [{"task": task}], "iters": 1}
+    first = await api.call("events.plots", request)
+    for fields in (
+        {"scroll_id": "nope"},
+        {"scroll_id": first["scroll_id"], "metrics": [{"task": task, "metric": "p"}]},
+    ):
+        (of_task,) = (await api.call("events.plots", {**request, **fields}))["metrics"]
+        assert [one["iter"] for one in of_task["iterations"]] == [3]
+    images = {**request, "scroll_id": first["scroll_id"], "navigate_earlier": False}
+    assert (await api.call("events.debug_images", images))["metrics"] == [{"task": task, "iterations": []}]
+
+
 async def test_old_debug_images_end_after_one_page(api: Api, add: Add, task: str) -> None:
-    await add(*(event("training_debug_image", task, n, metric="im", variant="v", url="u") for n in range(5)))
+    await add(*(event("training_debug_image", task, n, metric="im", variant="v", url=f"u{n}") for n in range(5)))
     first = await api.call("events.debug_images", {"task": task, "iters": 2}, version="2.1")
     assert ([image["iter"] for image in first["images"]], first["total"]) == ([4, 3], 2)
     rest = {"task": task, "iters": 2, "scroll_id": first["scroll_id"]}

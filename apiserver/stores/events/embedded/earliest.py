@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from apiserver.events.model import SINGLE_VALUE_ITERATION, Int64Array
+from apiserver.events.model import Int64Array
 from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat, take
 from apiserver.stores.events.embedded.series import Series
 from apiserver.stores.events.embedded.stats import GREATEST, LEAST
@@ -18,7 +18,7 @@ from apiserver.stores.events.embedded.stats import GREATEST, LEAST
 def earliest(series: Sequence[Series], after: int | None, limit: int) -> tuple[Points, Int64Array]:
     """The first `limit` points beyond a timestamp and those that share the last one's, and the series' number of each.
 
-    They are in (timestamp, iteration, series) order; single values are left out.
+    They are in (timestamp, iteration, series) order.
     """
     found = _Found(LEAST if after is None else after + 1)
     for number, one in enumerate(series):
@@ -67,7 +67,7 @@ class _Found:
 
     def add(self, number: int, points: Points) -> None:
         """Take in those of a series' points that count."""
-        points = take(points, (points.timestamps >= self.begin) & (points.iters != SINGLE_VALUE_ITERATION))
+        points = take(points, points.timestamps >= self.begin)
         self.count += len(points.iters)
         self._parts.append((number, points))
 

@@ -1,0 +1,57 @@
+"""Debug images whose files are still their own: a file that was uploaded again shows the later image."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from apiserver.events.model import EventType, Owner, Sample, SamplePosition, Selection
+from apiserver.stores.events.base import EventStore
+
+#: How many images are read at once.
+PAGE = 500
+
+
+class _Url(msgspec.Struct):
+    url: str = ""
+
+
+_url = msgspec.json.Decoder(_Url)
+
+
+def url_of(image: Sample) -> str:
+    """Where the image's file lies; empty when it has none."""
+    return _url.decode(image.document).url
+
+
+async def by_iteration(
+    store: EventStore, owner: Owner, selection: Selection, *, beyond: int | None, descending: bool, iterations: int
+) -> dict[int, list[Sample]]:
+    """The images of up to `iterations` iterations beyond one of them, but those that a later one overwrote.
+
+    All that is newer has to be looked at too, as it tells which files are taken.
+    """
+    taken: dict[tuple[str, str, str], int] = {}
+    found: dict[int, list[Sample]] = {}
+    async for image in _newest_first(store, owner, selection):
+        ahead = beyond is None or (image.iter < beyond if descending else image.iter > beyond)
+        is_full = len(found) == iterations and image.iter not in found
+        if is_full if descending else not ahead:
+            break
+        url = url_of(image)
+        is_own = not url or taken.setdefault((image.metric, image.variant, url), image.iter) == image.iter
+        if ahead and is_own:
+            found.setdefault(image.iter, []).append(image)
+    nearest = sorted(found, reverse=descending)[:iterations]
+    return {iter: found[iter][::-1] for iter in nearest}
+
+
+async def _newest_first(store: EventStore, owner: Owner, selection: Selection) -> AsyncIterator[Sample]:
+    after: SamplePosition | None = None
+    while page := await store.samples(owner, EventType.IMAGE, selection, after=after, descending=True, limit=PAGE):
+        for image in page:
+            yield image
+        if len(page) < PAGE:
+            return
+        after = SamplePosition(image.iter, image.metric, image.variant, image.key)
