@@ -70,15 +70,6 @@ def _merged_lines(conn: sqlite3.Connection, owner: Owner, wanted: Wanted) -> lis
     matches = wanted.matches
     selected = {id for id, name in names.items() if matches is None or matches(*name)}
     number = owner_id(conn, owner)
-<<<<<<< HEAD
-    if number is None or not selected:
-        return
-    every_line = len(selected) == len(names)
-    for body in _bodies(conn, number, selected, after, descending):
-        lines = codec.decode(body, names)
-        indices = lines.beyond(after, descending)
-        yield from lines.at(indices if every_line else lines.of_names(indices, matches))
-=======
     parts: list[Lines] = []
     times = np.empty(0, np.int64)
     if number is not None and selected:
@@ -98,7 +89,6 @@ def _cut(parts: Sequence[Lines], end: int) -> list[LogLine]:
     for lines in parts:
         found += lines.slice(0, end - len(found)).log_lines()
     return found
->>>>>>> f5bc2065fb39fa1f3cb59e6d076049241d265e00
 
 
 def _bodies(
@@ -125,11 +115,6 @@ def _bodies(
 def _hot_lines(parts: Sequence[LogPart], wanted: Wanted) -> list[LogLine]:
     """The page as it would be if there were only hot lines; only those on it are looked at one by one."""
     if not parts:
-<<<<<<< HEAD
-        return
-    lines = codec.of_parts(parts)
-    yield from lines.at(lines.of_names(lines.beyond(after, descending), matches))
-=======
         return []
     lengths = np.array([len(part.columns.messages) for part in parts])
     ends = np.cumsum(lengths)
@@ -175,7 +160,6 @@ def _hot_line(part: LogPart, n: int) -> LogLine:
         columns.variants[n],
         part.received,
     )
->>>>>>> f5bc2065fb39fa1f3cb59e6d076049241d265e00
 
 
 def names_of(parts: Sequence[LogPart]) -> set[Name]:
