@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -15,6 +15,54 @@ from apiserver.events.model import Int64Array, LogLine, LogPosition
 from apiserver.stores.events.embedded import compression, integers
 from apiserver.stores.events.embedded.hot import LogPart, Name
 
+_Which = slice | npt.NDArray[np.intp]
+
+
+@dataclass(slots=True)
+class Column:
+    """A column of few distinct values: a table of them and each line's place in it."""
+
+    table: list[Any]
+    places: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, values: list[Any]) -> Column:
+        """The column of these values; there must be at least one."""
+        if values.count(values[0]) == len(values):
+            return cls(values[:1], np.zeros(len(values), np.int64))
+        numbers = {value: n for n, value in enumerate(dict.fromkeys(values))}
+        return cls(list(numbers), np.fromiter(map(numbers.__getitem__, values), np.int64, len(values)))
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.table.__getitem__, self.places.tolist())
+
+    def take(self, which: _Which) -> Column:
+        """The values at `which`."""
+        return Column(self.table, self.places[which])
+
+    def distinct(self) -> Column:
+        """The same with no value in the table that is not in the column."""
+        if len(self.table) == 1:
+            return self
+        used, places = np.unique(self.places, return_inverse=True)
+        return Column([self.table[n] for n in used.tolist()], places)
+
+    def map(self, values: Mapping[Any, Any]) -> Column:
+        """The column with other values, no two of which are the same."""
+        return Column([values[value] for value in self.table], self.places)
+
+    def with_column(self, other: Column) -> Column:
+        """The pairs of both columns' values."""
+        width = len(other.table)
+        used, places = np.unique(self.places * width + other.places, return_inverse=True)
+        return Column([(self.table[n // width], other.table[n % width]) for n in used.tolist()], places)
+
+
+def _joined(columns: Sequence[Column]) -> Column:
+    if all(column.table == columns[0].table for column in columns):
+        return Column(columns[0].table, np.concatenate([column.places for column in columns]))
+    return Column.of([*chain.from_iterable(columns)])
+
 
 @dataclass(slots=True)
 class Lines:
@@ -23,36 +71,40 @@ class Lines:
     timestamps: Int64Array
     sequences: Int64Array
     received: Int64Array
-    levels: list[str]
-    workers: list[str]
+    levels: Column
+    workers: Column
     messages: list[str]
-    iters: list[int | None]
-    names: list[Name]
+    iters: Column
+    """Of whole numbers and None."""
+    names: Column
+    """Of metric and variant."""
 
     def __len__(self) -> int:
         return len(self.messages)
 
     def take(self, which: npt.NDArray[np.intp]) -> Lines:
         """The lines at these indices."""
-        listed = which.tolist()
+        return self._at(which, [self.messages[n] for n in which.tolist()])
+
+    def slice(self, start: int, stop: int) -> Lines:
+        """The lines at start ≤ n < stop."""
+        return self._at(slice(start, stop), self.messages[start:stop])
+
+    def _at(self, which: _Which, messages: list[str]) -> Lines:
         return Lines(
             timestamps=self.timestamps[which],
             sequences=self.sequences[which],
             received=self.received[which],
-            levels=[self.levels[n] for n in listed],
-            workers=[self.workers[n] for n in listed],
-            messages=[self.messages[n] for n in listed],
-            iters=[self.iters[n] for n in listed],
-            names=[self.names[n] for n in listed],
+            levels=self.levels.take(which),
+            workers=self.workers.take(which),
+            messages=messages,
+            iters=self.iters.take(which),
+            names=self.names.take(which),
         )
-
-    def slice(self, start: int, stop: int) -> Lines:
-        """The lines at start ≤ n < stop."""
-        return Lines(*(getattr(self, name)[start:stop] for name in Lines.__slots__))
 
     def reversed(self) -> Lines:
         """The same lines from the last one to the first."""
-        return Lines(*(getattr(self, name)[::-1] for name in Lines.__slots__))
+        return self._at(slice(None, None, -1), self.messages[::-1])
 
     def beyond(self, after: LogPosition | None, descending: bool) -> Lines:
         """The lines on the far side of `after`, in the order they are in here."""
@@ -70,7 +122,7 @@ class Lines:
     def log_lines(self) -> list[LogLine]:
         """All lines, each for itself."""
         positions = map(LogPosition, self.timestamps.tolist(), self.sequences.tolist())
-        metrics, variants = zip(*self.names, strict=True) if self.names else ((), ())
+        metrics, variants = zip(*self.names, strict=True) if len(self) else ((), ())
         columns = (positions, self.levels, self.workers, self.messages, self.iters, metrics, variants)
         return list(map(LogLine, *columns, self.received.tolist()))
 
@@ -85,13 +137,17 @@ def of_parts(parts: Sequence[LogPart]) -> Lines:
             [np.arange(part.sequence, part.sequence + n) for part, n in zip(parts, lengths, strict=True)]
         ),
         received=np.repeat(np.array([part.received for part in parts], np.int64), lengths),
-        levels=list(chain.from_iterable(one.levels for one in columns)),
-        workers=list(chain.from_iterable(one.workers for one in columns)),
-        messages=list(chain.from_iterable(one.messages for one in columns)),
-        iters=list(chain.from_iterable(one.iters for one in columns)),
-        names=list(chain.from_iterable(zip(one.metrics, one.variants, strict=True) for one in columns)),
+        levels=_column(one.levels for one in columns),
+        workers=_column(one.workers for one in columns),
+        messages=[*chain.from_iterable(one.messages for one in columns)],
+        iters=_column(one.iters for one in columns),
+        names=_column(one.metrics for one in columns).with_column(_column(one.variants for one in columns)),
     )
     return in_order(lines)
+
+
+def _column(parts: Iterable[Sequence[Any]]) -> Column:
+    return Column.of([*chain.from_iterable(parts)])
 
 
 def in_order(lines: Lines) -> Lines:
@@ -111,32 +167,29 @@ def joined(parts: Sequence[Lines]) -> Lines:
             timestamps=np.concatenate([part.timestamps for part in parts]),
             sequences=np.concatenate([part.sequences for part in parts]),
             received=np.concatenate([part.received for part in parts]),
-            levels=list(chain.from_iterable(part.levels for part in parts)),
-            workers=list(chain.from_iterable(part.workers for part in parts)),
-            messages=list(chain.from_iterable(part.messages for part in parts)),
-            iters=list(chain.from_iterable(part.iters for part in parts)),
-            names=list(chain.from_iterable(part.names for part in parts)),
+            levels=_joined([part.levels for part in parts]),
+            workers=_joined([part.workers for part in parts]),
+            messages=[*chain.from_iterable(part.messages for part in parts)],
+            iters=_joined([part.iters for part in parts]),
+            names=_joined([part.names for part in parts]),
         )
     )
 
 
 class _Coded(msgspec.Struct, array_like=True):
-    """A column of few distinct values: a table and, unless there is one value only, the number of each."""
+    """A column; without `places` when its table has one value only."""
 
     table: list[Any]
-    codes: bytes
+    places: bytes
 
     @classmethod
-    def of(cls, column: Sequence[Any]) -> _Coded:
-        numbers = {value: n for n, value in enumerate(dict.fromkeys(column))}
-        if len(numbers) == 1:
-            return cls(list(numbers), b"")
-        return cls(list(numbers), integers.encode(np.array([numbers[value] for value in column], np.int64)))
+    def of(cls, column: Column) -> _Coded:
+        column = column.distinct()
+        return cls(column.table, b"" if len(column.table) == 1 else integers.encode(column.places))
 
-    def column(self, length: int) -> list[Any]:
-        if not self.codes:
-            return self.table * length
-        return [self.table[n] for n in integers.decode(self.codes, length).tolist()]
+    def column(self, length: int) -> Column:
+        places = integers.decode(self.places, length) if self.places else np.zeros(length, np.int64)
+        return Column(self.table, places)
 
 
 class _Block(msgspec.Struct, array_like=True):
@@ -162,7 +215,7 @@ def encode(lines: Lines, ids: Mapping[Name, int]) -> bytes:
         received=integers.encode(lines.received),
         levels=_Coded.of(lines.levels),
         workers=_Coded.of(lines.workers),
-        series=_Coded.of([ids[name] for name in lines.names]),
+        series=_Coded.of(lines.names.map(ids)),
         iters=_Coded.of(lines.iters),
         messages=lines.messages,
     )
@@ -181,5 +234,5 @@ def decode(body: bytes, names: Mapping[int, Name]) -> Lines:
         workers=block.workers.column(length),
         messages=block.messages,
         iters=block.iters.column(length),
-        names=[names[id] for id in block.series.column(length)],
+        names=block.series.column(length).map(names),
     )

@@ -70,7 +70,7 @@ class BlockWriter:
                     int(lines.timestamps[-1]),
                     int(lines.sequences[-1]),
                     len(lines),
-                    msgspec.msgpack.encode([self._ids[name] for name in dict.fromkeys(lines.names)]),
+                    msgspec.msgpack.encode(lines.names.distinct().map(self._ids).table),
                     codec.encode(lines, self._ids),
                 )
                 for id, lines in self._pending.items()
@@ -90,13 +90,11 @@ def _merge_owner(conn: sqlite3.Connection, owner: Owner, hot: HotOwner, registra
     number = registrar.owner(owner)
     conn.executemany("INSERT OR IGNORE INTO log_digests VALUES (?, ?)", ((number, digest) for digest in hot.digests))
     lines = codec.of_parts(hot.logs)
-    counts: dict[Name, int] = {}
-    for name in lines.names:
-        counts[name] = counts.get(name, 0) + 1
-    new_ids = dict(zip(counts, registrar.series(EventType.LOG, [(owner, *name) for name in counts]), strict=True))
+    names = lines.names
+    new_ids = registrar.series(EventType.LOG, [(owner, *name) for name in names.table])
     conn.executemany(
         "INSERT INTO log_series VALUES (?, ?) ON CONFLICT (series) DO UPDATE SET lines = lines + excluded.lines",
-        ((new_ids[name], count) for name, count in counts.items()),
+        zip(new_ids, np.bincount(names.places, minlength=len(names.table)).tolist(), strict=True),
     )
     ids = {name: id for name, (id,) in series_rows(conn, owner, EventType.LOG, ()).items()}
     _lay_in(conn, number, lines, BlockWriter(conn, number, ids))

@@ -83,3 +83,16 @@ def test_log_blocks(rows: list[tuple[int, str, int | None]]) -> None:
 @given(st.binary())
 def test_compression(data: bytes) -> None:
     assert compression.decompress(compression.compress(data)) == data
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.none() | st.integers(0, 2)), min_size=1, max_size=9), st.data())
+def test_columns_of_few_values(pairs: list[tuple[str, int | None]], data: st.DataObject) -> None:
+    left, right = (lines.Column.of([*column]) for column in zip(*pairs, strict=True))
+    both = left.with_column(right)
+    assert [*both] == pairs
+    assert sorted(map(repr, both.table)) == sorted(map(repr, set(pairs)))
+    which = data.draw(st.lists(st.integers(0, len(pairs) - 1), min_size=1))
+    some = both.take(np.array(which))
+    assert [*some] == [pairs[n] for n in which]
+    assert [*some.distinct()] == [*some]
+    assert set(some.distinct().table) == set(some)
