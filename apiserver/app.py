@@ -32,6 +32,7 @@ from apiserver.rpc.schema import Table, load_schemas
 from apiserver.services import credentials
 from apiserver.services.backend import Backend, registry
 from apiserver.services.last_metrics import LastMetrics
+from apiserver.services.remembered import Remembered
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStoreBusy, InvalidDocument, InvalidFilter
 from apiserver.stores.engines import document_store, event_store
@@ -112,6 +113,7 @@ def _backend(settings: Settings, folder: DataFolder) -> Backend:
             allowed_origins=settings.allowed_origins,
         ),
         scrolls=Scrolls(settings.token_secret),
+        remembered=Remembered(documents),
     )
 
 

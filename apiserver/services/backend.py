@@ -10,6 +10,7 @@ from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Call as RpcCall
 from apiserver.rpc.registry import Registry
 from apiserver.services.last_metrics import LastMetrics
+from apiserver.services.remembered import Remembered
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.scoped import CompanyDocuments
@@ -26,6 +27,7 @@ class Backend:
     last_metrics: LastMetrics
     auth: Authenticator
     scrolls: Scrolls
+    remembered: Remembered
 
     def documents_of(self, company: str) -> CompanyDocuments:
         """The documents of one company: what handlers use."""

@@ -17,8 +17,10 @@ _FIELDS = ("id", "name", "status", "ready")
 async def find(call: Call, ids: Sequence[str], *, model: bool) -> dict[str, Document]:
     """The documents with these ids that the caller may see, by id."""
     collection = "models" if model else "tasks"
-    wanted = {"id": ids[0] if len(ids) == 1 else {"$in": list(ids)}}  # one by id is the quickest look-up there is
-    found = await documents(call).find(collection, wanted, projection=_FIELDS)
+    if len(ids) == 1:
+        one = await call.backend.remembered.find_one(documents(call), collection, ids[0], _FIELDS)
+        return {ids[0]: one} if one else {}
+    found = await documents(call).find(collection, {"id": {"$in": list(ids)}}, projection=_FIELDS)
     return {document["id"]: document for document in found}
 
 

@@ -67,6 +67,10 @@ class Index:
 class DocumentStore(Protocol):
     """Collections of documents. Each single call is atomic; what a call changed survives kill -9 when it returns."""
 
+    @property
+    def changes(self) -> int | None:
+        """Grows with each change, before the call that made it returns; None where others may change documents, too."""
+
     async def open(self) -> None:
         """Take the store into use; raise DocumentStoreError naming the reason when that is not possible."""
 

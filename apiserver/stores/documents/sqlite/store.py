@@ -53,6 +53,11 @@ class SqliteDocumentStore:
         self._tables: dict[str, Table] = {}
         self._threads: ThreadPoolExecutor | None = None
         self._checkpoint: Future[None] | None = None
+        self._changes = 0
+
+    @property
+    def changes(self) -> int:
+        return self._changes
 
     async def open(self) -> None:
         self._connections.open()
@@ -226,8 +231,11 @@ class SqliteDocumentStore:
         """Run one transaction; afterwards, when the log has grown, have it moved into the file."""
 
         def transaction() -> T:
-            with self._connections.write() as connection:
-                return work(connection)
+            try:
+                with self._connections.write() as connection:
+                    return work(connection)
+            finally:  # two threads may count as one: then both have changed what they had to before the number did
+                self._changes += 1
 
         result = await self._run(quick and not self._fsync and self._connections.free, transaction)
         running = self._checkpoint is not None and not self._checkpoint.done()

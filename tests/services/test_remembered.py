@@ -1,0 +1,72 @@
+"""What is remembered is never older than the last change that was answered."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.services.remembered import Remembered
+from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.scoped import CompanyDocuments
+from apiserver.stores.documents.sqlite import SqliteDocumentStore
+
+pytestmark = pytest.mark.anyio
+
+
+class Watched(SqliteDocumentStore):
+    """A store that counts how often it is asked; with `shared`, others may change it."""
+
+    asked = 0
+    shared = False
+
+    @property
+    def changes(self) -> int | None:  # type: ignore[override]
+        return None if self.shared else super().changes
+
+    async def find(self, *arguments: Any, **named: Any) -> list[Document]:
+        self.asked += 1
+        return await super().find(*arguments, **named)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Watched]:
+    made = Watched(tmp_path / "documents.db")
+    await made.open()
+    await made.insert("tasks", [{"id": "t", "company": "acme", "status": "created"}])
+    yield made
+    await made.close()
+
+
+async def status(remembered: Remembered, store: Watched, company: str = "acme", id: str = "t") -> Any:
+    found = await remembered.find_one(CompanyDocuments(store, company), "tasks", id, ("status",))
+    return found and found["status"]
+
+
+async def test_a_document_is_looked_up_once_until_something_changes(store: Watched) -> None:
+    remembered = Remembered(store)
+    assert [await status(remembered, store) for _ in range(3)] == ["created"] * 3
+    assert store.asked == 1
+    await store.update("tasks", {"id": "t"}, {"$set": {"status": "published"}})
+    assert await status(remembered, store) == "published"
+    await store.delete("tasks", {"id": "t"})
+    assert await status(remembered, store) is None
+    await store.insert("tasks", [{"id": "t", "company": "acme", "status": "new"}])
+    assert await status(remembered, store) == "new"
+
+
+async def test_companies_and_fields_are_kept_apart(store: Watched) -> None:
+    remembered = Remembered(store)
+    assert await status(remembered, store) == "created"
+    assert await status(remembered, store, company="other") is None
+    found = await remembered.find_one(CompanyDocuments(store, "acme"), "tasks", "t", ("company",))
+    assert found == {"id": "t", "company": "acme"}
+
+
+async def test_nothing_is_remembered_of_a_store_that_others_change(store: Watched) -> None:
+    store.shared = True
+    remembered = Remembered(store)
+    assert [await status(remembered, store) for _ in range(3)] == ["created"] * 3
+    assert store.asked == 3
