@@ -6,7 +6,6 @@ ceil((max − min + 1) / samples). A bucket's x is its start, floor(x / interval
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -40,10 +39,14 @@ class Key(StrEnum):
         return BucketAxis.ITER if self is Key.ITER else BucketAxis.TIMESTAMP
 
 
-def interval(count: int, least: int, greatest: int, samples: int) -> int:
-    """The bucket width of a series of `count` points whose x lies in [least, greatest]."""
+def interval(
+    count: int, least: int, greatest: int, samples: int, start: int | None = None, stop: int | None = None
+) -> int:
+    """The bucket width of a series of `count` points with x in [least, greatest], looked at from start to stop."""
     if samples == 0 or count < samples:
         return 1
+    least = least if start is None else max(least, start)
+    greatest = greatest if stop is None else min(greatest, stop)
     return min(max(1, -(-(greatest - least + 1) // samples)), _WIDEST)
 
 
@@ -55,22 +58,18 @@ async def histogram(
     key: Key = Key.ITER,
     selection: Selection = (),
     envelope: bool = False,
+    start: int | None = None,
+    stop: int | None = None,
 ) -> Histogram:
-    """The histogram of one owner; `envelope` adds min, max, count, first and last to every series."""
+    """The histogram of one owner; `envelope` adds min, max, count, first and last to every series.
+
+    `start` and `stop` (inclusive) zoom: only points between them are answered, in buckets of `interval` of that range.
+    """
+    width = partial(interval, samples=samples, start=start, stop=stop)
     answer: Histogram = {}
-    for buckets in await store.scalar_buckets(owner, key.axis, partial(interval, samples=samples), selection):
+    for buckets in await store.scalar_buckets(owner, key.axis, width, selection, start=start, stop=stop):
         answer.setdefault(buckets.metric, {})[buckets.variant] = _answer(buckets, key, envelope)
     return answer
-
-
-async def histograms(
-    store: EventStore, owners: Sequence[Owner], *, samples: int, key: Key, selection: Selection, envelope: bool
-) -> list[Histogram]:
-    """The histograms of several owners, in their order; read one after another, as reading is computing."""
-    return [
-        await histogram(store, owner, samples=samples, key=key, selection=selection, envelope=envelope)
-        for owner in owners
-    ]
 
 
 def _answer(buckets: Buckets, key: Key, envelope: bool) -> dict[str, Any]:

@@ -89,10 +89,12 @@ def _newest(scalars: Scalars) -> list[int]:
 def update_of(touched: Touched, stats: Iterable[ScalarStats], now: str) -> JsonObject:
     """The document update, in MongoDB's dialect, that brings an owner's document up to date."""
     values: dict[str, Any] = {"last_update": now, "last_change": now}
-    for stat in stats:
+    for stat in sorted(stats, key=lambda stat: (digest(stat.metric), digest(stat.variant))):  # as MongoDB sets fields
         path = f"last_metrics.{digest(stat.metric)}.{digest(stat.variant)}"
         for name, value in _summary(stat).items():
             values[f"{path}.{name}"] = value
+    if touched.labels:
+        values["has_x_axis_labels"] = True
     for (metric, variant), label in touched.labels.items():
         values[f"last_metrics.{digest(metric)}.{digest(variant)}.x_axis_label"] = label
     for (metric, type), timestamp in touched.samples.items():

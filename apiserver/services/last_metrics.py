@@ -72,6 +72,12 @@ class LastMetrics:
         for owner in owners:
             await self._write_pending(owner)
 
+    async def settle_labels(self, owner: Owner) -> None:
+        """Return when the owner's document shows every x-axis label stored so far."""
+        pending = self._pending.get(owner)
+        if owner in self._locks or (pending is not None and pending.labels):
+            await self._write_pending(owner)
+
     async def restate(self) -> None:
         """Make the documents of owners with events from before a crash anew; to be called before anything is added.
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from apiserver.aggregation.histogram import Key, histogram, histograms, interval
+from apiserver.aggregation.histogram import Key, histogram, interval
 from apiserver.events.model import SINGLE_VALUE_ITERATION, EventBatch, MetricSelection, Owner, ScalarColumns, Scalars
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.aggregation.events import NOW, TASK, scalars
@@ -72,11 +72,17 @@ async def test_a_selection_narrows_the_answer(store: EmbeddedEventStore) -> None
     assert {metric: list(variants) for metric, variants in answer.items()} == {"a": ["y"], "b": ["x"]}
 
 
-async def test_owners_are_answered_in_their_order(store: EmbeddedEventStore) -> None:
-    other = Owner("acme", "t2")
-    await store.add(scalars([(1, 1.0)], owner=other))
-    answers = await histograms(store, [TASK, other], samples=10, key=Key.ITER, selection=(), envelope=False)
-    assert [list(answer) for answer in answers] == [[], ["m"]]
+async def test_a_range_is_bucketed_anew(store: EmbeddedEventStore) -> None:
+    await store.add(scalars([(n, float(n)) for n in range(10_000)], variant="long"))
+    await store.add(scalars([(n, float(n)) for n in range(50)], variant="short"))
+    zoomed = (await histogram(store, TASK, samples=10, start=500, stop=599))["m"]
+    assert zoomed["long"]["x"].tolist() == list(range(500, 600, 10))
+    assert zoomed["long"]["y"].tolist() == [n + 4.5 for n in range(500, 600, 10)]
+    assert zoomed["short"]["x"].tolist() == []
+    by_time = (await histogram(store, TASK, samples=10, key=Key.TIMESTAMP, start=NOW + 9996))["m"]["long"]
+    assert by_time["x"].tolist() == [NOW + n for n in range(9996, 10_000)]
+    least = (await histogram(store, TASK, samples=0, stop=2))["m"]
+    assert [least[variant]["y"].tolist() for variant in ("long", "short")] == [[0, 1, 2]] * 2
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)

@@ -86,3 +86,18 @@ def test_samples_tell_when_their_metric_last_had_them() -> None:
     values = update_of(touched_by(batch)[TASK], [], "now")["$set"]
     assert values[f"metric_stats.{digest('p')}.event_stats_by_type.plot.last_update"] == 9
     assert values[f"metric_stats.{digest('p')}.metric"] == "p"
+
+
+def test_series_are_set_in_the_order_of_their_digests() -> None:
+    series = [stats(metric=metric, variant=variant) for metric in ("a", "b", "c") for variant in ("x", "y")]
+    fields = [path for path in update_of(Touched(), series, "now")["$set"] if path.endswith(".count")]
+    assert fields == sorted(fields)
+    assert len(fields) == 6
+
+
+def test_labels_are_set_beside_their_series_and_the_document_says_that_there_are_some() -> None:
+    (touched,) = touched_by(EventBatch(0, Scalars.of([points("loss", [1], "epochs"), points("acc", [1])]))).values()
+    fields = update_of(touched, [], "now")["$set"]
+    assert fields[f"last_metrics.{digest('loss')}.{digest('v')}.x_axis_label"] == "epochs"
+    assert fields["has_x_axis_labels"] is True
+    assert "has_x_axis_labels" not in update_of(Touched(), [stats()], "now")["$set"]

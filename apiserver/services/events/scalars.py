@@ -7,14 +7,16 @@ from typing import Any
 
 import orjson
 
-from apiserver.aggregation import histogram as histograms
 from apiserver.aggregation import latest_scalars as latest
 from apiserver.aggregation import task_events
+from apiserver.aggregation.histogram import Histogram, Key, histogram
 from apiserver.aggregation.single_values import single_values
-from apiserver.events.model import MetricSelection
+from apiserver.events.model import MetricSelection, Owner
 from apiserver.rpc.call import Encoded
+from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
+from apiserver.services.events.labels import add_labels
 
 #: Least number of events in a page of `get_scalar_metric_data`.
 PAGE = 10_000
@@ -22,30 +24,13 @@ PAGE = 10_000
 
 @endpoint("events.scalar_metrics_iter_histogram", "2.1")
 async def scalar_metrics_iter_histogram(call: Call, request: dict[str, Any]) -> Encoded:
-    owner = await owners.one(call, request)
-    return _encoded(
-        await histograms.histogram(
-            call.backend.events,
-            owner,
-            samples=request["samples"],
-            key=histograms.Key(request["key"]),
-            selection=owners.selection(request.get("metrics")),
-            envelope=request["envelope"],
-        )
-    )
+    return _encoded(await _histogram(call, request, await owners.one(call, request)))
 
 
 @endpoint("events.multi_task_scalar_metrics_iter_histogram", "2.1")
 async def multi_task_scalar_metrics_iter_histogram(call: Call, request: dict[str, Any]) -> Encoded:
     asked = await owners.many(call, request, limit=call.backend.settings.multi_task_limit)
-    answers = await histograms.histograms(
-        call.backend.events,
-        list(asked),
-        samples=request["samples"],
-        key=histograms.Key(request["key"]),
-        selection=owners.selection(request.get("metrics")),
-        envelope=request["envelope"],
-    )
+    answers = await asyncio.gather(*(_histogram(call, request, owner) for owner in asked))
     metrics: dict[str, dict[str, dict[str, Any]]] = {}
     for (owner, name), answer in zip(asked.items(), answers, strict=True):
         for metric, variants in answer.items():
@@ -98,6 +83,29 @@ async def get_scalar_metric_data(call: Call, request: dict[str, Any]) -> dict[st
         "total": sum(stats.count for stats in await store.scalar_stats([owner], selection)),
         "scroll_id": None if request["no_scroll"] else scrolls.encode(query, position),
     }
+
+
+async def _histogram(call: Call, request: dict[str, Any], owner: Owner) -> Histogram:
+    start, stop = _range(request.get("range", {}))
+    answer = await histogram(
+        call.backend.events,
+        owner,
+        samples=request["samples"],
+        key=Key(request["key"]),
+        selection=owners.selection(request.get("metrics")),
+        envelope=request["envelope"],
+        start=start,
+        stop=stop,
+    )
+    await add_labels(call, owner, answer)
+    return answer
+
+
+def _range(asked: dict[str, int]) -> tuple[int | None, int | None]:
+    start, stop = asked.get("from"), asked.get("to")
+    if start is not None and stop is not None and start > stop:
+        raise validation_error("'from' must not be greater than 'to'", field="range")
+    return start, stop
 
 
 def _encoded(answer: dict[str, Any]) -> Encoded:

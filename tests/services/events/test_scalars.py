@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from apiserver.services.events import scalars
-from tests.harness import Api
+from tests.harness import Api, running_api
 from tests.services.events.conftest import Add
-from tests.services.events.test_read import event
+from tests.services.events.test_read import NOW, event
 
 pytestmark = pytest.mark.anyio
 
@@ -109,3 +111,64 @@ async def test_a_metric_with_single_values_alone_has_no_scalars_to_show(api: Api
     assert (await api.call("events.get_task_metrics", request))["metrics"] == [{"task": task, "metrics": ["loss"]}]
     multi = await api.call("events.get_multi_task_metrics", request)
     assert [metric["metric"] for metric in multi["metrics"]] == ["Summary", "loss"]
+
+
+HISTOGRAM, HISTOGRAMS = "events.scalar_metrics_iter_histogram", "events.multi_task_scalar_metrics_iter_histogram"
+
+
+async def test_a_range_zooms(api: Api, add: Add, task: str) -> None:
+    await add(*(scalar(task, n, n) for n in range(100)), scalar(task, 0, 1, "other"))
+    request: dict[str, Any] = {"samples": 5, "range": {"from": 20, "to": 69}, "envelope": True}
+    answer = await api.call(HISTOGRAM, {"task": task, **request})
+    series = answer["m"]["v"]
+    assert (series["x"], series["y"]) == (list(range(20, 70, 10)), [n + 4.5 for n in range(20, 70, 10)])
+    assert (series["count"], series["first"][0], series["last"][-1]) == ([10] * 5, 20, 69)
+    assert answer["other"]["v"] == {
+        "name": "v", "x": [], "y": [], "min": [], "max": [], "count": [], "first": [], "last": [],
+    }  # fmt: skip
+    of_tasks = await api.call(HISTOGRAMS, {"tasks": [task], **request})
+    assert of_tasks["metrics"]["m"]["v"][task]["x"] == series["x"]
+    later = {"task": task, "key": "iso_time", "range": {"from": str(NOW + 98_000), "to": None}}
+    assert (await api.call(HISTOGRAM, later))["m"]["v"]["y"] == [98, 99]
+
+
+@pytest.mark.parametrize("bad", [{"from": 2, "to": 1}, {"from": 2**63}, {"to": "x"}, [1, 2], 5])
+async def test_a_range_must_be_one(api: Api, task: str, bad: Any) -> None:
+    for endpoint, request in ((HISTOGRAM, {"task": task}), (HISTOGRAMS, {"tasks": [task]})):
+        meta = (await api.call(endpoint, {**request, "range": bad}, expect=400))["meta"]
+        assert (meta["result_subcode"], meta["error_data"]["field"].partition(".")[0]) == (12, "range")
+
+
+async def test_x_axes_have_their_labels(api: Api, add: Add, task: str) -> None:
+    model = (await api.call("models.create", {"name": "m", "uri": "file:///m"}))["id"]
+    await add(
+        scalar(task, 1, 1, x_axis_label="epochs"),
+        scalar(task, 1, 1, "other"),
+        scalar(model, 1, 1, model_event=True, x_axis_label="seconds"),
+    )
+    answer = await api.call(HISTOGRAM, {"task": task})
+    assert answer["m"]["v"]["x_axis_label"] == "epochs"
+    assert "x_axis_label" not in answer["other"]["v"]
+    await add(scalar(task, 2, 2, x_axis_label="steps"))
+    of_tasks = (await api.call(HISTOGRAMS, {"tasks": [task]}))["metrics"]
+    assert of_tasks["m"]["v"][task] == {"name": "a task", "x": [1, 2], "y": [1, 2], "x_axis_label": "steps"}
+    of_model = await api.call(HISTOGRAM, {"task": model, "model_events": True})
+    assert of_model["m"]["v"]["x_axis_label"] == "seconds"
+    await api.call("tasks.reset", {"task": task})
+    await add(scalar(task, 1, 1))
+    assert "x_axis_label" not in (await api.call(HISTOGRAM, {"task": task}))["m"]["v"]
+
+
+async def test_as_many_tasks_are_compared_as_a_setting_says(tmp_path: Path) -> None:
+    async with running_api(tmp_path / "data", multi_task_limit=12) as api:
+        tasks = [(await api.call("tasks.create", {"name": f"t{n}", "type": "training"}))["id"] for n in range(13)]
+        body = "\n".join(json.dumps(scalar(task, 1, n)) for n, task in enumerate(tasks))
+        headers = {"content-type": "application/json-lines"}
+        await api.raw("POST", "/events.add_batch", content=body, headers=headers)
+        series = (await api.call(HISTOGRAMS, {"tasks": tasks[:12]}))["metrics"]["m"]["v"]
+        assert [(one, series[one]["name"], series[one]["y"]) for one in series] == [
+            (task, f"t{n}", [n]) for n, task in enumerate(tasks[:12])
+        ]
+        meta = (await api.call(HISTOGRAMS, {"tasks": tasks}, expect=400))["meta"]
+        assert (meta["result_subcode"], meta["error_data"]["field"]) == (12, "tasks")
+        assert "12" in meta["result_msg"]
