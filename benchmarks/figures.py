@@ -33,7 +33,7 @@ class Bar:
 
     def __str__(self) -> str:
         sign = "≥" if self.at_least else "≤"
-        limit = f"{self.limit:,g}" if self.limit >= 1 else f"1/{1 / self.limit:g}"
+        limit = f"{self.limit:,.8g}" if self.limit >= 1 else f"1/{1 / self.limit:g}"
         return f"{sign} {limit}" + (f" × {self.to}" if self.to else "")
 
 
