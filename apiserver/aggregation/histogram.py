@@ -67,7 +67,9 @@ async def histogram(
     """
     width = partial(interval, samples=samples, start=start, stop=stop)
     answer: Histogram = {}
-    for buckets in await store.scalar_buckets(owner, key.axis, width, selection, start=start, stop=stop):
+    for buckets in await store.scalar_buckets(
+        owner, key.axis, width, selection, start=start, stop=stop, envelope=envelope
+    ):
         answer.setdefault(buckets.metric, {})[buckets.variant] = _answer(buckets, key, envelope)
     return answer
 

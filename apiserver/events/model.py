@@ -250,10 +250,11 @@ class BucketAxis(StrEnum):
 
 @dataclass(slots=True)
 class Buckets:
-    """The non-empty buckets of one series, ascending by x; all arrays have the same length.
+    """The non-empty buckets of one series, ascending by x; all arrays that were asked for have the same length.
 
     `x` is the bucket's start (floor(x / interval) · interval). `mean`, `min`, `max` are over finite values and NaN
-    where a bucket has none; `first` and `last` are the values at the bucket's ends in axis order.
+    where a bucket has none; `first` and `last` are the values at the bucket's ends in axis order. Only who asks for the
+    envelope gets min, max, first and last.
     """
 
     metric: str

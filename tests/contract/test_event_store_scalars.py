@@ -32,7 +32,7 @@ async def buckets(
     *,
     axis: BucketAxis = BucketAxis.ITER,
 ) -> Buckets:
-    (found,) = await case.store.scalar_buckets(OWNER, axis, lambda *_: interval, start=start, stop=stop)
+    (found,) = await case.store.scalar_buckets(OWNER, axis, lambda *_: interval, start=start, stop=stop, envelope=True)
     return found
 
 

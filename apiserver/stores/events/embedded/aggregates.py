@@ -8,8 +8,7 @@ points. Blocks and points are both `pieces` here: rows that sum up one or more p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,18 +36,24 @@ BlockArray = npt.NDArray[Any]
 Starts = npt.NDArray[np.intp]
 
 
-@dataclass(slots=True)
-class Pieces:
-    """Rows that stand for one or more points each, as columns, ascending by `x`; min is +inf where none is finite."""
+class Pieces(NamedTuple):
+    """Rows that stand for one or more points each, as columns, ascending by `x`; min is +inf where none is finite.
+
+    Where no envelope is asked for, the last four columns are `NO_COLUMN`.
+    """
 
     x: Int64Array
-    count: Int64Array
+    points: Int64Array
     finite: Int64Array
     sum: Float64Array
     min: Float64Array
     max: Float64Array
     first: Float64Array
     last: Float64Array
+
+
+NO_COLUMN: Float64Array = np.empty(0, np.float64)
+_NO_ENVELOPE = (NO_COLUMN,) * 4
 
 
 def shift_of(first: int, last: int, count: int) -> int:
@@ -67,44 +72,38 @@ def blocks_of(iters: Int64Array, values: Float64Array, starts: Starts, shifts: l
     np.not_equal(block[1:], block[:-1], out=new[1:])
     new[starts] = True
     begins = np.flatnonzero(new)
-    pieces = sum_up_points(iters, values, begins)
+    pieces = sum_up_points(iters, values, begins, envelope=True)
     rows = np.empty(len(begins), BLOCK)
     rows["start"] = block[begins] << shift[begins]
-    for name in ("sum", "min", "max", "first", "last", "count", "finite"):
+    rows["count"] = pieces.points
+    for name in ("sum", "min", "max", "first", "last", "finite"):
         rows[name] = getattr(pieces, name)
     return np.split(rows, np.searchsorted(begins, starts[1:]))
 
 
-def pieces_of(curve: Curve) -> Pieces:
+def pieces_of(curve: Curve, *, envelope: bool) -> Pieces:
     """Each point for itself."""
     values = curve.values
     finite = np.isfinite(values)
     ones = np.ones(len(values), np.int64)
     if finite.all():
-        return Pieces(curve.iters, ones, ones, values, values, values, values, values)
-    return Pieces(
-        curve.iters,
-        ones,
-        finite.astype(np.int64),
-        np.where(finite, values, 0.0),
-        np.where(finite, values, np.inf),
-        np.where(finite, values, -np.inf),
-        values,
-        values,
-    )
+        return Pieces(curve.iters, ones, ones, values, *((values,) * 4 if envelope else _NO_ENVELOPE))
+    sums = np.where(finite, values, 0.0)
+    ends = np.where(finite, values, np.inf), np.where(finite, values, -np.inf), values, values
+    return Pieces(curve.iters, ones, finite.astype(np.int64), sums, *(ends if envelope else _NO_ENVELOPE))
 
 
-def pieces_of_blocks(rows: BlockArray) -> Pieces:
+def pieces_of_blocks(rows: BlockArray, *, envelope: bool) -> Pieces:
     """Each block for itself."""
-    columns = (np.ascontiguousarray(rows[name]) for name in ("sum", "min", "max", "first", "last"))
-    return Pieces(rows["start"].copy(), rows["count"].astype(np.int64), rows["finite"].astype(np.int64), *columns)
+    x, points, finite = (rows[name].astype(np.int64) for name in ("start", "count", "finite"))
+    names = ("sum", "min", "max", "first", "last") if envelope else ("sum",)
+    sums, *ends = (np.ascontiguousarray(rows[name]) for name in names)
+    return Pieces(x, points, finite, sums, *(ends or _NO_ENVELOPE))
 
 
 def joined(parts: Sequence[Pieces]) -> Pieces:
     """The parts one after another; there must be at least one."""
-    if len(parts) == 1:
-        return parts[0]
-    return Pieces(*(np.concatenate([getattr(part, name) for part in parts]) for name in Pieces.__slots__))
+    return parts[0] if len(parts) == 1 else Pieces._make(map(np.concatenate, zip(*parts, strict=True)))
 
 
 def sum_up(pieces: Pieces, starts: Starts) -> Pieces:
@@ -112,36 +111,28 @@ def sum_up(pieces: Pieces, starts: Starts) -> Pieces:
     if len(starts) == len(pieces.x):
         return pieces
     with np.errstate(over="ignore", invalid="ignore"):
-        return Pieces(
-            x=pieces.x[starts],
-            count=np.add.reduceat(pieces.count, starts),
-            finite=np.add.reduceat(pieces.finite, starts),
-            sum=np.add.reduceat(pieces.sum, starts),
-            min=np.minimum.reduceat(pieces.min, starts),
-            max=np.maximum.reduceat(pieces.max, starts),
-            first=pieces.first[starts],
-            last=pieces.last[_lasts(starts, len(pieces.x))],
-        )
+        x = pieces.x[starts]
+        points, finite = np.add.reduceat(pieces.points, starts), np.add.reduceat(pieces.finite, starts)
+        sums = np.add.reduceat(pieces.sum, starts)
+        if not len(pieces.min):
+            return Pieces(x, points, finite, sums, *_NO_ENVELOPE)
+        least, greatest = np.minimum.reduceat(pieces.min, starts), np.maximum.reduceat(pieces.max, starts)
+        first, last = pieces.first[starts], pieces.last[_lasts(starts, len(pieces.x))]
+        return Pieces(x, points, finite, sums, least, greatest, first, last)
 
 
-def sum_up_points(iters: Int64Array | Progression, values: Float64Array, starts: Starts) -> Pieces:
+def sum_up_points(iters: Int64Array | Progression, values: Float64Array, starts: Starts, *, envelope: bool) -> Pieces:
     """The same for points; nothing of what it returns is a view of them."""
     with np.errstate(over="ignore", invalid="ignore"):
         sums = np.add.reduceat(values, starts)
     if not np.isfinite(sums).all():
-        return sum_up(pieces_of(Curve(iters[np.arange(len(values))], values.copy())), starts)
+        return sum_up(pieces_of(Curve(iters[np.arange(len(values))], values.copy()), envelope=envelope), starts)
     lasts = _lasts(starts, len(values))
     count = lasts - starts + 1
-    return Pieces(
-        x=iters[starts],
-        count=count,
-        finite=count,
-        sum=sums,
-        min=np.minimum.reduceat(values, starts),
-        max=np.maximum.reduceat(values, starts),
-        first=values[starts],
-        last=values[lasts],
-    )
+    if not envelope:
+        return Pieces(iters[starts], count, count, sums, *_NO_ENVELOPE)
+    least, greatest = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+    return Pieces(iters[starts], count, count, sums, least, greatest, values[starts], values[lasts])
 
 
 def _lasts(starts: Starts, length: int) -> Starts:

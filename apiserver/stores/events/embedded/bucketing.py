@@ -33,15 +33,20 @@ class Source:
     interval: int
     parts: Sequence[Part]
 
+    @property
+    def length(self) -> int:
+        """How many pieces there are."""
+        return sum([len(part[0]) for part in self.parts])
 
-def bucketed(sources: Sequence[Source]) -> list[Buckets]:
+
+def bucketed(sources: Sequence[Source], *, envelope: bool) -> list[Buckets]:
     """The buckets of each source, in their order."""
     found: dict[int, Buckets] = {}
     points: list[int] = []
     pieces: list[int] = []
     for n, source in enumerate(sources):
-        if sum(map(_length, source.parts)) > SHORT:
-            found[n] = _alone(source)
+        if source.length > SHORT:
+            found[n] = _alone(source, envelope)
         elif all(isinstance(part, Curve) for part in source.parts):
             points.append(n)
         else:
@@ -49,7 +54,7 @@ def bucketed(sources: Sequence[Source]) -> list[Buckets]:
     for numbers, all_of in ((points, _points_of), (pieces, _pieces_of)):
         if numbers:
             together = [sources[n] for n in numbers]
-            found.update(zip(numbers, _together(together, all_of(together)), strict=True))
+            found.update(zip(numbers, _together(together, all_of(together, envelope), envelope), strict=True))
     return [found[n] for n in range(len(sources))]
 
 
@@ -77,55 +82,52 @@ def _starts_in_progression(x: Progression, interval: int) -> Starts:
     return np.concatenate([_FIRST, (bounds - x.first + x.step - 1) // x.step])
 
 
-def _alone(source: Source) -> Buckets:
-    pieces = joined([_summed(part, source.interval) for part in source.parts])
+def _alone(source: Source, envelope: bool) -> Buckets:
+    pieces = joined([_summed(part, source.interval, envelope) for part in source.parts])
     if len(source.parts) > 1:
-        pieces = _summed(pieces, source.interval)
+        pieces = _summed(pieces, source.interval, envelope)
     return Buckets(source.metric, source.variant, *_columns(pieces, _bucket_x(pieces.x, source.interval)))
 
 
-def _summed(part: Part, interval: int) -> Pieces:
-    return _summed_at(part, bucket_starts(_x(part), interval))
+def _summed(part: Part, interval: int, envelope: bool) -> Pieces:
+    return _summed_at(part, bucket_starts(part[0], interval), envelope)
 
 
-def _points_of(sources: Sequence[Source]) -> Curve:
+def _points_of(sources: Sequence[Source], envelope: bool) -> Curve:
     parts = [part for source in sources for part in source.parts if isinstance(part, Curve)]
     return concat(parts) if parts else NO_CURVE
 
 
-def _pieces_of(sources: Sequence[Source]) -> Pieces:
-    return joined([pieces_of(part) if isinstance(part, Curve) else part for source in sources for part in source.parts])
+def _pieces_of(sources: Sequence[Source], envelope: bool) -> Pieces:
+    parts = [part for source in sources for part in source.parts]
+    return joined([pieces_of(part, envelope=envelope) if isinstance(part, Curve) else part for part in parts])
 
 
-def _together(sources: Sequence[Source], all_of_them: Part) -> list[Buckets]:
+def _together(sources: Sequence[Source], all_of_them: Part, envelope: bool) -> list[Buckets]:
     """The buckets of each source; `all_of_them` are their parts one after another."""
-    lengths = [sum(map(_length, source.parts)) for source in sources]
-    x = _x(all_of_them)
+    lengths = [source.length for source in sources]
+    x = all_of_them[0]
     series = np.repeat(np.arange(len(sources)), lengths)
     interval = np.repeat(np.array([source.interval for source in sources], np.int64), lengths)
     bucket = x // interval
     new = np.append(True, (bucket[1:] != bucket[:-1]) | (series[1:] != series[:-1]))[: len(bucket)]
     starts = np.flatnonzero(new)
-    columns = _columns(_summed_at(all_of_them, starts), _bucket_x(x[starts], interval[starts]))
+    columns = _columns(_summed_at(all_of_them, starts, envelope), _bucket_x(x[starts], interval[starts]))
     ends = np.searchsorted(series[starts], np.arange(len(sources) + 1)).tolist()
+    known = columns if envelope else columns[:3]
+    unknown = columns[len(known) :]
     return [
-        Buckets(source.metric, source.variant, *(column[start:stop] for column in columns))
+        Buckets(source.metric, source.variant, *[column[start:stop] for column in known], *unknown)
         for source, start, stop in zip(sources, ends, ends[1:], strict=False)
     ]
 
 
-def _summed_at(part: Part, starts: Starts) -> Pieces:
+def _summed_at(part: Part, starts: Starts, envelope: bool) -> Pieces:
     if isinstance(part, Pieces):
         return sum_up(part, starts)
-    return pieces_of(part) if len(starts) == len(part.iters) else sum_up_points(*part, starts)
-
-
-def _x(part: Part) -> Int64Array:
-    return part.iters if isinstance(part, Curve) else part.x
-
-
-def _length(part: Part) -> int:
-    return len(_x(part))
+    if len(starts) == len(part.iters):
+        return pieces_of(part, envelope=envelope)
+    return sum_up_points(*part, starts, envelope=envelope)
 
 
 def _columns(pieces: Pieces, x: Int64Array) -> tuple[npt.NDArray[Any], ...]:
@@ -133,8 +135,10 @@ def _columns(pieces: Pieces, x: Int64Array) -> tuple[npt.NDArray[Any], ...]:
     some = pieces.finite > 0
     with np.errstate(over="ignore", invalid="ignore"):
         mean = np.divide(pieces.sum, pieces.finite, out=np.full(len(x), np.nan), where=some)
+    if not len(pieces.min):
+        return x, pieces.points, mean, *pieces[4:]
     least, greatest = np.where(some, pieces.min, np.nan), np.where(some, pieces.max, np.nan)
-    return x, pieces.count, mean, least, greatest, pieces.first, pieces.last
+    return x, pieces.points, mean, least, greatest, pieces.first, pieces.last
 
 
 def _bucket_x(x: Int64Array, interval: int | Int64Array) -> Int64Array:

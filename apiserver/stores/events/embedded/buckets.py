@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ class Bounds(NamedTuple):
 
 
 NOTHING = Bounds(GREATEST, LEAST)
-SumUp = Callable[[Sequence[Content], int], Pieces]
+SumUp = Callable[[Sequence[Content]], Pieces]
 
 
 class _Rooms(threading.local):
@@ -49,11 +50,16 @@ class _Rooms(threading.local):
 _rooms = _Rooms()
 
 
-def all_buckets(series: Sequence[Series], axis: BucketAxis, width: Width, bounds: Bounds) -> list[Buckets]:
+def all_buckets(
+    series: Sequence[Series], axis: BucketAxis, width: Width, bounds: Bounds, *, envelope: bool
+) -> list[Buckets]:
     """The buckets of each series that is not just a single value, in their order."""
     read_unsettled(series)
-    found = _by_time(series, width, bounds) if axis is BucketAxis.TIMESTAMP else _by_iteration(series, width, bounds)
-    return bucketed(list(found))
+    if axis is BucketAxis.TIMESTAMP:
+        sources = _by_time(series, width, bounds)
+    else:
+        sources = _by_iteration(series, width, bounds, envelope)
+    return bucketed(list(sources), envelope=envelope)
 
 
 # --- over times ------------------------------------------------------------------------------------
@@ -83,11 +89,11 @@ class _Extent(NamedTuple):
     last: int
 
 
-def _by_iteration(series: Sequence[Series], width: Width, bounds: Bounds) -> Iterator[Source]:
+def _by_iteration(series: Sequence[Series], width: Width, bounds: Bounds, envelope: bool) -> Iterator[Source]:
     for one, extent in zip(series, _extents(series), strict=True):
         if extent.first == extent.last == SINGLE_VALUE_ITERATION:
             continue
-        interval, parts = _parts(one, _interval(one, extent, width), bounds)
+        interval, parts = _parts(one, _interval(one, extent, width), bounds, envelope)
         yield Source(*one.name, interval, parts)
 
 
@@ -125,7 +131,7 @@ def _second_iteration(series: Series) -> int:
 # --- over iterations: what of ----------------------------------------------------------------------
 
 
-def _parts(series: Series, interval: int, bounds: Bounds) -> tuple[int, list[Part]]:
+def _parts(series: Series, interval: int, bounds: Bounds, envelope: bool) -> tuple[int, list[Part]]:
     """The interval, perhaps widened, and what to bucket by it."""
     settled = Bounds(bounds.low, min(bounds.high, series.settled_end - 1)) if series.settled_end > LEAST else NOTHING
     if interval == 1 or settled.low > settled.high:
@@ -134,12 +140,14 @@ def _parts(series: Series, interval: int, bounds: Bounds) -> tuple[int, list[Par
     usable = [wider for wider in widened if wider - interval <= interval * MOST_WIDENING and wider <= GREATEST]
     if usable:
         interval = max(usable)
-        chunks, run, sum_up = series.blocks(*settled, widened[interval]), CHUNKS_OF_BLOCKS, _sum_up_blocks
+        chunks, run = series.blocks(*settled, widened[interval]), CHUNKS_OF_BLOCKS
+        sum_up = partial(_sum_up_blocks, interval=interval, envelope=envelope)
     else:
-        chunks, run, sum_up = series.curves(*settled), CHUNKS_OF_POINTS, _sum_up_points
+        chunks, run = series.curves(*settled), CHUNKS_OF_POINTS
+        sum_up = partial(_sum_up_points, interval=interval, envelope=envelope)
     parts: list[Part] = []
     while found := chunks.fetchmany(run):
-        parts += _of_chunks(series, found, settled, interval, sum_up)
+        parts += _of_chunks(series, found, settled, sum_up)
     unsettled = _points(series, Bounds(max(bounds.low, series.settled_end), bounds.high))
     return interval, [*parts, unsettled] if len(unsettled.iters) else parts
 
@@ -148,28 +156,28 @@ def _widened(interval: int, shift: int) -> int:
     return -(-interval >> shift) << shift
 
 
-def _of_chunks(series: Series, chunks: Sequence[Content], bounds: Bounds, interval: int, sum_up: SumUp) -> list[Part]:
+def _of_chunks(series: Series, chunks: Sequence[Content], bounds: Bounds, sum_up: SumUp) -> list[Part]:
     """Adjacent chunks summed up together, if all of them are of use and wholly inside the bounds, else each alone."""
     low, high = chunks[0][0], chunks[-1][1]
     inside = bounds.low <= low and high <= bounds.high and not low <= SINGLE_VALUE_ITERATION <= high
     if inside and all(body is not None for _, _, _, body in chunks):
-        return [sum_up(chunks, interval)]
+        return [sum_up(chunks)]
     if len(chunks) > 1:
-        return [part for one in chunks for part in _of_chunks(series, [one], bounds, interval, sum_up)]
+        return [part for one in chunks for part in _of_chunks(series, [one], bounds, sum_up)]
     return [_points(series, Bounds(max(low, bounds.low), min(high, bounds.high)))]
 
 
-def _sum_up_blocks(chunks: Sequence[Content], interval: int) -> Pieces:
+def _sum_up_blocks(chunks: Sequence[Content], interval: int, envelope: bool) -> Pieces:
     rows = np.frombuffer(b"".join([body for _, _, _, body in chunks]), BLOCK)
-    pieces = aggregates.pieces_of_blocks(rows)
+    pieces = aggregates.pieces_of_blocks(rows, envelope=envelope)
     if len(rows) <= SHORT // 2:  # then it is quicker to sum up several series at once
         return pieces
     return aggregates.sum_up(pieces, bucket_starts(pieces.x, interval))
 
 
-def _sum_up_points(chunks: Sequence[Content], interval: int) -> Pieces:
+def _sum_up_points(chunks: Sequence[Content], interval: int, envelope: bool) -> Pieces:
     iters, values = _rooms.room.decode([(length, body) for _, _, length, body in chunks])
-    return aggregates.sum_up_points(iters, values, bucket_starts(iters, interval))
+    return aggregates.sum_up_points(iters, values, bucket_starts(iters, interval), envelope=envelope)
 
 
 def _points(series: Series, bounds: Bounds) -> Curve:

@@ -44,7 +44,7 @@ def curve_of(points: Points) -> Curve:
 
 def take(points: Columns, which: slice | npt.NDArray[Any]) -> Columns:
     """The points at `which`: a slice, a mask or indices."""
-    return type(points)._make(column[which] for column in points)
+    return type(points)._make([column[which] for column in points])
 
 
 def concat(parts: Sequence[Columns]) -> Columns:

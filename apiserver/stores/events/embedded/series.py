@@ -155,6 +155,9 @@ class Series:
 
     def curve(self, low: int = LEAST, high: int = GREATEST) -> Curve:
         """Iterations and values at low ≤ iter ≤ high."""
+        if self.merged.chunk_end is None and not self.recent:
+            tail = curve_of(self.tail)
+            return within(tail, low, high) if len(tail.iters) else tail
         rows = self._chunk_rows("SELECT count, c.body", _WITH_CURVES, low, high)
         found = [chunks.decode_curves(rows)] if rows else []
         return _overlaid([*found, curve_of(self.tail), curve_of(self.hot)], low, high) or NO_CURVE

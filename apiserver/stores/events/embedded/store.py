@@ -255,6 +255,7 @@ class EmbeddedEventStore:
         *,
         start: int | None = None,
         stop: int | None = None,
+        envelope: bool = False,
     ) -> list[Buckets]:
         """Buckets of each selected series that has a curve."""
         matches = matcher(selection)
@@ -262,7 +263,9 @@ class EmbeddedEventStore:
         return await self._read(
             owner,
             lambda hot: hot.points(matches),
-            lambda conn, hot: buckets.all_buckets(views(conn, owner, selection, hot), axis, width, bounds),
+            lambda conn, hot: buckets.all_buckets(
+                views(conn, owner, selection, hot), axis, width, bounds, envelope=envelope
+            ),
         )
 
     async def scalar_points(
