@@ -10,10 +10,13 @@ import anyio.to_thread
 from starlette.types import Receive
 
 from apiserver.rpc.encodings import inflate
-from apiserver.rpc.errors import ApiError, overloaded, request_timeout, too_large
+from apiserver.rpc.errors import ApiError, request_timeout, too_large
+from apiserver.rpc.in_flight import InFlight
 
 #: Bodies larger than this, compressed, are inflated in a thread.
 _LARGE = 8 * 2**10
+#: Bodies that say that they are no larger need not wait for others, and are not counted.
+_SMALL = 64 * 2**10
 #: How much of a refused body is read and thrown away, and for how long: a client that is still sending when the
 #: connection closes would never see its answer.
 _DRAINED_BYTES = 64 * 2**20
@@ -30,28 +33,10 @@ class Limits:
 
     body: int = 16 * 2**20
     """The largest body, as sent and as inflated."""
-    in_flight: int = 256 * 2**20
-    """All bodies together that are being read or handled; beyond it, clients are told to come back (429)."""
+    in_flight: int = 64 * 2**20
+    """All bodies together that are being read or handled; beyond it they wait, then are told to come back (429)."""
     stall_seconds: float = 60
     """How long a client may send nothing while its body is not whole (408)."""
-
-
-class InFlight:
-    """Counts the bytes of all bodies under way."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._bytes = 0
-
-    def take(self, size: int) -> None:
-        """Count `size` bytes more, or raise 429 when there is no room for them."""
-        if self._bytes and self._bytes + size > self._limit:
-            raise overloaded("Too much is being sent to the server at once")
-        self._bytes += size
-
-    def give(self, size: int) -> None:
-        """Count `size` bytes less."""
-        self._bytes -= size
 
 
 class Body:
@@ -71,13 +56,18 @@ class Body:
         """The decoded body.
 
         413 beyond the limit, when Content-Length says so before anything is read; 408 when it stalls; 415 and 400 for
-        codings that are unknown or corrupt; 429 when the server holds too many bodies. ClientDisconnected when the
-        client leaves before its end.
+        codings that are unknown or corrupt; 429 when the server holds too many bodies for too long. ClientDisconnected
+        when the client leaves before its end.
         """
         length = self._headers.get("content-length", "")
-        if length.isdecimal() and int(length[:20]) > self._limit:
+        declared = int(length[:20]) if length.isdecimal() else None
+        if declared is not None and declared > self._limit:
             raise too_large(self._limit)
-        sent = await self._read_wire()
+        small = declared is not None and declared <= _SMALL
+        if declared is not None and not small:
+            await self._in_flight.wait_for(declared)
+            self._taken = declared
+        sent = await self._read_wire(counted=not small)
         encoding = self._headers.get("content-encoding")
         if not encoding or not sent:
             return sent
@@ -85,10 +75,10 @@ class Body:
             decoded = inflate(sent, encoding, self._limit)
         else:
             decoded = await anyio.to_thread.run_sync(inflate, sent, encoding, self._limit)
-        self._take(len(decoded))
+        self._count(len(sent) + len(decoded))
         return decoded
 
-    async def _read_wire(self) -> bytes:
+    async def _read_wire(self, *, counted: bool) -> bytes:
         chunks: list[bytes] = []
         size = 0
         while not self._complete:
@@ -96,7 +86,8 @@ class Body:
             size += len(chunk)
             if size > self._limit:
                 raise too_large(self._limit)
-            self._take(len(chunk))
+            if counted:
+                self._count(size)
             chunks.append(chunk)
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
@@ -114,9 +105,12 @@ class Body:
         chunk: bytes = message.get("body", b"")
         return chunk
 
-    def _take(self, size: int) -> None:
-        self._in_flight.take(size)
-        self._taken += size
+    def _count(self, size: int) -> None:
+        """Of this body there are `size` bytes now."""
+        more = size - self._taken
+        if more > 0:
+            self._in_flight.take(more)
+            self._taken = size
 
     @property
     def complete(self) -> bool:

@@ -12,10 +12,11 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from apiserver.rpc.auth import Authenticator
-from apiserver.rpc.body import Body, ClientDisconnected, InFlight, Limits
+from apiserver.rpc.body import Body, ClientDisconnected, Limits
 from apiserver.rpc.call import ANONYMOUS, Answer, Call, Identity, Streamed
 from apiserver.rpc.envelope import Meta, failure, success
 from apiserver.rpc.errors import ApiError, method_not_allowed
+from apiserver.rpc.in_flight import InFlight
 from apiserver.rpc.parse import parse_json, parse_query
 from apiserver.rpc.registry import Registration
 from apiserver.rpc.reply import Reply, StreamReply

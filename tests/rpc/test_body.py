@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 from collections.abc import Iterator
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 from starlette.types import Message
 
 from apiserver.rpc import body as module
-from apiserver.rpc.body import Body, ClientDisconnected, InFlight, Limits
+from apiserver.rpc.body import Body, ClientDisconnected, Limits
 from apiserver.rpc.errors import ApiError
+from apiserver.rpc.in_flight import InFlight
 
 pytestmark = pytest.mark.anyio
 
@@ -136,6 +138,24 @@ async def test_bodies_under_way_together_have_a_limit() -> None:
     first.release()
     third, _ = body_of(chunk(bytes(4 * KIB), more=False), in_flight=in_flight)
     assert len(await third.read()) == 4 * KIB
+
+
+async def test_a_large_body_waits_for_room_and_a_small_one_does_not() -> None:
+    in_flight = InFlight(100 * KIB)
+
+    def sized(size: int) -> tuple[Body, Wire]:
+        message = chunk(bytes(size), more=False)
+        return body_of(message, limit=100 * KIB, in_flight=in_flight, content_length=str(size))
+
+    first, _ = sized(90 * KIB)
+    await first.read()
+    second, wire = sized(80 * KIB)
+    reading = asyncio.create_task(second.read())
+    small, _ = sized(20 * KIB)
+    assert len(await small.read()) == 20 * KIB
+    assert wire.received == 0
+    first.release()
+    assert len(await reading) == 80 * KIB
 
 
 async def test_one_body_alone_always_has_room() -> None:
