@@ -21,7 +21,7 @@ import numpy.typing as npt
 from apiserver.events.model import EventType, Int64Array
 from apiserver.stores.events.embedded import chunks, stats, tail
 from apiserver.stores.events.embedded.chunk_writer import ChunkWriter, LastChunk
-from apiserver.stores.events.embedded.hot import Memtable
+from apiserver.stores.events.embedded.hot import HotColumns, Memtable
 from apiserver.stores.events.embedded.names import Registrar
 from apiserver.stores.events.embedded.points import Points, as_bytes, by_series, concat, overlay, spread, take
 from apiserver.stores.events.embedded.stats import EMPTY, LEAST, STATS, StatsArray
@@ -92,14 +92,29 @@ def merge_scalars(conn: sqlite3.Connection, table: Memtable, registrar: Registra
 
 def _by_series(table: Memtable, registrar: Registrar) -> tuple[Int64Array, Int64Array, Points, npt.NDArray[np.intp]]:
     """Ids of the series, ascending; of their owners; the points by series and iteration; where each series begins."""
-    keys = table.series_names
+    keys, columns = table.series_names, table.columns
+    owner_ids = {owner: registrar.owner(owner) for owner in table.owners}
+    owners = np.array([owner_ids[owner] for owner, _, _ in keys], np.int64)
     ids = np.array(registrar.series(EventType.SCALAR, keys), np.int64)
-    owners = np.array([registrar.owner(owner) for owner, _, _ in keys], np.int64)
     by_id = np.argsort(ids)
-    rank = np.empty_like(ranks := _ranks(len(ids)))
+    ranks = _ranks(len(ids))
+    rank = np.empty_like(ranks)
     rank[by_id] = ranks
-    series = np.repeat(rank[np.array(table.columns.series)], table.columns.lengths)
-    return ids[by_id], owners[by_id], *by_series(series, table.columns.everything())
+    return ids[by_id], owners[by_id], *_in_order(rank[np.array(columns.series)], columns)
+
+
+def _in_order(rank: npt.NDArray[np.integer[Any]], columns: HotColumns) -> tuple[Points, npt.NDArray[np.intp]]:
+    """As `by_series` has it; `rank` is that of each group's series."""
+    points, lengths = columns.everything(), np.array(columns.lengths)
+    order = np.argsort(rank, kind="stable")
+    if not bool((order[1:] > order[:-1]).all()):
+        points = take(points, spread((np.cumsum(lengths) - lengths)[order], lengths[order]))
+    first_groups = np.flatnonzero(np.append(True, np.diff(rank[order]) != 0))
+    counts = np.add.reduceat(lengths[order], first_groups)
+    starts = np.cumsum(counts) - counts
+    if stats.ascends(points.iters, starts):
+        return points, starts
+    return by_series(np.repeat(_ranks(len(counts)), counts), points)
 
 
 @dataclass(slots=True)
@@ -135,7 +150,7 @@ class _Merge:
         overlapping = new["min_iter"] <= known.stats["max_iter"]
         known.stats = stats.combine(known.stats, new)
         sizes = known.tail + news.counts
-        reopened = overlapping | (sizes >= FOLD_AT) | [tail.is_crowded(runs) for runs in known.runs]
+        reopened = overlapping | (sizes >= FOLD_AT) | tail.are_crowded(known.runs)
         appended = np.flatnonzero(~reopened)
         self._put_runs(appended, news.of(appended), news.counts[appended])
         for which in _some_at_a_time(np.flatnonzero(reopened), sizes):

@@ -24,6 +24,9 @@ _FIELDS = (
 )
 STATS = np.dtype([(name, "<f8" if name in _FLOATS else "<i8") for name in _FIELDS])
 
+#: Groups of so many points are looked at one by one.
+_LONG = 256
+
 LEAST, GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
@@ -50,23 +53,41 @@ def of_groups(
     rows["count"] = lengths
     rows["min_iter"], rows["max_iter"] = iters[starts], iters[stops - 1]
 
-    rows["first_time"] = np.minimum.reduceat(timestamps, starts)
-    at = _first_hits(timestamps == np.repeat(rows["first_time"], lengths), starts)
-    rows["first_iter"], rows["first_value"] = iters[at], values[at]
-    rows["last_time"] = np.maximum.reduceat(timestamps, starts)
-    at = _last_hits(timestamps == np.repeat(rows["last_time"], lengths), stops)
-    rows["last_iter"], rows["last_value"] = iters[at], values[at]
+    at = starts, stops - 1
+    if not ascends(timestamps, starts, np.greater_equal):
+        least, greatest = np.minimum.reduceat(timestamps, starts), np.maximum.reduceat(timestamps, starts)
+        at = (
+            _first_hits(timestamps == np.repeat(least, lengths), starts),
+            _last_hits(timestamps == np.repeat(greatest, lengths), stops),
+        )
+    for end, found in zip(("first", "last"), at, strict=True):
+        rows[f"{end}_time"], rows[f"{end}_iter"], rows[f"{end}_value"] = timestamps[found], iters[found], values[found]
 
     finite = np.isfinite(values)
-    rows["finite"] = np.add.reduceat(finite, starts, dtype=np.int64)
+    everything = bool(finite.all())
+    rows["finite"] = lengths if everything else np.add.reduceat(finite, starts, dtype=np.int64)
     with np.errstate(over="ignore", invalid="ignore"):
-        rows["sum"] = np.add.reduceat(np.where(finite, values, 0.0), starts)
-    for extreme, fill, which in (("min_value", np.inf, np.minimum), ("max_value", -np.inf, np.maximum)):
-        filled = np.where(finite, values, fill)
-        rows[extreme] = which.reduceat(filled, starts)
-        at = _first_hits(filled == np.repeat(rows[extreme], lengths), starts)
-        rows[f"{extreme}_iter"] = np.where(rows["finite"] > 0, iters[at], GREATEST)
+        rows["sum"] = np.add.reduceat(values if everything else np.where(finite, values, 0.0), starts)
+    for extreme, fill, of_long, of_short in (
+        ("min_value", np.inf, np.argmin, np.minimum),
+        ("max_value", -np.inf, np.argmax, np.maximum),
+    ):
+        filled = values if everything else np.where(finite, values, fill)
+        if len(filled) >= _LONG * len(starts):
+            groups = zip(starts.tolist(), stops.tolist(), strict=True)
+            found = np.array([start + of_long(filled[start:stop]) for start, stop in groups])
+        else:
+            found = _first_hits(filled == np.repeat(of_short.reduceat(filled, starts), lengths), starts)
+        rows[extreme] = filled[found]
+        rows[f"{extreme}_iter"] = np.where(rows["finite"] > 0, iters[found], GREATEST)
     return rows
+
+
+def ascends(column: Int64Array, starts: npt.NDArray[np.intp], later: np.ufunc = np.greater) -> bool:
+    """Whether each value is `later` than the one before it in its group; group n begins at starts[n]."""
+    ascending = later(column[1:], column[:-1])
+    ascending[starts[1:] - 1] = True
+    return bool(ascending.all())
 
 
 def _first_hits(mask: npt.NDArray[np.bool_], starts: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:

@@ -33,9 +33,9 @@ _RAW = np.dtype([("iter", "<i8"), ("value", "<f8"), ("timestamp", "<i8"), ("work
 Lengths = npt.NDArray[np.int64]
 
 
-def is_crowded(runs: bytes) -> bool:
-    """Whether there are so many runs that they had better be one."""
-    return len(runs) >= MOST_RUNS * _LISTED.itemsize
+def are_crowded(tails: Sequence[bytes]) -> npt.NDArray[np.bool_]:
+    """Whether each tail has so many runs that they had better be one."""
+    return np.fromiter(map(len, tails), np.int64, len(tails)) >= MOST_RUNS * _LISTED.itemsize
 
 
 def read(conn: sqlite3.Connection, runs: bytes) -> Points:

@@ -12,6 +12,7 @@ from apiserver.stores.events.embedded import (
     chunks,
     log_merge,
     scalar_merge,
+    stats,
     tail,
 )
 
@@ -24,6 +25,7 @@ def make_small(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(scalar_merge, "POINTS_AT_A_TIME", 20)
     patch.setattr(chunk_writer, "POINTS_AT_A_TIME", 30)
     patch.setattr(chunks, "LARGEST", 8)
+    patch.setattr(stats, "_LONG", 4)
     patch.setattr(aggregates, "POINTS_A_BLOCK", 2)
     patch.setattr(buckets, "MOST_WIDENING", 0.5)
     patch.setattr(buckets, "CHUNKS_OF_POINTS", 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -11,6 +12,15 @@ from hypothesis import strategies as st
 
 from apiserver.stores.events.embedded import stats
 from apiserver.stores.events.embedded.stats import StatsArray
+
+
+@pytest.fixture(scope="module", params=[2, 256], autouse=True)
+def _long(request: pytest.FixtureRequest) -> Iterator[None]:
+    """From how many points on a group is looked at by itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stats, "_LONG", request.param)
+        yield
+
 
 Rows = list[tuple[int, float]]
 
