@@ -36,11 +36,14 @@ async def page(
     Lines that share the page's last timestamp are all in it, so that the next page, which only knows a timestamp,
     skips none.
     """
-    after = None
-    if beyond_timestamp is not None:
-        after = LogPosition(beyond_timestamp, -1 if earlier else _BEHIND_ALL)
+    after = None if beyond_timestamp is None else beyond(beyond_timestamp, earlier=earlier)
     lines = await store.log_lines(owner, selection, after=after, descending=earlier, limit=limit, whole_timestamps=True)
     return await _page(store, owner, selection, lines)
+
+
+def beyond(timestamp: int, *, earlier: bool) -> LogPosition:
+    """The position from which a walk to earlier or to later lines meets none of this millisecond."""
+    return LogPosition(timestamp, -1 if earlier else _BEHIND_ALL)
 
 
 async def walk(

@@ -1,16 +1,22 @@
-"""events.get_task_log, in its three forms: by scroll id (1.5, 1.7) and by timestamp (2.9)."""
+"""events.get_task_log, in its three forms: by scroll id (1.5, 1.7) and by timestamp (2.9), with search."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from apiserver.aggregation import logs
+from apiserver.aggregation import log_search, logs
 from apiserver.events.model import LogPosition, Owner
+from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
+from apiserver.stores.documents.base import InvalidFilter
+from apiserver.stores.documents.dialect.patterns import compile_pattern
 
 #: Larger pages are cut to this many lines.
 MAX_PAGE = 10_000
+
+_FILTERS = ("search", "levels", "workers")
 
 
 @endpoint("events.get_task_log", "1.5")
@@ -33,18 +39,63 @@ async def get_task_log_1_7(call: Call, request: dict[str, Any]) -> dict[str, Any
 async def get_task_log(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     owner = await owners.one(call, request)
     earlier = request["navigate_earlier"]
+    answer = await (_search if any(request.get(name) for name in _FILTERS) else _page)(call, owner, request)
+    if request.get("order") == ("asc" if earlier else "desc"):
+        answer["events"].reverse()
+    return answer
+
+
+async def _page(call: Call, owner: Owner, request: dict[str, Any]) -> dict[str, Any]:
     beyond = request.get("from_timestamp")
     page = await logs.page(
         call.backend.events,
         owner,
         owners.selection(request.get("metrics")),
         limit=min(request["batch_size"], MAX_PAGE),
-        earlier=earlier,
+        earlier=request["navigate_earlier"],
         beyond_timestamp=None if beyond is None else int(beyond),
     )
-    if request.get("order") == ("asc" if earlier else "desc"):
-        page.events.reverse()
     return {"events": page.events, "returned": len(page.events), "total": page.total}
+
+
+async def _search(call: Call, owner: Owner, request: dict[str, Any]) -> dict[str, Any]:
+    selection, earlier = owners.selection(request.get("metrics")), request["navigate_earlier"]
+    filters = [request.get(name) for name in _FILTERS]
+    query, scrolls = ("search in get_task_log", owner, selection, earlier, filters), call.backend.scrolls
+    if request.get("scroll_id"):
+        after = LogPosition(*scrolls.decode(query, request["scroll_id"]))
+    elif "from_timestamp" in request:
+        after = logs.beyond(int(request["from_timestamp"]), earlier=earlier)
+    else:
+        after = None
+    wanted = log_search.Wanted(
+        frozenset(request.get("levels", ())), frozenset(request.get("workers", ())), _message(request.get("search"))
+    )
+    limit = min(request["batch_size"], MAX_PAGE)
+    found = await log_search.search(
+        call.backend.events, owner, selection, wanted, limit=limit, descending=earlier, after=after
+    )
+    return {
+        "events": found.events,
+        "returned": len(found.events),
+        "total": None,
+        "scroll_id": scrolls.encode(query, found.last) if found.last else None,
+        "searched_all": found.ended,
+    }
+
+
+def _message(search: dict[str, Any] | None) -> Callable[[str], bool] | None:
+    """What tells whether a message matches; None when all do."""
+    if search is None:
+        return None
+    if ("text" in search) == ("regex" in search):
+        raise validation_error("give either 'text' or 'regex'", field="search")
+    if "text" in search:
+        return log_search.text(search["text"], any_case=search["any_case"])
+    try:
+        return compile_pattern("search.regex", search["regex"], "i" if search["any_case"] else "")
+    except InvalidFilter as error:
+        raise validation_error(str(error), field="search.regex") from None
 
 
 async def _walk(call: Call, owner: Owner, request: dict[str, Any], *, descending: bool) -> dict[str, Any]:

@@ -1,0 +1,82 @@
+"""Search in logs: a walk that answers only the lines that match, and stops when it has enough or its time is up."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from apiserver.aggregation import logs
+from apiserver.events.model import JsonObject, LogLine, LogPosition, Owner, Selection
+from apiserver.stores.events.base import EventStore
+
+#: Lines that are read at once.
+PAGE = 2000
+#: How long a search may look; with what it has found, it then answers where to go on.
+SECONDS = 2.0
+
+
+@dataclass(slots=True, frozen=True)
+class Wanted:
+    """Which lines match: those with one of the levels and workers, if any are named, and a message that matches."""
+
+    levels: frozenset[str] = frozenset()
+    workers: frozenset[str] = frozenset()
+    message: Callable[[str], bool] | None = None
+
+    def of(self, lines: list[LogLine]) -> list[LogLine]:
+        """Those of the lines that match."""
+        if self.levels:
+            lines = [line for line in lines if line.level in self.levels]
+        if self.workers:
+            lines = [line for line in lines if line.worker in self.workers]
+        if self.message is not None:
+            message = self.message
+            lines = [line for line in lines if message(line.message)]
+        return lines
+
+
+@dataclass(slots=True)
+class Found:
+    """Log events as readers get them, and how far the search got."""
+
+    events: list[JsonObject]
+    last: LogPosition | None
+    """The last line that was looked at."""
+    ended: bool
+    """Whether there are no lines beyond it."""
+
+
+async def search(
+    store: EventStore,
+    owner: Owner,
+    selection: Selection,
+    wanted: Wanted,
+    *,
+    limit: int,
+    descending: bool,
+    after: LogPosition | None,
+) -> Found:
+    """Up to `limit` matching lines beyond `after`; fewer when SECONDS are over, and at the end of the log."""
+    found: list[LogLine] = []
+    deadline = time.monotonic() + SECONDS
+    while True:
+        lines = await store.log_lines(owner, selection, after=after, descending=descending, limit=PAGE)
+        found += await asyncio.to_thread(wanted.of, lines)
+        ended = len(lines) < PAGE
+        if len(found) > limit:
+            found, ended = found[:limit], False
+            after = found[-1].position
+        elif lines:
+            after = lines[-1].position
+        if ended or len(found) >= limit or time.monotonic() >= deadline:
+            return Found([logs.event(owner, line) for line in found], after, ended)
+
+
+def text(wanted: str, *, any_case: bool) -> Callable[[str], bool]:
+    """A function that tells whether a message holds the text."""
+    if not any_case:
+        return lambda message: wanted in message
+    folded = wanted.casefold()
+    return lambda message: folded in message.casefold()
