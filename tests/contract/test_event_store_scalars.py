@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise, product
 
 import pytest
@@ -265,6 +266,26 @@ async def test_long_series_add_up_whatever_the_interval(case: Case, overwrite: i
             assert found.mean[n] == pytest.approx(sum(inside) / len(inside))
             assert (found.min[n], found.max[n]) == (min(inside), max(inside))
             assert (found.first[n], found.last[n]) == (inside[0], inside[-1])
+
+
+@pytest.mark.parametrize("late", [[-7], [4_000, 4_001], [5_001, 12_345, 19_999, 20_003], range(0, 20_000, 17)])
+async def test_late_points_are_in_the_buckets_at_once(case: Case, late: Sequence[int]) -> None:
+    values = {iter: float(iter % 1000) for iter in range(0, 20_000, 2)}
+    await case.store.add(batch(scalars(list(values.values()), iters=list(values))))
+    await case.settle()
+    values |= dict.fromkeys(late, -1.0)
+    await case.store.add(batch(scalars([-1.0] * len(late), iters=late)))
+    for interval in (1, 50, 1300, 5000, 10**6):
+        found = await buckets(case, interval)
+        width = next(wide for wide in (interval, -(-interval >> 6) << 6) if not (found.x % wide).any())
+        expected: dict[int, list[float]] = {}
+        for iter in sorted(values):
+            expected.setdefault(iter // width * width, []).append(values[iter])
+        assert found.x.tolist() == list(expected)
+        assert found.count.tolist() == [len(inside) for inside in expected.values()]
+        assert found.mean.tolist() == pytest.approx([sum(inside) / len(inside) for inside in expected.values()])
+        assert found.min.tolist() == [min(inside) for inside in expected.values()]
+        assert found.last.tolist() == [inside[-1] for inside in expected.values()]
 
 
 # --- points ----------------------------------------------------------------------------------------

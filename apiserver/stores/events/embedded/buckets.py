@@ -38,7 +38,6 @@ class Bounds(NamedTuple):
     high: int = GREATEST
 
 
-NOTHING = Bounds(GREATEST, LEAST)
 SumUp = Callable[[Sequence[Content]], Pieces]
 
 
@@ -133,38 +132,51 @@ def _second_iteration(series: Series) -> int:
 
 def _parts(series: Series, interval: int, bounds: Bounds, envelope: bool) -> tuple[int, list[Part]]:
     """The interval, perhaps widened, and what to bucket by it."""
-    settled = Bounds(bounds.low, min(bounds.high, series.settled_end - 1)) if series.settled_end > LEAST else NOTHING
-    if interval == 1 or settled.low > settled.high:
-        return interval, [_points(series, bounds)]
-    widened = {_widened(interval, shift): shift for shift in sorted(series.shifts(*settled))}
+    low, high = bounds
+    chunk_end = series.merged.chunk_end
+    if interval == 1 or chunk_end is None or chunk_end < low:
+        return interval, [_points(series, low, high)]
+    widened = {_widened(interval, shift): shift for shift in sorted(series.shifts(low, high))}
     usable = [wider for wider in widened if wider - interval <= interval * MOST_WIDENING and wider <= GREATEST]
     if usable:
         interval = max(usable)
-        chunks, run = series.blocks(*settled, widened[interval]), CHUNKS_OF_BLOCKS
+        contents, run = series.blocks(low, high, widened[interval]), CHUNKS_OF_BLOCKS
         sum_up = partial(_sum_up_blocks, interval=interval, envelope=envelope)
     else:
-        chunks, run = series.curves(*settled), CHUNKS_OF_POINTS
+        contents, run = series.curves(low, high), CHUNKS_OF_POINTS
         sum_up = partial(_sum_up_points, interval=interval, envelope=envelope)
     parts: list[Part] = []
-    while found := chunks.fetchmany(run):
-        parts += _of_chunks(series, found, settled, sum_up)
-    unsettled = _points(series, Bounds(max(bounds.low, series.settled_end), bounds.high))
-    return interval, [*parts, unsettled] if len(unsettled.iters) else parts
+    while chunks := contents.fetchmany(run):
+        parts += _of_chunks(series, chunks, low, high, sum_up)
+        low = _end(chunks) + 1
+    if low <= high:
+        parts.append(_points(series, low, high))
+    return interval, parts
 
 
 def _widened(interval: int, shift: int) -> int:
     return -(-interval >> shift) << shift
 
 
-def _of_chunks(series: Series, chunks: Sequence[Content], bounds: Bounds, sum_up: SumUp) -> list[Part]:
-    """Adjacent chunks summed up together, if all of them are of use and wholly inside the bounds, else each alone."""
-    low, high = chunks[0][0], chunks[-1][1]
-    inside = bounds.low <= low and high <= bounds.high and not low <= SINGLE_VALUE_ITERATION <= high
-    if inside and all(body is not None for _, _, _, body in chunks):
+def _of_chunks(series: Series, chunks: Sequence[Content], low: int, high: int, sum_up: SumUp) -> list[Part]:
+    """The points from `low` to the end of adjacent chunks, but not beyond `high`: summed up where that is possible.
+
+    That is where the chunks are of use and wholly inside, and nothing hot lies over them or before them.
+    """
+    first, last = chunks[0][0], _end(chunks)
+    inside = low <= first and last <= high and not first <= SINGLE_VALUE_ITERATION <= last
+    if inside and all(body is not None for _, _, _, body in chunks) and not series.has_hot(low, last):
         return [sum_up(chunks)]
-    if len(chunks) > 1:
-        return [part for one in chunks for part in _of_chunks(series, [one], bounds, sum_up)]
-    return [_points(series, Bounds(max(low, bounds.low), min(high, bounds.high)))]
+    if len(chunks) == 1:
+        return [_points(series, low, min(last, high))]
+    half = len(chunks) // 2
+    parts = _of_chunks(series, chunks[:half], low, high, sum_up)
+    return parts + _of_chunks(series, chunks[half:], _end(chunks[:half]) + 1, high, sum_up)
+
+
+def _end(chunks: Sequence[Content]) -> int:
+    last: int = chunks[-1][1]
+    return last
 
 
 def _sum_up_blocks(chunks: Sequence[Content], interval: int, envelope: bool) -> Pieces:
@@ -180,8 +192,8 @@ def _sum_up_points(chunks: Sequence[Content], interval: int, envelope: bool) -> 
     return aggregates.sum_up_points(iters, values, bucket_starts(iters, interval), envelope=envelope)
 
 
-def _points(series: Series, bounds: Bounds) -> Curve:
-    return _without_single_value(series.curve(*bounds))
+def _points(series: Series, low: int, high: int) -> Curve:
+    return _without_single_value(series.curve(low, high))
 
 
 def _without_single_value(points: Columns) -> Columns:

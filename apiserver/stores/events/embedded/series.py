@@ -141,6 +141,13 @@ class Series:
         rows = self._select("SELECT stats", "", LEAST, self.settled_end - 1) if self.settled_end > LEAST else ()
         return np.frombuffer(b"".join(row[0] for row in rows), STATS)
 
+    def has_hot(self, low: int, high: int) -> bool:
+        """Whether there are hot points at low ≤ iter ≤ high."""
+        if not self.recent:
+            return False
+        iters = self.hot.iters
+        return bool(np.searchsorted(iters, low, "left") < np.searchsorted(iters, high, "right"))
+
     def shifts(self, low: int, high: int) -> list[int]:
         """The shifts of the chunks with points at low ≤ iter ≤ high, each once."""
         return [shift for (shift,) in self._select("SELECT DISTINCT shift", "", low, high)]
