@@ -10,9 +10,9 @@ import numpy.typing as npt
 from apiserver.events.model import Owner, ScalarPoints, ScalarPosition, ScalarStats
 from apiserver.stores.events.embedded import stats
 from apiserver.stores.events.embedded.earliest import earliest
-from apiserver.stores.events.embedded.hot import points_by_series
+from apiserver.stores.events.embedded.hot import Name, points_by_series
 from apiserver.stores.events.embedded.points import Points
-from apiserver.stores.events.embedded.series import Series, merged_stats
+from apiserver.stores.events.embedded.series import Series, merged_stats, read_unsettled
 from apiserver.stores.events.embedded.stats import GREATEST, LEAST, StatsArray
 from apiserver.stores.events.embedded.walks import SeriesWalk, walk_together
 
@@ -58,12 +58,14 @@ def page(
     worker_names: Sequence[str],
 ) -> ScalarPoints:
     """Up to `limit` points beyond `after`, or somewhat more when iterations are to be whole."""
+    read_unsettled(series)
     walks = [_walk_beyond(one, after, descending) for one in series]
     return _answer(series, *walk_together(walks, limit, whole_iterations), worker_names)
 
 
 def earliest_page(series: Sequence[Series], after: int | None, limit: int, worker_names: Sequence[str]) -> ScalarPoints:
     """The first points beyond a timestamp."""
+    read_unsettled(series)
     points, numbers = earliest(series, after, limit)
     return _answer(series, points, numbers.astype(np.int32), worker_names)
 
@@ -91,8 +93,13 @@ def _walk_beyond(series: Series, after: ScalarPosition | None, descending: bool)
     return SeriesWalk(series, after.iter if series.name > position else after.iter + 1, descending)
 
 
-def last_values(series: Series, n: int) -> list[float]:
-    """The last `n` values by iteration, oldest first."""
+def last_values(series: Sequence[Series], n: int) -> dict[Name, list[float]]:
+    """The last `n` values by iteration of each series, oldest first."""
+    read_unsettled(series)
+    return {one.name: _last_values(one, n) for one in series}
+
+
+def _last_values(series: Series, n: int) -> list[float]:
     walk = SeriesWalk(series, GREATEST, descending=True)
     walk.fill(n)
     values: list[float] = walk.points().values[:n][::-1].tolist()

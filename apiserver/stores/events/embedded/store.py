@@ -305,7 +305,7 @@ class EmbeddedEventStore:
         return await self._read(
             owner,
             lambda hot: hot.points(matches),
-            lambda conn, hot: {one.name: scalars.last_values(one, n) for one in views(conn, owner, selection, hot)},
+            lambda conn, hot: scalars.last_values(views(conn, owner, selection, hot), n),
         )
 
     async def log_lines(
