@@ -13,15 +13,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from apiserver.events.model import (
     SINGLE_VALUE_ITERATION,
     EventBatch,
     EventType,
     JsonObject,
     Owner,
-    Scalars,
     ScalarStats,
 )
 
@@ -35,6 +32,7 @@ class Touched:
     labels: dict[tuple[str, str], str] = field(default_factory=dict)
     """x-axis labels that were given."""
     last_iteration: int | None = None
+    """Of log lines and samples; that of scalars is in their stats."""
     samples: dict[tuple[str, EventType], int] = field(default_factory=dict)
     """For (metric, sample type), the newest timestamp."""
 
@@ -59,9 +57,8 @@ def touched_by(batch: EventBatch) -> dict[Owner, Touched]:
     scalars = batch.scalars
     of_owner = [owners.setdefault(owner, Touched()) for owner in scalars.owners]
     names = list(zip(scalars.metrics, scalars.variants, strict=True))
-    for number, name, newest in zip(scalars.owner, names, _newest(scalars), strict=True):
+    for number, name in zip(scalars.owner, names, strict=True):
         of_owner[number].series.add(name)
-        of_owner[number].saw_iteration(newest)
     for number, name, label in zip(scalars.owner, names, scalars.labels, strict=True):
         if label is not None:
             of_owner[number].labels[name] = label
@@ -77,19 +74,12 @@ def touched_by(batch: EventBatch) -> dict[Owner, Touched]:
     return owners
 
 
-def _newest(scalars: Scalars) -> list[int]:
-    """The greatest iteration of each group."""
-    if not len(scalars):
-        return []
-    starts = np.cumsum([0, *scalars.lengths[:-1]])
-    newest: list[int] = np.maximum.reduceat(scalars.iters, starts).tolist()
-    return newest
-
-
 def update_of(touched: Touched, stats: Iterable[ScalarStats], now: str) -> JsonObject:
     """The document update, in MongoDB's dialect, that brings an owner's document up to date."""
     values: dict[str, Any] = {"last_update": now, "last_change": now}
+    reached = Touched(last_iteration=touched.last_iteration)
     for stat in sorted(stats, key=lambda stat: (digest(stat.metric), digest(stat.variant))):  # as MongoDB sets fields
+        reached.saw_iteration(stat.max_iter)
         path = f"last_metrics.{digest(stat.metric)}.{digest(stat.variant)}"
         for name, value in _summary(stat).items():
             values[f"{path}.{name}"] = value
@@ -102,8 +92,8 @@ def update_of(touched: Touched, stats: Iterable[ScalarStats], now: str) -> JsonO
         values[f"{path}.metric"] = metric
         values[f"{path}.event_stats_by_type.{type.value}.last_update"] = timestamp
     update: JsonObject = {"$set": values}
-    if touched.last_iteration is not None:
-        update["$max"] = {"last_iteration": touched.last_iteration}
+    if reached.last_iteration is not None:
+        update["$max"] = {"last_iteration": reached.last_iteration}
     return update
 
 

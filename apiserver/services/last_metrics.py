@@ -176,7 +176,6 @@ class LastMetrics:
         touched = Touched()
         for stats in await self._events.scalar_stats([owner]):
             touched.series.add((stats.metric, stats.variant))
-            touched.saw_iteration(stats.max_iter)
         for type in SAMPLE_TYPES:
             for series in await self._events.sample_series(owner, type):
                 touched.saw_iteration(series.max_iter)

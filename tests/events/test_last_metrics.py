@@ -38,19 +38,23 @@ def stats(**changes: object) -> ScalarStats:
 
 
 def test_the_last_iteration_is_the_greatest_of_any_event_but_single_values() -> None:
-    batch = EventBatch(0, Scalars.of([points("a", [3, 7]), points("b", [SINGLE_VALUE_ITERATION])]))
-    assert touched_by(batch)[TASK].last_iteration == 7
+    batch = EventBatch(0, Scalars.of([points("a", [3, 7])]))
+    scalars = [stats(max_iter=7), stats(metric="b", max_iter=SINGLE_VALUE_ITERATION)]
+
+    def reached() -> object:
+        return update_of(touched_by(batch)[TASK], scalars, "now")["$max"]["last_iteration"]
+
+    assert reached() == 7
     batch.samples.append(Sample(TASK, EventType.PLOT, "p", "v", 12, "", 0, b"{}"))
-    assert touched_by(batch)[TASK].last_iteration == 12
+    assert reached() == 12
     batch.logs.append(
         LogColumns(TASK, np.zeros(2, dtype=np.int64), ["", ""], ["", ""], ["", ""], [20, None], ["", ""], ["", ""])
     )
-    assert touched_by(batch)[TASK].last_iteration == 20
+    assert reached() == 20
 
 
 def test_only_single_values_leave_the_last_iteration_alone() -> None:
-    touched = touched_by(EventBatch(0, Scalars.of([points("b", [SINGLE_VALUE_ITERATION])])))[TASK]
-    assert "$max" not in update_of(touched, [], "now")
+    assert "$max" not in update_of(Touched(), [stats(max_iter=SINGLE_VALUE_ITERATION)], "now")
 
 
 def test_a_series_summary_is_set_field_by_field() -> None:
@@ -74,8 +78,11 @@ def test_what_is_not_finite_is_null() -> None:
 
 
 def test_touches_add_up() -> None:
-    first = touched_by(EventBatch(0, Scalars.of([points("a", [1], label="epochs")])))[TASK]
-    first.merge(touched_by(EventBatch(0, Scalars.of([points("b", [5])])))[TASK])
+    def plot(iter: int) -> Sample:
+        return Sample(TASK, EventType.PLOT, "p", "v", iter, "", 0, b"{}")
+
+    first = touched_by(EventBatch(0, Scalars.of([points("a", [1], label="epochs")]), samples=[plot(2)]))[TASK]
+    first.merge(touched_by(EventBatch(0, Scalars.of([points("b", [5])]), samples=[plot(5)]))[TASK])
     assert first.series == {("a", "v"), ("b", "v")}
     assert first.last_iteration == 5
     assert update_of(first, [], "now")["$set"][f"last_metrics.{digest('a')}.{digest('v')}.x_axis_label"] == "epochs"
