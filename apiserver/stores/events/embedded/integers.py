@@ -24,7 +24,7 @@ def encode(column: Int64Array) -> bytes:
     """`column` as bytes; its length is not in them."""
     if len(column) == 1:
         return _HEAD.pack(_ARITHMETIC, column[0], 0)
-    deltas = np.diff(column)
+    deltas = column[1:] - column[:-1]
     step, largest = int(deltas.min()), int(deltas.max())
     if step == largest:
         return _HEAD.pack(_ARITHMETIC, column[0], step)
