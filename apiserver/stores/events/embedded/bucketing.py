@@ -109,7 +109,7 @@ def _together(sources: Sequence[Source], all_of_them: Part, envelope: bool) -> l
     x = all_of_them[0]
     series = np.repeat(np.arange(len(sources)), lengths)
     interval = np.repeat(np.array([source.interval for source in sources], np.int64), lengths)
-    bucket = x // interval
+    bucket = x if (interval == 1).all() else x // interval
     new = np.append(True, (bucket[1:] != bucket[:-1]) | (series[1:] != series[:-1]))[: len(bucket)]
     starts = np.flatnonzero(new)
     columns = _columns(_summed_at(all_of_them, starts, envelope), _bucket_x(x[starts], interval[starts]))
@@ -143,5 +143,7 @@ def _columns(pieces: Pieces, x: Int64Array) -> tuple[npt.NDArray[Any], ...]:
 
 def _bucket_x(x: Int64Array, interval: int | Int64Array) -> Int64Array:
     """The start of the bucket of each x, or −2⁶³ if it lies before that, where it would wrap around."""
+    if np.all(interval == 1):
+        return x
     start = x // interval * interval
     return np.where(start > x, LEAST, start)
