@@ -224,6 +224,20 @@ async def test_each_series_has_buckets_of_its_own_width(case: Case) -> None:
     assert asked == [(2, 3, 7), (4, 5, 8)]
 
 
+async def test_single_values_make_no_bucket_wider_though_there_are_lesser_iterations(case: Case) -> None:
+    series = {"a": [-(2**40), SINGLE_VALUE_ITERATION, 5], "b": [-(2**40), SINGLE_VALUE_ITERATION], "c": [-(2**40), 5]}
+    await case.store.add(batch(*(scalars([1.0] * len(its), iters=its, variant=name) for name, its in series.items())))
+    await case.settle()
+    asked = []
+
+    def width(count: int, least: int, greatest: int) -> int:
+        asked.append((count, least, greatest))
+        return 1
+
+    await case.store.scalar_buckets(OWNER, BucketAxis.ITER, width)
+    assert asked == [(2, -(2**40), 5), (1, -(2**40), -(2**40)), (2, -(2**40), 5)]
+
+
 async def test_series_without_a_point_inside_have_no_buckets(case: Case) -> None:
     await case.store.add(batch(scalars([1.0] * 3, variant="a"), scalars([1.0] * 9, variant="b")))
     await case.settle()

@@ -112,17 +112,26 @@ def _with_hot(merged: _Extent, iters: Int64Array) -> _Extent:
 
 def _interval(series: Series, extent: _Extent, width: Width) -> int:
     fewest, most, first, last = extent
-    singles = int(first == SINGLE_VALUE_ITERATION)
-    if singles:
-        first = _second_iteration(series)
+    singles = int(_has_single_value(series, extent))
+    if first == SINGLE_VALUE_ITERATION:
+        first = _next_iteration(series, SINGLE_VALUE_ITERATION + 1, descending=False)
+    elif last == SINGLE_VALUE_ITERATION:
+        last = _next_iteration(series, SINGLE_VALUE_ITERATION - 1, descending=True)
     interval = width(most - singles, first, last)
     if fewest < most and width(fewest - singles, first, last) != interval:
         interval = width(series.count() - singles, first, last)
     return interval
 
 
-def _second_iteration(series: Series) -> int:
-    walk = SeriesWalk(series, SINGLE_VALUE_ITERATION + 1, descending=False)
+def _has_single_value(series: Series, extent: _Extent) -> bool:
+    single = SINGLE_VALUE_ITERATION
+    if single in (extent.first, extent.last):
+        return True
+    return extent.first < single < extent.last and bool(len(series.curve(single, single).iters))
+
+
+def _next_iteration(series: Series, start: int, *, descending: bool) -> int:
+    walk = SeriesWalk(series, start, descending=descending)
     walk.fill(1)
     return int(walk.points().iters[0])
 
