@@ -65,16 +65,9 @@ async def _iterations(
     position: Position,
 ) -> tuple[list[Any], Position]:
     found: list[tuple[int, Any]] = []
-    horizons: list[int] = []
     for type in types:
-        events = await _of_type(store, owner, type, limit, descending, position.iteration)
-        found += events
-        if len(events) >= limit:
-            horizons.append(events[-1][0])
-    if horizons:
-        # Beyond the nearest end of a full page, some type's events are not known yet.
-        horizon = max(horizons) if descending else min(horizons)
-        found = [event for event in found if (event[0] >= horizon if descending else event[0] <= horizon)]
+        found += await _of_type(store, owner, type, limit, descending, position.iteration)
+    # Whatever some type has beyond its part of this, the first `limit` events are among them.
     found.sort(key=lambda event: event[0], reverse=descending)
     found = _cut(found, limit)
     if not found:

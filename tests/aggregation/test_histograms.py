@@ -1,4 +1,7 @@
-"""Histograms of stored series against brute force."""
+"""Histograms of stored series against brute force.
+
+`EVENTS_EXAMPLES=1000 pytest tests/aggregation/test_histograms.py` looks longer.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,9 @@ from hypothesis import strategies as st
 from apiserver.aggregation.histogram import Key, histogram, interval
 from apiserver.events.model import SINGLE_VALUE_ITERATION, EventBatch, MetricSelection, Owner, ScalarColumns, Scalars
 from apiserver.stores.events.embedded import EmbeddedEventStore
+from tests.aggregation.any_events import looked_at
 from tests.aggregation.events import NOW, TASK, scalars
+from tests.stores.events.embedded.sizes import make_small
 
 pytestmark = pytest.mark.anyio
 
@@ -109,6 +114,82 @@ async def test_buckets_equal_brute_force(
         assert (series["min"][bucket], series["max"][bucket]) == (min(values), max(values))
         assert (series["first"][bucket], series["last"][bucket]) == (values[0], values[-1])
     assert all(left < right for left, right in pairwise(series["x"].tolist()))
+
+
+Point = tuple[int, int, float]
+"""(iteration, timestamp, value)"""
+POINTS = st.lists(
+    st.tuples(
+        st.one_of(st.integers(-20, 60), st.integers(-20, 60), st.sampled_from([SINGLE_VALUE_ITERATION, 2**40])),
+        st.integers(-20, 60),
+        st.one_of(st.integers(-9, 9).map(float), st.sampled_from([math.nan, math.inf, 1e300])),
+    ),
+    min_size=1,
+    max_size=60,
+)
+BOUND = st.none() | st.integers(-25, 65)
+
+
+@looked_at
+@given(
+    batches=st.lists(POINTS, min_size=1, max_size=3),
+    samples=st.integers(0, 12),
+    key=st.sampled_from([Key.ITER, Key.TIMESTAMP]),
+    bounds=st.tuples(BOUND, BOUND),
+    merged=st.booleans(),
+)
+async def test_buckets_hold_each_point_once(
+    store: EmbeddedEventStore,
+    batches: list[list[Point]],
+    samples: int,
+    key: Key,
+    bounds: tuple[int | None, int | None],
+    merged: bool,
+) -> None:
+    await store.delete([TASK])
+    latest: dict[int, Point] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        make_small(patch)
+        for points in batches:
+            iters, times, column = (np.array(column) for column in zip(*points, strict=True))
+            group = ScalarColumns(TASK, "m", "v", "w", iters, times, column.astype(np.float64))
+            await store.add(EventBatch(NOW, Scalars.of([group])))
+            if merged:
+                await store.merge()
+            latest |= {point[0]: point for point in points}
+        start, stop = bounds
+        answer = await histogram(store, TASK, samples=samples, key=key, envelope=True, start=start, stop=stop)
+    latest.pop(SINGLE_VALUE_ITERATION, None)
+    if not latest:
+        assert answer == {}
+        return
+    series = {name: list(column) for name, column in answer["m"]["v"].items()}
+    at = 0 if key is Key.ITER else 1
+    low, high = -math.inf if start is None else start, math.inf if stop is None else stop
+    inside = sorted(point for point in latest.values() if low <= point[at] <= high)
+    inside.sort(key=lambda point: point[at])
+    starts = series["x"]
+    assert starts == sorted(set(starts))
+    assert sum(series["count"]) == len(inside)
+    assert samples == 0 or len(starts) <= samples + 1
+    for n, (low, high) in enumerate(zip(starts, [*starts[1:], math.inf], strict=False)):
+        values = [value for *x, value in inside if low <= x[at] < high]
+        finite = [value for value in values if math.isfinite(value)]
+        assert series["count"][n] == len(values) > 0
+        assert same(series["first"][n], values[0])
+        assert same(series["last"][n], values[-1])
+        if finite:
+            assert (series["min"][n], series["max"][n]) == (min(finite), max(finite))
+            assert series["y"][n] == pytest.approx(math.fsum(value / len(finite) for value in finite))
+            slack = 1e-9 * max(map(abs, finite))
+            assert series["min"][n] - slack <= series["y"][n] <= series["max"][n] + slack
+        else:
+            assert all(math.isnan(series[name][n]) for name in ("y", "min", "max"))
+
+
+def same(one: float, other: float) -> bool:
+    """Whether two values are equal, or both none."""
+    return one == other or (math.isnan(one) and math.isnan(other))
 
 
 extreme = st.sampled_from([-(2**63), -(2**63) + 5, -(2**62), 0, 2**62, 2**63 - 6, 2**63 - 1])

@@ -6,13 +6,14 @@ from collections import defaultdict
 
 import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.aggregation import images, samples
 from apiserver.events.model import EventType, Owner, Sample
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.aggregation import events
+from tests.aggregation.any_events import looked_at
 from tests.aggregation.events import NOW, TASK
 
 pytestmark = pytest.mark.anyio
@@ -58,7 +59,7 @@ async def test_an_image_without_a_file_of_its_own_is_shown(store: EmbeddedEventS
     iterations=st.integers(1, 6),
     page=st.integers(1, 7),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@looked_at
 async def test_walks_show_each_image_that_is_its_own_once(
     store: EmbeddedEventStore, known: dict[tuple[int, str], str], iterations: int, page: int
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.aggregation import log_search
@@ -12,6 +12,7 @@ from apiserver.aggregation.log_search import Found, Wanted, search, text
 from apiserver.events.model import EventBatch, LogColumns, LogPosition, MetricSelection, Owner
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.aggregation import events
+from tests.aggregation.any_events import looked_at
 from tests.aggregation.events import NOW, TASK
 
 pytestmark = pytest.mark.anyio
@@ -45,7 +46,7 @@ def batch(lines: list[Line], owner: Owner = TASK) -> EventBatch:
     metric=st.sampled_from([None, "stdout"]),
     needle=st.sampled_from([None, "needle"]),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@looked_at
 async def test_a_search_finds_each_line_once_however_often_it_is_interrupted(
     store: EmbeddedEventStore,
     lines: list[Line],

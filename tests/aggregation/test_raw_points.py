@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.aggregation import raw_points
@@ -16,6 +16,7 @@ from apiserver.events.model import (
     Scalars,
 )
 from apiserver.stores.events.embedded import EmbeddedEventStore
+from tests.aggregation.any_events import looked_at
 from tests.aggregation.events import NOW, TASK, scalars
 
 pytestmark = pytest.mark.anyio
@@ -72,7 +73,7 @@ async def test_single_values_are_points_too(store: EmbeddedEventStore) -> None:
     limit=st.integers(1, 12),
     axis=st.sampled_from(BucketAxis),
 )
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@looked_at
 async def test_every_point_is_on_one_page(
     store: EmbeddedEventStore,
     points: list[Point],
