@@ -6,6 +6,7 @@ it does not change any more. Whoever reads one that may still grow holds the loc
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, repeat
@@ -37,11 +38,11 @@ class HotColumns:
         """The memtable's."""
         self.count = 0
         self._room = _NO_ROOM
-        self.starts: list[int] = []
-        self.lengths: list[int] = []
-        self.series: list[int] = []
-        self._workers: list[int] = []
-        self._received: list[int] = []
+        self.starts = array("q")
+        self.lengths = array("q")
+        self.series = array("q")
+        self._workers = array("q")
+        self._received = array("q")
 
     def add(self, record: Record, workers: Iterable[int]) -> None:
         """Take in the points of a record; who calls says which series its groups belong to."""
@@ -53,10 +54,10 @@ class HotColumns:
         self._room.iters[start:stop] = points.iters
         self._room.timestamps[start:stop] = points.timestamps
         self._room.values[start:stop] = points.values
-        self.starts += accumulate(points.lengths[:-1], initial=start)
-        self.lengths += points.lengths
-        self._workers += workers
-        self._received += repeat(record.received, len(points.lengths))
+        self.starts.extend(accumulate(points.lengths[:-1], initial=start))
+        self.lengths.extend(points.lengths)
+        self._workers.extend(workers)
+        self._received.extend(repeat(record.received, len(points.lengths)))
         self.count = stop
 
     def _make_room(self, count: int) -> None:
@@ -69,14 +70,14 @@ class HotColumns:
             self._room = larger
 
     def everything(self) -> Points:
-        """All points, in the order they were sent."""
+        """All points, in the order they were sent; of a memtable that does not grow any more."""
         room, count = self._room, self.count
         return Points(
             iters=room.iters[:count],
             values=room.values[:count],
             timestamps=room.timestamps[:count],
-            workers=np.repeat(np.array(self._workers, np.int64), self.lengths),
-            received=np.repeat(np.array(self._received, np.int64), self.lengths),
+            workers=np.repeat(np.array(self._workers), np.array(self.lengths)),
+            received=np.repeat(np.array(self._received), np.array(self.lengths)),
         )
 
     def points(self, numbers: Sequence[int]) -> Points:
