@@ -14,8 +14,8 @@ from apiserver import resources
 from apiserver.stores.events.base import EventStoreError
 
 _PAGE = 8192
-#: Bytes of the file that are mapped into memory. Reads there take a quarter less time; what was read counts as memory of
-#: the process, though the system takes it back when it needs room.
+#: Bytes of the file that are mapped into memory. Reads there take a quarter less time; what was read counts as the
+#: process's memory, though the system takes it back when it needs room.
 _MMAP = 2**29
 _BUSY_MS = 5000
 _READERS_LEAVE_MS = 1000
