@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apiserver.aggregation.histogram import Key, histogram, interval
-from apiserver.events.model import SINGLE_VALUE_ITERATION, EventBatch, MetricSelection, Owner, ScalarColumns, Scalars
+from apiserver.events.model import SINGLE_VALUE_ITERATION, EventBatch, MetricSelection, ScalarColumns, Scalars
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.aggregation.any_events import looked_at
 from tests.aggregation.events import NOW, TASK, scalars
@@ -90,23 +90,22 @@ async def test_a_range_is_bucketed_anew(store: EmbeddedEventStore) -> None:
     assert [least[variant]["y"].tolist() for variant in ("long", "short")] == [[0, 1, 2]] * 2
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@looked_at
 @given(
     st.lists(st.tuples(st.integers(-5000, 5000), st.floats(-1e6, 1e6)), min_size=1, max_size=300),
     st.integers(1, 50),
-    st.randoms(use_true_random=False),
 )
 async def test_buckets_equal_brute_force(
-    store: EmbeddedEventStore, points: list[tuple[int, float]], samples: int, random: object
+    store: EmbeddedEventStore, points: list[tuple[int, float]], samples: int
 ) -> None:
-    owner = Owner("acme", f"{hash((tuple(points), samples))}")
-    await store.add(scalars(points, owner=owner))
+    await store.delete([TASK])
+    await store.add(scalars(points))
     latest = dict(points)
     width = interval(len(latest), min(latest), max(latest), samples)
     expected = defaultdict(list)
     for iter in sorted(latest):
         expected[iter // width * width].append(latest[iter])
-    series = (await histogram(store, owner, samples=samples, envelope=True))["m"]["v"]
+    series = (await histogram(store, TASK, samples=samples, envelope=True))["m"]["v"]
     assert series["x"].tolist() == sorted(expected)
     for bucket, values in enumerate(expected[x] for x in sorted(expected)):
         assert series["count"][bucket] == len(values)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.aggregation import images, samples
-from apiserver.events.model import EventType, Owner, Sample
+from apiserver.events.model import EventType, Sample
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.aggregation import events
 from tests.aggregation.any_events import looked_at
@@ -22,15 +22,15 @@ Image = tuple[int, str, str]
 """(iteration, variant, url)"""
 
 
-def image(iter: int, variant: str, url: str, owner: Owner = TASK) -> Sample:
+def image(iter: int, variant: str, url: str) -> Sample:
     document = orjson.dumps({"iter": iter, "variant": variant, "url": url})
-    return Sample(owner, EventType.IMAGE, "im", variant, iter, "", NOW, document)
+    return Sample(TASK, EventType.IMAGE, "im", variant, iter, "", NOW, document)
 
 
 async def walk(
-    store: EmbeddedEventStore, iterations: int, seen: samples.Seen | None, *, earlier: bool = True, owner: Owner = TASK
+    store: EmbeddedEventStore, iterations: int, seen: samples.Seen | None, *, earlier: bool = True
 ) -> tuple[list[tuple[int, list[str]]], samples.Seen | None]:
-    page = await samples.walk(store, owner, EventType.IMAGE, (), iterations=iterations, seen=seen, earlier=earlier)
+    page = await samples.walk(store, TASK, EventType.IMAGE, (), iterations=iterations, seen=seen, earlier=earlier)
     shown = orjson.loads(orjson.dumps(page.iterations))
     return [(one["iter"], [event["variant"] for event in one["events"]]) for one in shown], page.seen
 
@@ -63,9 +63,9 @@ async def test_an_image_without_a_file_of_its_own_is_shown(store: EmbeddedEventS
 async def test_walks_show_each_image_that_is_its_own_once(
     store: EmbeddedEventStore, known: dict[tuple[int, str], str], iterations: int, page: int
 ) -> None:
-    owner = Owner("acme", f"{len(known)} {hash((tuple(known.items()), iterations, page))}")
+    await store.delete([TASK])
     if known:
-        await store.add(events.samples(*(image(iter, v, url, owner) for (iter, v), url in known.items())))
+        await store.add(events.samples(*(image(iter, v, url) for (iter, v), url in known.items())))
     newest: dict[tuple[str, str], int] = defaultdict(lambda: -100)
     for (iter, variant), url in known.items():
         newest[variant, url] = max(newest[variant, url], iter)
@@ -77,15 +77,15 @@ async def test_walks_show_each_image_that_is_its_own_once(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(images, "PAGE", page)
         walked: list[tuple[int, list[str]]] = []
-        shown, seen = await walk(store, iterations, None, owner=owner)
+        shown, seen = await walk(store, iterations, None)
         while shown:
             assert len(shown) == min(iterations, len(expected) - len(walked))
             walked += shown
-            shown, seen = await walk(store, iterations, seen, owner=owner)
+            shown, seen = await walk(store, iterations, seen)
         assert walked == expected
         back: list[tuple[int, list[str]]] = expected[-iterations:][-(len(expected) % iterations or iterations) :]
-        shown, seen = await walk(store, iterations, seen, earlier=False, owner=owner)
+        shown, seen = await walk(store, iterations, seen, earlier=False)
         while shown:
             back = shown + back
-            shown, seen = await walk(store, iterations, seen, earlier=False, owner=owner)
+            shown, seen = await walk(store, iterations, seen, earlier=False)
         assert back == expected
