@@ -65,7 +65,17 @@ def _request(endpoint: EndpointVersion) -> dict[str, Any]:
 def _response(endpoint: EndpointVersion) -> dict[str, Any]:
     if endpoint.response.get("type") == "string":
         return {"description": "The content itself, streamed", "content": {"*/*": {"schema": endpoint.response}}}
-    return _json("The answer", _envelope(endpoint.response))
+    return _json("The answer", _envelope(_with_nulls(endpoint.response)))
+
+
+def _with_nulls(schema: Any) -> Any:
+    """The schema of a response, `nullable` said as OpenAPI 3.1 does. (In any request, null means "not given".)"""
+    if isinstance(schema, list):
+        return [_with_nulls(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    said = {name: _with_nulls(value) for name, value in schema.items() if (name, value) != ("nullable", True)}
+    return {**said, "type": [schema["type"], "null"]} if schema.get("nullable") is True else said
 
 
 def _json(description: str, schema: Schema) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from apiserver.rpc.validate import TYPES, Invalid, Schema, compile_schema
 
-_ANY_TYPE = {"type", "description", "format", "default", "enum", "const", "anyOf"}
+_ANY_TYPE = {"type", "description", "format", "default", "enum", "const", "anyOf", "nullable"}
 _OF_TYPE = {
     "object": {"properties", "required", "additionalProperties"},
     "array": {"items", "minItems", "maxItems"},

@@ -35,7 +35,10 @@ EVENTS = """
         required: [tasks]
         properties { tasks { type: array, minItems: 1, items { type: string } } }
       }
-      response { type: object, properties { events { type: array, items { type: object } } } }
+      response {
+        type: object
+        properties { events { type: array, items { type: object } }, total { type: integer, nullable: true } }
+      }
     }
   }
   download { "2.1" { response { type: string } } }
@@ -159,3 +162,9 @@ def test_a_download_has_no_envelope(document: dict[str, Any]) -> None:
 def test_callers_may_say_who_they_are_in_three_ways(document: dict[str, Any]) -> None:
     assert document["components"]["securitySchemes"].keys() == {"basic", "bearer", "cookie"}
     assert document["security"] == [{"basic": []}, {"bearer": []}, {"cookie": []}]
+
+
+def test_what_may_be_null_is_said_as_json_schema_does(document: dict[str, Any]) -> None:
+    answer = document["paths"]["/v2.9/events.get_log"]["post"]["responses"]["200"]["content"]["application/json"]
+    fields = answer["schema"]["properties"]["data"]["properties"]
+    assert (fields["total"], fields["events"]["type"]) == ({"type": ["integer", "null"]}, "array")
