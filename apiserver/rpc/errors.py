@@ -48,7 +48,8 @@ def invalid_id(kind: str, *ids: str) -> ApiError:
 
 def invalid_scroll(scroll_id: str) -> ApiError:
     """A scroll id that was forged, belongs to another query, or is of another server."""
-    return ApiError(400, 1104, f"Invalid scroll id: scroll_id={scroll_id[:200]}")
+    hint = "it is for the same request only; leave it out to begin anew"
+    return ApiError(400, 1104, f"Invalid scroll id: scroll_id={scroll_id[:200]} ({hint})", data={"field": "scroll_id"})
 
 
 def unauthorized(subcode: int, message: str) -> ApiError:

@@ -16,7 +16,7 @@ async def clear_task_log(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     id, seconds = request["task"], request["threshold_sec"]
     document = (await owners.require(call, [id]))[id]
     if owners.is_locked(document) and not request["allow_locked"]:
-        raise ApiError(400, 101, f"Cannot delete log lines of a published task: id={id}")
+        raise ApiError(400, 101, f"Cannot delete log lines of a published task without allow_locked: id={id}")
     deleted = await call.backend.events.delete_logs(
         owners.owner(call, id),
         now_ms() - seconds * 1000 if seconds else None,

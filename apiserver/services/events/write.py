@@ -103,7 +103,8 @@ async def _delete(call: Call, id: str, *, model: bool, allow_locked: bool) -> di
     document = (await owners.require(call, [id], model=model))[id]
     if owners.is_locked(document) and not allow_locked:
         kind = "model" if model else "task"
-        raise ApiError(400, 201 if model else 101, f"Cannot delete the events of a published {kind}: id={id}")
+        message = f"Cannot delete the events of a published {kind} without allow_locked: id={id}"
+        raise ApiError(400, 201 if model else 101, message)
     owner = owners.owner(call, id, model=model)
     await call.backend.last_metrics.settle(owner.company, models=model, ids=[id])
     return {"deleted": await call.backend.events.delete([owner])}

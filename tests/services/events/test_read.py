@@ -129,6 +129,28 @@ async def test_a_scroll_id_belongs_to_its_query(api: Api, add: Add, task: str) -
         assert (await api.call("events.get_task_events", request, expect=400))["meta"]["result_subcode"] == 1104
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "fields"),
+    [
+        ("get_task_events", {}),
+        ("get_scalar_metric_data", {"metric": "m"}),
+        ("scalar_metrics_iter_raw", {"metric": {"metric": "m"}}),
+        ("get_debug_image_sample", {"metric": "m", "variant": "v"}),
+        ("next_debug_image_sample", {}),
+        ("get_plot_sample", {"metric": "m"}),
+        ("next_plot_sample", {}),
+        ("get_task_plots", {}),
+        ("get_multi_task_plots", {}),
+        ("get_task_log", {"levels": ["info"]}),
+    ],
+)
+async def test_a_wrong_scroll_id_is_named(api: Api, task: str, endpoint: str, fields: dict[str, Any]) -> None:
+    request = {"task": task, "tasks": [task], **fields, "scroll_id": "nope"}
+    meta = (await api.call(f"events.{endpoint}", request, expect=400))["meta"]
+    assert (meta["result_subcode"], meta["error_data"]) == (1104, {"field": "scroll_id"})
+    assert "leave it out" in meta["result_msg"]
+
+
 async def test_the_newest_plots_of_each_series(api: Api, add: Add, task: str) -> None:
     await add(
         *(event("plot", task, n, metric="p", variant=v, plot_str=f'{{"n": {n}}}') for n in range(4) for v in "ab"),
