@@ -205,7 +205,8 @@ class Both:
         """Go on with the files as they are now."""
         before, old = self._store, self._folder / str(self._generation)
         self._generation += 1
-        shutil.copytree(old, self._folder / str(self._generation))
+        with before._parts.merger._working:  # else a merge might delete a journal after its database was copied
+            shutil.copytree(old, self._folder / str(self._generation))
         self._store = self._made()
         await before.close()
         await self._store.open()
