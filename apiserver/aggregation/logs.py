@@ -41,9 +41,12 @@ async def page(
     return await _page(store, owner, selection, lines)
 
 
-def beyond(timestamp: int, *, earlier: bool) -> LogPosition:
-    """The position from which a walk to earlier or to later lines meets none of this millisecond."""
-    return LogPosition(timestamp, -1 if earlier else _BEHIND_ALL)
+def beyond(timestamp: int, *, earlier: bool) -> LogPosition | None:
+    """The position from which a walk to earlier or to later lines meets none of this millisecond; None: the beginning."""
+    nearest = min(max(timestamp, -(2**63)), 2**63 - 1)
+    if nearest != timestamp and (nearest < timestamp) == earlier:
+        return None
+    return LogPosition(nearest, -1 if earlier else _BEHIND_ALL)
 
 
 async def walk(

@@ -42,6 +42,10 @@ async def some_lines(add: Add, task: str) -> None:
         ({"search": {"text": "l"}, "navigate_earlier": False}, [1, 2]),
         ({"levels": ["info"], "from_timestamp": NOW + 1000}, [0]),
         ({"levels": ["info"], "from_timestamp": NOW, "navigate_earlier": False}, [1]),
+        ({"levels": ["info"], "from_timestamp": 1e300}, [1, 0]),
+        ({"levels": ["info"], "from_timestamp": -1e300}, []),
+        ({"levels": ["info"], "from_timestamp": 1e300, "navigate_earlier": False}, []),
+        ({"levels": ["info"], "from_timestamp": -1e300, "navigate_earlier": False}, [0, 1]),
     ],
 )
 async def test_only_lines_that_match_are_answered(
