@@ -42,7 +42,7 @@ async def page(
 
 
 def beyond(timestamp: int, *, earlier: bool) -> LogPosition | None:
-    """The position from which a walk to earlier or to later lines meets none of this millisecond; None: the beginning."""
+    """Where a walk to earlier or to later lines begins to meet none of this millisecond; None: at the first line."""
     nearest = min(max(timestamp, -(2**63)), 2**63 - 1)
     if nearest != timestamp and (nearest < timestamp) == earlier:
         return None

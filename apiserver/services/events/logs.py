@@ -62,12 +62,11 @@ async def _search(call: Call, owner: Owner, request: dict[str, Any]) -> dict[str
     selection, earlier = owners.selection(request.get("metrics")), request["navigate_earlier"]
     filters = [request.get(name) for name in _FILTERS]
     query, scrolls = ("search in get_task_log", owner, selection, earlier, filters), call.backend.scrolls
+    after: LogPosition | None = None
     if request.get("scroll_id"):
         after = LogPosition(*scrolls.decode(query, request["scroll_id"]))
     elif "from_timestamp" in request:
         after = logs.beyond(int(request["from_timestamp"]), earlier=earlier)
-    else:
-        after = None
     wanted = log_search.Wanted(
         frozenset(request.get("levels", ())), frozenset(request.get("workers", ())), _message(request.get("search"))
     )
