@@ -35,9 +35,11 @@ struct Key {
 
 struct KeyHash {
     std::size_t operator()(const Key& key) const {
-        std::hash<string_view> hash;
-        std::size_t all = hash(key.metric) * 31 + hash(key.variant);
-        return (all * 31 + hash(key.task)) * 31 + hash(key.worker);
+        std::size_t all = key.has_label * 4 + key.model_event * 2 + key.allow_locked;
+        for (string_view name : {key.task, key.metric, key.variant, key.worker, key.label}) {
+            all = all * 31 + std::hash<string_view>()(name);
+        }
+        return all;
     }
 };
 
@@ -392,8 +394,15 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyModuleDef module = {PyModuleDef_HEAD_INIT, "apiserver_accelerator", nullptr, 0, methods,
-                      nullptr, nullptr, nullptr, nullptr};
+// To be raised when the answer changes: the server uses only a scanner of the format that it knows.
+constexpr long FORMAT = 1;
+
+int initialize(PyObject* self) { return PyModule_AddIntConstant(self, "FORMAT", FORMAT); }
+
+PyModuleDef_Slot slots[] = {{Py_mod_exec, reinterpret_cast<void*>(initialize)}, {0, nullptr}};
+
+PyModuleDef module = {PyModuleDef_HEAD_INIT, "apiserver_accelerator", nullptr, 0, methods, slots,
+                      nullptr, nullptr, nullptr};
 
 }  // namespace
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,10 @@ SeriesKey = tuple[str, str | None, bool, bool, str, str, str, str | None]
 
 @dataclass(slots=True)
 class Gathered:
-    """Points group by group, each in the order of its lines: group n has `keys[n]` and the next `lengths[n]` points."""
+    """Points group by group: group n has `keys[n]` and the next `lengths[n]` points.
+
+    All points of a series are in the order of their lines: the last of an iteration is the one that counts.
+    """
 
     keys: list[SeriesKey]
     lengths: list[int]
@@ -42,10 +45,12 @@ def gather(lines: Iterable[EventLine]) -> tuple[Gathered, list[EventLine]]:
     """The points among the lines, and the lines that are something else."""
     groups: dict[SeriesKey, list[ScalarLine]] = {}
     others: list[EventLine] = []
+    points: list[ScalarLine] = []
     for line in lines:
         if type(line) is not ScalarLine:
             others.append(line)
             continue
+        points.append(line)
         key = (
             line.task,
             line.model,
@@ -60,17 +65,39 @@ def gather(lines: Iterable[EventLine]) -> tuple[Gathered, list[EventLine]]:
             groups[key].append(line)
         except KeyError:
             groups[key] = [line]
-    return _columns(groups), others
+    if has_mixed_series(groups):
+        return _columns(_runs(points)), others
+    return _columns(list(groups.items())), others
 
 
-def _columns(groups: dict[SeriesKey, list[ScalarLine]]) -> Gathered:
-    points = [line for group in groups.values() for line in group]
+def has_mixed_series(keys: Collection[SeriesKey]) -> bool:
+    """Whether the points of a series are of several workers, or have several labels."""
+    return len({key[:6] for key in keys}) < len(keys)
+
+
+def _runs(points: list[ScalarLine]) -> list[tuple[SeriesKey, list[ScalarLine]]]:
+    """As many groups as it takes for the points of each series to stay in order."""
+    runs: list[tuple[SeriesKey, list[ScalarLine]]] = []
+    newest: dict[tuple[Source, str, str], int] = {}
+    for line in points:
+        series = (source_of(line), line.metric, line.variant)
+        key = (*series[0], line.metric, line.variant, line.worker, line.x_axis_label)
+        number = newest.get(series)
+        if number is None or runs[number][0] != key:
+            number = newest[series] = len(runs)
+            runs.append((key, []))
+        runs[number][1].append(line)
+    return runs
+
+
+def _columns(groups: list[tuple[SeriesKey, list[ScalarLine]]]) -> Gathered:
+    points = [line for _, group in groups for line in group]
     timestamps: list[Any] = [line.timestamp for line in points]
     if None in timestamps:
         timestamps = [NO_TIMESTAMP if timestamp is None else timestamp for timestamp in timestamps]
     return Gathered(
-        list(groups),
-        [len(group) for group in groups.values()],
+        [key for key, _ in groups],
+        [len(group) for _, group in groups],
         np.array([line.iter for line in points], np.int64),
         np.array(timestamps, np.int64),
         np.array([line.value for line in points], np.float64),

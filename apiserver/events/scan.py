@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from apiserver.events import lines, odd
-from apiserver.events.gathered import Gathered, gather
+from apiserver.events.gathered import Gathered, gather, has_mixed_series
 from apiserver.events.lines import EventLine, ScalarLine
 from apiserver.events.rejects import Rejects
 
@@ -22,13 +22,17 @@ Read = tuple[Gathered, list[EventLine], Rejects]
 _MOST_ODD = 0.5
 _SCALAR = b'"training_stats_scalar"'
 
+#: What the scanner's answers look like; one that was built for another version of this module is not used.
+_FORMAT = 1
+
 try:
-    from apiserver_accelerator import scan as _installed
+    import apiserver_accelerator as _installed
 except ImportError:
     _installed = None
 
-scanner: Callable[[bytes, int, int], Any] | None = _installed
+scanner: Callable[[bytes, int, int], Any] | None
 """The compiled scanner, if it is installed."""
+scanner = _installed.scan if _installed and _installed.FORMAT == _FORMAT else None
 
 
 def read(body: bytes) -> Read:
@@ -49,7 +53,7 @@ def _scanned(body: bytes) -> Read | None:
         keys, lengths, iters, timestamps, values, left = scanner(body, odd.EARLIEST_TIMESTAMP, odd.LATEST_TIMESTAMP)
     except UnicodeDecodeError:
         return None
-    if len(left) > _MOST_ODD * (len(iters) // 8):
+    if len(left) > _MOST_ODD * (len(iters) // 8) or has_mixed_series(keys):
         return None
     others, rejects = lines.decode(b"\n".join(body[start:stop] for _, start, stop in left))
     if any(type(line) is ScalarLine for line in others):

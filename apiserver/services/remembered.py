@@ -16,7 +16,7 @@ class Remembered:
     def __init__(self, store: DocumentStore) -> None:
         self._store = store
         self._changes: int | None = None
-        self._found: dict[tuple[str, str, str, Sequence[str]], Document | None] = {}
+        self._found: dict[tuple[str, str, str, Sequence[str]], Document] = {}
 
     async def find_one(
         self, documents: CompanyDocuments, collection: str, id: str, fields: tuple[str, ...]
@@ -31,6 +31,6 @@ class Remembered:
         if key in self._found:
             return self._found[key]
         found = await documents.find_one(collection, {"id": id}, projection=fields)
-        if changes == self._changes:
+        if found is not None and changes == self._changes:  # what is not there may have any name, of any length
             self._found[key] = found
         return found

@@ -54,6 +54,14 @@ def test_points_are_grouped_by_series_in_the_order_they_came() -> None:
     assert ingest.accepted == 3
 
 
+@pytest.mark.parametrize("field", ["worker", "x_axis_label"])
+def test_points_of_a_series_stay_in_order_whoever_sent_them(field: str) -> None:
+    sent = [scalar(iter=1, value=n, **{field: name}) for n, name in enumerate("abacca")]
+    groups = list(read(*sent, scalar(variant="w")).batch.scalars)
+    assert [value for group in groups if group.variant == "v" for value in group.values.tolist()] == [0, 1, 2, 3, 4, 5]
+    assert [getattr(group, field) for group in groups if group.variant == "v"] == ["a", "b", "a", "c", "a"]
+
+
 def test_a_missing_timestamp_is_now_and_a_missing_worker_the_clients() -> None:
     (group,) = read(scalar(), scalar(timestamp=5)).batch.scalars
     assert group.timestamps.tolist() == [NOW, 5]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import runpy
 from typing import Any
 
 import pytest
@@ -132,8 +133,8 @@ def test_numbers_are_rounded_alike(number: str) -> None:
 
 
 def test_plain_lines_need_no_second_look() -> None:
-    body = b"\n".join([line(), b"", line(iter=-5, timestamp=7, worker="w", value=None), line(x_axis_label="epochs")])
-    gathered = scanned(body)
+    odder = {"iter": -5, "timestamp": 7, "variant": "b", "worker": "w", "value": None}
+    gathered = scanned(b"\n".join([line(), b"", line(**odder), line(variant="c", x_axis_label="epochs")]))
     assert [key[-2:] for key in gathered.keys] == [("", None), ("w", None), ("", "epochs")]
     assert gathered.iters.tolist() == [1, -5, 1]
     assert gathered.timestamps.tolist() == [NO_TIMESTAMP, 7, NO_TIMESTAMP]
@@ -148,8 +149,19 @@ def test_what_the_sdk_sends_is_plain() -> None:
 def test_series_are_told_apart_by_each_of_their_names() -> None:
     fields: list[dict[str, Any]] = [{}, {"task": "u"}, {"metric": "n"}, {"variant": "w"}, {"worker": "x"}]
     fields += [{"x_axis_label": ""}, {"allow_locked": True}, {"model_event": True}]
-    gathered = scanned(b"\n".join(line(**more) for more in fields * 2))
-    assert (len(set(gathered.keys)), gathered.lengths) == (len(fields), [2] * len(fields))
+    assert scan.scanner is not None
+    keys, lengths, *_ = scan.scanner(b"\n".join(line(**more) for more in fields * 2), 0, 0)
+    assert (len(set(keys)), lengths) == (len(fields), [2] * len(fields))
+
+
+def test_any_number_of_labels_takes_no_longer_than_one() -> None:
+    body = b"\n".join(line(variant=str(n), x_axis_label=str(n)) for n in range(100_000))  # minutes, if they collided
+    assert len(scanned(body).keys) == 100_000
+
+
+def test_a_scanner_of_another_format_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apiserver_accelerator.FORMAT", 0)
+    assert runpy.run_path(str(scan.__file__))["scanner"] is None
 
 
 def test_other_lines_keep_their_numbers() -> None:

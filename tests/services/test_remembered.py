@@ -57,6 +57,28 @@ async def test_a_document_is_looked_up_once_until_something_changes(store: Watch
     assert await status(remembered, store) == "new"
 
 
+async def test_what_changes_while_it_is_looked_up_is_not_remembered(store: Watched) -> None:
+    remembered = Remembered(store)
+    find = store.find
+
+    async def overtaken(*arguments: Any, **named: Any) -> list[Document]:
+        store.find = find  # type: ignore[method-assign]
+        found = await find(*arguments, **named)
+        await store.update("tasks", {"id": "t"}, {"$set": {"status": "published"}})
+        assert await status(remembered, store, id="another") is None
+        return found
+
+    store.find = overtaken  # type: ignore[method-assign]
+    assert await status(remembered, store) == "created"
+    assert await status(remembered, store) == "published"
+
+
+async def test_what_is_not_there_is_not_remembered(store: Watched) -> None:
+    remembered = Remembered(store)
+    assert [await status(remembered, store, id="x" * 100) for _ in range(2)] == [None, None]
+    assert store.asked == 2
+
+
 async def test_companies_and_fields_are_kept_apart(store: Watched) -> None:
     remembered = Remembered(store)
     assert await status(remembered, store) == "created"

@@ -69,7 +69,7 @@ class DocumentStore(Protocol):
 
     @property
     def changes(self) -> int | None:
-        """Grows with each change, before the call that made it returns; None where others may change documents, too."""
+        """Another number after each change, once the call that made it returns; None where others make changes, too."""
 
     async def open(self) -> None:
         """Take the store into use; raise DocumentStoreError naming the reason when that is not possible."""

@@ -7,6 +7,7 @@ a longer write is under way or it needs fields kept apart, which may be large. A
 from __future__ import annotations
 
 import asyncio
+import itertools
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -54,6 +55,7 @@ class SqliteDocumentStore:
         self._threads: ThreadPoolExecutor | None = None
         self._checkpoint: Future[None] | None = None
         self._changes = 0
+        self._numbers = itertools.count(1)
 
     @property
     def changes(self) -> int:
@@ -234,8 +236,8 @@ class SqliteDocumentStore:
             try:
                 with self._connections.write() as connection:
                     return work(connection)
-            finally:  # two threads may count as one: then both have changed what they had to before the number did
-                self._changes += 1
+            finally:
+                self._changes = next(self._numbers)  # of several threads, each sets a number of its own
 
         result = await self._run(quick and not self._fsync and self._connections.free, transaction)
         running = self._checkpoint is not None and not self._checkpoint.done()

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
 import time
@@ -23,6 +24,8 @@ from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.hot import HotOwner, Memtable, Workers
 from apiserver.stores.events.embedded.names import state
 from apiserver.stores.events.embedded.records import Record
+
+logger = logging.getLogger(__name__)
 
 Picked = TypeVar("Picked")
 
@@ -155,7 +158,11 @@ class Live:
         with self.lock:
             commit()
             self.frozen.remove(table)
-        journal.segment_path(self._folder, table.segment).unlink(missing_ok=True)
+        segment = journal.segment_path(self._folder, table.segment)
+        try:
+            segment.unlink(missing_ok=True)
+        except OSError as error:  # it is merged all the same, and goes at the next start
+            logger.warning("the journal %s stays: %s", segment, error.strerror)
 
     @contextmanager
     def snapshot(

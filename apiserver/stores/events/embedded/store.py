@@ -166,10 +166,13 @@ class EmbeddedEventStore:
             return
         parts = self._parts
         record = records.make(batch)
-        if parts.commit is not None:
-            await parts.commit.add(record)
-        else:
-            parts.live.append([record])
+        try:
+            if parts.commit is not None:
+                await parts.commit.add(record)
+            else:
+                parts.live.append([record])
+        except sqlite3.Error as error:  # when it was looked up whether its log lines are known
+            raise _unavailable(error) from error
         parts.merger.notice()
 
     async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:
@@ -219,7 +222,7 @@ class EmbeddedEventStore:
         try:
             return await asyncio.get_running_loop().run_in_executor(threads, run)
         except (sqlite3.Error, OSError) as error:
-            raise EventStoreBusy(f"the events database: {error}", overloaded=False) from error
+            raise _unavailable(error) from error
 
     async def series(self, owner: Owner, types: Sequence[EventType] | None = None) -> list[SeriesName]:
         """Every series of the owner."""
@@ -409,6 +412,10 @@ class EmbeddedEventStore:
     async def restated(self, owners: Collection[Owner]) -> None:
         """These owners' documents are up to date."""
         self._parts.live.restated(owners)
+
+
+def _unavailable(error: Exception) -> EventStoreBusy:
+    return EventStoreBusy(f"the events database: {error}", overloaded=False)
 
 
 def free_bytes(folder: Path) -> int:

@@ -125,3 +125,42 @@ async def test_a_store_closed_with_a_full_disk_keeps_its_journal(
     assert await store.events_count(OWNER) == 3
     assert [owner async for owner in store.owners_to_restate()] == [OWNER]
     await store.close()
+
+
+async def test_a_journal_that_cannot_be_deleted_is_merged_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(path: Path, missing_ok: bool = False) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    store = EmbeddedEventStore(tmp_path, merge_points=10**9, merge_seconds=10**6)
+    await store.open()
+    await store.add(batch(scalars([1.0])))
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", fails)
+        await store.merge()
+    assert len(journal.segments(tmp_path)) == 1
+    await store.check()
+    await store.close()
+    store = EmbeddedEventStore(tmp_path)
+    await store.open()
+    assert await store.events_count(OWNER) == 1
+    assert journal.segments(tmp_path) == []
+    await store.close()
+
+
+async def test_a_batch_whose_digest_cannot_be_looked_up_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails() -> sqlite3.Connection:
+        raise sqlite3.OperationalError("unable to open database file")
+
+    store = EmbeddedEventStore(tmp_path)
+    await store.open()
+    with monkeypatch.context() as patch:
+        patch.setattr(store._parts.database, "reader", fails)
+        with pytest.raises(EventStoreBusy, match="unable to open"):
+            await store.add(batch(lines(["a"], digest=b"digest")))
+    await store.add(batch(lines(["a"], digest=b"digest")))
+    assert await store.events_count(OWNER) == 1
+    await store.close()
