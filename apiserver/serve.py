@@ -10,6 +10,7 @@ import contextlib
 import errno
 import gc
 import logging
+import os
 import signal
 import socket
 import sys
@@ -48,6 +49,7 @@ def run(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT; raise CannotServe when that is not possible."""
     ports = [settings.port, settings.files_port] if settings.files_port else [settings.port]
     sys.setswitchinterval(_TURN)
+    os.umask(0o077)  # what training runs report is nobody else's, also in a folder that others may look into
     sockets = [listen(settings.host, port) for port in ports]
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -34,6 +34,14 @@ def test_the_first_start_tells_how_to_connect(tmp_path: Path) -> None:
         assert httpx.get(f"{server.api_url}/auth.login", auth=key_pair).status_code == 200
 
 
+def test_nobody_else_reads_what_runs_report_also_in_a_folder_that_is_open(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o755)
+    with served(tmp_path / "data"):
+        files = [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
+        assert files
+        assert {path.stat().st_mode & 0o077 for path in files} == {0}
+
+
 def test_a_key_that_cannot_be_kept_is_shown(tmp_path: Path) -> None:
     (tmp_path / "data" / "clearml.conf").mkdir(parents=True)
     with served(tmp_path / "data", admin_key="", admin_secret="") as server:

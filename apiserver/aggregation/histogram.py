@@ -70,6 +70,8 @@ async def histogram(
     for buckets in await store.scalar_buckets(
         owner, key.axis, width, selection, start=start, stop=stop, envelope=envelope
     ):
+        if start is not None:  # the first bucket may begin before the range, and holds nothing of what lies there
+            buckets.x = np.maximum(buckets.x, start)
         answer.setdefault(buckets.metric, {})[buckets.variant] = _answer(buckets, key, envelope)
     return answer
 

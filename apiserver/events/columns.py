@@ -183,7 +183,8 @@ class _Grouping:
         if not id:
             raise Reject("Event must have a 'task' field", malformed=False)
         if len(id.encode()) > MAX_ID_BYTES:
-            raise Reject(f"field 'task' is longer than {MAX_ID_BYTES} bytes", field="task")
+            field = "model" if model else "task"
+            raise Reject(f"field '{field}' is longer than {MAX_ID_BYTES} bytes", field=field)
         owner = Owner(self.company, id, model_event or bool(model))
         if owner._replace(is_model=not owner.is_model) in self.locked_allowed:
             raise Contradiction(f"Inconsistent model_event setting in the passed events for {id}")

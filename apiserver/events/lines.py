@@ -149,5 +149,5 @@ def parse_json(text: bytes) -> Any:
     except RecursionError:
         raise Reject("A line is nested too deeply") from None
     except (ValueError, UnicodeDecodeError) as error:
-        reason = str(error).split(":")[0] if isinstance(error, json.JSONDecodeError) else "invalid UTF-8 or number"
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else "invalid UTF-8 or number"
         raise Reject(f"A line is not valid JSON ({reason})") from None

@@ -318,3 +318,11 @@ def test_numbers_arrive_unchanged(points: list[tuple[int, float]]) -> None:
     (group,) = read(*(scalar(iter=iter, value=value) for iter, value in points)).batch.scalars
     assert group.iters.tolist() == [iter for iter, _ in points]
     assert group.values.tolist() == [value for _, value in points]
+
+
+def test_what_is_wrong_is_named_in_full() -> None:
+    ingest = read('{"task" "t"}', scalar(model="m" * 200))
+    assert list(ingest.rejects.reasons) == [
+        "A line is not valid JSON (Expecting ':' delimiter)",
+        "field 'model' is longer than 128 bytes",
+    ]

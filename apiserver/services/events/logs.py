@@ -94,7 +94,7 @@ def _message(search: dict[str, Any] | None) -> Callable[[str], bool] | None:
     try:
         return compile_pattern("search.regex", search["regex"], "i" if search["any_case"] else "")
     except InvalidFilter as error:
-        raise validation_error(str(error), field="search.regex") from None
+        raise validation_error(str(error).partition(": ")[2], field="search.regex") from None
 
 
 async def _walk(call: Call, owner: Owner, request: dict[str, Any], *, descending: bool) -> dict[str, Any]:

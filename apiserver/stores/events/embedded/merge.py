@@ -193,19 +193,23 @@ class Merger:
             conn.execute("DELETE FROM restate")
             conn.executemany("INSERT INTO restate VALUES (?, ?, ?)", owners)
 
-    def _checkpoint(self) -> None:
+    def _checkpoint(self, *, end_log: bool = False) -> None:
         try:
             self._database.checkpoint()
-            if self._database.log_is_long:  # as readers always overlap: new ones wait until those of now are done
+            if end_log or self._database.log_is_long:  # as readers always overlap: new ones wait until those of now end
                 with self._live.entrance:
                     self._database.truncate_log()
         except sqlite3.Error as error:  # the log stays as it is; the next merge tries again
             logger.warning("checkpoint failed: %s", error)
 
     def _give_room_back(self) -> None:
-        """Let the file shrink, a little at a time, when much of it is free."""
+        """Let the file shrink, a little at a time, when much of it is free; its log, in which that was written, too."""
+        shrunk = False
         while not self._stopping and self._shrink():
-            pass
+            shrunk = True
+        if shrunk:
+            with self._working:
+                self._checkpoint(end_log=True)
 
     def _shorten_log(self) -> None:
         """Bring the log to an end that a deletion, or a reader that stayed, has left long."""

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from apiserver.stores.events.base import EventStore, EventStoreBusy, EventStoreError
@@ -225,3 +226,19 @@ async def test_a_check_waits_for_no_read_and_a_read_for_no_change(
     await store.close()
     with pytest.raises(EventStoreError, match="not open"):
         await store.check()
+
+
+async def test_room_that_a_deletion_gives_back_does_not_stay_in_the_log(tmp_path: Path) -> None:
+    def size() -> int:
+        return sum(entry.stat().st_size for entry in os.scandir(tmp_path))
+
+    store = unmerged(tmp_path)
+    await store.open()
+    random = np.random.default_rng(0)
+    for variant in range(8):
+        await store.add(batch(scalars(random.normal(size=200_000).tolist(), variant=str(variant))))
+    await store.merge()
+    before = size()
+    await store.delete([OWNER])
+    await eventually(lambda: size() < before * 0.6)
+    await store.close()
