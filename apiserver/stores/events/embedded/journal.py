@@ -74,6 +74,7 @@ class Journal:
         self._file: int | None = None
         self._end = 0
         self._torn = False
+        self._failing = False
         self.number = number
         """Of the segment the next record goes to."""
 
@@ -94,12 +95,18 @@ class Journal:
             self._torn = True
             with suppress(OSError):
                 self._cut()
+            if not self._failing:  # once, not for every batch that is sent meanwhile
+                logger.warning("the journal in %s cannot be written: %s", self._folder, error.strerror)
+            self._failing = True
             raise EventStoreBusy(
                 f"the journal in {self._folder} cannot be written: {error.strerror}",
                 retry_after=_RETRY_AFTER,
                 overloaded=False,
             ) from error
         self._end = at
+        if self._failing:
+            logger.warning("the journal in %s can be written again", self._folder)
+        self._failing = False
 
     def rotate(self) -> None:
         """End this segment; the next record begins another."""

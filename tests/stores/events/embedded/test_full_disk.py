@@ -18,7 +18,9 @@ from tests.stores.events.embedded.waiting import add_until_busy, eventually
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_full_disk_refuses_batches_and_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_disk_refuses_batches_and_loses_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     def full(file: int, buffers: Sequence[bytes], at: int) -> int:
         os.pwrite(file, b"".join(buffers)[:20], at)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -35,6 +37,10 @@ async def test_a_full_disk_refuses_batches_and_loses_none(tmp_path: Path, monkey
         assert await store.events_count(OWNER) == 1
     await store.add(batch(scalars([2.0], iters=[1]), lines(["line"], digest=b"digest")))
     assert await store.events_count(OWNER) == 3
+    assert [record.message.rpartition(" can")[2] for record in caplog.records] == [
+        "not be written: No space left on device",
+        " be written again",
+    ]
     await store.close()
     await store.open()
     assert await store.events_count(OWNER) == 3
