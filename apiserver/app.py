@@ -120,9 +120,7 @@ def _backend(settings: Settings, folder: DataFolder) -> Backend:
 def _dispatcher(settings: Settings, table: Table, backend: Backend) -> Dispatcher:
     for service in {name.partition(".")[0] for name in table}:
         importlib.import_module(f"apiserver.services.{service}")
-    # A body counts as sent and as inflated; were there no room for both, a large one would be refused for ever.
-    in_flight = max(settings.max_bytes_in_flight, 2 * settings.max_body_bytes)
-    limits = Limits(body=settings.max_body_bytes, in_flight=in_flight)
+    limits = Limits(body=settings.max_body_bytes, in_flight=settings.max_bytes_in_flight)
     return Dispatcher(table, registry, backend.auth, backend, limits=limits, errors=STORE_ERRORS)
 
 

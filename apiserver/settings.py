@@ -49,7 +49,7 @@ class Settings:
     max_body_bytes: int = _setting(16 * 2**20, "largest request body, decoded, in bytes", min=2**20)
     max_bytes_in_flight: int = _setting(
         64 * 2**20,
-        "bytes of all request bodies being read or handled, at least two of the largest; others wait, then 429",
+        "bytes of all request bodies being read or handled; beyond it one goes on, the others wait, then 429",
         min=2**20,
     )
     max_upload_bytes: int = _setting(5 * 2**30, "largest uploaded file in bytes; 0: no limit", min=0)

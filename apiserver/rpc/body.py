@@ -1,4 +1,9 @@
-"""The request body off the wire, within limits: memory stays bounded whatever a client sends."""
+"""The request body off the wire, within limits: memory stays bounded whatever a client sends.
+
+Room for a large body (`in_flight.py`) is taken as it comes, whether it is sent with its length, in chunks or
+compressed. How much a compressed one will be is not known before it is inflated, so there has to be room for the
+largest meanwhile. A body that hardly comes on is ended, because what has come of it takes room that others wait for.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +18,10 @@ from apiserver.rpc.encodings import inflate
 from apiserver.rpc.errors import ApiError, request_timeout, too_large
 from apiserver.rpc.in_flight import InFlight
 
-#: Bodies larger than this, compressed, are inflated in a thread.
-_LARGE = 8 * 2**10
-#: Bodies that say that they are no larger need not wait for others, and are not counted.
+#: Bodies that are no larger, as sent and as inflated, never wait for others. Of larger ones the rest is counted.
 _SMALL = 64 * 2**10
+#: Bytes a second that a client has to send on average, or its patience (`Limits.stall_seconds`) is used up.
+_LEAST_RATE = 16 * 2**10
 #: How much of a refused body is read and thrown away, and for how long: a client that is still sending when the
 #: connection closes would never see its answer.
 _DRAINED_BYTES = 64 * 2**20
@@ -34,9 +39,9 @@ class Limits:
     body: int = 16 * 2**20
     """The largest body, as sent and as inflated."""
     in_flight: int = 64 * 2**20
-    """All bodies together that are being read or handled; beyond it they wait, then are told to come back (429)."""
+    """All bodies together that are being read or handled, but for one that may go beyond; then they wait, then 429."""
     stall_seconds: float = 60
-    """How long a client may send nothing while its body is not whole (408)."""
+    """How long a client may send nothing, or in all be late, while its body is not whole (408)."""
 
 
 class Body:
@@ -46,39 +51,28 @@ class Body:
         self._receive = receive
         self._headers = headers
         self._limit = limits.body
-        self._stall_seconds = limits.stall_seconds
+        self._stall_seconds = self._patience = limits.stall_seconds
         self._in_flight = in_flight
-        self._taken = 0
+        self._share = in_flight.share()
         self._complete = False
         self._left = _DRAINED_BYTES
 
     async def read(self) -> bytes:
         """The decoded body.
 
-        413 beyond the limit, when Content-Length says so before anything is read; 408 when it stalls; 415 and 400 for
-        codings that are unknown or corrupt; 429 when the server holds too many bodies for too long. ClientDisconnected
-        when the client leaves before its end.
+        413 beyond the limit, when Content-Length says so before anything is read; 408 when it stalls or trickles; 415
+        and 400 for codings that are unknown or corrupt; 429 when the server holds too many bodies for too long.
+        ClientDisconnected when the client leaves before its end.
         """
         length = self._headers.get("content-length", "")
         declared = int(length[:20]) if length.isdecimal() else None
         if declared is not None and declared > self._limit:
             raise too_large(self._limit)
-        small = declared is not None and declared <= _SMALL
-        if declared is not None and not small:
-            await self._in_flight.wait_for(declared)
-            self._taken = declared
-        sent = await self._read_wire(counted=not small)
+        sent = await self._read_wire()
         encoding = self._headers.get("content-encoding")
-        if not encoding or not sent:
-            return sent
-        if len(sent) < _LARGE:
-            decoded = inflate(sent, encoding, self._limit)
-        else:
-            decoded = await anyio.to_thread.run_sync(inflate, sent, encoding, self._limit)
-        self._count(len(sent) + len(decoded))
-        return decoded
+        return await self._inflate(sent, encoding) if encoding and sent else sent
 
-    async def _read_wire(self, *, counted: bool) -> bytes:
+    async def _read_wire(self) -> bytes:
         chunks: list[bytes] = []
         size = 0
         while not self._complete:
@@ -86,14 +80,27 @@ class Body:
             size += len(chunk)
             if size > self._limit:
                 raise too_large(self._limit)
-            if counted:
-                self._count(size)
+            await self._hold(size)
             chunks.append(chunk)
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
+    async def _inflate(self, sent: bytes, encoding: str) -> bytes:
+        if len(sent) <= _SMALL:
+            try:
+                return inflate(sent, encoding, min(_SMALL, self._limit))
+            except ApiError as error:
+                if error.code != 413:
+                    raise
+        await self._hold(len(sent) + self._limit)
+        decoded = await anyio.to_thread.run_sync(inflate, sent, encoding, self._limit)
+        await self._hold(len(decoded))
+        return decoded
+
     async def _next(self) -> bytes:
+        clock = asyncio.get_running_loop().time
+        began = clock()
         try:
-            async with asyncio.timeout(self._stall_seconds):
+            async with asyncio.timeout(self._patience):
                 message = await self._receive()
         except TimeoutError:
             self._left = 0
@@ -103,14 +110,13 @@ class Body:
             raise ClientDisconnected
         self._complete = not message.get("more_body", False)
         chunk: bytes = message.get("body", b"")
+        late = clock() - began - len(chunk) / _LEAST_RATE
+        self._patience = min(self._patience - late, self._stall_seconds)
         return chunk
 
-    def _count(self, size: int) -> None:
-        """Of this body there are `size` bytes now."""
-        more = size - self._taken
-        if more > 0:
-            self._in_flight.take(more)
-            self._taken = size
+    async def _hold(self, size: int) -> None:
+        """There are `size` bytes of this body now."""
+        await self._in_flight.hold(self._share, max(size - _SMALL, 0))
 
     @property
     def complete(self) -> bool:
@@ -118,7 +124,8 @@ class Body:
         return self._complete
 
     async def drain(self) -> None:
-        """Throw away what is still coming, up to a bound of bytes and time."""
+        """Throw away what has come and what is still coming, up to a bound of bytes and time."""
+        self.release()
         try:
             async with asyncio.timeout(_DRAIN_SECONDS):
                 while not self._complete and self._left > 0:
@@ -128,5 +135,4 @@ class Body:
 
     def release(self) -> None:
         """Its memory is free again."""
-        self._in_flight.give(self._taken)
-        self._taken = 0
+        self._in_flight.release(self._share)

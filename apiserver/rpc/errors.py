@@ -68,8 +68,8 @@ def too_large(limit: int) -> ApiError:
 
 
 def request_timeout(seconds: float) -> ApiError:
-    """Nothing more of the body came for that long."""
-    return ApiError(408, 0, f"The request body stalled for {seconds:g} seconds")
+    """Nothing more of the body came for that long, or so little that it adds up to it."""
+    return ApiError(408, 0, f"The request body came too slowly: it was waited for {seconds:g} seconds")
 
 
 def unsupported_encoding(encoding: str, supported: str) -> ApiError:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,19 @@ def test_many_large_bodies_at_once_take_turns(tmp_path: Path) -> None:
         assert {variant: point["x"] for variant, point in points.items()} == {
             str(number): list(range(sent // 32)) for number in range(32)
         }
+
+
+def test_bodies_that_hardly_come_keep_nobody_out(tmp_path: Path) -> None:
+    head = f"POST /debug.ping HTTP/1.1\r\nHost: here\r\nContent-Length: {LARGEST}\r\nExpect: 100-continue\r\n\r\n"
+    with served(tmp_path / "data", max_body_bytes=LARGEST, max_bytes_in_flight=LARGEST) as server, ExitStack() as open_:
+        for _ in range(8):
+            slow = open_.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=30))
+            slow.sendall(head.encode())
+            assert slow.recv(100).startswith(b"HTTP/1.1 100")  # the body is being read
+            slow.sendall(b"{")
+        with server.client() as client:
+            large = client.post("/debug.ping", content=json.dumps({"text": "x" * (LARGEST // 2)}))
+        assert large.status_code == 200
 
 
 def send_large(server: Served, task: str, variant: int) -> int:

@@ -14,7 +14,7 @@ from starlette.types import Message
 from apiserver.rpc import body as module
 from apiserver.rpc.body import Body, ClientDisconnected, Limits
 from apiserver.rpc.errors import ApiError
-from apiserver.rpc.in_flight import InFlight
+from apiserver.rpc.in_flight import InFlight, Share
 
 pytestmark = pytest.mark.anyio
 
@@ -127,48 +127,118 @@ async def test_a_client_that_stalls_is_408_and_not_waited_for_again() -> None:
     assert not body.complete
 
 
-async def test_bodies_under_way_together_have_a_limit() -> None:
-    in_flight = InFlight(10 * KIB)
-    first, _ = body_of(chunk(bytes(8 * KIB), more=False), in_flight=in_flight)
-    await first.read()
-    second, _ = body_of(chunk(bytes(4 * KIB)), chunk(b"", more=False), in_flight=in_flight)
-    error = await refused(second)
+async def test_a_client_that_trickles_is_408() -> None:
+    async def trickle() -> Message:
+        await anyio.sleep(0.01)
+        return chunk(b"a")
+
+    body = Body(trickle, {}, Limits(stall_seconds=0.05), InFlight(2**30))
+    assert (await refused(body)).code == 408
+
+
+async def test_a_client_that_sends_fast_enough_may_take_longer_than_a_stall() -> None:
+    pieces = iter(range(20))
+
+    async def steadily() -> Message:
+        await anyio.sleep(0.02)
+        return chunk(bytes(64 * KIB), more=next(pieces) < 19)
+
+    body = Body(steadily, {}, Limits(stall_seconds=0.2), InFlight(2**30))
+    assert len(await body.read()) == 20 * 64 * KIB
+
+
+async def full(patience: float = 10) -> tuple[InFlight, Share]:
+    """With no room for anybody until the share is released."""
+    in_flight = InFlight(100 * KIB, patience)
+    await in_flight.hold(in_flight.share(), 100 * KIB)
+    ahead = in_flight.share()
+    await in_flight.hold(ahead, 1)
+    return in_flight, ahead
+
+
+def large_body(kind: str, in_flight: InFlight) -> tuple[Body, Wire]:
+    """One of 200 KiB that comes in two chunks."""
+    return sized_body(kind, 200 * KIB, in_flight)
+
+
+def sized_body(kind: str, size: int, in_flight: InFlight) -> tuple[Body, Wire]:
+    sent, headers = bytes(size), {}
+    if kind == "declared":
+        headers = {"content-length": str(size)}
+    if kind in ("gzip", "tiny gzip"):
+        sent, headers = gzip.compress(sent, 0 if kind == "gzip" else 9), {"content-encoding": "gzip"}
+    wire = Wire(iter([chunk(sent[: len(sent) // 2]), chunk(sent[len(sent) // 2 :], more=False)]))
+    return Body(wire.receive, headers, Limits(body=2**20), in_flight), wire
+
+
+LARGE = ["declared", "chunked", "gzip", "tiny gzip"]
+
+
+@pytest.mark.parametrize("kind", LARGE)
+async def test_a_large_body_waits_for_room(kind: str) -> None:
+    in_flight, ahead = await full()
+    body, wire = large_body(kind, in_flight)
+    reading = asyncio.create_task(body.read())
+    await anyio.wait_all_tasks_blocked()
+    assert wire.received
+    assert not reading.done()
+    in_flight.release(ahead)
+    assert await reading == bytes(200 * KIB)
+
+
+@pytest.mark.parametrize("kind", LARGE)
+async def test_a_large_body_that_waits_too_long_is_429_and_gives_its_room_up(kind: str) -> None:
+    in_flight, ahead = await full(patience=0.01)
+    body, _ = large_body(kind, in_flight)
+    error = await refused(body)
     assert (error.code, error.retry_after) == (429, 1)
-    second.release()
-    first.release()
-    third, _ = body_of(chunk(bytes(4 * KIB), more=False), in_flight=in_flight)
-    assert len(await third.read()) == 4 * KIB
+    await body.drain()
+    assert body.complete
+    in_flight.release(ahead)
+    other, _ = large_body(kind, in_flight)
+    assert await other.read() == bytes(200 * KIB)
 
 
-async def test_a_large_body_waits_for_room_and_a_small_one_does_not() -> None:
-    in_flight = InFlight(100 * KIB)
+@pytest.mark.parametrize("kind", ["declared", "chunked", "tiny gzip"])
+async def test_a_small_body_never_waits(kind: str) -> None:
+    in_flight, _ = await full(patience=0)
+    body, _ = sized_body(kind, 64 * KIB, in_flight)
+    assert await body.read() == bytes(64 * KIB)
 
-    def sized(size: int) -> tuple[Body, Wire]:
-        message = chunk(bytes(size), more=False)
-        return body_of(message, limit=100 * KIB, in_flight=in_flight, content_length=str(size))
 
-    first, _ = sized(90 * KIB)
-    await first.read()
-    second, wire = sized(80 * KIB)
-    reading = asyncio.create_task(second.read())
-    small, _ = sized(20 * KIB)
-    assert len(await small.read()) == 20 * KIB
-    assert wire.received == 0
-    first.release()
-    assert len(await reading) == 80 * KIB
+async def test_what_is_still_to_come_takes_no_room() -> None:
+    in_flight = InFlight(300 * KIB)
+    coming = asyncio.Event()
+
+    async def trickle() -> Message:
+        await coming.wait()
+        return chunk(b"a", more=False)
+
+    limits = Limits(body=2**20)
+    slow = [Body(trickle, {"content-length": str(2**20)}, limits, in_flight) for _ in range(10)]
+    reading = [asyncio.create_task(body.read()) for body in slow]
+    await anyio.wait_all_tasks_blocked()
+    body, _ = large_body("declared", in_flight)
+    assert len(await body.read()) == 200 * KIB
+    coming.set()
+    assert await asyncio.gather(*reading) == [b"a"] * 10
 
 
 async def test_one_body_alone_always_has_room() -> None:
-    body, _ = body_of(chunk(bytes(20 * KIB), more=False), in_flight=InFlight(10 * KIB))
-    assert len(await body.read()) == 20 * KIB
+    body, _ = large_body("gzip", InFlight(10 * KIB))
+    assert len(await body.read()) == 200 * KIB
 
 
-async def test_inflated_bytes_count_as_under_way() -> None:
-    in_flight = InFlight(10 * KIB)
-    first, _ = body_of(chunk(gzip.compress(bytes(9 * KIB)), more=False), in_flight=in_flight, content_encoding="gzip")
+async def test_inflated_bytes_count_as_under_way_until_released() -> None:
+    in_flight = InFlight(200 * KIB, patience=0.01)
+    first, second, third = (large_body("tiny gzip", in_flight)[0] for _ in range(3))
     await first.read()
-    second, _ = body_of(chunk(bytes(2 * KIB), more=False), in_flight=in_flight)
-    assert (await refused(second)).code == 429
+    await second.read()  # it goes beyond the limit
+    assert (await refused(third)).code == 429
+    first.release()
+    second.release()
+    fourth, _ = large_body("tiny gzip", in_flight)
+    assert len(await fourth.read()) == 200 * KIB
 
 
 async def test_draining_reads_to_the_end() -> None:
