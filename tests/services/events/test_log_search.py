@@ -57,6 +57,22 @@ async def test_only_lines_that_match_are_answered(
     assert (page["returned"], page["total"], page["searched_all"]) == (len(expected), None, True)
 
 
+@pytest.mark.parametrize("merged", [True, False])
+@pytest.mark.parametrize("filters", [{}, {"levels": ["info", "warning", "error"]}, {"search": {"regex": "."}}])
+async def test_a_walk_may_begin_at_any_time(
+    api: Api, add: Add, task: str, filters: dict[str, Any], merged: bool
+) -> None:
+    await some_lines(add, task)
+    if merged:
+        await api.backend.events.merge()  # type: ignore[attr-defined]
+    for far in (2**63, 2**63 - 1, 9.3e18, 10**30, 1e300):
+        for timestamp in (far, -far):
+            for earlier in (True, False):
+                request = {"task": task, "from_timestamp": timestamp, "navigate_earlier": earlier, **filters}
+                count = 4 if earlier == (timestamp > 0) else 0
+                assert (await api.call(LOG, request))["returned"] == count, request
+
+
 async def test_empty_filters_are_none(api: Api, add: Add, task: str) -> None:
     await some_lines(add, task)
     page = await api.call(LOG, {"task": task, "search": None, "levels": [], "workers": []})
