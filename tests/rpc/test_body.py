@@ -140,10 +140,10 @@ async def test_a_client_that_sends_fast_enough_may_take_longer_than_a_stall() ->
     pieces = iter(range(20))
 
     async def steadily() -> Message:
-        await anyio.sleep(0.02)
+        await anyio.sleep(0.06)
         return chunk(bytes(64 * KIB), more=next(pieces) < 19)
 
-    body = Body(steadily, {}, Limits(stall_seconds=0.2), InFlight(2**30))
+    body = Body(steadily, {}, Limits(stall_seconds=1), InFlight(2**30))
     assert len(await body.read()) == 20 * 64 * KIB
 
 
