@@ -2,6 +2,7 @@
 
 interval = 1 (every point) if the series has fewer than `samples` points, or `samples` is 0; otherwise
 ceil((max − min + 1) / samples). A bucket's x is its start, floor(x / interval) · interval, and its y the mean.
+A store may make an interval over iterations up to a tenth wider, where that lets it look at less.
 """
 
 from __future__ import annotations

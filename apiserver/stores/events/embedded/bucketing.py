@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,23 +39,22 @@ class Source:
         return sum([len(part[0]) for part in self.parts])
 
 
-def bucketed(sources: Sequence[Source], *, envelope: bool) -> list[Buckets]:
-    """The buckets of each source, in their order."""
-    found: dict[int, Buckets] = {}
-    points: list[int] = []
-    pieces: list[int] = []
-    for n, source in enumerate(sources):
+def bucketed(sources: Iterable[Source], *, envelope: bool) -> list[Buckets]:
+    """The buckets of each source, in any order; of the sources only short ones are held."""
+    found: list[Buckets] = []
+    points: list[Source] = []
+    pieces: list[Source] = []
+    for source in sources:
         if source.length > SHORT:
-            found[n] = _alone(source, envelope)
+            found.append(_alone(source, envelope))
         elif all(isinstance(part, Curve) for part in source.parts):
-            points.append(n)
+            points.append(source)
         else:
-            pieces.append(n)
-    for numbers, all_of in ((points, _points_of), (pieces, _pieces_of)):
-        if numbers:
-            together = [sources[n] for n in numbers]
-            found.update(zip(numbers, _together(together, all_of(together, envelope), envelope), strict=True))
-    return [found[n] for n in range(len(sources))]
+            pieces.append(source)
+    for together, all_of in ((points, _points_of), (pieces, _pieces_of)):
+        if together:
+            found += _together(together, all_of(together, envelope), envelope)
+    return found
 
 
 def bucket_starts(x: Int64Array | Progression, interval: int) -> Starts:

@@ -1,7 +1,7 @@
 """Histograms of scalars: how wide the buckets of each series are, and what of its chunks they are made of.
 
 Where a series' points may be summed up by blocks, few bytes a point are looked at; else every point is, a run of chunks
-at a time. Buckets become at most `_MOST_WIDENING` wider so that whole blocks fit into them.
+at a time. Buckets become at most `MOST_WIDENING` wider so that whole blocks fit into them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from apiserver.stores.events.embedded.aggregates import BLOCK, Pieces
 from apiserver.stores.events.embedded.bucketing import SHORT, Part, Source, bucket_starts, bucketed
 from apiserver.stores.events.embedded.chunks import Room
 from apiserver.stores.events.embedded.points import Columns, Curve, take, within
-from apiserver.stores.events.embedded.series import Content, Series, merged_stats, read_unsettled
+from apiserver.stores.events.embedded.series import Content, Series, merged_stats
 from apiserver.stores.events.embedded.stats import GREATEST, LEAST
+from apiserver.stores.events.embedded.unsettled import in_parts
 from apiserver.stores.events.embedded.walks import SeriesWalk
 
 #: How much wider than asked for buckets may be.
@@ -52,13 +53,16 @@ _rooms = _Rooms()
 def all_buckets(
     series: Sequence[Series], axis: BucketAxis, width: Width, bounds: Bounds, *, envelope: bool
 ) -> list[Buckets]:
-    """The buckets of each series that is not just a single value, in their order."""
-    read_unsettled(series)
-    if axis is BucketAxis.TIMESTAMP:
-        sources = _by_time(series, width, bounds)
-    else:
-        sources = _by_iteration(series, width, bounds, envelope)
-    return bucketed(list(sources), envelope=envelope)
+    """The buckets of each series that is not just a single value, sorted by name."""
+    found: list[Buckets] = []
+    for which in in_parts(series):
+        part = [series[n] for n in which.tolist()]
+        if axis is BucketAxis.TIMESTAMP:
+            sources = _by_time(part, width, bounds)
+        else:
+            sources = _by_iteration(part, width, bounds, envelope)
+        found += bucketed(sources, envelope=envelope)
+    return sorted(found, key=lambda buckets: (buckets.metric, buckets.variant))
 
 
 # --- over times ------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ import numpy as np
 from apiserver.stores.events.embedded import aggregates, chunks, stats
 from apiserver.stores.events.embedded.points import Points, take
 
-POINTS_AT_A_TIME = 2**18
 _SERIES_BITS = 24
 
 
@@ -57,7 +56,7 @@ class ChunkWriter:
             series.chunks += 1
         self._pending.update(zip(ids, parts, strict=True))
         self._points += len(points.iters)
-        if self._points >= POINTS_AT_A_TIME:
+        if self._points >= chunks.POINTS_AT_A_TIME:
             self.write()
         return LastChunk(ids[-1], len(parts[-1].iters))
 

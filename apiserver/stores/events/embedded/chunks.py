@@ -19,6 +19,8 @@ from apiserver.stores.events.embedded.integers import Progression
 from apiserver.stores.events.embedded.points import Curve, Points
 
 LARGEST = 4096
+#: How many points are held at a time where there may be any number.
+POINTS_AT_A_TIME = 2**18
 
 _CURVE = struct.Struct("<BI")  # bytes a value, bytes of iters
 _DETAILS = struct.Struct("<II")  # bytes of timestamps, of workers

@@ -12,7 +12,8 @@ import numpy as np
 from apiserver.events.model import Int64Array
 from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat, take
 from apiserver.stores.events.embedded.series import Series
-from apiserver.stores.events.embedded.stats import GREATEST, LEAST
+from apiserver.stores.events.embedded.stats import LEAST
+from apiserver.stores.events.embedded.unsettled import in_parts
 
 
 def earliest(series: Sequence[Series], after: int | None, limit: int) -> tuple[Points, Int64Array]:
@@ -21,8 +22,10 @@ def earliest(series: Sequence[Series], after: int | None, limit: int) -> tuple[P
     They are in (timestamp, iteration, series) order.
     """
     found = _Found(LEAST if after is None else after + 1)
-    for number, one in enumerate(series):
-        found.add(number, one.points(one.settled_end))
+    for which in in_parts(series):
+        for number in which.tolist():
+            found.add(number, series[number].points(series[number].settled_end))
+        found.cut(limit)
     chunks = _chunks(series, found.begin)
     read = 0
     while read < len(chunks):
@@ -34,9 +37,10 @@ def earliest(series: Sequence[Series], after: int | None, limit: int) -> tuple[P
         if last is None:
             stop = max(stop, read + 1 + int(np.searchsorted(np.cumsum(chunks["count"][read:]), limit - found.count)))
         for number, first, end in chunks[["series", "first", "last"]][read:stop].tolist():
-            found.add(number, series[number].points(first, end))
+            found.add(number, series[number].settled_points(first, end))
+        found.cut(limit)
         read = stop
-    return found.page(limit)
+    return found.page()
 
 
 _CHUNK = np.dtype([(name, np.int64) for name in ("least", "count", "series", "first", "last")])
@@ -63,29 +67,41 @@ class _Found:
     def __init__(self, begin: int) -> None:
         self.begin = begin
         self.count = 0
-        self._parts: list[tuple[int, Points]] = []
+        self._kept = NO_POINTS
+        self._kept_numbers = np.empty(0, np.int64)
+        self._added: list[tuple[int, Points]] = []
 
     def add(self, number: int, points: Points) -> None:
         """Take in those of a series' points that count."""
         points = take(points, points.timestamps >= self.begin)
         self.count += len(points.iters)
-        self._parts.append((number, points))
+        self._added.append((number, points))
 
     def last_of(self, limit: int) -> int | None:
         """The timestamp of the last point of the page, if there were no others; None when there are too few."""
         if self.count < limit:
             return None
-        times = np.concatenate([points.timestamps for _, points in self._parts])
+        times = np.concatenate([self._kept.timestamps, *(points.timestamps for _, points in self._added)])
         return int(np.partition(times, limit - 1)[limit - 1])
 
-    def page(self, limit: int) -> tuple[Points, Int64Array]:
-        """The first `limit` points, and those that share the last one's timestamp."""
-        points = concat([NO_POINTS, *(points for _, points in self._parts)])
-        numbers = np.repeat(
-            np.array([number for number, _ in self._parts], np.int64), [len(points.iters) for _, points in self._parts]
-        )
+    def cut(self, limit: int) -> None:
+        """Keep only the first `limit` points, and those that share the last one's timestamp."""
         last = self.last_of(limit)
-        inside = points.timestamps <= (GREATEST if last is None else last)
-        points, numbers = take(points, inside), numbers[inside]
+        points, numbers = self._all()
+        if last is not None:
+            inside = points.timestamps <= last
+            points, numbers = take(points, inside), numbers[inside]
+        self.count, self._kept, self._kept_numbers = len(numbers), points, numbers
+        self._added.clear()
+
+    def page(self) -> tuple[Points, Int64Array]:
+        """All of them in order, and the series' number of each."""
+        points, numbers = self._all()
         order = np.lexsort((numbers, points.iters, points.timestamps))
         return take(points, order), numbers[order]
+
+    def _all(self) -> tuple[Points, Int64Array]:
+        lengths = np.array([len(points.iters) for _, points in self._added], np.int64)
+        added = np.repeat(np.array([number for number, _ in self._added], np.int64), lengths)
+        points = concat([self._kept, *(points for _, points in self._added)])
+        return points, np.concatenate([self._kept_numbers, added])

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import EventType, Float64Array, Int64Array, LogColumns, Owner, Sample, SeriesName
-from apiserver.stores.events.embedded.points import Points, by_series, concat
+from apiserver.stores.events.embedded.points import Points, by_series, concat, spread
 from apiserver.stores.events.embedded.records import Record
 
 Name = tuple[str, str]  # metric, variant
@@ -82,10 +82,8 @@ class HotColumns:
 
     def points(self, numbers: Sequence[int]) -> Points:
         """The points of these groups, one group after another."""
-        lengths = [self.lengths[n] for n in numbers]
-        starts = np.array([self.starts[n] for n in numbers])
-        within_group = np.arange(sum(lengths)) - np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
-        at = np.repeat(starts, lengths) + within_group
+        lengths = np.array([self.lengths[n] for n in numbers], np.int64)
+        at = spread(np.array([self.starts[n] for n in numbers], np.int64), lengths)
         room = self._room
         return Points(
             iters=room.iters[at],
@@ -112,6 +110,11 @@ class HotPoints(NamedTuple):
 
     columns: HotColumns
     numbers: list[int]
+
+    @property
+    def points_sent(self) -> int:
+        """How many there are, with those that take the place of others."""
+        return sum([self.columns.lengths[n] for n in self.numbers])
 
     def points(self) -> Points:
         """Their points, as they were sent: in any order, perhaps several of one iteration."""

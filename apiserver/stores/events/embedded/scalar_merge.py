@@ -27,7 +27,6 @@ from apiserver.stores.events.embedded.points import Points, as_bytes, by_series,
 from apiserver.stores.events.embedded.stats import EMPTY, LEAST, STATS, StatsArray
 
 FOLD_AT = 1024
-POINTS_AT_A_TIME = 2**18
 _NEW = (0, None, 0, b"", EMPTY.tobytes())
 
 
@@ -153,7 +152,7 @@ class _Merge:
         reopened = overlapping | (sizes >= FOLD_AT) | tail.are_crowded(known.runs)
         appended = np.flatnonzero(~reopened)
         self._put_runs(appended, news.of(appended), news.counts[appended])
-        for which in _some_at_a_time(np.flatnonzero(reopened), sizes):
+        for which in tail.some_at_a_time(np.flatnonzero(reopened), sizes):
             self._reopen(which, overlapping[which])
         self._tail.write()
         known.write(self._conn)
@@ -254,12 +253,6 @@ class _Merge:
 
 def _ranks(count: int) -> npt.NDArray[np.integer[Any]]:
     return np.arange(count, dtype=np.uint16 if count <= 1 << 16 else np.uint32)  # numpy sorts short ones by radix
-
-
-def _some_at_a_time(which: Int64Array, sizes: Int64Array) -> Iterator[Int64Array]:
-    """The series in parts of about as many points."""
-    part = np.cumsum(sizes[which]) // POINTS_AT_A_TIME
-    return iter(np.split(which, np.flatnonzero(np.diff(part)) + 1)) if len(which) else iter(())
 
 
 def _runs(numbers: npt.NDArray[np.intp]) -> Iterator[tuple[int, int, int]]:

@@ -11,10 +11,11 @@ from apiserver.events.model import Owner, ScalarPoints, ScalarPosition, ScalarSt
 from apiserver.stores.events.embedded import stats
 from apiserver.stores.events.embedded.earliest import earliest
 from apiserver.stores.events.embedded.hot import Name, points_by_series
-from apiserver.stores.events.embedded.points import Points
-from apiserver.stores.events.embedded.series import Series, merged_stats, read_unsettled
+from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat
+from apiserver.stores.events.embedded.series import Series, merged_stats
 from apiserver.stores.events.embedded.stats import GREATEST, LEAST, StatsArray
-from apiserver.stores.events.embedded.walks import SeriesWalk, walk_together
+from apiserver.stores.events.embedded.unsettled import in_parts
+from apiserver.stores.events.embedded.walks import SeriesWalk, first_of, walk_together
 
 # --- stats -----------------------------------------------------------------------------------------
 
@@ -58,14 +59,18 @@ def page(
     worker_names: Sequence[str],
 ) -> ScalarPoints:
     """Up to `limit` points beyond `after`, or somewhat more when iterations are to be whole."""
-    read_unsettled(series)
-    walks = [_walk_beyond(one, after, descending) for one in series]
-    return _answer(series, *walk_together(walks, limit, whole_iterations), worker_names)
+    points, numbers = NO_POINTS, np.empty(0, np.int32)
+    for which in in_parts(series):
+        walks = [_walk_beyond(series[n], after, descending) for n in which.tolist()]
+        more, walked = walk_together(walks, limit, whole_iterations)
+        points = concat([points, more])
+        numbers = np.concatenate([numbers, which[walked].astype(np.int32)])
+        points, numbers = first_of(points, numbers, descending, limit, whole_iterations)
+    return _answer(series, points, numbers, worker_names)
 
 
 def earliest_page(series: Sequence[Series], after: int | None, limit: int, worker_names: Sequence[str]) -> ScalarPoints:
     """The first points beyond a timestamp."""
-    read_unsettled(series)
     points, numbers = earliest(series, after, limit)
     return _answer(series, points, numbers.astype(np.int32), worker_names)
 
@@ -95,8 +100,8 @@ def _walk_beyond(series: Series, after: ScalarPosition | None, descending: bool)
 
 def last_values(series: Sequence[Series], n: int) -> dict[Name, list[float]]:
     """The last `n` values by iteration of each series, oldest first."""
-    read_unsettled(series)
-    return {one.name: _last_values(one, n) for one in series}
+    found = {number: _last_values(series[number], n) for which in in_parts(series) for number in which.tolist()}
+    return {one.name: found[number] for number, one in enumerate(series)}
 
 
 def _last_values(series: Series, n: int) -> list[float]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from apiserver.events.model import EventType, Owner, Selection
 from apiserver.stores.events.embedded import chunks, tail
-from apiserver.stores.events.embedded.hot import HotPoints, Name, points_by_series
+from apiserver.stores.events.embedded.hot import HotPoints, Name
 from apiserver.stores.events.embedded.names import series_rows
 from apiserver.stores.events.embedded.points import (
     NO_CURVE,
@@ -24,7 +24,6 @@ from apiserver.stores.events.embedded.points import (
     Points,
     curve_of,
     overlay,
-    take,
     within,
 )
 from apiserver.stores.events.embedded.stats import EMPTY, GREATEST, LEAST, STATS, StatsArray
@@ -77,7 +76,7 @@ class Series:
     def __init__(
         self, conn: sqlite3.Connection, name: Name, merged: MergedSeries, hot: Sequence[HotPoints] = ()
     ) -> None:
-        self._conn = conn
+        self.conn = conn
         self.name = name
         self.merged = merged
         self.recent = hot
@@ -97,8 +96,17 @@ class Series:
     def tail(self) -> Points:
         """What is merged, but in no chunk."""
         if self._tail is None:
-            self._tail = tail.read(self._conn, self.merged.runs)
+            self._tail = tail.read(self.conn, self.merged.runs)
         return self._tail
+
+    def hold(self, *, tail: Points | None = None, hot: Points | None = None) -> None:
+        """Take these for its own, as they were read together with those of other series."""
+        self._tail = self._tail if tail is None else tail
+        self._hot = self._hot if hot is None else hot
+
+    def let_go(self) -> None:
+        """Hold no points any more; those that are asked for again are read again."""
+        self._tail = self._hot = None
 
     @property
     def settled_end(self) -> int:
@@ -122,7 +130,7 @@ class Series:
 
     def chunk_until(self, high: int) -> Chunk | None:
         """The last chunk that begins at `high` or before."""
-        row = self._conn.execute(
+        row = self.conn.execute(
             "SELECT first, last, count, shift FROM chunk_index"
             " WHERE series = ? AND first <= ? ORDER BY last DESC LIMIT 1",
             (self.merged.id, high),
@@ -175,28 +183,18 @@ class Series:
         found = [chunks.decode_points(*row) for row in rows]
         return _overlaid([*found, self.tail, self.hot], low, high) or NO_POINTS
 
+    def settled_points(self, low: int, high: int) -> Points:
+        """Whole points at low ≤ iter ≤ high, both in the same chunk before `settled_end`."""
+        ((length, curve, details),) = self._chunk_rows("SELECT count, c.body, d.body", _WITH_POINTS, low, high)
+        return within(chunks.decode_points(length, curve, details), low, high)
+
     def _chunk_rows(self, select: str, join: str, low: int, high: int) -> list[Any]:
         if self.merged.chunk_end is None or low > self.merged.chunk_end:
             return []
         return self._select(select, join, low, high).fetchall()
 
     def _select(self, select: str, join: str, low: int, high: int) -> sqlite3.Cursor:
-        return self._conn.execute(f"{select} {_FROM_CHUNKS.format(join)}", (self.merged.id, low, high))
-
-
-def read_unsettled(series: Sequence[Series]) -> None:
-    """Read tails and hot points of series of one view at once, rather than those of each when they are asked for."""
-    with_tails = [one for one in series if one.merged.runs]
-    if with_tails:
-        tails = tail.read_many(with_tails[0]._conn, [one.merged.runs for one in with_tails])
-        for one, points in zip(with_tails, tails, strict=True):
-            one._tail = points
-    with_hot = [one for one in series if one.recent]
-    if with_hot:
-        points, starts = points_by_series([one.recent for one in with_hot])
-        starts = starts.tolist()
-        for one, start, stop in zip(with_hot, starts, [*starts[1:], len(points.iters)], strict=True):
-            one._hot = take(points, slice(start, stop))
+        return self.conn.execute(f"{select} {_FROM_CHUNKS.format(join)}", (self.merged.id, low, high))
 
 
 def _overlaid(parts: Sequence[Columns], low: int, high: int) -> Columns | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -26,6 +26,7 @@ POINTS_A_PAGE = 4096
 
 _LISTED = np.dtype("<u8")
 _PLACE_BITS = 48
+_PLACE_SHIFT, _PAGE_SHIFT = np.uint64(_PLACE_BITS), np.uint64(64 - _PLACE_BITS)
 _PAGE = np.uint64(2**_PLACE_BITS - 1)
 _LENGTH = np.dtype("<u2")
 _RAW = np.dtype([("iter", "<i8"), ("value", "<f8"), ("timestamp", "<i8"), ("worker", "<u4"), ("received", "<i8")])
@@ -55,15 +56,49 @@ def read_all(conn: sqlite3.Connection, tails: Sequence[bytes]) -> tuple[Points, 
     listed = np.frombuffer(b"".join(tails), _LISTED)
     if not len(listed):
         return NO_POINTS, np.zeros(len(tails), np.int64)
-    ids, page = np.unique(listed & _PAGE, return_inverse=True)
+    order = np.argsort(_by_page(listed), kind="stable")
+    ids, firsts = np.unique(listed[order] & _PAGE, return_index=True)
+    places = np.split((listed[order] >> _PLACE_SHIFT).astype(np.int64), firsts[1:])
     query = "SELECT lengths, curve, details FROM tail_pages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
-    pages = [_decoded(*row) for row in conn.execute(query, (json.dumps(ids.tolist()),))]
-    run = np.cumsum([0, *(len(lengths) for lengths, _ in pages[:-1])])[page] + (listed >> _PLACE_BITS).astype(np.int64)
-    length = np.concatenate([lengths for lengths, _ in pages])
-    start = np.cumsum(length) - length
-    stops = np.append(0, np.cumsum(length[run]))
+    rows = conn.execute(query, (json.dumps(ids.tolist()),))
+    # A page is decoded only after what is not asked for of the one before is gone.
+    found = [_runs(place, *_decoded(*row)) for place, row in zip(places, rows, strict=True)]
+    length = np.empty(len(listed), np.int64)
+    length[order] = np.concatenate([lengths for lengths, _ in found])
+    points = concat([points for _, points in found])
+    if bool((order[1:] < order[:-1]).any()):
+        start = np.empty(len(listed), np.int64)
+        start[order] = np.cumsum(length[order]) - length[order]
+        points = take(points, spread(start, length))
+    stops = np.append(0, np.cumsum(length))
     edges = np.cumsum([0, *(len(tail) // _LISTED.itemsize for tail in tails)])
-    return take(concat([points for _, points in pages]), spread(start[run], length[run])), np.diff(stops[edges])
+    return points, np.diff(stops[edges])
+
+
+def order(tails: Sequence[bytes]) -> Int64Array:
+    """The numbers of the tails by where their last runs are, so that neighbours share pages."""
+    last = b"".join([tail[-_LISTED.itemsize :] or bytes(_LISTED.itemsize) for tail in tails])
+    return np.argsort(_by_page(np.frombuffer(last, _LISTED)), kind="stable")
+
+
+def some_at_a_time(which: Int64Array, sizes: Int64Array) -> Iterator[Int64Array]:
+    """The series in parts of about as many points; series n has sizes[n]."""
+    part = np.cumsum(sizes[which]) // chunks.POINTS_AT_A_TIME
+    return iter(np.split(which, np.flatnonzero(np.diff(part)) + 1)) if len(which) else iter(())
+
+
+def _by_page(listed: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """What sorts runs by page and place."""
+    key: npt.NDArray[np.uint64] = listed << _PAGE_SHIFT | listed >> _PLACE_SHIFT
+    return key
+
+
+def _runs(places: Int64Array, lengths: Lengths, points: Points) -> tuple[Lengths, Points]:
+    """Of a page's runs those at these places, which are ascending."""
+    if len(places) == len(lengths):
+        return lengths, points
+    starts = np.cumsum(lengths) - lengths
+    return lengths[places], take(points, spread(starts[places], lengths[places]))
 
 
 def _decoded(lengths: bytes | None, curve: bytes, details: bytes) -> tuple[Lengths, Points]:

@@ -85,7 +85,7 @@ def walk_together(
     """The first `limit` points in (iteration, walk) order and the walk's number of each; descending, all reversed."""
     if not walks or limit < 1:
         return NO_POINTS, np.empty(0, np.int32)
-    ahead = np.invert if walks[0].descending else np.positive  # what comes first in the walk is less
+    ahead = _ahead(walks[0].descending)
     want = limit // len(walks) + _SPARE
     for walk in walks:
         walk.fill(want)
@@ -103,9 +103,22 @@ def walk_together(
     counts = [min(count, limit) for count in complete]
     points = concat([take(walk.points(), slice(0, count)) for walk, count in zip(walks, counts, strict=True)])
     numbers = np.repeat(np.arange(len(walks), dtype=np.int32), counts)
+    return first_of(points, numbers, walks[0].descending, limit, whole_iterations)
+
+
+def first_of(
+    points: Points, numbers: npt.NDArray[np.int32], descending: bool, limit: int, whole_iterations: bool
+) -> tuple[Points, npt.NDArray[np.int32]]:
+    """The first `limit` of some points in (iteration, walk) order and the walk's number of each; as above."""
+    ahead = _ahead(descending)
     order = np.lexsort((ahead(numbers), ahead(points.iters)))
     order = order[: _page_end(points.iters[order], limit, whole_iterations)]
     return take(points, order), numbers[order]
+
+
+def _ahead(descending: bool) -> np.ufunc:
+    """What comes first in a walk is less."""
+    return np.invert if descending else np.positive
 
 
 def _page_end(iters: npt.NDArray[np.int64], limit: int, whole_iterations: bool) -> int:

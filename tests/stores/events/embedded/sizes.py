@@ -8,7 +8,6 @@ from apiserver.stores.events.embedded import (
     aggregates,
     bucketing,
     buckets,
-    chunk_writer,
     chunks,
     log_merge,
     scalar_merge,
@@ -22,9 +21,8 @@ def make_small(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(scalar_merge, "FOLD_AT", 6)
     patch.setattr(tail, "MOST_RUNS", 2)
     patch.setattr(tail, "POINTS_A_PAGE", 7)
-    patch.setattr(scalar_merge, "POINTS_AT_A_TIME", 20)
-    patch.setattr(chunk_writer, "POINTS_AT_A_TIME", 30)
     patch.setattr(chunks, "LARGEST", 8)
+    patch.setattr(chunks, "POINTS_AT_A_TIME", 20)
     patch.setattr(stats, "_LONG", 4)
     patch.setattr(aggregates, "POINTS_A_BLOCK", 2)
     patch.setattr(buckets, "MOST_WIDENING", 0.5)

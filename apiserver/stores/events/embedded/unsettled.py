@@ -1,0 +1,46 @@
+"""Many series a part at a time, so that memory is bounded however many there are.
+
+What is not settled of a part's series, their tails and hot points, is read at once: that is much quicker than for each
+when it is asked for. Series whose runs lie in the same pages of the tail come together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from apiserver.events.model import Int64Array
+from apiserver.stores.events.embedded import chunks, tail
+from apiserver.stores.events.embedded.hot import points_by_series
+from apiserver.stores.events.embedded.points import take
+from apiserver.stores.events.embedded.series import Series, merged_stats
+
+
+def in_parts(series: Sequence[Series]) -> Iterator[Int64Array]:
+    """The numbers of the series of one view, ascending in each part; what was read of a part goes with the next.
+
+    A series counts for its points, but for no more merged ones than a chunk has: readers hold about one chunk of each.
+    """
+    sizes = np.minimum(merged_stats(one.merged for one in series)["count"], chunks.LARGEST)
+    sizes = sizes + np.array([sum([hot.points_sent for hot in one.recent]) for one in series], np.int64)
+    for which in tail.some_at_a_time(tail.order([one.merged.runs for one in series]), sizes):
+        part = [series[n] for n in which.tolist()]
+        _read(part)
+        yield np.sort(which)
+        for one in part:
+            one.let_go()
+
+
+def _read(series: Sequence[Series]) -> None:
+    with_tails = [one for one in series if one.merged.runs]
+    if with_tails:
+        tails = tail.read_many(with_tails[0].conn, [one.merged.runs for one in with_tails])
+        for one, points in zip(with_tails, tails, strict=True):
+            one.hold(tail=points)
+    with_hot = [one for one in series if one.recent]
+    if with_hot:
+        points, starts = points_by_series([one.recent for one in with_hot])
+        edges = [*starts.tolist(), len(points.iters)]
+        for one, start, stop in zip(with_hot, edges, edges[1:], strict=False):
+            one.hold(hot=take(points, slice(start, stop)))
