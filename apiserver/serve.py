@@ -119,6 +119,7 @@ def _config(settings: Settings, app: ASGIApp) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         backlog=_BACKLOG,
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )

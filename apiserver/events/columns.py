@@ -6,6 +6,7 @@ Checks that do not need a store are made here, per group: names within their lim
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -48,15 +49,11 @@ def group(
     `worker` and `received` stand in for a missing worker and timestamp. Raises Contradiction when lines disagree
     about one owner: nothing can be taken then.
     """
-    logs: dict[Source, list[LogLine]] = {}
+    logs: dict[Source, list[LogLine]] = defaultdict(list)
     samples: list[VectorLine | ImageLine | PlotLine] = []
     for line in others:
         if type(line) is LogLine:
-            source = (line.task, line.model, line.model_event, line.allow_locked)
-            try:
-                logs[source].append(line)
-            except KeyError:
-                logs[source] = [line]
+            logs[line.task, line.model, line.model_event, line.allow_locked].append(line)
         elif isinstance(line, VectorLine | ImageLine | PlotLine):
             samples.append(line)
     grouping = _Grouping(rejects, company, received, worker)
@@ -91,8 +88,9 @@ class _Grouping:
             return
         *sources, metrics, variants, workers, labels = map(list, zip(*gathered.keys, strict=True))
         owners: dict[Owner, int] = {}
+        known = self._sources
         self.batch.scalars = Scalars(
-            owner=[owners.setdefault(self._owner(source), len(owners)) for source in zip(*sources, strict=True)],
+            owner=[owners.setdefault(known[source], len(owners)) for source in zip(*sources, strict=True)],
             owners=list(owners),
             metrics=metrics,
             variants=variants,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +44,7 @@ def source_of(line: EventLine) -> Source:
 
 def gather(lines: Iterable[EventLine]) -> tuple[Gathered, list[EventLine]]:
     """The points among the lines, and the lines that are something else."""
-    groups: dict[SeriesKey, list[ScalarLine]] = {}
+    groups: dict[SeriesKey, list[ScalarLine]] = defaultdict(list)
     others: list[EventLine] = []
     points: list[ScalarLine] = []
     for line in lines:
@@ -61,10 +62,7 @@ def gather(lines: Iterable[EventLine]) -> tuple[Gathered, list[EventLine]]:
             line.worker,
             line.x_axis_label,
         )
-        try:
-            groups[key].append(line)
-        except KeyError:
-            groups[key] = [line]
+        groups[key].append(line)
     if has_mixed_series(groups):
         return _columns(_runs(points)), others
     return _columns(list(groups.items())), others

@@ -242,13 +242,14 @@ class Memtable:
         self.columns.add(record, map(workers.number, sent.workers))
         scalars = [self._owner(owner).scalars for owner in sent.owners]
         names = zip(sent.metrics, sent.variants, strict=True)
+        indices = self.columns.series
         for number, (owner, name) in enumerate(zip(sent.owner, names, strict=True), first):
             series = scalars[owner].get(name)
             if series is None:
                 series = scalars[owner][name] = HotSeries(len(self.series_names))
                 self.series_names.append((sent.owners[owner], *name))
             series.numbers.append(number)
-            self.columns.series.append(series.index)
+            indices.append(series.index)
 
     def _add_logs(self, record: Record) -> None:
         sequence = record.sequence
