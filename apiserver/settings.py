@@ -100,6 +100,8 @@ def load(
     settings = Settings(**values)
     if bool(settings.admin_key) != bool(settings.admin_secret):
         raise SettingsError("admin_key and admin_secret: give both or neither")
+    if settings.port == settings.files_port:
+        raise SettingsError("port and files_port: give two ports, or files_port 0 for files below the API alone")
     return settings
 
 

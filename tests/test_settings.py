@@ -40,6 +40,7 @@ def test_paths_and_origins_are_parsed() -> None:
         ({"APISERVER_DATA": ""}, "APISERVER_DATA: the path is empty"),
         ({"APISERVER_ALLOWED_ORIGINS": "*"}, "APISERVER_ALLOWED_ORIGINS: '*' is not an origin"),
         ({"APISERVER_ADMIN_KEY": "k"}, "admin_key and admin_secret: give both or neither"),
+        ({"APISERVER_PORT": "8081"}, "port and files_port: give two ports"),
         ({"APISERVER_TOKEN_SECRET": "short"}, "APISERVER_TOKEN_SECRET: shorter than 32 characters"),
     ],
 )
