@@ -53,7 +53,7 @@ def group(
     samples: list[VectorLine | ImageLine | PlotLine] = []
     for line in others:
         if type(line) is LogLine:
-            logs[line.task, line.model, line.model_event, line.allow_locked].append(line)
+            logs[source_of(line)].append(line)
         elif isinstance(line, VectorLine | ImageLine | PlotLine):
             samples.append(line)
     grouping = _Grouping(rejects, company, received, worker)

@@ -31,8 +31,8 @@ class Ingest:
         if not refusals:
             return
         batch = self.batch
-        for owner in batch.scalars.owners:
-            self._count(refusals, owner, batch.scalars.count_of(owner))
+        for number, length in zip(batch.scalars.owner, batch.scalars.lengths, strict=True):
+            self._count(refusals, batch.scalars.owners[number], length)
         for logs in batch.logs:
             self._count(refusals, logs.owner, len(logs.messages))
         for sample in batch.samples:

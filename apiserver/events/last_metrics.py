@@ -56,10 +56,9 @@ def touched_by(batch: EventBatch) -> dict[Owner, Touched]:
     owners: dict[Owner, Touched] = {}
     scalars = batch.scalars
     of_owner = [owners.setdefault(owner, Touched()) for owner in scalars.owners]
-    names = list(zip(scalars.metrics, scalars.variants, strict=True))
-    for number, name in zip(scalars.owner, names, strict=True):
-        of_owner[number].series.add(name)
+    names = zip(scalars.metrics, scalars.variants, strict=True)
     for number, name, label in zip(scalars.owner, names, scalars.labels, strict=True):
+        of_owner[number].series.add(name)
         if label is not None:
             of_owner[number].labels[name] = label
     for logs in batch.logs:

@@ -147,10 +147,6 @@ class Scalars:
         """How many groups there are."""
         return len(self.lengths)
 
-    def count_of(self, owner: Owner) -> int:
-        """How many points are the owner's."""
-        return sum(length for n, length in zip(self.owner, self.lengths, strict=True) if self.owners[n] == owner)
-
     def without(self, owners: Collection[Owner]) -> Self:
         """The points of all owners but these."""
         return type(self).of(group for group in self if group.owner not in owners)

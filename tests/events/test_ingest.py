@@ -326,3 +326,10 @@ def test_what_is_wrong_is_named_in_full() -> None:
         "A line is not valid JSON (Expecting ':' delimiter)",
         "field 'model' is longer than 128 bytes",
     ]
+
+
+def test_any_number_of_owners_is_refused_as_quickly_as_one() -> None:
+    ingest = read(*(scalar(task=f"t{n}") for n in range(20_000)))  # most of a minute, if each looked at all points
+    kept = Owner("acme", "t7")
+    ingest.refuse({owner: f"Invalid task id {owner.id}" for owner in ingest.locked_allowed if owner != kept})
+    assert (ingest.accepted, ingest.rejects.total, ingest.batch.scalars.owners) == (1, 19_999, [kept])
