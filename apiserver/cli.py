@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-_SERVE_FLAGS = ("host", "port", "files_port", "data", "durability", "log_level", "log_format")
-_DATA_FLAGS = ("data",)
+_SERVE_FLAGS = (
+    *("host", "port", "files_port", "data", "events", "documents", "consistency", "migrate_at_start", "workers"),
+    *("durability", "log_level", "log_format"),
+)
+_DATA_FLAGS = ("data", "documents")
 
 
 class CommandError(Exception):

@@ -12,6 +12,9 @@ from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from apiserver.stores import addresses
+from apiserver.stores.addresses import EMBEDDED
+
 ENVIRONMENT_PREFIX = "APISERVER_"
 
 
@@ -20,8 +23,9 @@ class SettingsError(ValueError):
 
 
 def _setting(default: Any, help: str, **limits: Any) -> Any:
-    """A field of Settings; `limits`: `min`, `max`, `min_length`, `choices`, `secret`."""
-    return field(default=default, repr=not limits.get("secret"), metadata={"help": help, **limits})
+    """A field of Settings; `limits`: `min`, `max`, `min_length`, `choices`, `secret`, `address` (may hold a secret)."""
+    shown = not (limits.get("secret") or limits.get("address"))
+    return field(default=default, repr=shown, metadata={"help": help, **limits})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,31 @@ class Settings:
         8081, "port of the file server; 0: files are served under /files of the API only", min=0, max=65535
     )
     data: Path = _setting(Path("data"), "data folder of the embedded stores, files and secrets")  # noqa: RUF009
+    events: str = _setting(
+        EMBEDDED,
+        "where events are kept: embedded, or elasticsearch://[user[:password]@]host[:9200][,host…][/prefix][?…]",
+        address=True,
+    )
+    events_password: str = _setting("", "password of the user that `events` names", secret=True)
+    events_api_key: str = _setting("", "API key for Elasticsearch, in place of user and password", secret=True)
+    documents: str = _setting(
+        EMBEDDED,
+        "where documents are kept: embedded, or mongodb://[user[:password]@]host[:27017][,host…]/database[?…]",
+        address=True,
+    )
+    documents_password: str = _setting("", "password of the user that `documents` names", secret=True)
+    consistency: str = _setting(
+        "session",
+        "on Elasticsearch, what a server reads: session: at once what itself acknowledged, within a second what others "
+        "did; strict: all of it at once",
+        choices=("session", "strict"),
+    )
+    migrate_at_start: bool = _setting(
+        False, "whether a server brings the schemas of the engines up to date when it starts"
+    )
+    workers: int = _setting(
+        1, "processes that serve; more than one needs both Elasticsearch and MongoDB", min=1, max=256
+    )
     company: str = _setting("d1e5c0a8f00d4e0ab1e0c0ffee000001", "id of the default company")
     admin_key: str = _setting("", "access key of the admin; made at first start when empty")
     admin_secret: str = _setting("", "secret of the admin's access key; made at first start when empty", secret=True)
@@ -102,7 +131,38 @@ def load(
         raise SettingsError("admin_key and admin_secret: give both or neither")
     if settings.port == settings.files_port:
         raise SettingsError("port and files_port: give two ports, or files_port 0 for files below the API alone")
+    _check_addresses(settings)
     return settings
+
+
+def elasticsearch_address(settings: Settings) -> addresses.ElasticsearchAddress | None:
+    """Where events are kept; None: in the data folder. ValueError says what is wrong with the address."""
+    if settings.events != EMBEDDED:
+        return addresses.elasticsearch(
+            settings.events, password=settings.events_password, api_key=settings.events_api_key
+        )
+    if settings.events_password or settings.events_api_key:
+        raise ValueError("events_password and events_api_key are for Elasticsearch, but events is embedded")
+    return None
+
+
+def mongo_address(settings: Settings) -> str | None:
+    """The URI of where documents are kept; None: in the data folder. ValueError says what is wrong with it."""
+    if settings.documents != EMBEDDED:
+        return addresses.mongo(settings.documents, password=settings.documents_password)
+    if settings.documents_password:
+        raise ValueError("documents_password is for MongoDB, but documents is embedded")
+    return None
+
+
+def _check_addresses(settings: Settings) -> None:
+    for name, address in (("events", elasticsearch_address), ("documents", mongo_address)):
+        try:
+            address(settings)
+        except ValueError as error:
+            raise SettingsError(f"{name}: {error}") from None
+    if settings.workers > 1 and EMBEDDED in (settings.events, settings.documents):
+        raise SettingsError("workers: only one, unless events are on Elasticsearch and documents on MongoDB")
 
 
 def masked(settings: Settings) -> dict[str, str]:
@@ -113,6 +173,15 @@ def masked(settings: Settings) -> dict[str, str]:
 def _shown(item: Field[Any], value: Any) -> str:
     if item.metadata.get("secret"):
         return "********" if value else ""
+    if item.metadata.get("address"):
+        return addresses.masked(value)
+    return shown(value)
+
+
+def shown(value: object) -> str:
+    """A value as text, as it can be given in the environment."""
+    if isinstance(value, bool):
+        return str(value).lower()
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
@@ -171,6 +240,12 @@ def _whole_number(value: object) -> int:
         raise ValueError(f"{value!r} is not a whole number") from None
 
 
+def _yes_or_no(value: object) -> bool:
+    if value not in (True, False, "true", "false"):
+        raise ValueError(f"{value!r} is neither true nor false")
+    return value in (True, "true")
+
+
 def _path(value: object) -> Path:
     if isinstance(value, Path):
         return value
@@ -195,6 +270,7 @@ def _origins(value: object) -> tuple[str, ...]:
 _PARSERS: dict[Any, Callable[[object], Any]] = {
     str: _text,
     int: _whole_number,
+    bool: _yes_or_no,
     Path: _path,
     tuple[str, ...]: _origins,
 }

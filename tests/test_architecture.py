@@ -15,6 +15,8 @@ ALLOWED = {
     "times": set(),
     "resources": set(),
     "events": {"times"},
+    "stores.addresses": set(),
+    "settings": {"stores.addresses"},
     "stores.events": {"events", "resources", "times"},
     "stores.documents": {"resources", "times"},
     "stores.files": {"times"},

@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.settings import Settings, SettingsError, load, masked, setting_fields
+from apiserver.settings import (
+    Settings,
+    SettingsError,
+    elasticsearch_address,
+    load,
+    masked,
+    mongo_address,
+    setting_fields,
+    shown,
+)
 
 
 def test_defaults_alone() -> None:
@@ -41,6 +50,12 @@ def test_paths_and_origins_are_parsed() -> None:
         ({"APISERVER_ALLOWED_ORIGINS": "*"}, "APISERVER_ALLOWED_ORIGINS: '*' is not an origin"),
         ({"APISERVER_ADMIN_KEY": "k"}, "admin_key and admin_secret: give both or neither"),
         ({"APISERVER_PORT": "8081"}, "port and files_port: give two ports"),
+        ({"APISERVER_MIGRATE_AT_START": "1"}, "APISERVER_MIGRATE_AT_START: '1' is neither true nor false"),
+        ({"APISERVER_EVENTS": "http://es:9200"}, "events: neither 'embedded' nor an address such as elasticsearch://"),
+        ({"APISERVER_DOCUMENTS": "mongodb://host"}, "documents: the address ends with no database"),
+        ({"APISERVER_EVENTS_API_KEY": "k"}, "events: events_password and events_api_key are for Elasticsearch"),
+        ({"APISERVER_DOCUMENTS_PASSWORD": "k"}, "documents: documents_password is for MongoDB"),
+        ({"APISERVER_WORKERS": "2"}, "workers: only one, unless events are on Elasticsearch and documents on MongoDB"),
         ({"APISERVER_TOKEN_SECRET": "short"}, "APISERVER_TOKEN_SECRET: shorter than 32 characters"),
     ],
 )
@@ -48,6 +63,25 @@ def test_a_bad_value_names_its_variable(environ: dict[str, str], message: str) -
     with pytest.raises(SettingsError) as caught:
         load(environ=environ)
     assert str(caught.value).startswith(message)
+
+
+def test_engines_are_addressed() -> None:
+    settings = load(
+        environ={
+            "APISERVER_EVENTS": "elasticsearch://es/prod",
+            "APISERVER_EVENTS_API_KEY": "key",
+            "APISERVER_DOCUMENTS": "mongodb://me@mongo/db",
+            "APISERVER_DOCUMENTS_PASSWORD": "p",
+            "APISERVER_WORKERS": "2",
+            "APISERVER_MIGRATE_AT_START": "true",
+        }
+    )
+    events = elasticsearch_address(settings)
+    assert events is not None
+    assert (events.prefix, events.api_key) == ("prod", "key")
+    assert mongo_address(settings) == "mongodb://me:p@mongo/db"
+    assert settings.migrate_at_start is True
+    assert (elasticsearch_address(Settings()), mongo_address(Settings())) == (None, None)
 
 
 def test_a_secret_is_not_repeated_in_an_error() -> None:
@@ -87,8 +121,14 @@ def test_secrets_are_masked() -> None:
     assert "hunter2" not in repr(Settings(admin_secret="hunter2"))
 
 
+def test_secrets_in_addresses_are_masked() -> None:
+    settings = Settings(events="elasticsearch://me:hunter2@es", documents="mongodb://me:hunter2@mongo/db")
+    assert masked(settings)["events"] == "elasticsearch://me:********@es"
+    assert "hunter2" not in repr(settings)
+
+
 def test_each_setting_is_documented_with_its_default() -> None:
     rows = (Path(__file__).parents[1] / "docs/settings.md").read_text("utf-8").splitlines()
     for item in setting_fields():
-        default = ",".join(item.default) if isinstance(item.default, tuple) else str(item.default)
+        default = shown(item.default)
         assert f"| `{item.name}` | {f'`{default}`' if default else 'empty'} | {item.metadata['help']} |" in rows

@@ -48,8 +48,8 @@ class LastMetrics:
         kept = True
         try:
             yield
-        except EventStoreBusy:
-            kept = False
+        except EventStoreBusy as busy:
+            kept = busy.may_be_kept
             raise
         finally:
             for owner, what in touched.items():

@@ -1,15 +1,20 @@
-"""Which engine keeps what: the one place that knows the engines by name."""
+"""Which engine keeps what: the one place that knows the engines by name. Only those that are used are imported."""
 
 from __future__ import annotations
 
 from apiserver.data_folder import DataFolder
-from apiserver.settings import Settings
+from apiserver.settings import Settings, elasticsearch_address, mongo_address
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.events.base import EventStore
 
 
 def document_store(settings: Settings, folder: DataFolder) -> DocumentStore:
     """The store of documents, not yet open."""
+    uri = mongo_address(settings)
+    if uri is not None:
+        from apiserver.stores.documents.mongo.store import MongoDocumentStore
+
+        return MongoDocumentStore(uri)
     from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 
     return SqliteDocumentStore(folder.documents, fsync=settings.durability == "fsync")
@@ -17,6 +22,13 @@ def document_store(settings: Settings, folder: DataFolder) -> DocumentStore:
 
 def event_store(settings: Settings, folder: DataFolder) -> EventStore:
     """The store of events, not yet open."""
+    address = elasticsearch_address(settings)
+    if address is not None:
+        from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
+
+        return ElasticsearchEventStore(
+            address, strict=settings.consistency == "strict", migrate=settings.migrate_at_start
+        )
     from apiserver.stores.events.embedded.store import EmbeddedEventStore
 
     return EmbeddedEventStore(

@@ -6,7 +6,7 @@ It runs the contract suite itself, and other engines are compared with it.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -78,6 +78,7 @@ class PlainEventStore:
 
     def __init__(self) -> None:
         self._owners: dict[Owner, OwnerEvents] = {}
+        self.reads_in_parallel = False
         self.unstated: set[Owner] = set()
         self._sequence = 0
 
@@ -97,7 +98,7 @@ class PlainEventStore:
         self.unstated.add(owner)
         return self._owners.setdefault(owner, OwnerEvents())
 
-    async def add(self, batch: EventBatch) -> None:
+    async def add(self, batch: EventBatch) -> Mapping[str, int]:
         for group in batch.scalars:
             series = self._made(group.owner).scalars.setdefault((group.metric, group.variant), {})
             for iter, timestamp, value in zip(
@@ -127,6 +128,7 @@ class PlainEventStore:
                 self._sequence += 1
                 position = LogPosition(time, self._sequence)
                 events.logs.append(LogLine(position, level, worker, message, iter, metric, variant, batch.received))
+        return {}
 
     async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:
         return sum(

@@ -54,8 +54,13 @@ async def _store(call: Call, read: Callable[..., Ingest]) -> dict[str, Any]:
     if not events.batch:
         raise _nothing_added(events.rejects)
     with call.backend.last_metrics.adding(events.batch):
-        await call.backend.events.add(events.batch)
-    return _answer(events.accepted, events.rejects)
+        refused = await call.backend.events.add(events.batch)
+    added = events.accepted - sum(refused.values())
+    for reason, count in refused.items():
+        events.rejects.add(Reject(reason, malformed=False), count)
+    if not added:
+        raise _nothing_added(events.rejects)
+    return _answer(added, events.rejects)
 
 
 async def _refusals(call: Call, events: Ingest) -> dict[Owner, str]:

@@ -6,7 +6,7 @@ rules about intervals, pages and answers live above, in `aggregation/`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from apiserver.events.model import (
@@ -38,11 +38,15 @@ class EventStoreError(Exception):
 class EventStoreBusy(EventStoreError):
     """The engine is behind or out of room for now; the caller may try again after `retry_after` seconds."""
 
-    def __init__(self, reason: str, *, retry_after: int = 1, overloaded: bool = True) -> None:
+    def __init__(
+        self, reason: str, *, retry_after: int = 1, overloaded: bool = True, may_be_kept: bool = False
+    ) -> None:
         super().__init__(reason)
         self.retry_after = retry_after
         self.overloaded = overloaded
         """True: too much is asked (429). False: the engine itself is unavailable, such as a full disk (503)."""
+        self.may_be_kept = may_be_kept
+        """True: the engine may have kept some of what was to be added; adding it again completes it."""
 
 
 class EventStore(Protocol):
@@ -51,6 +55,10 @@ class EventStore(Protocol):
     Reads see every batch whose `add` has returned. All methods raise EventStoreBusy when they cannot serve
     now. Unknown owners and series are simply empty.
     """
+
+    @property
+    def reads_in_parallel(self) -> bool:
+        """Whether several reads at once take less time than one after another."""
 
     async def open(self) -> None:
         """Take the store into use; raise EventStoreError naming the reason when that is not possible."""
@@ -61,10 +69,11 @@ class EventStore(Protocol):
     async def check(self) -> None:
         """Raise EventStoreError unless events can be kept and read; never waits for what else is under way."""
 
-    async def add(self, batch: EventBatch) -> None:
-        """Keep the batch, wholly: it survives kill -9 once this returns. Adding it again changes nothing.
+    async def add(self, batch: EventBatch) -> Mapping[str, int]:
+        """Keep the batch: it survives kill -9 once this returns. Adding it again changes nothing.
 
-        Nothing of it is kept when this raises EventStoreBusy.
+        Returns how many events the engine refused, by reason: one that it cannot keep costs itself only. Nothing is
+        kept when this raises EventStoreBusy, unless that says `may_be_kept`.
         """
 
     async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:

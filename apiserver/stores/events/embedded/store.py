@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +48,7 @@ from apiserver.stores.events.embedded.stats import GREATEST, LEAST
 
 _READERS = 4
 _LEAST_FREE_BYTES = 2**20
+_NONE: Mapping[str, int] = {}
 
 Picked = TypeVar("Picked")
 Result = TypeVar("Result")
@@ -95,6 +96,10 @@ class EmbeddedEventStore:
         self._open: _Parts | None = None
 
     # --- life --------------------------------------------------------------------------------------
+
+    @property
+    def reads_in_parallel(self) -> bool:
+        return False  # they would take turns holding the interpreter's lock
 
     async def open(self) -> None:
         """Take the folder into use; raise EventStoreError when another process has it, or it cannot be used."""
@@ -160,10 +165,10 @@ class EmbeddedEventStore:
 
     # --- writing -----------------------------------------------------------------------------------
 
-    async def add(self, batch: EventBatch) -> None:
-        """Keep the batch; raise EventStoreBusy when the disk or the merging does not take it."""
+    async def add(self, batch: EventBatch) -> Mapping[str, int]:
+        """Keep the batch wholly; raise EventStoreBusy when the disk or the merging does not take it."""
         if not batch:
-            return
+            return _NONE
         parts = self._parts
         record = records.make(batch)
         try:
@@ -174,6 +179,7 @@ class EmbeddedEventStore:
         except sqlite3.Error as error:  # when it was looked up whether its log lines are known
             raise _unavailable(error) from error
         parts.merger.notice()
+        return _NONE
 
     async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:
         """Delete the owners' events; the room is used again, or given back when it is much."""
