@@ -14,7 +14,7 @@ def document_store(settings: Settings, folder: DataFolder) -> DocumentStore:
     if uri is not None:
         from apiserver.stores.documents.mongo.store import MongoDocumentStore
 
-        return MongoDocumentStore(uri)
+        return MongoDocumentStore(uri, migrate=settings.migrate_at_start)
     from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 
     return SqliteDocumentStore(folder.documents, fsync=settings.durability == "fsync")
