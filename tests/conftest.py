@@ -1,4 +1,4 @@
-"""Fixtures for every test: `api`, the whole server in this process, and `server`, one in a process of its own."""
+"""Fixtures for every test: `api`, the whole server in this process, `server`, one in a process of its own, engines."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from tests.harness import Api, Served
+
+pytest_plugins = ["tests.engines.fixtures"]
 
 # No test says how fast this machine is.
 settings.register_profile("tests", deadline=None)

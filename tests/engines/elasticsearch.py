@@ -1,0 +1,115 @@
+"""An Elasticsearch 8.17 node for tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+from zipfile import ZipFile
+
+from tests.engines import jvm
+from tests.engines.nodes import ForeignNode, Node, ProcessNode, container, first_available
+from tests.harness import free_ports
+
+VERSION = "8.17.0"
+VARIABLE = "EVENTS_TEST_ELASTICSEARCH_URL"
+_HEAP = "768m"
+
+
+def node(folder: Path, heap: str = _HEAP) -> Node:
+    """A node that is not started yet, with its data below `folder`; Unavailable when none can be had."""
+    return first_available([_named, lambda: _process(folder, heap), lambda: _container(heap)])
+
+
+def answers(url: str) -> bool:
+    """Whether the node at `url` can be written to and read from."""
+    try:
+        call(url, "GET", "/_cluster/health?wait_for_status=yellow&timeout=5s")
+    except (URLError, ConnectionError, TimeoutError):
+        return False
+    return True
+
+
+def call(url: str, method: str, path: str, body: Any = None) -> Any:
+    """One call, without the client's library; HTTPError for any status that is not a success.
+
+    body: JSON, or the lines of a bulk as bytes. Returns the decoded answer.
+    """
+    content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+    kind = "application/x-ndjson" if isinstance(body, bytes) else "application/json"
+    request = Request(f"{url}{path}", content, {"Content-Type": kind, "Accept": "application/json"}, method=method)
+    with urlopen(request, timeout=60) as response:
+        return json.load(response)
+
+
+def remove(url: str, prefix: str) -> None:
+    """Delete all indices and templates whose names begin with `prefix`."""
+    for index in call(url, "GET", f"/{prefix}*/_settings?expand_wildcards=all"):
+        call(url, "DELETE", f"/{index}")
+    # Index templates first: they may be made of component templates.
+    for kind in ("index_template", "component_template"):
+        for template in call(url, "GET", f"/_{kind}?filter_path={kind}s.name").get(f"{kind}s", []):
+            if template["name"].startswith(prefix):
+                call(url, "DELETE", f"/_{kind}/{template['name']}")
+
+
+def _named() -> Node | None:
+    url = os.environ.get(VARIABLE)
+    return ForeignNode(url.rstrip("/"), answers) if url else None
+
+
+def _process(folder: Path, heap: str) -> Node:
+    home = jvm.home("elasticsearch", _arrange)
+    [port] = free_ports(1)
+    folder.mkdir(parents=True, exist_ok=True)
+    java = jvm.java(
+        home,
+        heap,
+        # It looks for the exports of its own modules: on the class path alone it does not start.
+        f"--module-path={home / 'lib'}",
+        "--add-modules=jdk.net,ALL-MODULE-PATH",
+        f"-Djava.io.tmpdir={folder}",
+        f"-Djna.tmpdir={folder}",
+        "-Djava.awt.headless=true",
+        "-Des.distribution.type=tar",
+        f"-Dlog4j2.configurationFile={home / 'config' / 'log4j2.properties'}",
+        "-Dlog4j2.disable.jmx=true",
+    )
+    command = [*java, "ElasticsearchNode", str(home), str(folder / "data"), str(port)]
+    return ProcessNode(f"http://127.0.0.1:{port}", command, folder / "elasticsearch.log", answers)
+
+
+def _container(heap: str) -> Node:
+    environment = {
+        "discovery.type": "single-node",
+        "xpack.security.enabled": "false",
+        "cluster.routing.allocation.disk.threshold_enabled": "false",
+        "ES_JAVA_OPTS": f"-Xms{heap} -Xmx{heap}",
+    }
+    return container(f"elasticsearch:{VERSION}", 9200, "http", answers, environment)
+
+
+def _arrange(home: Path) -> None:
+    """Give a node's home the form of the distribution's: config/, and a folder a module."""
+    shutil.copytree(jvm.SOURCES / "elasticsearch", home / "config", ignore=shutil.ignore_patterns("*.java", "pom.xml"))
+    network, missing = home / "modules" / "transport-netty4", home / "modules" / "missing"
+    for folder, plugin in (
+        (network, "org.elasticsearch.transport.netty4.Netty4Plugin"),
+        (missing, "engines.MissingModules"),
+    ):
+        folder.mkdir(parents=True)
+        (folder / "plugin-descriptor.properties").write_text(
+            f"name={folder.name}\ndescription={folder.name}\nversion={VERSION}\n"
+            f"elasticsearch.version={VERSION}\njava.version=17\nclassname={plugin}\n"
+        )
+    for pattern in ("netty-*.jar", "transport-netty4-*.jar"):
+        for jar in (home / "lib").glob(pattern):
+            jar.rename(network / jar.name)
+    with ZipFile(missing / "missing.jar", "w") as archive:
+        for compiled in (home / "classes" / "engines").iterdir():
+            archive.write(compiled, f"engines/{compiled.name}")
+    shutil.rmtree(home / "classes" / "engines")

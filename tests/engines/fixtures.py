@@ -1,0 +1,73 @@
+"""The engines that tests share: started when the first test asks for one, ended with the run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from uuid import uuid4
+
+import pytest
+
+from tests.engines import elasticsearch, mongodb
+from tests.engines.nodes import Node, Unavailable
+
+
+@pytest.fixture(scope="session")
+def elasticsearch_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    folder = tmp_path_factory.mktemp("elasticsearch")
+    yield from running("Elasticsearch", elasticsearch.VARIABLE, lambda: elasticsearch.node(folder))
+
+
+@pytest.fixture(scope="session")
+def mongodb_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    folder = tmp_path_factory.mktemp("mongodb")
+    yield from running("MongoDB", mongodb.VARIABLE, lambda: mongodb.node(folder))
+
+
+@pytest.fixture(scope="session")
+def elasticsearch_url(elasticsearch_node: Node) -> str:
+    """`http://127.0.0.1:PORT`"""
+    return elasticsearch_node.url
+
+
+@pytest.fixture(scope="session")
+def mongodb_url(mongodb_node: Node) -> str:
+    """`mongodb://127.0.0.1:PORT`"""
+    return mongodb_node.url
+
+
+@pytest.fixture
+def elasticsearch_prefix(elasticsearch_url: str) -> Iterator[str]:
+    """What the names of a test's own indices and templates begin with; they are deleted after it."""
+    prefix = own_name()
+    yield prefix
+    elasticsearch.remove(elasticsearch_url, prefix)
+
+
+@pytest.fixture
+def mongodb_database(mongodb_url: str) -> Iterator[str]:
+    """The name of a test's own database, dropped after it."""
+    name = own_name()
+    yield name
+    mongodb.drop(mongodb_url, name)
+
+
+def own_name() -> str:
+    """A name that no other test has."""
+    return f"test-{uuid4().hex[:12]}"
+
+
+def running(engine: str, variable: str, node: Callable[[], Node]) -> Iterator[Node]:
+    """The node, started, then ended. The test is skipped when there is none, or fails with REQUIRE_ENGINES=1."""
+    try:
+        started = node()
+    except Unavailable as reason:
+        text = f"no {engine}: {reason}. A JDK 17 or later and Maven would help, or {variable}, or docker"
+        if os.environ.get("REQUIRE_ENGINES") == "1":
+            pytest.fail(text)
+        pytest.skip(text)
+    try:
+        started.start()
+        yield started
+    finally:
+        started.remove()

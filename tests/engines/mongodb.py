@@ -1,0 +1,47 @@
+"""A server that speaks MongoDB's protocol, for tests: MongoDB itself, or a small one in Java."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pymongo import MongoClient
+
+from tests.engines import jvm
+from tests.engines.nodes import ForeignNode, Node, ProcessNode, container, first_available, listens
+from tests.harness import free_ports
+
+VARIABLE = "EVENTS_TEST_MONGODB_URL"
+
+
+def node(folder: Path, *, durable: bool = False) -> Node:
+    """A server that is not started yet; Unavailable when none can be had.
+
+    durable: what was stored survives `stop`, in a file below `folder`; else it need not, which is faster.
+    """
+    return first_available([_named, lambda: _process(folder, durable), _container])
+
+
+def drop(url: str, database: str) -> None:
+    """Delete a database, if it is there."""
+    with MongoClient[dict[str, Any]](url) as client:
+        client.drop_database(database)
+
+
+def _named() -> Node | None:
+    url = os.environ.get(VARIABLE)
+    return ForeignNode(url.rstrip("/"), listens) if url else None
+
+
+def _process(folder: Path, durable: bool) -> Node:
+    home = jvm.home("mongodb")
+    [port] = free_ports(1)
+    folder.mkdir(parents=True, exist_ok=True)
+    java = jvm.java(home, "256m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+    command = [*java, "MongoNode", str(port), *([str(folder / "data")] if durable else [])]
+    return ProcessNode(f"mongodb://127.0.0.1:{port}", command, folder / "mongodb.log", listens)
+
+
+def _container() -> Node:
+    return container("mongo:7", 27017, "mongodb", listens)

@@ -1,0 +1,158 @@
+"""The engines themselves: they start, answer as the server needs it, keep data over a restart, and end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+import pytest
+from pymongo import MongoClient
+from pymongo.errors import DuplicateKeyError
+
+from tests.engines import elasticsearch, jvm, mongodb
+from tests.engines.fixtures import own_name, running
+from tests.engines.nodes import ForeignNode, Node, ProcessNode, Unavailable, first_available, listens
+from tests.harness import wait_until
+
+
+def test_elasticsearch_says_its_version(elasticsearch_url: str) -> None:
+    root = elasticsearch.call(elasticsearch_url, "GET", "/")
+    assert root["version"]["number"].startswith("8.17.")
+    assert root["tagline"] == "You Know, for Search"
+
+
+def _bulk(url: str, index: str, count: int) -> Any:
+    lines = (f'{{"index":{{"_index":"{index}","_id":"{n}","routing":"{n % 3}"}}}}\n{{"n":{n}}}\n' for n in range(count))
+    return elasticsearch.call(url, "POST", "/_bulk?refresh=true", "".join(lines).encode())
+
+
+def _count(url: str, index: str) -> int:
+    return int(elasticsearch.call(url, "GET", f"/{index}/_count")["count"])
+
+
+def test_elasticsearch_deletes_by_query(elasticsearch_url: str, elasticsearch_prefix: str) -> None:
+    index = f"{elasticsearch_prefix}-events"
+    assert not _bulk(elasticsearch_url, index, 100)["errors"]
+    deletion = f"/{index}/_delete_by_query?refresh=true&scroll_size=7&conflicts=proceed"
+    done = elasticsearch.call(elasticsearch_url, "POST", deletion, {"query": {"range": {"n": {"lt": 90}}}})
+    assert (done["total"], done["deleted"], done["failures"]) == (90, 90, [])
+    assert _count(elasticsearch_url, index) == 10
+
+
+def test_elasticsearch_wants_a_query_to_delete_by(elasticsearch_url: str, elasticsearch_prefix: str) -> None:
+    index = f"{elasticsearch_prefix}-events"
+    _bulk(elasticsearch_url, index, 1)
+    with pytest.raises(HTTPError) as refused:
+        elasticsearch.call(elasticsearch_url, "POST", f"/{index}/_delete_by_query", {})
+    assert refused.value.code == 400
+    refused.value.close()
+
+
+def test_what_a_test_made_in_elasticsearch_is_removed(elasticsearch_url: str) -> None:
+    prefix = own_name()
+    _bulk(elasticsearch_url, f"{prefix}-events", 1)
+    part = {"template": {"mappings": {"dynamic": False}}}
+    whole = {"index_patterns": [f"{prefix}-*"], "composed_of": [f"{prefix}-part"]}
+    elasticsearch.call(elasticsearch_url, "PUT", f"/_component_template/{prefix}-part", part)
+    elasticsearch.call(elasticsearch_url, "PUT", f"/_index_template/{prefix}-whole", whole)
+    elasticsearch.remove(elasticsearch_url, prefix)
+    assert elasticsearch.call(elasticsearch_url, "GET", f"/{prefix}*") == {}
+    assert prefix not in str(elasticsearch.call(elasticsearch_url, "GET", "/_index_template"))
+    assert prefix not in str(elasticsearch.call(elasticsearch_url, "GET", "/_component_template"))
+
+
+def test_elasticsearch_keeps_data_when_it_is_killed_and_started(
+    elasticsearch_node: Node, elasticsearch_prefix: str
+) -> None:
+    if not elasticsearch_node.ours:
+        pytest.skip(f"{elasticsearch_node.url} is not ours to kill")
+    index = f"{elasticsearch_prefix}-events"
+    _bulk(elasticsearch_node.url, index, 10)
+    elasticsearch_node.kill()
+    assert not listens(elasticsearch_node.url)
+    elasticsearch_node.start()
+    assert _count(elasticsearch_node.url, index) == 10
+
+
+def test_mongodb_keeps_unique_what_must_be(mongodb_url: str, mongodb_database: str) -> None:
+    with MongoClient[dict[str, Any]](mongodb_url) as client:
+        tasks = client[mongodb_database]["task"]
+        tasks.create_index("name", unique=True)
+        tasks.insert_one({"name": "first"})
+        with pytest.raises(DuplicateKeyError):
+            tasks.insert_one({"name": "first"})
+
+
+def test_mongodb_keeps_data_when_it_is_stopped_and_started(tmp_path: Path) -> None:
+    for node in running("MongoDB", mongodb.VARIABLE, lambda: mongodb.node(tmp_path, durable=True)):
+        if not node.ours:
+            pytest.skip(f"{node.url} is not ours to stop")
+        with MongoClient[dict[str, Any]](node.url) as client:
+            client["kept"]["task"].insert_one({"name": "first"})
+        node.stop()
+        assert not listens(node.url)
+        node.start()
+        with MongoClient[dict[str, Any]](node.url) as client:
+            assert client["kept"]["task"].count_documents({"name": "first"}) == 1
+    assert not listens(node.url)
+
+
+_LEAVES_A_NODE = """
+import os, sys
+from pathlib import Path
+from tests.engines import mongodb
+node = mongodb.node(Path(sys.argv[1]))
+node.start()
+print(node.process.pid, flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_no_engine_outlives_a_run_that_is_killed(tmp_path: Path, mongodb_node: Node) -> None:
+    if not isinstance(mongodb_node, ProcessNode):
+        pytest.skip(f"{mongodb_node.url} is no process of ours")
+    run = subprocess.run([sys.executable, "-c", _LEAVES_A_NODE, str(tmp_path)], stdout=subprocess.PIPE, check=False)
+    left = Path("/proc", run.stdout.decode().strip(), "cmdline")
+    # A process that has ended, but was not waited for yet, has no command line left.
+    wait_until(lambda: not left.exists() or not left.read_bytes())
+
+
+def _without(reason: str) -> Node:
+    raise Unavailable(reason)
+
+
+def test_the_first_way_that_works_is_taken() -> None:
+    named = ForeignNode("http://127.0.0.1:1", elasticsearch.answers)
+    assert first_available([lambda: None, lambda: _without("no JDK"), lambda: named]) is named
+
+
+def test_all_reasons_are_told() -> None:
+    with pytest.raises(Unavailable, match="no JDK; no docker"):
+        first_available([lambda: None, lambda: _without("no JDK"), lambda: _without("no docker")])
+
+
+def test_a_missing_engine_skips(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REQUIRE_ENGINES", raising=False)
+    with pytest.raises(pytest.skip.Exception, match=r"no X: no JDK\. .*X_URL"):
+        next(running("X", "X_URL", lambda: _without("no JDK")))
+
+
+def test_a_missing_engine_fails_where_it_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REQUIRE_ENGINES", "1")
+    with pytest.raises(pytest.fail.Exception, match=r"no X: no JDK"):
+        next(running("X", "X_URL", lambda: _without("no JDK")))
+
+
+def test_a_url_of_the_environment_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(elasticsearch.VARIABLE, "http://127.0.0.1:9/")
+    node = elasticsearch.node(tmp_path)
+    assert (node.url, node.ours) == ("http://127.0.0.1:9", False)
+
+
+def test_a_machine_without_a_jdk_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(jvm, "_jdks", lambda: iter([tmp_path]))
+    with pytest.raises(Unavailable, match="no JDK 17"):
+        jvm.jdk()
