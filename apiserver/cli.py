@@ -1,4 +1,7 @@
-"""The command `apiserver`: serve, user, config. Exit codes: 0 done, 1 could not be done, 2 wrong usage or settings."""
+"""The command `apiserver`: serve, config, migrate, user.
+
+Exit codes: 0 done, 1 could not be done, 2 wrong usage or settings.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import asyncio
 import gc
 import os
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,6 +28,7 @@ _SERVE_FLAGS = (
     *("durability", "log_level", "log_format"),
 )
 _DATA_FLAGS = ("data", "documents")
+_ENGINE_FLAGS = ("events", "documents")
 
 
 class CommandError(Exception):
@@ -58,6 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _command(commands, "serve", _serve, "run the server", _SERVE_FLAGS)
     _command(commands, "config", _config, "print the effective settings, secrets masked", _SERVE_FLAGS)
+    migrate = _command(commands, "migrate", _migrate, "bring the schemas of the engines up to date", _ENGINE_FLAGS)
+    migrate.add_argument("--check", action="store_true", help="only say what would be done; exit code 1 if anything")
     user = commands.add_parser("user", help="manage users and their access keys")
     actions = user.add_subparsers(required=True, metavar="ACTION")
     add = _command(actions, "add", _user_add, "add a user and print an access key", _DATA_FLAGS)
@@ -104,6 +110,64 @@ def _serve(settings: Settings, options: argparse.Namespace) -> None:
         serve.run(settings)
     except serve.CannotServe as error:
         raise CommandError(str(error)) from error
+
+
+# --- migrate ----------------------------------------------------------------------------------------
+
+
+def _migrate(settings: Settings, options: argparse.Namespace) -> None:
+    from apiserver.stores.documents.base import DocumentStoreError
+    from apiserver.stores.events.base import EventStoreError
+    from apiserver.stores.migrations import SchemaError
+
+    try:
+        well = asyncio.run(_checked(settings) if options.check else _migrated(settings))
+    except (SchemaError, EventStoreError, DocumentStoreError) as error:
+        raise CommandError(str(error)) from error
+    if not well:
+        raise CommandError("the schemas are not what this version needs")
+
+
+async def _checked(settings: Settings) -> bool:
+    """Say what `migrate` would do; whether that is nothing."""
+    from apiserver.stores.engines import schemas
+    from apiserver.stores.migrations import pending
+
+    well = True
+    async with schemas(settings) as found:
+        _say_embedded(found)
+        for setting, (target, steps) in found.items():
+            missing = [f"{step.name} is to be applied" for step in await pending(target, steps)]
+            well &= _say(f"{setting}: {target.name}", missing or await target.problems(steps))
+    return well
+
+
+async def _migrated(settings: Settings) -> bool:
+    """Bring the schemas up to date, and say how; whether all of them are."""
+    from apiserver.stores.engines import schemas
+    from apiserver.stores.migrations import migrate
+
+    well = True
+    async with schemas(settings) as found:
+        _say_embedded(found)
+        for setting, (target, steps) in found.items():
+            for step in await migrate(target, steps):
+                sys.stdout.write(f"{setting}: {target.name}: {step.name} is applied\n")
+            well &= _say(f"{setting}: {target.name}", await target.problems(steps))
+    return well
+
+
+def _say(what: str, problems: Sequence[str]) -> bool:
+    """Print the problems, or that there are none; whether there are none."""
+    for problem in problems or ["up to date"]:
+        sys.stdout.write(f"{what}: {problem}\n")
+    return not problems
+
+
+def _say_embedded(engines: Collection[str]) -> None:
+    for setting in ("events", "documents"):
+        if setting not in engines:
+            sys.stdout.write(f"{setting}: embedded, which a server brings up to date by itself\n")
 
 
 # --- users ------------------------------------------------------------------------------------------

@@ -16,9 +16,10 @@ ALLOWED = {
     "resources": set(),
     "events": {"times"},
     "stores.addresses": set(),
+    "stores.migrations": {"resources"},
     "settings": {"stores.addresses"},
-    "stores.events": {"events", "resources", "times"},
-    "stores.documents": {"resources", "times"},
+    "stores.events": {"events", "resources", "stores.addresses", "stores.migrations", "times"},
+    "stores.documents": {"resources", "stores.addresses", "stores.migrations", "times"},
     "stores.files": {"times"},
     "rpc": {"times"},
     "aggregation": {"events", "stores.events", "times"},
@@ -59,7 +60,10 @@ def test_nothing_imports_upward(part: str, path: Path) -> None:
 
 
 def test_only_one_place_knows_the_engines_by_name() -> None:
-    engines = ("stores.events.embedded", "stores.documents.sqlite")
+    engines = (
+        *("stores.events.embedded", "stores.events.elasticsearch"),
+        *("stores.documents.sqlite", "stores.documents.mongo"),
+    )
     for path in sorted(PACKAGE.rglob("*.py")):
         if not any(engine.replace(".", "/") in path.as_posix() for engine in engines) and path.name != "engines.py":
             assert not any(engine in module for module in imports_of(path) for engine in engines), path

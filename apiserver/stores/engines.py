@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
 from apiserver.data_folder import DataFolder
 from apiserver.settings import Settings, elasticsearch_address, mongo_address
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.events.base import EventStore
+from apiserver.stores.migrations import Step, Target, steps_of
 
 
 def document_store(settings: Settings, folder: DataFolder) -> DocumentStore:
@@ -37,3 +41,21 @@ def event_store(settings: Settings, folder: DataFolder) -> EventStore:
         merge_points=settings.merge_events,
         max_unmerged_bytes=settings.max_unmerged_bytes,
     )
+
+
+@asynccontextmanager
+async def schemas(settings: Settings) -> AsyncIterator[dict[str, tuple[Target, list[Step]]]]:
+    """The schemas that are not the stores' own business, by setting, each with the steps that it is made by."""
+    async with AsyncExitStack() as opened:
+        found: dict[str, tuple[Target, list[Step]]] = {}
+        address, uri = elasticsearch_address(settings), mongo_address(settings)
+        if address is not None:
+            from apiserver.stores.events.elasticsearch import migrations as elasticsearch
+
+            target = await opened.enter_async_context(elasticsearch.schema_at(address))
+            found["events"] = (target, steps_of(elasticsearch.ENGINE))
+        if uri is not None:
+            from apiserver.stores.documents.mongo import migrations as mongo
+
+            found["documents"] = (await opened.enter_async_context(mongo.schema_at(uri)), steps_of(mongo.ENGINE))
+        yield found

@@ -1,0 +1,150 @@
+"""The schema in Elasticsearch: index templates set up by numbered steps, and held against what is there at each start.
+
+A step is a list of requests, `{"method", "path", "body"}`, with "{prefix}" in place of the beginning of all names. The
+steps that were applied are documents of the index `{prefix}-schema`. A step that changes a template also has to change
+the indices that were made by it; each request must be one that can be made again without harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from fnmatch import fnmatchcase
+from typing import Any
+
+import orjson
+from elasticsearch import ApiError, AsyncElasticsearch
+
+from apiserver.stores.addresses import ElasticsearchAddress
+from apiserver.stores.events.base import EventStoreError
+from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
+from apiserver.stores.migrations import SchemaError, Step, require, steps_of
+from apiserver.times import utc_now
+
+JsonObject = dict[str, Any]
+
+ENGINE = "elasticsearch"
+
+_JSON = {"accept": "application/json", "content-type": "application/json"}
+_TEMPLATES = "/_index_template/"
+_RECORDS: JsonObject = {
+    "settings": {"index": {"number_of_shards": 1, "auto_expand_replicas": "0-1"}},
+    "mappings": {
+        "dynamic": "strict",
+        "properties": {"number": {"type": "integer"}, "name": {"type": "keyword"}, "applied": {"type": "date"}},
+    },
+}
+
+
+async def check_schema(client: AsyncElasticsearch, prefix: str, *, migrate: bool) -> None:
+    """Return when the schema is the one this version works with; `migrate`: after having made it so.
+
+    EventStoreError tells what is different and what to do; nothing may be written then. EventStoreBusy: ask again.
+    """
+    try:
+        await require(ElasticsearchSchema(client, prefix), steps_of(ENGINE), migrating=migrate)
+    except SchemaError as error:
+        raise EventStoreError(str(error)) from error
+
+
+@asynccontextmanager
+async def schema_at(address: ElasticsearchAddress) -> AsyncIterator[ElasticsearchSchema]:
+    """The schema of the events at an address, for who does not open the store."""
+    cluster = Cluster(address, strict=False)
+    try:
+        yield ElasticsearchSchema(cluster.client, address.prefix)
+    finally:
+        await cluster.close()
+
+
+class ElasticsearchSchema:
+    """The `migrations.Target` that is the indices of one prefix. Its methods raise EventStoreBusy, too."""
+
+    def __init__(self, client: AsyncElasticsearch, prefix: str) -> None:
+        self._client = client
+        self._prefix = prefix
+        self._index = f"{prefix}-schema"
+
+    @property
+    def name(self) -> str:
+        return f"Elasticsearch (prefix '{self._prefix}')"
+
+    async def applied(self) -> set[int]:
+        with errors():
+            if not await self._client.indices.exists(index=self._index):
+                return set()
+            # Another may have made it just now, or the node may just have started.
+            await self._client.cluster.health(index=self._index, wait_for_status="yellow", timeout="20s")
+            await self._client.indices.refresh(index=self._index)
+            answer = await self._client.search(index=self._index, size=10_000, allow_partial_search_results=False)
+        return {hit["_source"]["number"] for hit in answer["hits"]["hits"]}
+
+    async def apply(self, step: Step) -> None:
+        for request in _requests(step, self._prefix):
+            await self._ask(request["method"], request["path"], request["body"])
+
+    async def record(self, step: Step) -> None:
+        with errors():
+            try:
+                await self._client.indices.create(index=self._index, **_RECORDS)
+            except ApiError as error:
+                if error.error != "resource_already_exists_exception":
+                    raise
+            document = {"number": step.number, "name": step.name, "applied": utc_now()}
+            await self._client.index(index=self._index, id=str(step.number), document=document, refresh=True)
+
+    async def problems(self, steps: Sequence[Step]) -> list[str]:
+        """Templates, and mappings of indices, that are not what the steps say."""
+        with errors():
+            answer = await self._client.indices.get_mapping(index=f"{self._prefix}-*", expand_wildcards="all")
+        mappings: dict[str, JsonObject] = {index: found["mappings"] for index, found in answer.body.items()}
+        found: list[str] = []
+        for template in _templates(steps, self._prefix):
+            wanted = template["template"]["mappings"]
+            for pattern in template["index_patterns"]:
+                # As an index would be made now, by whichever template comes first: people may have added some.
+                made = await self._ask("POST", f"{_TEMPLATES}_simulate_index/{pattern.replace('*', 'any')}", None)
+                if made:
+                    given = made["template"].get("mappings", {})
+                    found += _differences(f"the template for '{pattern}'", given, wanted)
+                else:
+                    found.append(f"there is no template for '{pattern}'")
+                for index in sorted(name for name in mappings if fnmatchcase(name, pattern)):
+                    found += _differences(f"the index '{index}'", mappings[index], wanted)
+        return found
+
+    async def _ask(self, method: str, path: str, body: Any) -> JsonObject:
+        with errors():
+            answer = await self._client.perform_request(method, path, headers=_JSON, body=body)
+        return dict(answer.body)
+
+
+def _requests(step: Step, prefix: str) -> list[JsonObject]:
+    """The step's requests, about the indices of the prefix."""
+    requests: list[JsonObject] = orjson.loads(orjson.dumps(step.content).replace(b"{prefix}", prefix.encode()))
+    return requests
+
+
+def _templates(steps: Sequence[Step], prefix: str) -> list[JsonObject]:
+    """The index templates as all steps together leave them."""
+    requests = [request for step in steps for request in _requests(step, prefix)]
+    puts = {request["path"]: request["body"] for request in requests if request["path"].startswith(_TEMPLATES)}
+    return list(puts.values())
+
+
+def _differences(where: str, given: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """Where a mapping is not the one that is wanted. A field that is there beyond those does no harm."""
+    is_of, should_be = (mapping.get("properties", {}) for mapping in (given, wanted))
+    found = [
+        f"{where} has the field '{field}' as {_text(is_of.get(field))}, it should be {_text(definition)}"
+        for field, definition in should_be.items()
+        if is_of.get(field) != definition
+    ]
+    for name, rule in wanted.items():
+        if name != "properties" and given.get(name) != rule:
+            found.append(f"{where} has '{name}' as {_text(given.get(name))}, it should be {_text(rule)}")
+    return found
+
+
+def _text(definition: object) -> str:
+    return "nothing" if definition is None else orjson.dumps(definition, option=orjson.OPT_SORT_KEYS).decode()

@@ -1,0 +1,102 @@
+"""Bringing the schema of a distributed engine up to date: numbered steps, each recorded in the engine itself.
+
+A step is a file `migrations/<engine>/NNNN_name.json`; what it holds is the engine's own business. Steps are applied in
+order, and each can be applied again without harm: that makes two that migrate at once safe, and one that was killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import orjson
+
+from apiserver import resources
+
+
+class SchemaError(Exception):
+    """A schema that a server cannot work with; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: its number, its name ("0001_indices"), and what its file holds."""
+
+    number: int
+    name: str
+    content: Any
+
+
+class Target(Protocol):
+    """An engine whose schema is numbered."""
+
+    @property
+    def name(self) -> str:
+        """What people call it, such as "Elasticsearch (prefix 'events')"."""
+
+    async def applied(self) -> Collection[int]:
+        """The numbers of the steps that are recorded."""
+
+    async def apply(self, step: Step) -> None:
+        """Do what the step says; doing it again changes nothing."""
+
+    async def record(self, step: Step) -> None:
+        """Record that the step is applied, for all to see once this returns; recording it again changes nothing."""
+
+    async def problems(self, steps: Sequence[Step]) -> list[str]:
+        """What differs from the schema that the steps, all applied, make; each as a sentence for people."""
+
+
+def steps_of(engine: str) -> list[Step]:
+    """The steps in `migrations/<engine>`, in order."""
+    files = sorted(resources.path(f"migrations/{engine}").glob("[0-9]*.json"))
+    return [Step(int(file.stem.partition("_")[0]), file.stem, orjson.loads(file.read_bytes())) for file in files]
+
+
+async def pending(target: Target, steps: Sequence[Step]) -> list[Step]:
+    """The steps that are not applied yet. SchemaError: the schema is newer than the steps."""
+    applied = await target.applied()
+    newest, known = max(applied, default=0), max((step.number for step in steps), default=0)
+    if newest > known:
+        raise SchemaError(
+            f"{target.name} has schema {newest}, made by a newer version of apiserver; this one knows up to {known}: "
+            "start a newer version"
+        )
+    return [step for step in steps if step.number not in applied]
+
+
+async def migrate(target: Target, steps: Sequence[Step]) -> list[Step]:
+    """Apply the steps that are not applied yet and return them; all of them where somebody changed what they made.
+
+    SchemaError: the schema is newer than the steps.
+    """
+    done = []
+    for step in await pending(target, steps):
+        if step.number in await target.applied():  # by another, meanwhile: it may be further already
+            continue
+        await target.apply(step)
+        await target.record(step)
+        done.append(step)
+    if not await target.problems(steps):
+        return done
+    for step in steps:
+        await target.apply(step)
+    return list(steps)
+
+
+async def require(target: Target, steps: Sequence[Step], *, migrating: bool) -> None:
+    """Return when the schema is what the steps make; `migrating`: after having made it so.
+
+    SchemaError when it is older, newer or different.
+    """
+    if migrating:
+        await migrate(target, steps)
+    missing = await pending(target, steps)
+    if missing:
+        known = steps[-1].number
+        has = "no schema yet" if len(missing) == len(steps) else f"schema {missing[0].number - 1} of {known}"
+        raise SchemaError(f"{target.name} has {has}: run `apiserver migrate`, or start with migrate_at_start = true")
+    problems = await target.problems(steps)
+    if problems:
+        raise SchemaError(f"{target.name} is not as it must be: {'; '.join(problems)}")

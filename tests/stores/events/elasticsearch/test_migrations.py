@@ -1,0 +1,133 @@
+"""The schema in a real Elasticsearch: set up once, held against what is there, and named where it differs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from elasticsearch import AsyncElasticsearch
+
+from apiserver.cli import main
+from apiserver.stores.addresses import ElasticsearchAddress
+from apiserver.stores.events.base import EventStoreError
+from apiserver.stores.events.elasticsearch.migrations import ENGINE, ElasticsearchSchema, check_schema, schema_at
+from apiserver.stores.migrations import Step, migrate, steps_of
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def schema(elasticsearch_url: str, elasticsearch_prefix: str) -> AsyncIterator[ElasticsearchSchema]:
+    async with schema_at(ElasticsearchAddress((elasticsearch_url,), elasticsearch_prefix)) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def client(elasticsearch_url: str) -> AsyncIterator[AsyncElasticsearch]:
+    async with AsyncElasticsearch(elasticsearch_url) as opened:
+        yield opened
+
+
+def template(**value: Any) -> dict[str, Any]:
+    """A step's request; `value` defines the field."""
+    mappings = {"dynamic": "strict", "properties": {"value": value}}
+    body = {"index_patterns": ["{prefix}-scalars-*"], "template": {"mappings": mappings}}
+    return {"method": "PUT", "path": "/_index_template/{prefix}-scalars", "body": body}
+
+
+FIRST = Step(1, "0001_first", [template(type="float")])
+SECOND = Step(2, "0002_second", [template(type="double", index=False)])
+
+
+async def test_the_schema_is_set_up_once(client: AsyncElasticsearch, elasticsearch_prefix: str) -> None:
+    with pytest.raises(EventStoreError, match="has no schema yet: run `apiserver migrate`"):
+        await check_schema(client, elasticsearch_prefix, migrate=False)
+    await check_schema(client, elasticsearch_prefix, migrate=True)
+    await check_schema(client, elasticsearch_prefix, migrate=False)
+    records = await client.search(index=f"{elasticsearch_prefix}-schema")
+    assert [hit["_source"]["name"] for hit in records["hits"]["hits"]] == [step.name for step in steps_of(ENGINE)]
+
+
+async def test_many_may_migrate_at_once(client: AsyncElasticsearch, elasticsearch_prefix: str) -> None:
+    await asyncio.gather(*(check_schema(client, elasticsearch_prefix, migrate=True) for _ in range(4)))
+    await check_schema(client, elasticsearch_prefix, migrate=False)
+
+
+async def test_a_newer_schema_is_refused(client: AsyncElasticsearch, elasticsearch_prefix: str) -> None:
+    await check_schema(client, elasticsearch_prefix, migrate=True)
+    await ElasticsearchSchema(client, elasticsearch_prefix).record(Step(99, "0099_later", []))
+    for migrating in (False, True):
+        with pytest.raises(EventStoreError, match="has schema 99, made by a newer version"):
+            await check_schema(client, elasticsearch_prefix, migrate=migrating)
+
+
+async def test_a_later_step_changes_what_is_there(schema: ElasticsearchSchema, elasticsearch_prefix: str) -> None:
+    assert await migrate(schema, [FIRST]) == [FIRST]
+    assert await migrate(schema, [FIRST, SECOND]) == [SECOND]
+    assert await schema.applied() == {1, 2}
+    assert await schema.problems([FIRST, SECOND]) == []
+    assert await schema.problems([FIRST]) == [
+        f"the template for '{elasticsearch_prefix}-scalars-*' has the field 'value' as "
+        '{"index":false,"type":"double"}, it should be {"type":"float"}'
+    ]
+
+
+async def test_templates_that_were_taken_away_are_named_and_made_again(
+    schema: ElasticsearchSchema, client: AsyncElasticsearch, elasticsearch_prefix: str
+) -> None:
+    await migrate(schema, [FIRST])
+    await client.indices.delete_index_template(name=f"{elasticsearch_prefix}-scalars")
+    assert await schema.problems([FIRST]) == [f"there is no template for '{elasticsearch_prefix}-scalars-*'"]
+    assert await migrate(schema, [FIRST]) == [FIRST]
+    assert await schema.problems([FIRST]) == []
+
+
+async def test_a_template_that_goes_before_ours_is_noticed(
+    schema: ElasticsearchSchema, client: AsyncElasticsearch, elasticsearch_prefix: str
+) -> None:
+    await migrate(schema, [FIRST])
+    other = {"mappings": {"properties": {"value": {"type": "long"}}}}
+    await client.indices.put_index_template(
+        name=f"{elasticsearch_prefix}-other", index_patterns=[f"{elasticsearch_prefix}-*"], template=other, priority=9
+    )
+    value, dynamic = await schema.problems([FIRST])
+    assert value.endswith("""has the field 'value' as {"type":"long"}, it should be {"type":"float"}""")
+    assert dynamic.endswith("""has 'dynamic' as nothing, it should be "strict\"""")
+
+
+async def test_an_index_with_a_wrong_mapping_is_named(
+    schema: ElasticsearchSchema, client: AsyncElasticsearch, elasticsearch_prefix: str
+) -> None:
+    index = f"{elasticsearch_prefix}-scalars-company"
+    await client.indices.create(index=index, mappings={"dynamic": "strict", "properties": {"value": {"type": "text"}}})
+    await client.indices.create(index=f"{elasticsearch_prefix}-other", mappings={})
+    await migrate(schema, [FIRST])
+    assert await schema.problems([FIRST]) == [
+        f"""the index '{index}' has the field 'value' as {{"type":"text"}}, it should be {{"type":"float"}}"""
+    ]
+    assert await schema.problems([SECOND]) != []
+
+
+def test_the_command_says_what_it_would_do_and_does_it(
+    elasticsearch_url: str, elasticsearch_prefix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = f"elasticsearch://{elasticsearch_url.removeprefix('http://')}/{elasticsearch_prefix}"
+    names = [step.name for step in steps_of(ENGINE)]
+    events = f"events: Elasticsearch (prefix '{elasticsearch_prefix}')"
+    embedded = "documents: embedded, which a server brings up to date by itself"
+    assert main(["migrate", "--check", "--events", address]) == 1
+    expected = [embedded, *(f"{events}: {name} is to be applied" for name in names)]
+    assert capsys.readouterr().out.splitlines() == expected
+    assert main(["migrate", "--events", address]) == 0
+    expected = [embedded, *(f"{events}: {name} is applied" for name in names), f"{events}: up to date"]
+    assert capsys.readouterr().out.splitlines() == expected
+    for arguments in (["migrate"], ["migrate", "--check"]):
+        assert main([*arguments, "--events", address]) == 0
+        assert capsys.readouterr().out.splitlines() == [embedded, f"{events}: up to date"]
+
+
+def test_an_engine_that_is_away_is_an_error_and_no_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["migrate", "--events", "elasticsearch://127.0.0.1:1"]) == 1
+    assert capsys.readouterr().err == "apiserver: Elasticsearch cannot be reached\n"

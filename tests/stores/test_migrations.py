@@ -1,0 +1,96 @@
+"""The runner of migrations, on an engine that is but a dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from apiserver.stores.migrations import SchemaError, Step, migrate, pending, require, steps_of
+
+pytestmark = pytest.mark.anyio
+
+STEPS = [Step(1, "0001_first", {"a": 1}), Step(2, "0002_second", {"b": 2})]
+
+
+class Engine:
+    """A schema of fields; `broken` makes applying step 2 fail."""
+
+    name = "The engine"
+
+    def __init__(self, *, broken: bool = False) -> None:
+        self.fields: dict[str, int] = {}
+        self.records: list[int] = []
+        self.broken = broken
+
+    async def applied(self) -> list[int]:
+        return self.records
+
+    async def apply(self, step: Step) -> None:
+        if self.broken and step.number == 2:
+            raise RuntimeError("broken")
+        self.fields |= step.content
+
+    async def record(self, step: Step) -> None:
+        self.records.append(step.number)
+
+    async def problems(self, steps: Sequence[Step]) -> list[str]:
+        wanted = {name for step in steps for name in step.content}
+        return [f"there is no field '{name}'" for name in sorted(wanted - self.fields.keys())]
+
+
+async def test_steps_are_applied_once_and_in_order() -> None:
+    engine = Engine()
+    assert await pending(engine, STEPS) == STEPS
+    assert await migrate(engine, STEPS) == STEPS
+    assert (engine.fields, engine.records) == ({"a": 1, "b": 2}, [1, 2])
+    assert await migrate(engine, STEPS) == []
+    await require(engine, STEPS, migrating=False)
+
+
+async def test_what_was_interrupted_goes_on() -> None:
+    engine = Engine(broken=True)
+    with pytest.raises(RuntimeError):
+        await migrate(engine, STEPS)
+    assert engine.records == [1]
+    engine.broken = False
+    assert await migrate(engine, STEPS) == STEPS[1:]
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        ([], "The engine has no schema yet: run `apiserver migrate`"),
+        ([1], "The engine has schema 1 of 2: run `apiserver migrate`"),
+        ([1, 2, 3], "The engine has schema 3, made by a newer version of apiserver; this one knows up to 2"),
+        ([1, 2], "The engine is not as it must be: there is no field 'a'; there is no field 'b'"),
+    ],
+)
+async def test_another_schema_is_refused_and_says_what_to_do(records: list[int], message: str) -> None:
+    engine = Engine()
+    engine.records = records
+    with pytest.raises(SchemaError) as caught:
+        await require(engine, STEPS, migrating=False)
+    assert str(caught.value).startswith(message)
+    assert engine.fields == {}
+
+
+async def test_a_newer_schema_is_not_migrated_either() -> None:
+    engine = Engine()
+    engine.records = [1, 2, 3]
+    with pytest.raises(SchemaError, match="newer"):
+        await require(engine, STEPS, migrating=True)
+    assert engine.fields == {}
+
+
+async def test_what_somebody_took_away_is_made_again() -> None:
+    engine = Engine()
+    engine.records = [1, 2]
+    assert await migrate(engine, STEPS) == STEPS
+    assert await engine.problems(STEPS) == []
+
+
+@pytest.mark.parametrize("engine", ["elasticsearch"])
+def test_the_steps_of_an_engine_are_numbered_without_gaps(engine: str) -> None:
+    steps = steps_of(engine)
+    assert [step.number for step in steps] == list(range(1, len(steps) + 1))
