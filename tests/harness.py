@@ -22,7 +22,7 @@ from fastapi import FastAPI
 
 from apiserver.app import create_app
 from apiserver.services.backend import Backend
-from apiserver.settings import Settings
+from apiserver.settings import Settings, shown
 
 ADMIN_KEY = "ADMINKEYOFTHETESTS00"
 ADMIN_SECRET = "admin-secret-of-the-tests-0123456789"
@@ -180,7 +180,7 @@ def served(data: Path, **settings: Any) -> Iterator[Served]:
         "files_port": files_port,
         **settings,
     }
-    environment = {f"APISERVER_{name.upper()}": str(value) for name, value in fields.items()}
+    environment = {f"APISERVER_{name.upper()}": shown(value) for name, value in fields.items()}
     server = Served(data, port, files_port, environment)
     server.start()
     try:

@@ -25,6 +25,11 @@ def node(folder: Path, heap: str = _HEAP) -> Node:
     return first_available([_named, lambda: _process(folder, heap), lambda: _container(heap)])
 
 
+def address(url: str, prefix: str) -> str:
+    """The setting `events` of a server that keeps its events at `url` (a node without users)."""
+    return f"{url.replace('http://', 'elasticsearch://')}/{prefix}"
+
+
 def answers(url: str) -> bool:
     """Whether the node at `url` can be written to and read from."""
     try:

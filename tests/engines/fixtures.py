@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -50,6 +51,18 @@ def mongodb_database(mongodb_url: str) -> Iterator[str]:
     name = own_name()
     yield name
     mongodb.drop(mongodb_url, name)
+
+
+@pytest.fixture
+def engines(
+    elasticsearch_url: str, elasticsearch_prefix: str, mongodb_url: str, mongodb_database: str
+) -> dict[str, Any]:
+    """Settings for `running_api` and `served`: on both engines, where what is stored is deleted after the test."""
+    return {
+        "events": elasticsearch.address(elasticsearch_url, elasticsearch_prefix),
+        "documents": mongodb.address(mongodb_url, mongodb_database),
+        "migrate_at_start": True,
+    }
 
 
 def own_name() -> str:

@@ -23,6 +23,11 @@ def node(folder: Path, *, durable: bool = False) -> Node:
     return first_available([_named, lambda: _process(folder, durable), _container])
 
 
+def address(url: str, database: str) -> str:
+    """The setting `documents` of a server that keeps its documents at `url` (without options)."""
+    return f"{url}/{database}"
+
+
 def drop(url: str, database: str) -> None:
     """Delete a database, if it is there."""
     with MongoClient[dict[str, Any]](url) as client:

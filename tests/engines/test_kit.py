@@ -12,6 +12,7 @@ import pytest
 from pymongo import MongoClient
 from pymongo.errors import DuplicateKeyError
 
+from apiserver.settings import elasticsearch_address, load, mongo_address
 from tests.engines import elasticsearch, jvm, mongodb
 from tests.engines.fixtures import own_name, running
 from tests.engines.nodes import ForeignNode, Node, ProcessNode, Unavailable, first_available, listens
@@ -98,6 +99,16 @@ def test_mongodb_keeps_data_when_it_is_stopped_and_started(tmp_path: Path) -> No
         with MongoClient[dict[str, Any]](node.url) as client:
             assert client["kept"]["task"].count_documents({"name": "first"}) == 1
     assert not listens(node.url)
+
+
+def test_addresses_are_what_the_settings_take(engines: dict[str, Any]) -> None:
+    settings = load(engines)
+    events, documents = elasticsearch_address(settings), mongo_address(settings)
+    assert events is not None
+    assert documents is not None
+    assert listens(events.hosts[0])
+    assert events.prefix.startswith("test-")
+    assert documents.rpartition("/")[2].startswith("test-")
 
 
 _LEAVES_A_NODE = """
