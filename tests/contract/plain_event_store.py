@@ -148,6 +148,10 @@ class PlainEventStore:
         events.logs[:] = kept
         return deleted
 
+    async def owners(self) -> AsyncIterator[Owner]:
+        for owner in list(self._owners):
+            yield owner
+
     async def series(self, owner: Owner, types: Sequence[EventType] | None = None) -> list[SeriesName]:
         events = self._of(owner)
         found = {SeriesName(EventType.SCALAR, *name) for name in events.scalars}

@@ -530,6 +530,16 @@ async def test_twenty_thousand_documents(store: DocumentStore) -> None:
     assert await store.count("tasks", {}) == 5000
 
 
+async def test_collections_that_hold_something_are_named(store: DocumentStore) -> None:
+    assert await store.collections() == []
+    await fill(store, {"id": "a"}, collection="tasks")
+    await fill(store, {"id": "a"}, collection="things")
+    await fill(store, {"id": "a"}, collection="projects")
+    await store.delete("projects", {})
+    assert await store.find("models", {}) == []
+    assert await store.collections() == ["tasks", "things"]
+
+
 async def test_a_closed_store_closes_again(store: DocumentStore) -> None:
     await store.close()
     await store.close()

@@ -86,6 +86,14 @@ async def test_events_are_counted_by_type(case: Case) -> None:
     assert await case.store.events_count(OWNER, []) == 0
 
 
+async def test_every_owner_is_named(case: Case) -> None:
+    assert [owner async for owner in case.store.owners()] == []
+    await fill(case.store, OWNER, *OTHERS[:3])
+    await case.settle()
+    await fill(case.store, OWNER, *OTHERS[3:])
+    assert sorted([owner async for owner in case.store.owners()]) == sorted([OWNER, *OTHERS])
+
+
 async def test_everything_of_an_owner_is_deleted(case: Case) -> None:
     await fill(case.store, OWNER)
     await case.settle()

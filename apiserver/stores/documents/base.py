@@ -77,6 +77,9 @@ class DocumentStore(Protocol):
     async def close(self) -> None:
         """Let go of every resource; a second call does nothing."""
 
+    async def collections(self) -> list[str]:
+        """The names of the collections that hold documents, sorted."""
+
     async def insert(self, collection: str, documents: Sequence[Document]) -> None:
         """Add the documents, all or none; raise DuplicateDocument when one is there already."""
 

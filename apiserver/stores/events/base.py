@@ -82,6 +82,9 @@ class EventStore(Protocol):
     async def delete_logs(self, owner: Owner, before: int | None, exclude: Selection, include: Selection) -> int:
         """Delete log lines older than `before` (epoch ms; None: all) whose metric is included and not excluded."""
 
+    def owners(self) -> AsyncIterator[Owner]:
+        """Every owner that has events, of all companies, once and in any order; some may have none any more."""
+
     async def series(self, owner: Owner, types: Sequence[EventType] | None = None) -> list[SeriesName]:
         """Every series of the owner, sorted; none is ever left out, whatever their number."""
 

@@ -72,6 +72,15 @@ class SqliteDocumentStore:
             self._connections.close()
             self._tables.clear()
 
+    async def collections(self) -> list[str]:
+        def work() -> list[str]:
+            with self._connections.read() as connection:
+                tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+                names = [name for (name,) in tables if not name.startswith("sqlite_")]
+                return [name for name in names if connection.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()]
+
+        return await self._run(False, work)
+
     async def insert(self, collection: str, documents: Sequence[Document]) -> None:
         table = await self._table(collection)
         rows = [table.encode(document) for document in documents]

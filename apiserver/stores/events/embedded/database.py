@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 from apiserver import resources
+from apiserver.events.model import Owner
 from apiserver.stores.events.base import EventStoreError
 
 _PAGE = 8192
@@ -50,6 +51,11 @@ class Database:
             with self._readers_lock:
                 self._readers.append(connection)
         return connection
+
+    def owners(self) -> set[Owner]:
+        """Whoever has something in the file."""
+        rows = self.reader().execute("SELECT company, name, is_model FROM owners")
+        return {Owner(company, name, bool(is_model)) for company, name, is_model in rows}
 
     @property
     def log_is_long(self) -> bool:

@@ -143,6 +143,11 @@ class Live:
         with self.lock:
             return any(owner in table.owners for table in self.tables())
 
+    def owners(self) -> set[Owner]:
+        """Whoever has something that is not merged."""
+        with self.lock:
+            return {owner for table in self.tables() for owner in table.owners}
+
     def freeze(self) -> None:
         """End the active segment, if there is anything in it."""
         with self._appending:

@@ -230,6 +230,15 @@ class EmbeddedEventStore:
         except (sqlite3.Error, OSError) as error:
             raise _unavailable(error) from error
 
+    async def owners(self) -> AsyncIterator[Owner]:
+        """Every owner that has events, sorted."""
+        parts = self._parts
+        # Owners only move from hot to merged, so looking in that order misses none.
+        found = parts.live.owners()
+        found |= await self._in_thread(parts.readers, parts.database.owners)
+        for owner in sorted(found):
+            yield owner
+
     async def series(self, owner: Owner, types: Sequence[EventType] | None = None) -> list[SeriesName]:
         """Every series of the owner."""
 
