@@ -1,6 +1,7 @@
 """Running a server: the API's port and the files' port in one event loop, until a signal says stop.
 
-Both ports are taken before anything else happens, so that a second server on the same ports touches no data.
+With several workers each is such an event loop in a process of its own, on the same ports. Both ports are taken before
+anything else happens, so that a second server on the same ports touches no data.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import uvicorn
@@ -26,6 +28,7 @@ from apiserver.client_configuration import client_configuration
 from apiserver.connection import Protocol
 from apiserver.data_folder import DataFolder, DataFolderError, write_private
 from apiserver.events import scan
+from apiserver.processes import Child, Processes, StartFailed
 from apiserver.rpc.schema import SchemaError
 from apiserver.services.credentials import Credential
 from apiserver.settings import Settings
@@ -39,6 +42,8 @@ _BACKLOG = 2048
 #: Seconds that a thread may go on while another waits for its turn. With Python's 5 ms, merging starves beside a busy
 #: event loop, and answers wait for merging.
 _TURN = 0.0005
+#: Seconds that a worker may take to close its stores, beside those for requests under way.
+_CLOSING = 20
 
 
 class CannotServe(Exception):
@@ -51,11 +56,30 @@ def run(settings: Settings) -> None:
     sys.setswitchinterval(_TURN)
     os.umask(0o077)  # what training runs report is nobody else's, also in a folder that others may look into
     sockets = [listen(settings.host, port) for port in ports]
+    if settings.workers == 1:
+        return _run(settings, sockets)
+    try:
+        Processes(settings.workers, partial(_work, settings, sockets), settings.shutdown_seconds + _CLOSING).run()
+    except StartFailed:
+        raise CannotServe("the first worker did not start") from None
+
+
+def _run(settings: Settings, sockets: list[socket.socket], worker: Child | None = None) -> None:
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(settings, sockets))
+            runner.run(_serve(settings, sockets, worker))
     except (DataFolderError, SchemaError, DocumentStoreError, EventStoreError, FileStoreError) as error:
         raise CannotServe(str(error)) from error
+
+
+def _work(settings: Settings, sockets: list[socket.socket], worker: Child) -> int:
+    """Serve as one of several; returns the exit code."""
+    try:
+        _run(settings, sockets, worker)
+    except CannotServe as error:
+        log.error("a worker cannot serve: %s", error)
+        return 1
+    return 0
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -72,22 +96,23 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-async def _serve(settings: Settings, sockets: list[socket.socket]) -> None:
+async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child | None) -> None:
     app = create_app(settings)
     async with app.router.lifespan_context(app):
-        _announce(settings, app.state.new_credential)
+        if worker is None or worker.first:
+            _announce(settings, app.state.new_credential)
         gc.freeze()
         gc.enable()
         served: list[ASGIApp] = [app, app.state.files]
         servers = [_Server(_config(settings, served.pop(0))) for _ in sockets]
-        with _stopped_by_signals(servers):
+        with _stopped_by_signals(servers), _tied_to_parent(worker, servers):
             await asyncio.gather(*(server.serve([listener]) for server, listener in zip(servers, sockets, strict=True)))
 
 
 def _announce(settings: Settings, credential: Credential | None) -> None:
     """Say where the server listens and, when it made the admin's key itself, how clients are to be configured."""
     where = {"host": settings.host, "port": settings.port, "files_port": settings.files_port}
-    log.info("listening", extra={**where, "accelerator": scan.scanner is not None})
+    log.info("listening", extra={**where, "workers": settings.workers, "accelerator": scan.scanner is not None})
     if credential is None or settings.admin_key:
         return
     client = client_configuration(settings, credential.key, credential.secret)
@@ -149,3 +174,24 @@ def _stopped_by_signals(servers: list[_Server]) -> Iterator[None]:
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+
+
+@contextlib.contextmanager
+def _tied_to_parent(worker: Child | None, servers: list[_Server]) -> Iterator[None]:
+    """Let the parent know that a worker serves, and stop it when the parent is gone."""
+    if worker is None:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        loop.remove_reader(worker.lifeline)
+        for server in servers:
+            server.should_exit = True
+
+    loop.add_reader(worker.lifeline, stop)
+    worker.ready()
+    try:
+        yield
+    finally:
+        loop.remove_reader(worker.lifeline)
