@@ -35,7 +35,7 @@ from apiserver.services.last_metrics import LastMetrics
 from apiserver.services.remembered import Remembered
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStoreBusy, InvalidDocument, InvalidFilter
-from apiserver.stores.engines import document_store, event_store
+from apiserver.stores.engines import document_store, event_store, owned
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.files.disk import FileStore
 
@@ -80,7 +80,7 @@ def create_app(settings: Settings) -> FastAPI:
     files_below_api = FileServer(store, backend.auth, prefix="/files")
 
     dispatcher = _dispatcher(settings, table, backend)
-    app = _App(title="apiserver", version=__version__, lifespan=_lifespan(backend, store), openapi_url=None)
+    app = _App(title="apiserver", version=__version__, lifespan=_lifespan(backend, store, folder), openapi_url=None)
     app.router.routes += [
         Route("/health", Health(backend, store)),
         Route("/openapi.json", _openapi(table), methods=["GET"]),
@@ -131,14 +131,18 @@ def _openapi(table: Table) -> Callable[[Request], Response]:
     return answer
 
 
-def _lifespan(backend: Backend, files: FileStore) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _lifespan(
+    backend: Backend, files: FileStore, folder: DataFolder
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as opened:
             # Events first, and closed last: they lock the data folder, and a server that is refused must touch no file.
+            opened.enter_context(owned(backend.settings, folder))
             for store in (backend.events, backend.documents):
                 opened.push_async_callback(store.close)
                 await store.open()
+            opened.push_async_callback(files.close)
             await files.open()
             await credentials.ensure_defaults(backend.documents, backend.settings)
             app.state.new_credential = await credentials.ensure_admin(backend.documents, backend.settings)

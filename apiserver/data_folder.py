@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ class DataFolder:
         path = self.root / "token_secret"
         try:
             if not path.exists():
-                write_private(path, secrets.token_urlsafe(48))
+                write_private(path, secrets.token_urlsafe(48), replace=False)
             secret = path.read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise DataFolderError(f"cannot keep the token secret: {error}") from error
@@ -57,14 +58,21 @@ class DataFolder:
         return secret
 
 
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, whole or not at all; OSError when that is not possible."""
+def write_private(path: Path, text: str, *, replace: bool = True) -> None:
+    """Write a file that only its owner can read, whole or not at all; OSError when that is not possible.
+
+    Without `replace`, a file that is there stays: of servers that share the folder and start at once, one writes it.
+    """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+        if replace:
+            temporary.replace(path)
+        else:
+            with contextlib.suppress(FileExistsError):
+                os.link(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -28,6 +28,11 @@ def test_the_token_secret_is_made_once(tmp_path: Path) -> None:
     assert mode(tmp_path / "token_secret") == 0o600
 
 
+def test_servers_that_start_at_once_agree_in_the_token_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "exists", lambda self: False)
+    assert DataFolder(tmp_path).token_secret() == DataFolder(tmp_path).token_secret()
+
+
 @pytest.mark.parametrize("content", [b"", b"short\n", b"\xff" * 40])
 def test_an_unusable_secret_is_not_used(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "token_secret").write_bytes(content)

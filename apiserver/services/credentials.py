@@ -6,6 +6,7 @@ a key or of a user goes through here, which is what keeps the cache of `lookup` 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import secrets
@@ -150,7 +151,10 @@ async def ensure_admin(documents: DocumentStore, settings: Settings) -> Credenti
         return await _fix(documents, user, Credential(settings.admin_key, settings.admin_secret))
     if await documents.count("credentials", {"user": user["id"]}):
         return None
-    return await create_credential(documents, user, label="made at first start")
+    credential = _new_pair()
+    first = {**_new_credential(user, credential, "made at first start"), "id": f"first-{user['id']}"}
+    # Of servers that start at once, one makes it.
+    return credential if await _insert_if_new(documents, "credentials", first) else None
 
 
 async def _ensure_admin_user(documents: DocumentStore, company: str) -> Document:
@@ -170,17 +174,21 @@ async def _fix(documents: DocumentStore, admin: Document, wanted: Credential) ->
     await documents.delete("credentials", {"fixed": True, "company": admin["company"], "key": {"$ne": wanted.key}})
     if await documents.find_one("credentials", there) is not None:
         return None
-    await documents.delete("credentials", {"key": wanted.key})
-    await documents.insert("credentials", [{**_new_credential(admin, wanted, "set by the settings"), "fixed": True}])
+    fresh = {**_new_credential(admin, wanted, "set by the settings"), "fixed": True}
+    changes = {name: fresh[name] for name in ("secret_hash", "user", "company", "label", "fixed")}
+    with contextlib.suppress(DuplicateDocument):  # another server that starts makes it, too
+        await documents.update("credentials", {"key": wanted.key}, {"$set": changes}, upsert=fresh)
     forget(documents)
     return wanted
 
 
-async def _insert_if_new(documents: DocumentStore, collection: str, document: Document) -> None:
+async def _insert_if_new(documents: DocumentStore, collection: str, document: Document) -> bool:
+    """Insert the document; False when one like it is there."""
     try:
         await documents.insert(collection, [document])
     except DuplicateDocument:
-        return
+        return False
+    return True
 
 
 # --- users and keys ----------------------------------------------------------------------------------

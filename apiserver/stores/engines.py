@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 
 from apiserver.data_folder import DataFolder
 from apiserver.settings import Settings, elasticsearch_address, mongo_address
+from apiserver.stores.addresses import EMBEDDED
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.migrations import Step, Target, steps_of
@@ -41,6 +42,26 @@ def event_store(settings: Settings, folder: DataFolder) -> EventStore:
         merge_points=settings.merge_events,
         max_unmerged_bytes=settings.max_unmerged_bytes,
     )
+
+
+@contextmanager
+def owned(settings: Settings, folder: DataFolder) -> Iterator[None]:
+    """Inside, no other server keeps documents in the folder; EventStoreError when one does already.
+
+    Embedded events see to that themselves, so this is for documents whose events are elsewhere.
+    """
+    if settings.documents != EMBEDDED or settings.events == EMBEDDED:
+        yield
+        return
+    from apiserver.stores.events.embedded.lock import FolderLock
+
+    folder.events.mkdir(parents=True, exist_ok=True)
+    lock = FolderLock(folder.events)
+    lock.take()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 @asynccontextmanager

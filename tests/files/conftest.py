@@ -50,3 +50,4 @@ async def files(tmp_path: Path) -> AsyncIterator[Files]:
         transport=httpx.ASGITransport(app), base_url="http://files", headers=headers
     ) as client:
         yield Files(app, store, authenticator, client, tmp_path / "files", token, other_token)
+    await store.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -115,6 +116,16 @@ async def test_a_changed_setting_takes_the_earlier_pair_out_of_use(documents: Do
     await credentials.ensure_admin(documents, dataclasses.replace(SETTINGS, admin_key="B", admin_secret="three"))
     assert await identify("A", "two") is None
     assert await identify("B", "three") is not None
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, dataclasses.replace(SETTINGS, admin_key="A", admin_secret="one")])
+async def test_servers_that_start_at_once_make_one_key(documents: DocumentStore, settings: Settings) -> None:
+    made = await asyncio.gather(*(credentials.ensure_admin(documents, settings) for _ in range(8)))
+    assert await documents.count("credentials", {}) == 1
+    identify = credentials.lookup(documents)
+    pairs = {pair for pair in made if pair is not None}
+    assert len(pairs) == 1
+    assert all([await identify(pair.key, pair.secret) for pair in pairs])
 
 
 @pytest.mark.parametrize(("key", "secret"), [("only a key", ""), ("", "only a secret")])

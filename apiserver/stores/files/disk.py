@@ -1,13 +1,15 @@
 """Files of all companies, in one folder each: a file is there whole or not at all, and replaced at once.
 
-Uploads grow in `incoming/` and are moved into place when complete. Symbolic links are never followed.
+Uploads grow in `incoming/` and are moved into place when complete. Symbolic links are never followed. Several stores
+may share the folder: while one is open it holds a shared lock of `incoming/`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import os
-import shutil
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,9 +45,10 @@ class FileStore:
         self._incoming = folder / "incoming"
         self._max_bytes = max_bytes
         self._fsync = fsync
+        self._lock = -1
 
     async def open(self) -> None:
-        """Make the folder, and remove what uploads left that a crash cut short."""
+        """Make the folder and, when no other store has it open, remove what uploads left that a crash cut short."""
         try:
             await to_thread.run_sync(self._open)
         except OSError as error:
@@ -55,8 +58,19 @@ class FileStore:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder = self._folder.resolve()
         self._incoming = self._folder / "incoming"
-        shutil.rmtree(self._incoming, ignore_errors=True)
         self._incoming.mkdir(mode=0o700, exist_ok=True)
+        self._lock = os.open(self._incoming, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for left in self._incoming.iterdir():
+                left.unlink(missing_ok=True)
+        fcntl.flock(self._lock, fcntl.LOCK_SH)
+
+    async def close(self) -> None:
+        """Let go of the folder; a second call does nothing."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     async def check(self) -> None:
         """Raise FileStoreError unless files can be written."""
