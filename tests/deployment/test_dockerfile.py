@@ -1,0 +1,60 @@
+"""The image: its steps replayed as far as that goes without docker."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from fnmatch import fnmatch
+from pathlib import Path
+from zipfile import ZipFile
+
+from apiserver.settings import ENVIRONMENT_PREFIX, load
+from tests.deployment.compose import ROOT
+
+STEPS = (ROOT / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
+
+
+def _copied_into(folder: Path) -> None:
+    """`COPY . .`: what .dockerignore leaves."""
+    named = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    for name in named:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".parsed"))
+        else:
+            shutil.copy(source, folder / name)
+
+
+def test_what_docker_sees_is_enough_to_build_the_server(tmp_path: Path) -> None:
+    source, wheels = tmp_path / "source", tmp_path / "wheels"
+    source.mkdir()
+    _copied_into(source)
+    for step in STEPS:
+        if step.startswith("COPY requirements"):
+            assert (source / step.split()[1]).is_dir()
+    for name in re.findall(r"-r (\S+)", "\n".join(STEPS)):
+        assert (source / name).is_file()
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]
+    subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, "."], cwd=source, check=True)
+    [wheel] = wheels.iterdir()
+    with ZipFile(wheel) as archive:
+        inside = archive.namelist()
+    for pattern in ("apiserver/cli.py", "*/events.conf", "*/entry_points.txt"):
+        assert any(fnmatch(name, pattern) for name in inside), pattern
+
+
+def test_its_variables_are_settings() -> None:
+    [step] = [step for step in STEPS if step.startswith("ENV")]
+    variables = dict(word.split("=", 1) for word in shlex.split(step)[1:])
+    settings = load(environ={name: value for name, value in variables.items() if name.startswith(ENVIRONMENT_PREFIX)})
+    assert (settings.host, settings.data) == ("0.0.0.0", Path("/data"))
+    assert f"EXPOSE {settings.port} {settings.files_port}" in STEPS
+
+
+def test_the_server_is_not_root_and_owns_its_folder() -> None:
+    assert "USER apiserver" in STEPS
+    assert "VOLUME /data" in STEPS
+    assert any("install --directory --owner apiserver --mode 700 /data" in step for step in STEPS)
