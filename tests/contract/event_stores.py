@@ -18,6 +18,7 @@ from apiserver.events.model import EventBatch, EventType, LogColumns, Owner, Sam
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.contract.plain_event_store import PlainEventStore
+from tests.engines import elasticsearch as engine
 
 OWNER = Owner("company", "task")
 RECEIVED = 1_700_000_000_000
@@ -90,10 +91,21 @@ CASES: dict[str, Callable[[Path], Case]] = {
 }
 
 
-@pytest.fixture(params=sorted(CASES))
+def _elasticsearch(request: pytest.FixtureRequest) -> Case:
+    """On a real node, where the indices of a test are its own."""
+    from apiserver.stores.addresses import elasticsearch
+    from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
+
+    prefix = request.getfixturevalue("elasticsearch_prefix")
+    address = elasticsearch(engine.address(request.getfixturevalue("elasticsearch_url"), prefix))
+    return Case(ElasticsearchEventStore(address, migrate=True, abandoned=0), _nothing)
+
+
+@pytest.fixture(params=[*sorted(CASES), "elasticsearch"])
 async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Case]:
     """An open store with nothing in it."""
-    made = CASES[request.param](tmp_path)
+    make = CASES.get(request.param)
+    made = make(tmp_path) if make else _elasticsearch(request)
     await made.store.open()
     yield made
     await made.store.close()

@@ -1,0 +1,89 @@
+"""Aggregations over many series in one request: long ones have a search each, so that nodes take several at once,
+and short ones share searches, as each search costs something by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from apiserver.stores.events.elasticsearch.cluster import Cluster, JsonObject
+from apiserver.stores.events.elasticsearch.queries import of_series
+from apiserver.stores.events.elasticsearch.series import Series
+
+#: Series of up to so many events share a search.
+_SHORT = 2_000
+#: Events, and buckets, that a shared search looks at.
+_TOGETHER = 20_000
+
+
+@dataclass(slots=True, frozen=True)
+class Wanted:
+    """What is asked of one series: aggregations, which may make up to so many buckets, over the events that match."""
+
+    series: Series
+    aggs: JsonObject
+    buckets: int = 1
+
+    @property
+    def short(self) -> bool:
+        """Whether it may share a search."""
+        return self.series.count is not None and max(self.series.count, self.buckets) <= _SHORT
+
+
+async def aggregate(
+    cluster: Cluster, index: str, routing: str, wanted: Iterable[Wanted], *conditions: JsonObject
+) -> dict[str, JsonObject]:
+    """By key, the aggregations over each series' events for which all conditions hold, and their `doc_count`.
+
+    Series without such an event are not in the answer.
+    """
+    parts = list(_parts(wanted))
+    answers = await cluster.searches(index, [_body(part, conditions) for part in parts], routing=routing)
+    found: dict[str, JsonObject] = {}
+    for part, answer in zip(parts, answers, strict=True):
+        found |= _by_key(part, answer)
+    return found
+
+
+def _parts(wanted: Iterable[Wanted]) -> Iterator[list[Wanted]]:
+    """Those that share a search: short ones with the same aggregations."""
+    short: list[Wanted] = []
+    for one in wanted:
+        if one.short:
+            short.append(one)
+        else:
+            yield [one]
+    for _, group in groupby(sorted(short, key=_aggs), key=_aggs):
+        part: list[Wanted] = []
+        room = _TOGETHER
+        for one in group:
+            size = max(one.series.count or 0, one.buckets)
+            if part and size > room:
+                yield part
+                part, room = [], _TOGETHER
+            part.append(one)
+            room -= size
+        yield part
+
+
+def _aggs(wanted: Wanted) -> str:
+    return str(wanted.aggs)
+
+
+def _body(part: Sequence[Wanted], conditions: Sequence[JsonObject]) -> JsonObject:
+    keys, aggs = [one.series.key for one in part], part[0].aggs
+    query = of_series(keys, *conditions)
+    if len(part) == 1:
+        return {"size": 0, "track_total_hits": True, "query": query, "aggs": aggs}
+    by_series = {"terms": {"field": "series", "size": len(keys)}, "aggs": aggs}
+    return {"size": 0, "track_total_hits": False, "query": query, "aggs": {"series": by_series}}
+
+
+def _by_key(part: Sequence[Wanted], answer: JsonObject) -> dict[str, JsonObject]:
+    found: JsonObject = answer.get("aggregations", {})
+    if len(part) > 1:
+        return {bucket["key"]: bucket for bucket in found["series"]["buckets"]} if found else {}
+    count = answer["hits"]["total"]["value"]
+    return {part[0].series.key: {"doc_count": count, **found}} if count else {}

@@ -1,0 +1,206 @@
+"""Buckets of scalar series: one request tells how long the series are, and one more has the buckets of them all.
+
+What Elasticsearch cannot bucket exactly, because its aggregations count in doubles, or not at all, because there would
+be too many buckets, is bucketed here from the points.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from apiserver.events.model import (
+    SINGLE_VALUE_ITERATION,
+    BucketAxis,
+    Buckets,
+    EventType,
+    Float64Array,
+    Int64Array,
+    Owner,
+    Selection,
+)
+from apiserver.stores.events.base import Width
+from apiserver.stores.events.elasticsearch import paging
+from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
+from apiserver.stores.events.elasticsearch.cluster import Cluster, JsonObject
+from apiserver.stores.events.elasticsearch.names import owner_key
+from apiserver.stores.events.elasticsearch.queries import between, of_series, ordered, without
+from apiserver.stores.events.elasticsearch.scalars import index_of, value_of
+from apiserver.stores.events.elasticsearch.series import MOST_BUCKETS, Series, SeriesIndex
+from apiserver.stores.events.elasticsearch.stats import EXACT, exact, extent
+
+_A_CURVE = without({"term": {"iter": SINGLE_VALUE_ITERATION}})
+_LEAST = -(2**63)
+
+
+@dataclass(slots=True, frozen=True)
+class _Curve:
+    """A series to be bucketed: how many points it has, over which part of the axis, and how wide buckets are."""
+
+    series: Series
+    count: int
+    least: int
+    greatest: int
+    interval: int
+
+    @property
+    def most(self) -> int:
+        """How many buckets it may have."""
+        return min(self.count, self.greatest // self.interval - self.least // self.interval + 1)
+
+    @property
+    def by_nodes(self) -> bool:
+        """Whether Elasticsearch can bucket it."""
+        return self.most <= MOST_BUCKETS and max(-self.least, self.greatest, self.interval) < EXACT
+
+
+@dataclass(slots=True, frozen=True)
+class Request:
+    """What is asked of an owner's series."""
+
+    owner: Owner
+    axis: BucketAxis
+    start: int | None
+    stop: int | None
+    envelope: bool
+
+    @property
+    def inside(self) -> list[JsonObject]:
+        """What holds for the points that are bucketed."""
+        return [_A_CURVE, *between(self.axis.value, self.start, self.stop)]
+
+    @property
+    def order(self) -> list[JsonObject]:
+        """The order of points along the axis."""
+        return ordered(list(dict.fromkeys((self.axis.value, "iter"))))
+
+
+async def buckets(
+    cluster: Cluster, known: SeriesIndex, request: Request, width: Width, selection: Selection
+) -> list[Buckets]:
+    """The buckets of each selected series, as the protocol says."""
+    index, routing = index_of(cluster, request.owner), owner_key(request.owner)
+    curves = await _curves(cluster, known, request, width, selection)
+    wanted = [Wanted(curve.series, _aggs(request, curve), curve.most) for curve in curves if curve.by_nodes]
+    found = await aggregate(cluster, index, routing, wanted, *request.inside)
+    return list(
+        await asyncio.gather(
+            *(
+                _of_nodes(cluster, request, curve, found.get(curve.series.key))
+                if curve.by_nodes
+                else _of_points(cluster, request, curve)
+                for curve in curves
+            )
+        )
+    )
+
+
+async def _curves(
+    cluster: Cluster, known: SeriesIndex, request: Request, width: Width, selection: Selection
+) -> list[_Curve]:
+    """Every selected series that is more than a single value, sorted."""
+    index, routing = index_of(cluster, request.owner), owner_key(request.owner)
+    series = await known.likely(request.owner, EventType.SCALAR, selection)
+    ends = extent(request.axis.value)
+    low, high = ends
+    found = await aggregate(cluster, index, routing, [Wanted(one, ends) for one in series], _A_CURVE)
+    curves = []
+    for one in series:
+        if one.key in found:
+            count = found[one.key]["doc_count"]
+            least, greatest = [
+                await exact(cluster, index, routing, one, found[one.key], name, _A_CURVE) for name in (low, high)
+            ]
+            curves.append(_Curve(one, count, least, greatest, width(count, least, greatest)))
+    return curves
+
+
+def _aggs(request: Request, curve: _Curve) -> JsonObject:
+    histogram = {"field": request.axis.value, "interval": curve.interval, "min_doc_count": 1}
+    each: JsonObject = {"value": {"avg": {"field": "value"}}}
+    if request.envelope:
+        each = {"value": {"stats": {"field": "value"}}, **extent(request.axis.value)}
+    return {"buckets": {"histogram": histogram, "aggs": each}}
+
+
+async def _of_nodes(cluster: Cluster, request: Request, curve: _Curve, found: JsonObject | None) -> Buckets:
+    """The buckets as nodes made them. Values at their ends are looked up: nodes take longer to collect them."""
+    name = (curve.series.metric, curve.series.variant)
+    rows = found["buckets"]["buckets"] if found is not None else []
+    x = np.array([row["key"] for row in rows], np.float64).astype(np.int64)
+    count = np.array([row["doc_count"] for row in rows], np.int64)
+    none = np.empty(0)
+    if not request.envelope:
+        return Buckets(*name, x, count, _floats([row["value"]["value"] for row in rows]), none, none, none, none)
+    mean, least, greatest = (_floats([row["value"][name] for row in rows]) for name in ("avg", "min", "max"))
+    first, last = await _ends(cluster, request, curve, rows)
+    return Buckets(*name, x, count, mean, least, greatest, first, last)
+
+
+async def _ends(
+    cluster: Cluster, request: Request, curve: _Curve, rows: list[JsonObject]
+) -> tuple[Float64Array, Float64Array]:
+    """The first and the last value of each bucket."""
+    ends = [[int(row[name]["value"]) for row in rows] for name in extent(request.axis.value)]
+    at = {"terms": {request.axis.value: sorted({*ends[0], *ends[1]})}}
+    x, values = await _points(cluster, request, curve, at) if rows else (np.empty(0, np.int64), np.empty(0))
+    first = np.searchsorted(x, np.array(ends[0], np.int64))
+    last = np.searchsorted(x, np.array(ends[1], np.int64), "right") - 1
+    return values[first], values[last]
+
+
+def _floats(values: list[float | None]) -> Float64Array:
+    return np.array(values, np.float64)
+
+
+async def _of_points(cluster: Cluster, request: Request, curve: _Curve) -> Buckets:
+    """The buckets made here, of every point."""
+    x, values = await _points(cluster, request, curve)
+    return Buckets(curve.series.metric, curve.series.variant, *bucketed(x, values, curve.interval))
+
+
+async def _points(
+    cluster: Cluster, request: Request, curve: _Curve, *conditions: JsonObject
+) -> tuple[Int64Array, Float64Array]:
+    """The series' points that match: where on the axis, ascending, and their values."""
+    hits = await paging.read(
+        cluster,
+        index_of(cluster, request.owner),
+        owner_key(request.owner),
+        of_series([curve.series.key], *request.inside, *conditions),
+        request.order,
+        fields=["value", "special"],
+        limit=paging.ALL,
+    )
+    x = np.array([hit["sort"][0] for hit in hits], np.int64)
+    return x, np.array([value_of(hit["fields"]) for hit in hits], np.float64)
+
+
+def bucketed(
+    x: Int64Array, values: Float64Array, interval: int
+) -> tuple[Int64Array, Int64Array, Float64Array, Float64Array, Float64Array, Float64Array, Float64Array]:
+    """The columns of Buckets, of points that ascend by x."""
+    if not len(x):
+        none = np.empty(0)
+        return x, np.empty(0, np.int64), none, none, none, none, none
+    number = x // interval
+    starts = np.flatnonzero(np.append(True, number[1:] != number[:-1]))
+    ends = np.append(starts[1:], len(x))
+    finite = np.isfinite(values)
+    some = np.add.reduceat(finite, starts, dtype=np.int64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = np.add.reduceat(np.where(finite, values, 0.0), starts)
+        mean = np.divide(sums, some, out=np.full(len(starts), math.nan), where=some > 0)
+    least = np.where(some > 0, np.minimum.reduceat(np.where(finite, values, math.inf), starts), math.nan)
+    greatest = np.where(some > 0, np.maximum.reduceat(np.where(finite, values, -math.inf), starts), math.nan)
+    return _begin(x[starts], interval), ends - starts, mean, least, greatest, values[starts], values[ends - 1]
+
+
+def _begin(x: Int64Array, interval: int) -> Int64Array:
+    """Where the bucket of each x begins, or −2⁶³ if that is before it, where it would wrap around."""
+    begin: npt.NDArray[np.int64] = x // interval * interval
+    return np.where(begin > x, _LEAST, begin)

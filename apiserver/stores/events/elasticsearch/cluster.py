@@ -1,0 +1,279 @@
+"""One cluster as the store uses it: requests, with what can go wrong turned into the store's own errors.
+
+What is written is seen by a search after the next refresh only. So a write marks its index, and a read refreshes a
+marked one first: writing stays fast, and a server sees what it acknowledged at once. With `strict` every read
+refreshes, and so sees what other servers acknowledged, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, cast
+
+import orjson
+from elastic_transport import ConnectionError, ConnectionTimeout, TransportError
+from elasticsearch import ApiError, AsyncElasticsearch, OrjsonSerializer
+
+from apiserver.stores.addresses import ElasticsearchAddress
+from apiserver.stores.events.base import EventStoreBusy, EventStoreError
+
+log = logging.getLogger(__name__)
+
+JsonObject = dict[str, Any]
+
+_CONNECTIONS = 32
+#: Seconds for an answer, and for those that delete much.
+_TIMEOUT = 30.0
+_LONG_TIMEOUT = 600.0
+#: Seconds after which a caller may try again: when nodes are too busy, and when they are away or refuse to write.
+BUSY_AGAIN = 1
+AWAY_AGAIN = 5
+_SEARCHES_AT_ONCE = 200
+#: A point in time is kept for so long after each use of it.
+_KEEP_ALIVE = "1m"
+
+
+class Cluster:
+    """Requests to the nodes of one address."""
+
+    def __init__(self, address: ElasticsearchAddress, *, strict: bool) -> None:
+        self.prefix = address.prefix
+        self._strict = strict
+        self._written: Counter[str] = Counter()
+        self._seen: Counter[str] = Counter()
+        self._refreshing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._known: set[str] = set()
+        self.client = _client(address)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.client.close()
+
+    async def check(self) -> None:
+        """Raise EventStoreBusy unless a node answers within a few seconds."""
+        with errors():
+            await self.client.options(request_timeout=3).info()
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    async def ensure(self, indices: Collection[str]) -> None:
+        """Make the indices that are not there yet, by their templates."""
+        for index in indices:
+            if index not in self._known:
+                with errors():
+                    try:
+                        await self.client.indices.create(index=index)
+                    except ApiError as error:
+                        if error.error != "resource_already_exists_exception":
+                            raise
+                self._known.add(index)
+
+    async def bulk(self, body: bytes) -> list[JsonObject]:
+        """What became of each action of the body: `status`, and `error` if there was one."""
+        with errors(writing=True):
+            answer = await self.client.bulk(
+                operations=cast(Any, [body]),  # as it is to be sent, already
+                filter_path="items.*.status,items.*.error.type,items.*.error.reason",
+                require_alias=False,
+            )
+        return [next(iter(item.values())) for item in answer.get("items", ())]
+
+    async def delete(self, indices: Sequence[str], query: JsonObject, *, routing: str | None = None) -> int:
+        """Delete what matches; return how many there were."""
+        await self.make_visible(indices)
+        deleted = 0
+        while indices:
+            with errors(writing=True):
+                answer = await self.client.options(request_timeout=_LONG_TIMEOUT).delete_by_query(
+                    index=",".join(indices),
+                    query=query,
+                    routing=routing,
+                    conflicts="proceed",
+                    refresh=True,
+                    ignore_unavailable=True,
+                    scroll_size=5000,
+                )
+            deleted += answer["deleted"]
+            if not answer["version_conflicts"]:  # those were written anew meanwhile
+                break
+        return deleted
+
+    def wrote(self, indices: Collection[str]) -> None:
+        """Take note that the indices have something that searches do not see yet."""
+        for index in indices:
+            self._written[index] += 1
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    async def make_visible(self, indices: Collection[str]) -> None:
+        """Return when searches see what was acknowledged."""
+        if self._strict:
+            self.wrote(indices)
+        for index in indices:
+            wanted = self._written[index]
+            if self._seen[index] >= wanted:
+                continue
+            async with self._refreshing[index]:
+                if self._seen[index] < wanted:
+                    seen = self._written[index]
+                    with errors():
+                        await self.client.indices.refresh(index=index, ignore_unavailable=True)
+                    self._seen[index] = seen
+
+    async def indices(self, patterns: Sequence[str]) -> list[str]:
+        """The indices whose names match."""
+        with errors():
+            return sorted(
+                await self.client.indices.get(index=list(patterns), filter_path="*.aliases", features="aliases")
+            )
+
+    async def search(self, index: str, body: JsonObject, *, routing: str | None = None) -> JsonObject:
+        """The answer to one search of one index, after it was made visible; an index that is not there is empty."""
+        await self.make_visible([index])
+        with errors():
+            answer = await self.client.search(
+                index=index,
+                routing=routing,
+                ignore_unavailable=True,
+                allow_partial_search_results=False,
+                body=body,
+            )
+        return dict(answer.body)
+
+    async def searches(self, index: str, bodies: Sequence[JsonObject], *, routing: str) -> list[JsonObject]:
+        """The answers to many searches of one index, in as few requests as may be."""
+        await self.make_visible([index])
+        found: list[JsonObject] = []
+        header = orjson.dumps({"routing": routing, "ignore_unavailable": True, "allow_partial_search_results": False})
+        for start in range(0, len(bodies), _SEARCHES_AT_ONCE):
+            part = bodies[start : start + _SEARCHES_AT_ONCE]
+            lines = [line for body in part for line in (header, orjson.dumps(body))]
+            with errors():
+                answer = await self.client.msearch(index=index, searches=cast(Any, lines))
+                for one in answer["responses"]:
+                    if "error" in one:
+                        raise _busy(one["status"], str(one["error"].get("type")), one["error"].get("reason"))
+            found += answer["responses"]
+        return found
+
+    async def count(self, index: str, query: JsonObject, *, routing: str) -> int:
+        """How many documents match, exactly."""
+        await self.make_visible([index])
+        with errors():
+            answer = await self.client.count(index=index, query=query, routing=routing, ignore_unavailable=True)
+            if answer["_shards"]["failed"]:
+                raise EventStoreBusy("part of the events cannot be read now", retry_after=AWAY_AGAIN, overloaded=False)
+        return int(answer["count"])
+
+    async def composite(
+        self,
+        index: str,
+        query: JsonObject,
+        fields: Sequence[str],
+        *,
+        routing: str | None,
+        after: JsonObject | None = None,
+        descending: bool = False,
+        size: int = 5000,
+    ) -> AsyncIterator[JsonObject]:
+        """A bucket for each combination of values of the fields beyond `after`, in their order, all of them."""
+        order = "desc" if descending else "asc"
+        group: JsonObject = {
+            "size": size,
+            "sources": [{name: {"terms": {"field": name, "order": order}}} for name in fields],
+        }
+        while True:
+            if after is not None:
+                group["after"] = after
+            body = {"size": 0, "track_total_hits": False, "query": query, "aggs": {"group": {"composite": group}}}
+            found = (await self.search(index, body, routing=routing)).get("aggregations")
+            if found is None:
+                return
+            for bucket in found["group"]["buckets"]:
+                yield bucket
+            if "after_key" not in found["group"] or len(found["group"]["buckets"]) < size:
+                return
+            after = found["group"]["after_key"]
+
+    @asynccontextmanager
+    async def point_in_time(self, index: str, *, routing: str | None = None) -> AsyncIterator[str]:
+        """An id under which several searches see one state of the index."""
+        await self.make_visible([index])
+        with errors():
+            opened = await self.client.open_point_in_time(
+                index=index, keep_alive=_KEEP_ALIVE, routing=routing, ignore_unavailable=True
+            )
+        try:
+            yield opened["id"]
+        finally:
+            try:
+                await self.client.close_point_in_time(id=opened["id"])
+            except (ApiError, TransportError) as error:
+                log.warning("a point in time is left to end by itself: %s", error)
+
+    async def search_at(self, point: str, body: JsonObject) -> JsonObject:
+        """The answer to a search under a point in time."""
+        pit = {"id": point, "keep_alive": _KEEP_ALIVE}
+        with errors():
+            answer = await self.client.search(body={**body, "pit": pit}, allow_partial_search_results=False)
+        return dict(answer.body)
+
+
+@contextmanager
+def errors(*, writing: bool = False) -> Iterator[None]:
+    """Inside, errors of the client become those of the store."""
+    try:
+        yield
+    except ConnectionTimeout as error:
+        raise _away("Elasticsearch does not answer in time", writing) from error
+    except ConnectionError as error:
+        raise _away("Elasticsearch cannot be reached", writing) from error
+    except TransportError as error:
+        raise _away(f"Elasticsearch cannot be used: {error.message}", writing) from error
+    except ApiError as error:
+        raise _busy(error.status_code, error.error, _reason(error.body)) from error
+
+
+def _away(reason: str, writing: bool) -> EventStoreBusy:
+    return EventStoreBusy(reason, retry_after=AWAY_AGAIN, overloaded=False, may_be_kept=writing)
+
+
+def _busy(status: int, type: str, reason: object) -> EventStoreError:
+    """What an answer that is an error means to the caller."""
+    text = f"{type}: {reason}" if reason else type
+    if "block" in type:  # such as a disk that is nearly full; its status may be 429
+        return EventStoreBusy(f"Elasticsearch does not write: {text}", retry_after=30, overloaded=False)
+    if status == 429:
+        return EventStoreBusy(f"Elasticsearch is overloaded: {text}", retry_after=BUSY_AGAIN)
+    if status in (401, 403):
+        log.error("Elasticsearch refuses this server: %s", text)
+    elif status < 500:
+        log.error("Elasticsearch does not understand this server: %s", text)
+    return EventStoreBusy(f"Elasticsearch cannot serve: {text}", retry_after=AWAY_AGAIN, overloaded=False)
+
+
+def _reason(body: object) -> object:
+    error = body.get("error") if isinstance(body, Mapping) else None
+    return error.get("reason") if isinstance(error, Mapping) else error
+
+
+def _client(address: ElasticsearchAddress) -> AsyncElasticsearch:
+    secure: JsonObject = {}
+    if any(host.startswith("https") for host in address.hosts):
+        secure = {"verify_certs": address.verify, "ssl_show_warn": False}
+        if address.ca is not None:
+            secure["ca_certs"] = str(address.ca)
+    return AsyncElasticsearch(
+        list(address.hosts),
+        basic_auth=(address.user, address.password) if address.user else None,
+        api_key=address.api_key or None,
+        connections_per_node=_CONNECTIONS,
+        request_timeout=_TIMEOUT,
+        retry_on_timeout=False,
+        serializer=OrjsonSerializer(),
+        **secure,
+    )

@@ -1,0 +1,86 @@
+"""Log lines: pages in the order of their timestamps, and of their arrival where those are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from apiserver.events.model import EventType, LogLine, LogPosition, Owner, Selection
+from apiserver.stores.events.elasticsearch import names, paging
+from apiserver.stores.events.elasticsearch.cluster import Cluster, JsonObject
+from apiserver.stores.events.elasticsearch.queries import between, of_owner, ordered, without
+
+_BY = ("timestamp", "sequence")
+_FIELDS = ("level", "worker", "iter", "metric", "variant", "received")
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
+
+
+def index_of(cluster: Cluster, owner: Owner) -> str:
+    """Where the owner's lines are."""
+    return names.index(cluster.prefix, EventType.LOG, owner.company)
+
+
+async def log_lines(
+    cluster: Cluster,
+    owner: Owner,
+    selection: Selection,
+    after: LogPosition | None,
+    *,
+    descending: bool,
+    limit: int,
+    whole_timestamps: bool,
+) -> list[LogLine]:
+    """A page, as the protocol says."""
+    hits = await _page(cluster, owner, of_owner(owner, selection), after, descending, limit)
+    if whole_timestamps and len(hits) == limit:
+        last = hits[-1]["sort"]
+        same = of_owner(owner, selection, *between("timestamp", last[0], last[0]))
+        hits += await _page(cluster, owner, same, last, descending, paging.ALL)
+    return [_line(hit) for hit in hits]
+
+
+async def delete_logs(
+    cluster: Cluster, owner: Owner, before: int | None, exclude: Selection, include: Selection
+) -> int:
+    """Delete lines as the protocol says."""
+    if before is not None and before <= _LEAST:
+        return 0
+    conditions = between("timestamp", None, None if before is None else before - 1)
+    if exclude:
+        conditions.append(without(of_owner(owner, exclude)))
+    query = of_owner(owner, include, *conditions)
+    return await cluster.delete([index_of(cluster, owner)], query, routing=names.owner_key(owner))
+
+
+async def _page(
+    cluster: Cluster,
+    owner: Owner,
+    query: JsonObject,
+    after: Sequence[int] | None,
+    descending: bool,
+    limit: int,
+) -> list[JsonObject]:
+    return await paging.read(
+        cluster,
+        index_of(cluster, owner),
+        names.owner_key(owner),
+        query,
+        ordered(_BY, descending=descending),
+        fields=_FIELDS,
+        stored=["message"],
+        after=after,
+        limit=limit,
+    )
+
+
+def _line(hit: JsonObject) -> LogLine:
+    fields = hit["fields"]
+    return LogLine(
+        LogPosition(*hit["sort"]),
+        fields["level"][0],
+        fields["worker"][0],
+        fields["message"][0],
+        fields["iter"][0] if "iter" in fields else None,
+        fields["metric"][0],
+        fields["variant"][0],
+        fields["received"][0],
+    )

@@ -1,0 +1,70 @@
+"""What searches ask for: filters, sort orders and positions, as Elasticsearch writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from apiserver.events.model import Owner, Selection
+from apiserver.stores.events.elasticsearch.names import owner_key, series_hash, series_key
+
+JsonObject = dict[str, Any]
+
+#: Nothing but what is asked for is fetched of a document.
+BARE: Mapping[str, Any] = {"_source": False, "stored_fields": "_none_", "track_total_hits": False}
+
+#: The most terms of one query.
+_TERMS = 50_000
+
+
+def of_owner(owner: Owner, selection: Selection = (), *more: JsonObject) -> JsonObject:
+    """The owner's events, of the selected series, for which all of `more` hold."""
+    key = owner_key(owner)
+    filters = [{"term": {"owner": key}}, *more]
+    if selection:
+        filters.append(_selected(key, selection))
+    return {"bool": {"filter": filters}}
+
+
+def of_owners(owners: Sequence[Owner]) -> JsonObject:
+    """All events of these owners."""
+    return _terms("owner", [owner_key(owner) for owner in owners])
+
+
+def of_series(series: Sequence[str], *more: JsonObject) -> JsonObject:
+    """The events of the series with these keys, for which all of `more` hold."""
+    return {"bool": {"filter": [_terms("series", series), *more]}}
+
+
+def between(field: str, least: float | None, greatest: float | None) -> list[JsonObject]:
+    """Conditions that hold for numbers from `least` to `greatest`, both inclusive."""
+    bounds = {name: bound for name, bound in (("gte", least), ("lte", greatest)) if bound is not None}
+    return [{"range": {field: bounds}}] if bounds else []
+
+
+def without(condition: JsonObject) -> JsonObject:
+    """The opposite of a condition."""
+    return {"bool": {"must_not": [condition]}}
+
+
+def ordered(fields: Sequence[str], *, descending: bool = False) -> list[JsonObject]:
+    """A sort order by the fields, all in one direction."""
+    return [{field: "desc" if descending else "asc"} for field in fields]
+
+
+def _selected(owner: str, selection: Selection) -> JsonObject:
+    whole = [wanted.metric for wanted in selection if not wanted.variants]
+    single = [
+        series_key(series_hash(owner, wanted.metric, variant)) for wanted in selection for variant in wanted.variants
+    ]
+    choices = [_terms("metric", whole)] if whole else []
+    if single:
+        choices.append(_terms("series", single))
+    return choices[0] if len(choices) == 1 else {"bool": {"should": choices}}
+
+
+def _terms(field: str, values: Sequence[str]) -> JsonObject:
+    if len(values) == 1:
+        return {"term": {field: values[0]}}
+    parts = [{"terms": {field: list(values[start : start + _TERMS])}} for start in range(0, len(values), _TERMS)]
+    return parts[0] if len(parts) == 1 else {"bool": {"should": parts}}

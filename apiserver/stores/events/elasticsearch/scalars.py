@@ -1,0 +1,133 @@
+"""Points of scalar series, one by one: pages by iteration and by time, and the last values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from apiserver.events.model import EventType, Owner, ScalarPoints, ScalarPosition, Selection
+from apiserver.stores.events.elasticsearch import names, paging
+from apiserver.stores.events.elasticsearch.cluster import Cluster, JsonObject
+from apiserver.stores.events.elasticsearch.queries import BARE, between, of_owner, of_series, ordered
+from apiserver.stores.events.elasticsearch.series import SeriesIndex
+from apiserver.stores.events.elasticsearch.writing import INFINITE, MINUS_INFINITE
+
+BY_ITERATION = ("iter", "metric", "variant")
+BY_TIME = ("timestamp", "iter", "metric", "variant")
+
+_SPECIAL = {INFINITE: math.inf, MINUS_INFINITE: -math.inf}
+_GREATEST = 2**63 - 1
+
+
+def index_of(cluster: Cluster, owner: Owner) -> str:
+    """Where the owner's scalars are."""
+    return names.index(cluster.prefix, EventType.SCALAR, owner.company)
+
+
+def value_of(fields: Mapping[str, Sequence[Any]]) -> float:
+    """A point's value, finite or not, of the columns `value` and `special`."""
+    if "value" in fields:
+        return float(fields["value"][0])
+    return _SPECIAL.get(fields["special"][0], math.nan)
+
+
+async def points(
+    cluster: Cluster,
+    owner: Owner,
+    selection: Selection,
+    after: ScalarPosition | None,
+    *,
+    descending: bool,
+    limit: int,
+    whole_iterations: bool,
+) -> ScalarPoints:
+    """A page by iteration, as the protocol says."""
+    hits = await _page(cluster, owner, of_owner(owner, selection), BY_ITERATION, after, descending, limit)
+    if whole_iterations and len(hits) == limit:
+        iter = hits[-1]["sort"][0]
+        same = of_owner(owner, selection, *between("iter", iter, iter))
+        hits += await _page(cluster, owner, same, BY_ITERATION, hits[-1]["sort"], descending, paging.ALL)
+    return _columns(hits, BY_ITERATION)
+
+
+async def earliest_points(
+    cluster: Cluster, owner: Owner, selection: Selection, after: int | None, limit: int
+) -> ScalarPoints:
+    """A page by time, as the protocol says."""
+    least = None if after is None else after + 1
+    if least is not None and least > _GREATEST:
+        return _columns([], BY_TIME)
+    later = of_owner(owner, selection, *between("timestamp", least, None))
+    hits = await _page(cluster, owner, later, BY_TIME, None, False, limit)
+    if len(hits) == limit:
+        last = hits[-1]["sort"]
+        same = of_owner(owner, selection, *between("timestamp", last[0], last[0]))
+        hits += await _page(cluster, owner, same, BY_TIME, last, False, paging.ALL)
+    return _columns(hits, BY_TIME)
+
+
+async def last_values(
+    cluster: Cluster, known: SeriesIndex, owner: Owner, selection: Selection, n: int
+) -> dict[tuple[str, str], list[float]]:
+    """The last `n` values of each series, oldest first."""
+    series = await known.find(owner, EventType.SCALAR, selection)
+    bodies: list[JsonObject] = [
+        {
+            **BARE,
+            "size": n,
+            "query": of_series([one.key]),
+            "sort": ordered(["iter"], descending=True),
+            "docvalue_fields": ["value", "special"],
+        }
+        for one in series
+    ]
+    answers = await cluster.searches(index_of(cluster, owner), bodies, routing=names.owner_key(owner))
+    return {
+        (one.metric, one.variant): [value_of(hit["fields"]) for hit in reversed(answer["hits"]["hits"])]
+        for one, answer in zip(series, answers, strict=True)
+    }
+
+
+async def _page(
+    cluster: Cluster,
+    owner: Owner,
+    query: JsonObject,
+    by: Sequence[str],
+    after: Sequence[object] | None,
+    descending: bool,
+    limit: int,
+) -> list[JsonObject]:
+    return await paging.read(
+        cluster,
+        index_of(cluster, owner),
+        names.owner_key(owner),
+        query,
+        ordered(by, descending=descending),
+        fields=[field for field in ("timestamp", "value", "special", "worker", "received") if field not in by],
+        after=after,
+        limit=limit,
+    )
+
+
+def _columns(hits: list[JsonObject], by: Sequence[str]) -> ScalarPoints:
+    metric, variant, iter = (by.index(field) for field in ("metric", "variant", "iter"))
+    rows = [hit["sort"] for hit in hits]
+    named = sorted({(row[metric], row[variant]) for row in rows})
+    numbers = {name: number for number, name in enumerate(named)}
+    fields = [hit["fields"] for hit in hits]
+    if "timestamp" in by:
+        timestamps = [row[by.index("timestamp")] for row in rows]
+    else:
+        timestamps = [one["timestamp"][0] for one in fields]
+    return ScalarPoints(
+        names=named,
+        series=np.array([numbers[row[metric], row[variant]] for row in rows], np.int32),
+        iters=np.array([row[iter] for row in rows], np.int64),
+        timestamps=np.array(timestamps, np.int64),
+        values=np.array([value_of(one) for one in fields], np.float64),
+        workers=[one["worker"][0] for one in fields],
+        received=np.array([one["received"][0] for one in fields], np.int64),
+    )

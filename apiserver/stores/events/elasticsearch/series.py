@@ -1,0 +1,98 @@
+"""Which series an owner has. Every event holds its series' key, and a key stands for one metric and variant for ever.
+
+So names are remembered by key, and looked up when they are not known. Counting an owner's events by key is the one
+thing that has to look at all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from apiserver.events.model import EventType, Owner, Selection
+from apiserver.stores.events.elasticsearch import names
+from apiserver.stores.events.elasticsearch.cluster import Cluster, JsonObject
+from apiserver.stores.events.elasticsearch.queries import BARE, of_owner, of_series
+from apiserver.stores.events.elasticsearch.writing import series_key
+
+Name = tuple[str, str]
+
+#: Nodes refuse to make more than 65,536 buckets.
+MOST_BUCKETS = 60_000
+
+_MOST_NAMES = 200_000
+#: So many series are looked at one by one, also when it is not known whether they are there.
+_FEW = 50
+
+
+@dataclass(slots=True, frozen=True, order=True)
+class Series:
+    """A series of an owner."""
+
+    metric: str
+    variant: str
+    key: str
+    count: int | None
+    """How many events it has; None when nobody counted, and there may be none."""
+
+
+class SeriesIndex:
+    """The series of owners, by type."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._names: dict[str, Name] = {}
+
+    async def find(self, owner: Owner, type: EventType, selection: Selection = ()) -> list[Series]:
+        """The selected series, sorted by metric and variant."""
+        counts = await self._counts(owner, type, selection)
+        named = await self._named(owner, type, counts)
+        return sorted(Series(*named[key], key, count) for key, count in counts.items())
+
+    async def likely(self, owner: Owner, type: EventType, selection: Selection) -> list[Series]:
+        """The selected series, sorted; when they are few and all named, also those that are not there."""
+        named = {(wanted.metric, variant) for wanted in selection for variant in wanted.variants}
+        if not 0 < len(named) <= _FEW or any(not wanted.variants for wanted in selection):
+            return await self.find(owner, type, selection)
+        key = names.owner_key(owner)
+        return [Series(*name, series_key(key, *name), None) for name in sorted(named)]
+
+    async def _counts(self, owner: Owner, type: EventType, selection: Selection) -> dict[str, int]:
+        index, routing = names.index(self._cluster.prefix, type, owner.company), names.owner_key(owner)
+        query = of_owner(owner, selection)
+        by_key = {"series": {"terms": {"field": "series", "size": MOST_BUCKETS}}}
+        body = {"size": 0, "track_total_hits": False, "query": query, "aggs": by_key}
+        found = (await self._cluster.search(index, body, routing=routing)).get("aggregations")
+        if found is None:
+            return {}
+        if not found["series"]["sum_other_doc_count"]:
+            return {bucket["key"]: bucket["doc_count"] for bucket in found["series"]["buckets"]}
+        buckets = self._cluster.composite(index, query, ["series"], routing=routing)
+        return {bucket["key"]["series"]: bucket["doc_count"] async for bucket in buckets}
+
+    async def _named(self, owner: Owner, type: EventType, keys: Collection[str]) -> dict[str, Name]:
+        """The names of series that are there."""
+        named = {key: self._names[key] for key in keys if key in self._names}
+        unknown = [key for key in keys if key not in named]
+        if unknown:
+            found = await (self._one_by_one if len(unknown) <= _FEW else self._all)(owner, type, unknown)
+            if len(self._names) + len(found) > _MOST_NAMES:
+                self._names.clear()
+            self._names |= found
+            named |= found
+        return named
+
+    async def _one_by_one(self, owner: Owner, type: EventType, keys: Collection[str]) -> dict[str, Name]:
+        bodies: list[JsonObject] = [
+            {**BARE, "size": 1, "query": of_series([key]), "docvalue_fields": ["metric", "variant"]} for key in keys
+        ]
+        index = names.index(self._cluster.prefix, type, owner.company)
+        answers = await self._cluster.searches(index, bodies, routing=names.owner_key(owner))
+        fields = [answer["hits"]["hits"][0]["fields"] for answer in answers]
+        return {key: (one["metric"][0], one["variant"][0]) for key, one in zip(keys, fields, strict=True)}
+
+    async def _all(self, owner: Owner, type: EventType, keys: Collection[str]) -> dict[str, Name]:
+        index, routing = names.index(self._cluster.prefix, type, owner.company), names.owner_key(owner)
+        buckets = self._cluster.composite(index, of_owner(owner), ("metric", "variant"), routing=routing)
+        named = [(bucket["key"]["metric"], bucket["key"]["variant"]) async for bucket in buckets]
+        return {series_key(routing, *name): name for name in named}

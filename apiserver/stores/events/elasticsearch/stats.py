@@ -1,0 +1,118 @@
+"""What is known of scalar series as a whole."""
+
+from __future__ import annotations
+
+from apiserver.events.model import EventType, Owner, ScalarStats, Selection
+from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
+from apiserver.stores.events.elasticsearch.cluster import Cluster, JsonObject
+from apiserver.stores.events.elasticsearch.names import owner_key
+from apiserver.stores.events.elasticsearch.queries import BARE, between, of_series, ordered
+from apiserver.stores.events.elasticsearch.scalars import index_of, value_of
+from apiserver.stores.events.elasticsearch.series import Series, SeriesIndex
+
+#: Aggregations count in doubles, which hold whole numbers exactly up to here.
+EXACT = 2**53
+
+_AXES = ("iter", "timestamp")
+_POINT = ("iter", "value", "special")
+#: The orders in which a series' first point has what is asked for. Points without a finite value come last by value.
+_ENDS: dict[str, dict[str, str]] = {
+    "first": {"timestamp": "asc", "iter": "asc"},
+    "last": {"timestamp": "desc", "iter": "desc"},
+    "least": {"value": "asc", "iter": "asc"},
+    "greatest": {"value": "desc", "iter": "asc"},
+}
+
+
+def extent(field: str) -> JsonObject:
+    """Aggregations: the least and the greatest value of a field."""
+    return {f"min_{field}": {"min": {"field": field}}, f"max_{field}": {"max": {"field": field}}}
+
+
+_SUMMED: JsonObject = {**extent("iter"), **extent("timestamp"), "values": {"stats": {"field": "value"}}}
+
+
+async def stats(cluster: Cluster, known: SeriesIndex, owner: Owner, selection: Selection) -> list[ScalarStats]:
+    """Of each selected series, sorted by metric and variant."""
+    series = await known.likely(owner, EventType.SCALAR, selection)
+    wanted = [Wanted(one, _SUMMED) for one in series]
+    index, routing = index_of(cluster, owner), owner_key(owner)
+    summed = await aggregate(cluster, index, routing, wanted)
+    found = [
+        (one, summed[one.key], await _extents(cluster, index, routing, one, summed[one.key]))
+        for one in series
+        if one.key in summed
+    ]
+    bodies = [_end(one, name, extents, of) for one, of, extents in found for name in _ENDS]
+    answers = iter(await cluster.searches(index, bodies, routing=routing))
+    return [_stats(owner, one, of, extents, [next(answers) for _ in _ENDS]) for one, of, extents in found]
+
+
+async def _extents(cluster: Cluster, index: str, routing: str, series: Series, summed: JsonObject) -> dict[str, int]:
+    ends = [name for axis in _AXES for name in extent(axis)]
+    return {name: await exact(cluster, index, routing, series, summed, name) for name in ends}
+
+
+def _end(series: Series, name: str, extents: dict[str, int], summed: JsonObject) -> JsonObject:
+    """A search of the point at an end. That its timestamp or value is known already lets nodes look at few."""
+    order = _ENDS[name]
+    values = summed["values"]
+    (field, direction), *_ = order.items()
+    if field == "timestamp":
+        at = extents["min_timestamp" if direction == "asc" else "max_timestamp"]
+        conditions = between(field, at, at)
+    elif not values["count"]:
+        conditions = []
+    else:
+        value = float(values["min" if direction == "asc" else "max"])
+        conditions = between(field, -0.0, 0.0) if value == 0 else between(field, value, value)
+    return {
+        **BARE,
+        "size": 1,
+        "query": of_series([series.key], *conditions),
+        "sort": [{"iter": order["iter"]}],
+        "docvalue_fields": list(_POINT),
+    }
+
+
+def _stats(
+    owner: Owner, series: Series, summed: JsonObject, extents: dict[str, int], ends: list[JsonObject]
+) -> ScalarStats:
+    first, last, least, greatest = (answer["hits"]["hits"][0]["fields"] for answer in ends)
+    values = summed["values"]
+    some = values["count"] > 0
+    return ScalarStats(
+        owner=owner,
+        metric=series.metric,
+        variant=series.variant,
+        count=summed["doc_count"],
+        finite_count=values["count"],
+        **extents,
+        first_value=value_of(first),
+        first_iter=first["iter"][0],
+        last_value=value_of(last),
+        last_iter=last["iter"][0],
+        min_value=value_of(least) if some else None,
+        min_value_iter=least["iter"][0] if some else None,
+        max_value=value_of(greatest) if some else None,
+        max_value_iter=greatest["iter"][0] if some else None,
+        sum=float(values["sum"]),
+    )
+
+
+async def exact(
+    cluster: Cluster, index: str, routing: str, series: Series, found: JsonObject, name: str, *conditions: JsonObject
+) -> int:
+    """A series' least or greatest value of a field, which the aggregation `name` of `extent` found nearly."""
+    near = float(found[name]["value"])
+    if abs(near) < EXACT:
+        return int(near)
+    end, _, field = name.partition("_")
+    body = {
+        **BARE,
+        "size": 1,
+        "query": of_series([series.key], *conditions),
+        "sort": ordered([field], descending=end == "max"),
+    }
+    answer = await cluster.search(index, body, routing=routing)
+    return int(answer["hits"]["hits"][0]["sort"][0])

@@ -1,0 +1,157 @@
+"""From a batch to the items of bulk requests: an item is an action and its document, two lines of JSON.
+
+Items are put together from texts that a group of events shares, so that an event costs the formatting of its own
+numbers. A log line is only ever created, so that one sent again changes nothing; everything else takes the place of
+what had its identity before.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from binascii import b2a_base64
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+import orjson
+import zstandard
+
+from apiserver.events.model import EventBatch, EventType, LogColumns, Owner, Sample, ScalarColumns
+from apiserver.stores.events.elasticsearch import names
+
+#: What `special` holds for a value that is not finite, which Elasticsearch does not take.
+NAN, INFINITE, MINUS_INFINITE = 0, 1, -1
+
+_LEAST_COMPRESSED = 256
+_ZSTD_LEVEL = 1
+_EPOCH_US = 1_577_836_800_000_000  # 2020
+_SERVER_BITS = 10
+
+
+class Sequence:
+    """Numbers that grow in the order lines are taken here, and that no other server gives, too.
+
+    They are microseconds, and a few random bits that are the server's own. Lines of different servers come in the order
+    of their clocks, if their timestamps are equal.
+    """
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._server = int.from_bytes(os.urandom(2), "big") % (1 << _SERVER_BITS)
+
+    def take(self, count: int) -> range:
+        """The next `count` numbers."""
+        first = max(self._next, time.time_ns() // 1000 - _EPOCH_US)
+        self._next = first + count
+        step = 1 << _SERVER_BITS
+        return range(first * step + self._server, self._next * step + self._server, step)
+
+
+class Items:
+    """Makes the items of batches for the indices of one prefix."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._sequence = Sequence()
+
+    def of(self, batch: EventBatch) -> Iterator[str]:
+        """Every event of the batch as an item, in the order they came."""
+        for group in batch.scalars:
+            yield from self._scalars(group, batch.received)
+        sent: dict[tuple[Owner, bytes], int] = {}
+        for logs in batch.logs:
+            yield from self._lines(logs, batch.received, sent)
+        for sample in batch.samples:
+            yield self._sample(sample)
+
+    def index(self, type: EventType, owner: Owner) -> str:
+        """Where the owner's events of a type are."""
+        return names.index(self._prefix, type, owner.company)
+
+    def _scalars(self, group: ScalarColumns, received: int) -> Iterator[str]:
+        key = names.owner_key(group.owner)
+        hashed = names.series_hash(key, group.metric, group.variant)
+        head, rest = _shared(
+            "index",
+            self.index(EventType.SCALAR, group.owner),
+            key,
+            metric=group.metric,
+            variant=group.variant,
+            series=series_key(key, group.metric, group.variant),
+            worker=group.worker,
+            received=received,
+        )
+        columns = (group.iters.tolist(), group.timestamps.tolist(), group.values.tolist())
+        for id, iter, timestamp, value in zip(names.ids(hashed, group.iters), *columns, strict=True):
+            kept = f'"value":{value!r}' if math.isfinite(value) else f'"special":{_special(value)}'
+            yield f'{head}{id}{rest}"iter":{iter},"timestamp":{timestamp},{kept}}}\n'
+
+    def _lines(self, logs: LogColumns, received: int, sent: dict[tuple[Owner, bytes], int]) -> Iterator[str]:
+        key, count = names.owner_key(logs.owner), len(logs.messages)
+        body = logs.digest or os.urandom(16)
+        first = sent.get((logs.owner, body), 0)
+        sent[logs.owner, body] = first + count
+        ids = names.ids(names.series_hash(key, body.hex()), np.arange(first, first + count))
+        head, rest = _shared("create", self.index(EventType.LOG, logs.owner), key, received=received)
+        columns = (logs.timestamps.tolist(), logs.levels, logs.workers, logs.messages, logs.iters)
+        series = zip(logs.metrics, logs.variants, strict=True)
+        rows = zip(ids, self._sequence.take(count), *columns, series, strict=True)
+        for id, sequence, timestamp, level, worker, message, iter, (metric, variant) in rows:
+            reported = "" if iter is None else f'"iter":{iter},'
+            yield (
+                f'{head}{id}{rest}"timestamp":{timestamp},"sequence":{sequence},{reported}"level":{_json(level)},'
+                f'"worker":{_json(worker)},"metric":{_json(metric)},"variant":{_json(variant)},'
+                f'"series":"{series_key(key, metric, variant)}",'
+                f'"message":{orjson.dumps(message).decode()}}}\n'
+            )
+
+    def _sample(self, sample: Sample) -> str:
+        key = names.owner_key(sample.owner)
+        hashed = names.series_hash(key, sample.metric, sample.variant, sample.key)
+        (id,) = names.ids(hashed, np.array([sample.iter], np.int64))
+        head, rest = _shared(
+            "index",
+            self.index(sample.type, sample.owner),
+            key,
+            metric=sample.metric,
+            variant=sample.variant,
+            series=series_key(key, sample.metric, sample.variant),
+            key=sample.key,
+        )
+        document = b2a_base64(packed(sample.document), newline=False).decode()
+        return f'{head}{id}{rest}"iter":{sample.iter},"timestamp":{sample.timestamp},"document":"{document}"}}\n'
+
+
+def packed(document: bytes) -> bytes:
+    """The document as it is stored: a larger one as a zstd frame, with which no JSON begins."""
+    return zstandard.compress(document, _ZSTD_LEVEL) if len(document) >= _LEAST_COMPRESSED else document
+
+
+def unpacked(stored: bytes) -> bytes:
+    """The document that was packed."""
+    return zstandard.decompress(stored) if stored.startswith(zstandard.FRAME_HEADER) else stored
+
+
+def _special(value: float) -> int:
+    if math.isnan(value):
+        return NAN
+    return INFINITE if value > 0 else MINUS_INFINITE
+
+
+def _shared(action: str, index: str, routing: str, **fields: str | int) -> tuple[str, str]:
+    """What stands before the id, and between it and the event's own fields."""
+    shared = {"owner": routing, **fields}
+    document = orjson.dumps(shared).decode().removesuffix("}")
+    return f'{{"{action}":{{"_index":{_json(index)},"routing":{_json(routing)},"_id":"', f'"}}}}\n{document},'
+
+
+@lru_cache(maxsize=65536)
+def series_key(owner: str, metric: str, variant: str) -> str:
+    return names.series_key(names.series_hash(owner, metric, variant))
+
+
+@lru_cache(maxsize=4096)
+def _json(text: str) -> str:
+    return orjson.dumps(text).decode()
