@@ -148,6 +148,7 @@ def _lifespan(
             app.state.new_credential = await credentials.ensure_admin(backend.documents, backend.settings)
             opened.push_async_callback(backend.last_metrics.close)
             await backend.last_metrics.restate()
+            backend.last_metrics.watch()
             yield
 
     return lifespan

@@ -5,14 +5,19 @@ A batch is stored inside `adding`, which remembers what it touches; a background
 others stay coalesced. An owner's document is written, or reset, by one task at a time, who holds the owner's lock. What
 a crash loses here is made again from the event store when the server starts (`restate`): the store is told that an
 owner is up to date only when nothing of it is pending, being added or being written.
+
+Where several servers share the stores, each writes what it was sent, and what a server left that died is written by
+the others. A document has a revision: stats are written only if nobody wrote others since they were read.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from apiserver.events.last_metrics import Touched, touched_by, update_of
@@ -26,6 +31,19 @@ log = logging.getLogger(__name__)
 #: Seconds that updates are gathered before the background task writes them; while writes fail, up to the second one.
 INTERVAL = 0.5
 LONGEST_INTERVAL = 30.0
+#: Seconds between looks for what other servers left.
+RESTATE_INTERVAL = 60.0
+
+#: The background task rests so many times as long as it worked.
+_REST = 4
+
+#: The field of an owner's document that is another whenever its summary of events was written, or reset.
+REVISION = "events_revision"
+
+
+def new_revision() -> str:
+    """A value of REVISION that no document has had."""
+    return uuid4().hex
 
 
 class LastMetrics:
@@ -38,6 +56,7 @@ class LastMetrics:
         self._adding: dict[Owner, int] = {}
         self._locks: WeakValueDictionary[Owner, asyncio.Lock] = WeakValueDictionary()
         self._task: asyncio.Task[None] | None = None
+        self._watch: asyncio.Task[None] | None = None
 
     @contextmanager
     def adding(self, batch: EventBatch) -> Iterator[None]:
@@ -79,13 +98,20 @@ class LastMetrics:
             await self._write_pending(owner)
 
     async def restate(self) -> None:
-        """Make the documents of owners with events from before a crash anew; to be called before anything is added.
+        """Make the documents of owners anew whose events came before a crash, be it another server's.
 
         Owners without a document keep their events: it may be the documents that were lost.
         """
         owners = [owner async for owner in self._events.owners_to_restate()]
-        restated = [owner for owner in owners if await self._try_to_write(owner, await self._everything_of(owner))]
-        await self._events.restated(restated)
+        for owner in owners:
+            async with self._lock(owner):
+                if await self._try_to_write(owner, await self._everything_of(owner)):
+                    await self._state(owner)
+
+    def watch(self) -> None:
+        """From now on, restate now and then, if there may be other servers."""
+        if self._documents.changes is None:
+            self._watch = asyncio.create_task(self._restate_for_ever(), name="restate")
 
     @asynccontextmanager
     async def rewriting(self, owners: Sequence[Owner]) -> AsyncIterator[None]:
@@ -102,9 +128,10 @@ class LastMetrics:
 
     async def close(self) -> None:
         """Write what is pending."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        for task in (self._task, self._watch):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
         await self._write_all()
 
     def _touch(self, owner: Owner, touched: Touched) -> None:
@@ -119,7 +146,21 @@ class LastMetrics:
         pause = INTERVAL
         while self._pending:
             await asyncio.sleep(pause)
-            pause = INTERVAL if await self._write_all() else min(pause * 2, LONGEST_INTERVAL)
+            begun = time.monotonic()
+            if await self._write_all():
+                pause = min(max(INTERVAL, _REST * (time.monotonic() - begun)), LONGEST_INTERVAL)
+            else:
+                pause = min(pause * 2, LONGEST_INTERVAL)
+
+    async def _restate_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(RESTATE_INTERVAL)
+            try:
+                await self.restate()
+            except (EventStoreError, DocumentStoreError) as error:
+                log.warning("what other servers left waits: %s", error)
+            except Exception:
+                log.exception("what other servers left cannot be looked for")
 
     async def _write_all(self) -> bool:
         """Write every pending owner; whether all could be. One that cannot be stays pending, and hinders no other."""
@@ -140,9 +181,13 @@ class LastMetrics:
             finally:
                 if not written:
                     self._touch(owner, touched)
-            if owner not in self._pending and owner not in self._adding:
-                await self._events.restated([owner])
+            await self._state(owner)
         return written
+
+    async def _state(self, owner: Owner) -> None:
+        """Say that the owner's document, which was just written, is up to date, unless events came meanwhile."""
+        if owner not in self._pending and owner not in self._adding:
+            await self._events.restated([owner])
 
     def _lock(self, owner: Owner) -> asyncio.Lock:
         """Of the owner; it is there as long as somebody holds it or waits for it."""
@@ -167,10 +212,15 @@ class LastMetrics:
         for metric, variant in sorted(touched.series):
             variants.setdefault(metric, []).append(variant)
         selection = [MetricSelection(metric, tuple(names)) for metric, names in variants.items()]
-        stats = await self._events.scalar_stats([owner], selection) if selection else []
         collection = "models" if owner.is_model else "tasks"
-        update = update_of(touched, stats, utc_now())
-        return bool(await self._documents.update(collection, {"id": owner.id, "company": owner.company}, update))
+        found = {"id": owner.id, "company": owner.company}
+        while document := await self._documents.find_one(collection, found, projection=[REVISION]):
+            stats = await self._events.scalar_stats([owner], selection) if selection else []
+            update = update_of(touched, stats, utc_now())
+            update["$set"][REVISION] = new_revision()
+            if await self._documents.update(collection, {**found, REVISION: document.get(REVISION)}, update):
+                return True
+        return False
 
     async def _everything_of(self, owner: Owner) -> Touched:
         touched = Touched()

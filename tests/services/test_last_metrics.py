@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from apiserver.events.model import EventBatch, EventType, Owner
+from apiserver.events.model import EventBatch, EventType, Owner, ScalarStats, Selection
 from apiserver.services import last_metrics
+from apiserver.services.last_metrics import LastMetrics
 from apiserver.stores.events.base import EventStoreBusy
 from tests.aggregation.events import lines, scalars
 from tests.harness import Api
@@ -206,3 +207,62 @@ async def test_log_lines_bump_the_last_change(api: Api) -> None:
     with api.backend.last_metrics.adding(batch):
         await api.backend.events.add(batch)
     assert (await api.call("tasks.get_by_id", {"task": owner.id}))["task"]["last_change"] > earlier
+
+
+async def test_stats_that_another_server_overtook_are_read_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = await new_task(api)
+    read = api.backend.events.scalar_stats
+    reads = 0
+
+    async def read_and_be_overtaken(owners: list[Owner], selection: Selection = ()) -> list[ScalarStats]:
+        nonlocal reads
+        reads += 1
+        found = await read(owners, selection)
+        if reads == 1:  # another server takes a later point, and writes the document
+            await api.backend.events.add(scalars([(2, 9.0)], variant="v", owner=owner))
+            other = LastMetrics(api.backend.events, api.backend.documents)
+            await other.restate()
+        return found
+
+    monkeypatch.setattr(api.backend.events, "scalar_stats", read_and_be_overtaken)
+    await add(api, owner, (1, 1.0))
+    assert await seen(api, owner) == (2, {"v": 9.0})
+    assert reads == 4  # the other's two, and again
+
+
+async def test_a_reset_is_not_undone_by_stats_that_were_read_before_it(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = await new_task(api)
+    other = LastMetrics(api.backend.events, api.backend.documents)
+    batch = scalars([(1, 1.0)], variant="v", owner=owner)
+    with other.adding(batch):
+        await api.backend.events.add(batch)
+    read = api.backend.events.scalar_stats
+
+    async def read_before_a_reset(owners: list[Owner], selection: Selection = ()) -> list[ScalarStats]:
+        monkeypatch.setattr(api.backend.events, "scalar_stats", read)
+        found = await read(owners, selection)
+        await api.call("tasks.reset", {"task": owner.id, "force": True})
+        return found
+
+    monkeypatch.setattr(api.backend.events, "scalar_stats", read_before_a_reset)
+    await other.close()
+    assert await seen(api, owner) == (0, {})
+
+
+async def test_what_other_servers_left_is_looked_for(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(last_metrics, "RESTATE_INTERVAL", 0)
+    monkeypatch.setattr(type(api.backend.documents), "changes", None)
+    owner = await new_task(api)
+    restated, done = api.backend.events.restated, asyncio.Event()
+
+    async def say_so(owners: list[Owner]) -> None:
+        await restated(owners)
+        done.set()
+
+    monkeypatch.setattr(api.backend.events, "restated", say_so)
+    api.backend.last_metrics.watch()
+    await api.backend.events.add(scalars([(9, 0.25)], variant="w", owner=owner))  # by one that dies here
+    await done.wait()
+    assert await seen(api, owner) == (9, {"w": 0.25})

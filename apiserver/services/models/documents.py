@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from apiserver.rpc.errors import invalid_id
 from apiserver.services.backend import Call, documents
+from apiserver.services.last_metrics import REVISION
 from apiserver.services.metadata import metadata_of
 from apiserver.services.names import escape_keys, unescape_keys
 from apiserver.services.project_tree import get_project
@@ -70,6 +71,7 @@ def new_model(call: Call, fields: Document) -> Document:
 def answered(model: Document) -> Document:
     """A stored model as clients get it."""
     shown: Document = unescape_keys(model)
+    shown.pop(REVISION, None)
     return shown
 
 

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from apiserver.rpc.errors import ApiError, invalid_id, unavailable
 from apiserver.services.backend import Call, documents
+from apiserver.services.last_metrics import REVISION
 from apiserver.services.names import unescape_keys
 from apiserver.stores.documents.base import Document, Update
 from apiserver.times import utc_now
@@ -72,7 +73,8 @@ def new_execution() -> Document:
 def answered(task: Document) -> Document:
     """A stored task as clients get it."""
     shown: Document = unescape_keys(task)
-    shown.pop("enqueue_status", None)
+    for name in ("enqueue_status", REVISION):
+        shown.pop(name, None)
     return shown
 
 
