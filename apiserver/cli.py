@@ -1,4 +1,4 @@
-"""The command `apiserver`: serve, config, migrate, user.
+"""The command `apiserver`: serve, config, migrate, copy, user.
 
 Exit codes: 0 done, 1 could not be done, 2 wrong usage or settings.
 """
@@ -64,6 +64,10 @@ def _parser() -> argparse.ArgumentParser:
     _command(commands, "config", _config, "print the effective settings, secrets masked", _SERVE_FLAGS)
     migrate = _command(commands, "migrate", _migrate, "bring the schemas of the engines up to date", _ENGINE_FLAGS)
     migrate.add_argument("--check", action="store_true", help="only say what would be done; exit code 1 if anything")
+    copy = _command(commands, "copy", _copy, "copy all events and documents to other stores", ("data", *_ENGINE_FLAGS))
+    for flag in ("from", "to"):
+        places = "a data folder, elasticsearch://… or mongodb://…; when it is left out, what the settings name"
+        copy.add_argument(f"--{flag}", dest=f"copy_{flag}", nargs="+", default=[], metavar="PLACE", help=places)
     user = commands.add_parser("user", help="manage users and their access keys")
     actions = user.add_subparsers(required=True, metavar="ACTION")
     add = _command(actions, "add", _user_add, "add a user and print an access key", _DATA_FLAGS)
@@ -170,6 +174,33 @@ def _say_embedded(engines: Collection[str]) -> None:
             sys.stdout.write(f"{setting}: embedded, which a server brings up to date by itself\n")
 
 
+# --- copy -------------------------------------------------------------------------------------------
+
+
+def _copy(settings: Settings, options: argparse.Namespace) -> None:
+    from apiserver.copying.copied import CopyError
+    from apiserver.copying.places import copy, place
+    from apiserver.data_folder import DataFolderError
+    from apiserver.stores.documents.base import DocumentStoreError
+    from apiserver.stores.events.base import EventStoreError
+
+    if not options.copy_from and not options.copy_to:
+        raise SettingsError("--from or --to: say where to copy from, or where to; the settings name the other")
+    try:
+        source, target = place(options.copy_from, settings), place(options.copy_to, settings)
+    except ValueError as error:
+        raise SettingsError(f"--from, --to: {error}") from None
+    try:
+        asyncio.run(copy(source, target, _say_line))
+    except (CopyError, DataFolderError, EventStoreError, DocumentStoreError) as error:
+        raise CommandError(str(error)) from error
+
+
+def _say_line(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 # --- users ------------------------------------------------------------------------------------------
 
 
@@ -226,12 +257,14 @@ def _with_documents(settings: Settings, work: Callable[[DocumentStore], Awaitabl
     """What `work` returns, given the opened documents of the data folder; a server may be running on it."""
     from apiserver.data_folder import DataFolder, DataFolderError
     from apiserver.services.credentials import ensure_defaults
+    from apiserver.stores.addresses import EMBEDDED
     from apiserver.stores.documents.base import DocumentStoreError
     from apiserver.stores.engines import document_store
 
     async def run() -> Result:
         folder = DataFolder(settings.data)
-        folder.make()
+        if settings.documents == EMBEDDED:
+            folder.make()
         documents = document_store(settings, folder)
         await documents.open()
         try:

@@ -50,9 +50,16 @@ def owned(settings: Settings, folder: DataFolder) -> Iterator[None]:
 
     Embedded events see to that themselves, so this is for documents whose events are elsewhere.
     """
-    if settings.documents != EMBEDDED or settings.events == EMBEDDED:
+    if settings.documents == EMBEDDED and settings.events != EMBEDDED:
+        with locked(folder):
+            yield
+    else:
         yield
-        return
+
+
+@contextmanager
+def locked(folder: DataFolder) -> Iterator[None]:
+    """Inside, no server that keeps anything embedded uses the folder; EventStoreError when one does already."""
     from apiserver.stores.events.embedded.lock import FolderLock
 
     folder.events.mkdir(parents=True, exist_ok=True)

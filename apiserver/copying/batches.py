@@ -1,0 +1,88 @@
+"""Pages of events, as a store answers them, as the batches that make them: one for each time of receipt.
+
+The batches of a page are to be added in their order: then equal timestamps keep the order of their lines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import numpy as np
+
+from apiserver.events.model import EventBatch, LogColumns, LogLine, Owner, Sample, ScalarPoints, Scalars
+
+
+def of_points(owner: Owner, points: ScalarPoints) -> Iterator[EventBatch]:
+    """The points, no two of one identity."""
+    numbers = {worker: n for n, worker in enumerate(dict.fromkeys(points.workers))}
+    names = list(numbers)
+    worker = np.array([numbers[name] for name in points.workers], np.int64)
+    order = np.lexsort((worker, points.series, points.received))
+    received, series, worker = points.received[order], points.series[order], worker[order]
+    new_batch = received[1:] != received[:-1]
+    new_group = new_batch | (series[1:] != series[:-1]) | (worker[1:] != worker[:-1])
+    group_starts = np.flatnonzero(np.concatenate([[True], new_group]))
+    batch_starts = np.flatnonzero(np.concatenate([[True], new_batch]))
+    for start, stop in zip(batch_starts, [*batch_starts[1:], len(order)], strict=True):
+        starts = group_starts[(group_starts >= start) & (group_starts < stop)]
+        rows = order[start:stop]
+        metrics, variants = zip(*(points.names[n] for n in series[starts].tolist()), strict=True)
+        yield EventBatch(
+            int(received[start]),
+            Scalars(
+                owners=[owner],
+                owner=[0] * len(starts),
+                metrics=list(metrics),
+                variants=list(variants),
+                workers=[names[n] for n in worker[starts].tolist()],
+                labels=[None] * len(starts),
+                lengths=np.diff(np.append(starts, stop)).tolist(),
+                iters=points.iters[rows],
+                timestamps=points.timestamps[rows],
+                values=points.values[rows],
+            ),
+        )
+
+
+def of_lines(owner: Owner, lines: Sequence[LogLine]) -> Iterator[EventBatch]:
+    """The lines, which are in order, under digests of their own: the same page again adds nothing."""
+    for part in _agreeing(lines):
+        by_receipt = sorted(part, key=lambda line: line.received)
+        for received, group in groupby(by_receipt, key=lambda line: line.received):
+            yield EventBatch(received, logs=[_columns(owner, list(group))])
+
+
+def of_samples(samples: Sequence[Sample]) -> EventBatch:
+    """The samples; when they were received is in their documents."""
+    return EventBatch(0, samples=list(samples))
+
+
+def _agreeing(lines: Sequence[LogLine]) -> Iterator[list[LogLine]]:
+    """Parts within which lines of one timestamp are in the order they were received in."""
+    part: list[LogLine] = []
+    for line in lines:
+        if part and line.position.timestamp == part[-1].position.timestamp and line.received < part[-1].received:
+            yield part
+            part = []
+        part.append(line)
+    if part:
+        yield part
+
+
+def _columns(owner: Owner, lines: list[LogLine]) -> LogColumns:
+    digest = hashlib.blake2b(digest_size=16)
+    for line in lines:
+        digest.update(repr(line).encode("utf-8", "surrogatepass"))
+    return LogColumns(
+        owner=owner,
+        timestamps=np.array([line.position.timestamp for line in lines], np.int64),
+        levels=[line.level for line in lines],
+        workers=[line.worker for line in lines],
+        messages=[line.message for line in lines],
+        iters=[line.iter for line in lines],
+        metrics=[line.metric for line in lines],
+        variants=[line.variant for line in lines],
+        digest=digest.digest(),
+    )

@@ -1,0 +1,72 @@
+"""All documents of all companies: read by pages in the order of their ids, written where they are missing or differ."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from apiserver.copying.copied import CopyError, Say, patiently
+from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
+
+_PAGE = 100
+_PAGE_OF_IDS = 5000
+
+
+async def copy_documents(source: DocumentStore, target: DocumentStore, say: Say) -> int:
+    """Copy what the target has not; return how many documents there are.
+
+    CopyError when the target holds documents that the source has not, or does not hold all of them in the end.
+    """
+    await _check_nothing_else(source, target, say)
+    total = 0
+    for collection in await patiently(say, source.collections):
+        number = 0
+        async for page in _pages(source, collection, say, limit=_PAGE):
+            await patiently(say, _put, target, collection, page)
+            number += len(page)
+        found = await patiently(say, target.count, collection, {})
+        if found != number:
+            raise CopyError(f"the source has {number} documents in '{collection}', the target {found}: copy again")
+        say(f"documents: {number:,} in '{collection}', all there")
+        total += number
+    return total
+
+
+async def _check_nothing_else(source: DocumentStore, target: DocumentStore, say: Say) -> None:
+    for collection in await patiently(say, target.collections):
+        async for page in _pages(target, collection, say, limit=_PAGE_OF_IDS, projection=()):
+            ids = [document["id"] for document in page]
+            if await patiently(say, source.count, collection, {"id": {"$in": ids}}) != len(ids):
+                raise CopyError(
+                    f"the target holds documents in '{collection}' that the source has not: copy into an empty one, "
+                    "before a server is started on it"
+                )
+
+
+async def _pages(
+    store: DocumentStore, collection: str, say: Say, *, limit: int, projection: Sequence[str] | None = None
+) -> AsyncIterator[list[Document]]:
+    """All documents of a collection, a list at a time."""
+    filter: Document = {}
+    while True:
+        page = await patiently(
+            say, store.find, collection, filter, projection=projection, sort=[("id", 1)], limit=limit
+        )
+        if page:
+            yield page
+        if len(page) < limit:
+            return
+        filter = {"id": {"$gt": page[-1]["id"]}}
+
+
+async def _put(target: DocumentStore, collection: str, page: Sequence[Document]) -> None:
+    """Make the target's documents of these ids the same as these."""
+    named = {"id": {"$in": [document["id"] for document in page]}}
+    there = {document["id"]: document for document in await target.find(collection, named)}
+    differing = [document for document in page if there.get(document["id"]) != document]
+    if not differing:
+        return
+    await target.delete(collection, {"id": {"$in": [document["id"] for document in differing]}})
+    try:
+        await target.insert(collection, differing)
+    except DuplicateDocument as error:
+        raise CopyError(f"'{collection}' of the target holds other documents already: {error}") from error

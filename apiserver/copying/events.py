@@ -1,0 +1,126 @@
+"""All events of all companies: owner by owner and type by type, a page at a time, where the target has not as many.
+
+What is there already is written again without harm: points and samples take their own place, and log lines come under
+digests of their pages. So an interrupted copy is begun again, and passes over the owners that are done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from apiserver.copying import batches
+from apiserver.copying.copied import CopyError, Say, patiently
+from apiserver.events.model import EventBatch, EventType, LogPosition, Owner, SamplePosition, ScalarPosition
+from apiserver.stores.events.base import EventStore
+
+#: Owners that are compared, copied and compared again together: engines make what was written visible once for all.
+_BLOCK = 200
+#: Owners that are copied at once, and batches of one that are on their way at once: engines make each of them wait.
+_OWNERS_AT_ONCE = 4
+_BATCHES_AT_ONCE = 8
+_POINTS = 50_000
+_LINES = 10_000
+_SAMPLES = 50
+
+Counts = dict[tuple[Owner, EventType], int]
+
+
+@dataclass(slots=True)
+class EventCopy:
+    """One copy under way. `counts` has how many events there are of each type, once `run` has returned."""
+
+    source: EventStore
+    target: EventStore
+    say: Say
+    counts: dict[EventType, int] = field(default_factory=lambda: dict.fromkeys(EventType, 0))
+
+    async def run(self) -> None:
+        """CopyError when the target holds events that the source has not, or does not hold all of them in the end."""
+        owners = sorted([owner async for owner in self.source.owners()])
+        await self._check_nothing_else(frozenset(owners))
+        unstated = {owner async for owner in self.source.owners_to_restate()}
+        for start in range(0, len(owners), _BLOCK):
+            block = owners[start : start + _BLOCK]
+            await self._copy(block)
+            await patiently(self.say, self.target.restated, [owner for owner in block if owner not in unstated])
+            done, total = start + len(block), sum(self.counts.values())
+            self.say(f"events: {total:,} of {done:,} of {len(owners):,} tasks and models, all there")
+
+    async def _check_nothing_else(self, known: frozenset[Owner]) -> None:
+        async for owner in self.target.owners():
+            if owner not in known and await patiently(self.say, self.target.events_count, owner) > 0:
+                raise CopyError(
+                    f"the target holds events of '{owner.id}', of which the source has none: copy into an empty one"
+                )
+
+    async def _copy(self, owners: Sequence[Owner]) -> None:
+        """Copy what is missing of these, and compare the counts."""
+        wanted = await self._counts(self.source, owners)
+        there = await self._counts(self.target, owners)
+        missing = [key for key, count in wanted.items() if there[key] != count]
+        turns = asyncio.Semaphore(_OWNERS_AT_ONCE)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for owner, type in missing:
+                    group.create_task(self._copy_type(owner, type, turns))
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        there |= await self._counts(self.target, dict.fromkeys(owner for owner, _ in missing))
+        for (owner, type), count in wanted.items():
+            if there[owner, type] != count:
+                raise CopyError(
+                    f"the source has {count} events of type '{type}' of '{owner.id}', the target {there[owner, type]}: "
+                    "copy again while nobody writes to either"
+                )
+            self.counts[type] += count
+
+    async def _counts(self, store: EventStore, owners: Iterable[Owner]) -> Counts:
+        return {
+            (owner, type): await patiently(self.say, store.events_count, owner, [type])
+            for owner in owners
+            for type in EventType
+        }
+
+    # --- one owner, one type -----------------------------------------------------------------------
+
+    async def _copy_type(self, owner: Owner, type: EventType, turns: asyncio.Semaphore) -> None:
+        async with turns:
+            if type is EventType.SCALAR:
+                await self._copy_points(owner)
+            elif type is EventType.LOG:
+                await self._copy_lines(owner)
+            else:
+                await self._copy_samples(owner, type)
+
+    async def _copy_points(self, owner: Owner) -> None:
+        after: ScalarPosition | None = None
+        while True:
+            points = await patiently(self.say, self.source.scalar_points, owner, after=after, limit=_POINTS)
+            if not len(points.iters):
+                return
+            await self._add_at_once(owner, list(batches.of_points(owner, points)))
+            after = ScalarPosition(int(points.iters[-1]), *points.names[points.series[-1]])
+
+    async def _copy_lines(self, owner: Owner) -> None:
+        after: LogPosition | None = None
+        while lines := await patiently(self.say, self.source.log_lines, owner, after=after, limit=_LINES):
+            for batch in batches.of_lines(owner, lines):  # lines of one timestamp stay in the order they are added in
+                await self._add(owner, batch)
+            after = lines[-1].position
+
+    async def _copy_samples(self, owner: Owner, type: EventType) -> None:
+        after: SamplePosition | None = None
+        while samples := await patiently(self.say, self.source.samples, owner, type, after=after, limit=_SAMPLES):
+            await self._add(owner, batches.of_samples(samples))
+            last = samples[-1]
+            after = SamplePosition(last.iter, last.metric, last.variant, last.key)
+
+    async def _add_at_once(self, owner: Owner, made: Sequence[EventBatch]) -> None:
+        for start in range(0, len(made), _BATCHES_AT_ONCE):
+            await asyncio.gather(*(self._add(owner, batch) for batch in made[start : start + _BATCHES_AT_ONCE]))
+
+    async def _add(self, owner: Owner, batch: EventBatch) -> None:
+        for reason in await patiently(self.say, self.target.add, batch):
+            raise CopyError(f"the target does not take an event of '{owner.id}': {reason}")

@@ -1,0 +1,124 @@
+"""Where to copy from and to, as the command line says it, and the copy itself."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from apiserver.copying.copied import CopyError, Say
+from apiserver.copying.documents import copy_documents
+from apiserver.copying.events import EventCopy
+from apiserver.data_folder import DataFolder
+from apiserver.settings import Settings, elasticsearch_address, mongo_address
+from apiserver.stores.addresses import EMBEDDED
+from apiserver.stores.documents.base import DocumentStore
+from apiserver.stores.engines import document_store, event_store, locked
+from apiserver.stores.events.base import EventStore
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where events and documents are. `has_events`, `has_documents`: whether it was said at all."""
+
+    settings: Settings
+    has_events: bool = True
+    has_documents: bool = True
+
+    def same_events(self, other: Place) -> bool:
+        """Whether both mean the same store of events."""
+        ours, theirs = elasticsearch_address(self.settings), elasticsearch_address(other.settings)
+        if ours is None or theirs is None:
+            return ours == theirs and self._folder == other._folder
+        return ours.prefix == theirs.prefix and bool(set(ours.hosts) & set(theirs.hosts))
+
+    def same_documents(self, other: Place) -> bool:
+        """Whether both mean the same store of documents."""
+        ours, theirs = mongo_address(self.settings), mongo_address(other.settings)
+        return ours == theirs and (ours is not None or self._folder == other._folder)
+
+    @property
+    def _folder(self) -> Path:
+        return self.settings.data.resolve()
+
+
+def place(said: Sequence[str], settings: Settings) -> Place:
+    """The place of "data folder", "elasticsearch://…", "mongodb://…", in any order; nothing said: that of the settings.
+
+    An address stands for events or documents, a folder for what no address stands for. ValueError: one is no good.
+    """
+    if not said:
+        return Place(settings)
+    events = [one for one in said if one.startswith("elasticsearch:")]
+    documents = [one for one in said if one.startswith(("mongodb:", "mongodb+srv:"))]
+    folders = [one for one in said if one not in events and one not in documents]
+    if max(len(events), len(documents), len(folders)) > 1:
+        raise ValueError("give at most one data folder, one address of Elasticsearch and one of MongoDB")
+    for one in folders:
+        if "://" in one:
+            raise ValueError("a place is a data folder, elasticsearch://… or mongodb://…")
+    meant = dataclasses.replace(
+        settings,
+        data=Path(folders[0]) if folders else settings.data,
+        events=events[0] if events else EMBEDDED,
+        documents=documents[0] if documents else EMBEDDED,
+        events_password="",
+        events_api_key="",
+        documents_password="",
+    )
+    elasticsearch_address(meant)
+    mongo_address(meant)
+    return Place(meant, bool(events or folders), bool(documents or folders))
+
+
+async def copy(source: Place, target: Place, say: Say) -> None:
+    """Copy what both places have: events, documents or both. CopyError, or an error of a store, when it is not done."""
+    events = source.has_events and target.has_events
+    documents = source.has_documents and target.has_documents
+    if not events and not documents:
+        raise CopyError("one side names events only, the other documents only: nothing can be copied")
+    if (events and source.same_events(target)) or (documents and source.same_documents(target)):
+        raise CopyError("source and target are the same")
+    source = Place(dataclasses.replace(source.settings, migrate_at_start=False), events, documents)
+    target = Place(dataclasses.replace(target.settings, migrate_at_start=True), events, documents)
+    _check_data(source)
+    async with _opened(source) as (from_events, from_documents), _opened(target) as (to_events, to_documents):
+        if from_documents is not None and to_documents is not None:
+            say(f"documents: {await copy_documents(from_documents, to_documents, say):,} copied")
+        if from_events is not None and to_events is not None:
+            events_copy = EventCopy(from_events, to_events, say)
+            await events_copy.run()
+            for type, count in events_copy.counts.items():
+                say(f"events: {count:,} of type {type} copied")
+
+
+def _check_data(source: Place) -> None:
+    folder = DataFolder(source.settings.data)
+    for wanted, engine, path in (
+        (source.has_events, source.settings.events, folder.events),
+        (source.has_documents, source.settings.documents, folder.documents),
+    ):
+        if wanted and engine == EMBEDDED and not path.exists():
+            raise CopyError(f"there is nothing to copy in the data folder '{folder.root}': it has no '{path.name}'")
+
+
+@asynccontextmanager
+async def _opened(place: Place) -> AsyncIterator[tuple[EventStore | None, DocumentStore | None]]:
+    """The stores that are wanted of a place, open; EventStoreError when a server uses the data folder."""
+    settings, folder = place.settings, DataFolder(place.settings.data)
+    embedded_events = place.has_events and settings.events == EMBEDDED
+    embedded_documents = place.has_documents and settings.documents == EMBEDDED
+    events = event_store(settings, folder) if place.has_events else None
+    documents = document_store(settings, folder) if place.has_documents else None
+    async with AsyncExitStack() as opened:
+        if embedded_events or embedded_documents:
+            folder.make()
+        if embedded_documents and not embedded_events:  # which lock the folder themselves
+            opened.enter_context(locked(folder))
+        for store in (events, documents):
+            if store is not None:
+                opened.push_async_callback(store.close)
+                await store.open()
+        yield events, documents

@@ -1,0 +1,98 @@
+"""Copies of documents: the same, whatever was interrupted, and counted."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.copying import documents
+from apiserver.copying.copied import CopyError
+from apiserver.copying.documents import copy_documents
+from apiserver.stores.documents.base import Document, DocumentStore
+from apiserver.stores.documents.sqlite import SqliteDocumentStore
+from tests.contract.document_stores import store
+
+__all__ = ["store"]
+
+pytestmark = pytest.mark.anyio
+
+TASKS: list[Document] = [
+    {
+        "id": f"{n:02}",
+        "company": f"c{n % 2}",
+        "name": "é\0",
+        "last_metrics": {"a": {"v": {"value": n / 3}}},
+        "n": 2**62 + n,
+    }
+    for n in range(11)
+]
+PROJECTS: list[Document] = [{"id": "p", "company": "c", "name": "n", "tags": ["a", None, {}], "parent": None}]
+
+
+@pytest.fixture(autouse=True)
+def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "_PAGE", 3)
+    monkeypatch.setattr(documents, "_PAGE_OF_IDS", 2)
+
+
+@pytest.fixture
+async def source(tmp_path: Path) -> AsyncIterator[DocumentStore]:
+    opened = SqliteDocumentStore(tmp_path / "source.db")
+    await opened.open()
+    await opened.insert("tasks", TASKS)
+    await opened.insert("projects", PROJECTS)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def back(tmp_path: Path) -> AsyncIterator[DocumentStore]:
+    opened = SqliteDocumentStore(tmp_path / "back.db")
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+async def copy(source: DocumentStore, target: DocumentStore) -> int:
+    return await copy_documents(source, target, lambda line: None)
+
+
+async def content(store: DocumentStore) -> dict[str, list[Document]]:
+    return {name: await store.find(name, {}, sort=[("id", 1)]) for name in await store.collections()}
+
+
+async def test_to_and_from_every_store(source: DocumentStore, store: DocumentStore, back: DocumentStore) -> None:
+    assert await copy(source, store) == 12
+    assert await copy(store, back) == 12
+    assert await content(back) == {"projects": PROJECTS, "tasks": TASKS}
+
+
+async def test_a_copy_goes_on_where_it_was_interrupted(
+    source: DocumentStore, store: DocumentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = store.insert, 0
+
+    async def insert(*arguments: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise RuntimeError("interrupted")
+        await real(*arguments)
+
+    monkeypatch.setattr(store, "insert", insert)
+    with pytest.raises(RuntimeError):
+        await copy(source, store)
+    await source.update("tasks", {"id": "00"}, {"$set": {"name": "changed"}})
+    assert await copy(source, store) == 12
+    assert await content(store) == await content(source)
+    assert calls == 3 + 4
+
+
+async def test_a_target_that_holds_something_else_is_refused(source: DocumentStore, back: DocumentStore) -> None:
+    await back.insert("tasks", [TASKS[0], {"id": "else"}])
+    with pytest.raises(CopyError, match="the target holds documents in 'tasks' that the source has not"):
+        await copy(source, back)
+    assert await back.count("projects", {}) == 0

@@ -1,0 +1,157 @@
+"""Copies of events: the same in every way, whatever was interrupted, and counted."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from apiserver.copying import events
+from apiserver.copying.copied import CopyError
+from apiserver.copying.events import EventCopy
+from apiserver.events.model import SINGLE_VALUE_ITERATION, EventBatch, EventType, Owner
+from apiserver.stores.events.base import EventStore, EventStoreBusy
+from apiserver.stores.events.embedded import EmbeddedEventStore
+from tests.contract.event_stores import OWNER, Case, batch, case, lines, sample, scalars
+from tests.contract.plain_event_store import PlainEventStore
+from tests.stores.events.comparison import assert_same
+from tests.stores.events.embedded.test_brute_force import OWNERS, batches
+
+__all__ = ["case"]
+
+pytestmark = pytest.mark.anyio
+
+OTHER = Owner("other company", "task", is_model=True)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_pages() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, size in {"_BLOCK": 2, "_POINTS": 7, "_LINES": 3, "_SAMPLES": 2}.items():
+            patch.setattr(events, name, size)
+        yield
+
+
+class Interrupted(Exception):
+    pass
+
+
+class Stopping(PlainEventStore):
+    """A store that takes only so many batches, and is too busy for every third."""
+
+    def __init__(self, batches: int) -> None:
+        super().__init__()
+        self.batches = batches
+        self.asked = 0
+
+    async def add(self, batch: EventBatch) -> Mapping[str, int]:
+        self.asked += 1
+        if self.asked % 3 == 0:
+            raise EventStoreBusy("too busy", retry_after=0)
+        if self.batches == 0:
+            raise Interrupted
+        self.batches -= 1
+        return await super().add(batch)
+
+
+async def copy(source: EventStore, target: EventStore) -> dict[EventType, int]:
+    copied = EventCopy(source, target, lambda line: None)
+    await copied.run()
+    return copied.counts
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(batches, max_size=6), st.sets(st.sampled_from(OWNERS)), st.integers(0, 12))
+def test_a_copy_answers_like_the_original_however_it_was_interrupted(
+    added: list[EventBatch], restated: set[Owner], stop: int
+) -> None:
+    async def check() -> None:
+        source, target = PlainEventStore(), Stopping(stop)
+        for one in added:
+            await source.add(one)
+        await source.restated(restated)
+        try:
+            await copy(source, target)
+        except Interrupted:
+            target.batches = 10**9
+            await copy(source, target)
+        await assert_same(target, source, OWNERS)
+        with tempfile.TemporaryDirectory() as folder:
+            embedded = EmbeddedEventStore(Path(folder))
+            await embedded.open()
+            try:
+                await copy(target, embedded)
+                await assert_same(embedded, source, OWNERS)
+            finally:
+                await embedded.close()
+
+    asyncio.run(check())
+
+
+async def test_to_and_from_every_store(case: Case) -> None:
+    source, back = PlainEventStore(), PlainEventStore()
+    nan, inf = float("nan"), float("inf")
+    await source.add(batch(scalars([1.0, nan, inf, -inf, -0.0], worker="v"), sample(1), lines(["a", "b"]), received=5))
+    await source.add(batch(scalars([0.1] * 9, iters=range(-2, 7), worker="w"), scalars([2.0], metric="m"), received=7))
+    await source.add(batch(scalars([0.5], iters=[SINGLE_VALUE_ITERATION], metric="accuracy"), received=9))
+    await source.add(batch(lines([str(n) for n in range(10)], timestamps=[3] * 10), received=8))
+    await source.add(batch(lines(["late"], timestamps=[3]), received=6))
+    for type in (EventType.PLOT, EventType.IMAGE, EventType.VECTOR):
+        samples = [sample(n, type=type, key=key, owner=OTHER) for n in range(3) for key in "kl"]
+        await source.add(batch(*samples, scalars([1.0], owner=OTHER)))
+    await source.restated([OTHER])
+    counts = await copy(source, case.store)
+    assert counts == {
+        type: await source.events_count(OWNER, [type]) + await source.events_count(OTHER, [type]) for type in EventType
+    }
+    assert [owner async for owner in case.store.owners_to_restate()] == [OWNER]
+    await case.settle()
+    assert await copy(source, case.store) == counts
+    assert await copy(case.store, back) == counts
+    await assert_same(back, source, [OWNER, OTHER])
+
+
+async def test_a_page_that_is_sent_again_adds_no_line() -> None:
+    source, target = PlainEventStore(), PlainEventStore()
+    await source.add(batch(lines([str(n) for n in range(10)], timestamps=[1] * 10)))
+    await copy(source, target)
+    await target.delete_logs(OWNER, None, [], [])
+    await target.add(batch(lines(["other"])))
+    with pytest.raises(CopyError, match="the source has 10 events of type 'log' of 'task', the target 1"):
+        await copy(source, target)
+
+
+async def test_what_is_done_is_passed_over() -> None:
+    source, target = PlainEventStore(), Stopping(100)
+    for n in range(6):
+        await source.add(batch(scalars([1.0], owner=Owner("c", str(n)))))
+    await copy(source, target)
+    asked = target.asked
+    await source.add(batch(scalars([1.0, 2.0], owner=Owner("c", "3"))))
+    await copy(source, target)
+    assert target.asked - asked <= 2
+
+
+async def test_a_target_that_holds_something_else_is_refused() -> None:
+    source, target = PlainEventStore(), PlainEventStore()
+    await source.add(batch(scalars([1.0])))
+    await target.add(batch(scalars([1.0], owner=OTHER)))
+    with pytest.raises(CopyError, match="holds events of 'task', of which the source has none"):
+        await copy(source, target)
+    assert await target.events_count(OWNER) == 0
+
+
+async def test_what_the_target_refuses_is_an_error() -> None:
+    class Refusing(PlainEventStore):
+        async def add(self, batch: EventBatch) -> Mapping[str, int]:
+            return {"too long": 1}
+
+    source = PlainEventStore()
+    await source.add(batch(scalars([1.0])))
+    with pytest.raises(CopyError, match="does not take an event of 'task': too long"):
+        await copy(source, Refusing())

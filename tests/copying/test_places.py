@@ -1,0 +1,114 @@
+"""`apiserver copy`: what its places mean, what it refuses, and whole data folders copied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.cli import main
+from apiserver.copying.places import Place, place
+from apiserver.settings import Settings
+from tests.harness import Served, served
+
+ELASTICSEARCH = "elasticsearch://es/prefix"
+MONGO = "mongodb://mongo/db"
+
+
+@pytest.mark.parametrize(
+    ("said", "events", "documents"),
+    [
+        ([], "of the settings", "of the settings"),
+        (["folder"], "embedded", "embedded"),
+        ([ELASTICSEARCH, MONGO], ELASTICSEARCH, MONGO),
+        ([MONGO, "folder"], "embedded", MONGO),
+        ([ELASTICSEARCH], ELASTICSEARCH, None),
+        ([MONGO], None, MONGO),
+    ],
+)
+def test_places_stand_for_events_or_documents_or_both(said: list[str], events: str, documents: str) -> None:
+    found = place(said, Settings(data=Path("data"), events="of the settings", documents="of the settings"))
+    assert (found.settings.events if found.has_events else None) == events
+    assert (found.settings.documents if found.has_documents else None) == documents
+    assert found.settings.data == Path("folder" if "folder" in said else "data")
+
+
+@pytest.mark.parametrize(
+    "said", [["a", "b"], [MONGO, MONGO], ["http://es"], ["mongodb://host"], ["elasticsearch://e/A"]]
+)
+def test_places_that_mean_nothing_are_refused(said: list[str]) -> None:
+    with pytest.raises(ValueError, match=r"data folder|database|prefix"):
+        place(said, Settings())
+
+
+def test_the_same_stores_are_known() -> None:
+    def at(**settings: Any) -> Place:
+        return Place(Settings(**settings))
+
+    assert at(data=Path("x")).same_events(at(data=Path("y/../x")))
+    assert not at(data=Path("x")).same_documents(at(data=Path("y")))
+    assert at(events="elasticsearch://a,b/p").same_events(at(events="elasticsearch://b/p"))
+    assert not at(events="elasticsearch://a/p").same_events(at(events="elasticsearch://a/q"))
+    assert not at(events="elasticsearch://a/p").same_events(at())
+    assert at(documents=MONGO).same_documents(at(documents=MONGO))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data folder with two tasks, one with events."""
+    with served(tmp_path / "data") as server:
+        task = server.call("tasks.create", {"name": "t", "type": "training"})["id"]
+        server.call("tasks.create", {"name": "other", "type": "training"})
+        for event in (
+            {"type": "training_stats_scalar", "metric": "m", "variant": "v", "iter": 1, "value": 0.5},
+            {"type": "log", "msg": "a line", "timestamp": 1},
+        ):
+            server.call("events.add", {"task": task, **event})
+    return tmp_path / "data"
+
+
+def test_a_data_folder_is_copied_and_served(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["copy", "--from", str(data), "--to", str(tmp_path / "new")]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert "events: 1 of type training_stats_scalar copied" in said
+    assert "events: 1 of type log copied" in said
+    assert main(["copy", "--to", str(tmp_path / "new"), "--data", str(data)]) == 0
+    assert capsys.readouterr().out.splitlines()[-5:] == said[-5:]
+    with served(tmp_path / "new") as server:
+        tasks = server.call("tasks.get_all", {"order_by": ["name"]})["tasks"]
+        assert [task["name"] for task in tasks] == ["other", "t"]
+        assert server.call("events.get_task_log", {"task": tasks[1]["id"]})["events"][0]["msg"] == "a line"
+        (metric,) = tasks[1]["last_metrics"].values()
+        assert next(iter(metric.values()))["value"] == 0.5
+
+
+def test_a_folder_that_a_server_uses_is_not_copied(
+    server: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for arguments in (["--from", str(server.data), "--to", str(tmp_path / "new")], ["--from", str(server.data)]):
+        assert main(["copy", *arguments, "--data", str(tmp_path / "new")]) == 1
+        assert f"{server.data}/events is in use by the process" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (
+            ["--from", "nothing", "--to", "new"],
+            1,
+            "there is nothing to copy in the data folder 'nothing': it has no 'events'",
+        ),
+        (["--from", "new", "--to", "new"], 1, "source and target are the same"),
+        (["--from", ELASTICSEARCH, "--to", MONGO], 1, "one side names events only, the other documents only"),
+        ([], 2, "--from or --to: say where to copy from, or where to"),
+        (["--from", "http://es"], 2, "--from, --to: a place is a data folder"),
+    ],
+)
+def test_what_cannot_be_copied_is_named(
+    arguments: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["copy", *arguments]) == code
+    assert capsys.readouterr().err.startswith(f"apiserver: {message}")
+    assert list(tmp_path.iterdir()) == []
