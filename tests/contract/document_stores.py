@@ -8,17 +8,27 @@ from pathlib import Path
 import pytest
 
 from apiserver.stores.documents.base import DocumentStore
+from apiserver.stores.documents.mongo import MongoDocumentStore
 from apiserver.stores.documents.sqlite import SqliteDocumentStore
 
-ENGINES: dict[str, Callable[[Path], DocumentStore]] = {
-    "sqlite": lambda folder: SqliteDocumentStore(folder / "documents.db"),
-}
+
+def sqlite(request: pytest.FixtureRequest) -> DocumentStore:
+    folder: Path = request.getfixturevalue("tmp_path")
+    return SqliteDocumentStore(folder / "documents.db")
+
+
+def mongo(request: pytest.FixtureRequest) -> DocumentStore:
+    url, name = request.getfixturevalue("mongodb_url"), request.getfixturevalue("mongodb_database")
+    return MongoDocumentStore(f"{url}/{name}", migrate=True)
+
+
+ENGINES: dict[str, Callable[[pytest.FixtureRequest], DocumentStore]] = {"mongo": mongo, "sqlite": sqlite}
 
 
 @pytest.fixture(params=sorted(ENGINES))
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[DocumentStore]:
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[DocumentStore]:
     """An open store with nothing in it."""
-    opened = ENGINES[request.param](tmp_path)
+    opened = ENGINES[request.param](request)
     await opened.open()
     yield opened
     await opened.close()

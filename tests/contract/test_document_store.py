@@ -514,20 +514,20 @@ async def test_no_update_is_lost(store: DocumentStore) -> None:
     assert await store.find("tasks", {}) == [{"id": "a", "n": 120, "last_metrics": {"m": 40}}]
 
 
-async def test_twenty_thousand_documents(store: DocumentStore) -> None:
+async def test_thousands_of_documents(store: DocumentStore) -> None:
     documents = [
         {"id": f"{number:05}", "company": f"c{number % 2}", "project": f"p{number % 10}", "tags": [f"t{number % 7}"]}
-        for number in range(20_000)
+        for number in range(4000)
     ]
     await fill(store, *documents, collection="tasks")
-    assert await store.count("tasks", {"company": "c0", "project": {"$in": ["p2", "p3"]}}) == 2000
-    assert await store.count("tasks", {"$or": [{"tags": "t1"}, {"tags": {"$size": 2}}]}) == 2857
-    page = await store.find("tasks", {"company": "c1"}, sort=[("project", -1)], skip=1999, limit=2, projection=[])
-    assert page == [{"id": "19999"}, {"id": "00007"}]
-    assert await store.update("tasks", {"project": "p4"}, {"$set": {"status": "s"}}, many=True) == 2000
-    assert await store.count_by("tasks", {}, ["status"]) == {("s",): 2000, (None,): 18_000}
-    assert await store.delete("tasks", {"id": {"$in": [document["id"] for document in documents[:15_000]]}}) == 15_000
-    assert await store.count("tasks", {}) == 5000
+    assert await store.count("tasks", {"company": "c0", "project": {"$in": ["p2", "p3"]}}) == 400
+    assert await store.count("tasks", {"$or": [{"tags": "t1"}, {"tags": {"$size": 2}}]}) == 572
+    page = await store.find("tasks", {"company": "c1"}, sort=[("project", -1)], skip=399, limit=2, projection=[])
+    assert page == [{"id": "03999"}, {"id": "00007"}]
+    assert await store.update("tasks", {"project": "p4"}, {"$set": {"status": "s"}}, many=True) == 400
+    assert await store.count_by("tasks", {}, ["status"]) == {("s",): 400, (None,): 3600}
+    assert await store.delete("tasks", {"id": {"$in": [document["id"] for document in documents[:3000]]}}) == 3000
+    assert await store.count("tasks", {}) == 1000
 
 
 async def test_collections_that_hold_something_are_named(store: DocumentStore) -> None:

@@ -75,8 +75,10 @@ class Pattern(Test):
 
     classes = frozenset({values.TEXT})
 
-    def __init__(self, search: Search) -> None:
+    def __init__(self, search: Search, text: str, *, any_case: bool) -> None:
         self._search = search
+        self.text = text
+        self.any_case = any_case
 
     def passes(self, value: Any) -> bool:
         return isinstance(value, str) and self._search(value)
@@ -97,10 +99,10 @@ class Size(Test):
     classes = frozenset({values.LIST})
 
     def __init__(self, size: int) -> None:
-        self._size = size
+        self.size = size
 
     def accepts(self, value: Any) -> bool:
-        return isinstance(value, list) and len(value) == self._size
+        return isinstance(value, list) and len(value) == self.size
 
     passes = accepts
 
@@ -210,7 +212,8 @@ def _operator(name: str, path: Path, op: str, value: Any, operators: Mapping[str
     if op == "$exists":
         return Field(path, Exists()) if value else Not(Field(path, Exists()))
     if op == "$regex":
-        return Field(path, Pattern(compile_pattern(name, value, operators.get("$options", ""))))
+        options = operators.get("$options", "")
+        return Field(path, Pattern(compile_pattern(name, value, options), value, any_case=options == "i"))
     if op == "$all":
         items = _list(name, op, value)
         return _all([Field(path, Compare("$eq", item)) for item in items]) if items else AnyOf(())

@@ -21,11 +21,12 @@ _LONGEST_PADDING = 1000
 
 
 class ParsedUpdate:
-    """The changes of one update; `roots` are the top-level fields it may touch."""
+    """The changes of one update; `paths` are the fields it may touch, `roots` the top-level ones that hold them."""
 
     def __init__(self, update: Mapping[str, Any]) -> None:
         self._changes = _parse(update)
-        self.roots = {path[0] for path, _ in self._changes}
+        self.paths = [path for path, _ in self._changes]
+        self.roots = {path[0] for path in self.paths}
 
     def apply(self, document: Document) -> Document:
         """Change the document in place and return it; on InvalidFilter it may be left changed in part."""

@@ -7,16 +7,15 @@ missing and null, numbers and text as they are, booleans as blobs (which SQLite,
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 import orjson
 
-from apiserver.stores.documents.base import Document, DocumentStoreError, Index, InvalidDocument
+from apiserver.stores.documents.base import Document, Index, InvalidDocument
+from apiserver.stores.documents.dialect.documents import check_name, identity_of, key_of
 from apiserver.stores.documents.dialect.paths import Path, parse
 
 _ROWS = 1_000_000
@@ -39,8 +38,7 @@ class Table:
     @classmethod
     def of(cls, name: str, indexes: Iterable[Index], apart: Sequence[str] = ()) -> Table:
         """The layout that the declared indexes and fields kept apart give a collection."""
-        if not re.fullmatch(r"[a-z][a-z_]{0,63}", name):
-            raise DocumentStoreError(f"{name!r:.80} is no name of a collection")
+        check_name(name)
         own = tuple(index for index in indexes if index.collection == name)
         keys = dict.fromkeys(field for index in own for field in index.fields if field != "id")
         return cls(name, own, tuple(parse(key) for key in keys), tuple(apart))
@@ -61,15 +59,14 @@ class Table:
 
     def encode(self, document: Document) -> list[Any]:
         """The values of a document's columns; InvalidDocument when it cannot be kept."""
-        identity = document.get("id")
-        if not isinstance(identity, str) or not identity:
-            raise InvalidDocument(f"{self.name}: a document needs an id of text, not empty")
+        identity = identity_of(self.name, document)
         names = {path[0] for path in self.keys} | set(self.apart)
         return [identity, *self.encode_changed(document, names).values()]
 
     def encode_changed(self, document: Document, names: Container[str]) -> dict[str, Any]:
         """The columns to write, with their values, when some top-level fields of a document changed."""
-        keys = {column_of(path): self._key(document, path) for path in self.keys if path[0] in names}
+        changed = [path for path in self.keys if path[0] in names]
+        keys = {column_of(path): encode_key(key_of(self.name, document, path)) for path in changed}
         rest = {name: value for name, value in document.items() if name not in self.apart}
         apart = {
             apart_column(name): dumps(document[name]) if name in document else None
@@ -77,15 +74,6 @@ class Table:
             if name in names
         }
         return {**keys, "doc": dumps(rest), **apart}
-
-    def _key(self, document: Document, path: Path) -> Any:
-        value: Any = document
-        for name in path:
-            if not isinstance(value, list):
-                value = value.get(name) if isinstance(value, dict) else None
-        if isinstance(value, dict | list):
-            raise InvalidDocument(f"{self.name}: field '{'.'.join(path)}' must be a single value")
-        return None if isinstance(value, float) and not isfinite(value) else encode_key(value)
 
 
 def column_of(path: Path) -> str:

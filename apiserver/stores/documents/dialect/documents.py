@@ -1,0 +1,37 @@
+"""What a collection and its documents must be to be kept, whatever the engine."""
+
+from __future__ import annotations
+
+import re
+from math import isfinite
+from typing import Any
+
+from apiserver.stores.documents.base import Document, DocumentStoreError, InvalidDocument
+from apiserver.stores.documents.dialect.paths import Path
+
+_NAME = re.compile(r"[a-z][a-z_]{0,63}")
+
+
+def check_name(collection: str) -> None:
+    """DocumentStoreError unless a collection may be named so."""
+    if not _NAME.fullmatch(collection):
+        raise DocumentStoreError(f"{collection!r:.80} is no name of a collection")
+
+
+def identity_of(collection: str, document: Document) -> str:
+    """The document's id; InvalidDocument when it has none."""
+    identity = document.get("id")
+    if not isinstance(identity, str) or not identity:
+        raise InvalidDocument(f"{collection}: a document needs an id of text, not empty")
+    return identity
+
+
+def key_of(collection: str, document: Document, path: Path) -> Any:
+    """The value of an indexed field, None when it is missing or no JSON number; InvalidDocument unless it is single."""
+    value: Any = document
+    for name in path:
+        if not isinstance(value, list):
+            value = value.get(name) if isinstance(value, dict) else None
+    if isinstance(value, dict | list):
+        raise InvalidDocument(f"{collection}: field '{'.'.join(path)}' must be a single value")
+    return None if isinstance(value, float) and not isfinite(value) else value

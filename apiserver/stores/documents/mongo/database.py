@@ -1,0 +1,182 @@
+"""One MongoDB database by motor, and motor by nothing but this module: its end of life is announced.
+
+Every method raises the store's own errors. Writes are acknowledged by a majority of the replica set, from its journals;
+reads ask the primary: what was acknowledged is found, and is not lost.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from bson.codec_options import TypeDecoder, TypeRegistry
+from bson.int64 import Int64
+from pymongo.errors import ServerSelectionTimeoutError
+from pymongo.uri_parser import parse_uri
+
+from apiserver.stores.documents.base import DocumentStoreBusy, DocumentStoreError
+from apiserver.stores.documents.mongo.errors import RETRY_AFTER, errors
+
+Stored = dict[str, Any]
+Query = Mapping[str, Any]
+
+DEFAULT_NAME = "events"
+
+#: What an address may say otherwise. Nobody waits long for a server that is away.
+_OPTIONS: dict[str, Any] = {
+    "appname": "apiserver",
+    "serverSelectionTimeoutMS": 3000,
+    "connectTimeoutMS": 3000,
+    "socketTimeoutMS": 30_000,
+    "waitQueueTimeoutMS": 10_000,
+}
+#: What it may not.
+_KEPT: dict[str, Any] = {"w": "majority", "journal": True, "readPreference": "primary", "tz_aware": False}
+_THREADS = 32
+_REFUSING = 1.0
+"""Seconds for which nobody asks a server that could not be reached: else all of motor's threads wait for it."""
+
+
+class _PlainInteger(TypeDecoder):
+    """Whole numbers of 64 bits as Python's own."""
+
+    bson_type = Int64
+
+    def transform_bson(self, value: Any) -> int:
+        return int(value)
+
+
+class Database:
+    """The database that a MongoDB address names ("events" when it names none). For use by one event loop at a time."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+        self._client: Any = None
+        self._database: Any = None
+        self._refused_until = 0.0
+
+    @property
+    def name(self) -> str:
+        """The name of the database, once it is open."""
+        return str(self._opened().name)
+
+    async def open(self) -> None:
+        """Connect; DocumentStoreError when the address or its options are wrong, or the server is away."""
+        os.environ.setdefault("MOTOR_MAX_WORKERS", str(_THREADS))
+        from motor.motor_asyncio import AsyncIOMotorClient
+
+        try:
+            with errors():
+                given = {name.lower() for name in parse_uri(self._uri)["options"]}
+                options = {name: value for name, value in _OPTIONS.items() if name.lower() not in given}
+                registry = TypeRegistry([_PlainInteger()])
+                self._client = AsyncIOMotorClient(self._uri, **options, **_KEPT, type_registry=registry)
+        except (ValueError, OSError) as error:
+            raise DocumentStoreError(f"MongoDB: {error}") from None
+        self._database = self._client.get_default_database(DEFAULT_NAME)
+        await self.command({"ping": 1})
+
+    async def close(self) -> None:
+        """Let go of every connection; a second call does nothing."""
+        if self._client is not None:
+            self._client.close()
+        self._client = self._database = None
+
+    async def command(self, command: Query) -> Stored:
+        """The answer to a database command."""
+        with self._asking():
+            answer: Stored = await self._opened().command(command)
+            return answer
+
+    async def collections(self) -> list[str]:
+        """The names of the collections that there are."""
+        with self._asking():
+            return sorted(await self._opened().list_collection_names())
+
+    async def indexes(self, collection: str) -> list[Stored]:
+        """The indexes of a collection, as `listIndexes` tells them; none when it is not there."""
+        with self._asking(collection):
+            found: list[Stored] = await self._opened()[collection].list_indexes().to_list(None)
+            return found
+
+    async def find(
+        self,
+        collection: str,
+        query: Query,
+        *,
+        projection: Mapping[str, int] | None = None,
+        sort: Sequence[tuple[str, int]] = (),
+        skip: int = 0,
+        limit: int = 0,
+    ) -> list[Stored]:
+        """The documents that a query finds; `limit` 0: all."""
+        with self._asking(collection):
+            cursor = self._opened()[collection].find(query, projection, sort=sort or None, skip=skip, limit=limit)
+            found: list[Stored] = await cursor.to_list(None)
+            return found
+
+    async def stream(
+        self,
+        collection: str,
+        query: Query,
+        *,
+        projection: Mapping[str, int] | None = None,
+        sort: Sequence[tuple[str, int]] = (),
+    ) -> AsyncGenerator[Stored]:
+        """The documents that a query finds, one by one."""
+        with self._asking(collection):
+            cursor = self._opened()[collection].find(query, projection, sort=sort or None)
+            try:
+                async for found in cursor:
+                    yield found
+            finally:
+                await cursor.close()
+
+    async def aggregate(self, collection: str, pipeline: Sequence[Query]) -> list[Stored]:
+        """What a pipeline makes of the collection."""
+        with self._asking(collection):
+            found: list[Stored] = await self._opened()[collection].aggregate(pipeline).to_list(None)
+            return found
+
+    async def count(self, collection: str, query: Query) -> int:
+        """How many documents a query finds."""
+        with self._asking(collection):
+            return int(await self._opened()[collection].count_documents(query))
+
+    async def insert(self, collection: str, documents: Sequence[Stored]) -> None:
+        """Add documents; after an error some of them may be there."""
+        with self._asking(collection):
+            await self._opened()[collection].insert_many(documents)
+
+    async def update(self, collection: str, query: Query, update: Query, *, many: bool = False) -> int:
+        """Update the first (or every) document that a query finds; how many there were."""
+        with self._asking(collection):
+            opened = self._opened()[collection]
+            answer = await (opened.update_many if many else opened.update_one)(query, update)
+            return int(answer.matched_count)
+
+    async def delete(self, collection: str, query: Query) -> int:
+        """Delete every document that a query finds; how many there were."""
+        with self._asking(collection):
+            return int((await self._opened()[collection].delete_many(query)).deleted_count)
+
+    def _opened(self) -> Any:
+        if self._database is None:
+            raise DocumentStoreError("the document store is not open")
+        return self._database
+
+    @contextmanager
+    def _asking(self, collection: str = "") -> Iterator[None]:
+        """Ask the server inside, unless it could not be reached a moment ago."""
+        self._opened()
+        if time.monotonic() < self._refused_until:
+            raise DocumentStoreBusy("MongoDB does not answer", retry_after=RETRY_AFTER)
+        with errors(collection):
+            try:
+                yield
+            except ServerSelectionTimeoutError:
+                self._refused_until = time.monotonic() + _REFUSING
+                raise

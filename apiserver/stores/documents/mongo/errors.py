@@ -1,0 +1,102 @@
+"""PyMongo's errors as the store's own: nothing else leaves this engine."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from bson.errors import BSONError
+from pymongo.errors import (
+    BulkWriteError,
+    ConfigurationError,
+    ConnectionFailure,
+    DocumentTooLarge,
+    OperationFailure,
+    PyMongoError,
+)
+
+from apiserver.stores.documents.base import (
+    DocumentStoreBusy,
+    DocumentStoreError,
+    DuplicateDocument,
+    InvalidDocument,
+    InvalidFilter,
+)
+
+log = logging.getLogger(__name__)
+
+RETRY_AFTER = 2
+
+_DUPLICATE = {11000, 11001, 12582}
+_TOO_LARGE = {10334, 17419, 17420}
+_TOO_DEEP = {15}
+#: BadValue, FailedToParse, TypeMismatch, PathNotViable, ConflictingUpdateOperators, ImmutableField, a bad pattern.
+_MALFORMED = {2, 9, 14, 28, 40, 66, 51024, 51091}
+_INDEX = re.compile(r"index: (\S+)")
+
+
+@contextmanager
+def errors(collection: str = "") -> Iterator[None]:
+    """Let errors of PyMongo, and of values that BSON cannot hold, leave as the store's own."""
+    try:
+        yield
+    except DocumentTooLarge:
+        raise InvalidDocument(_too_large(collection)) from None
+    except BSONError as error:
+        raise InvalidDocument(f"{collection}: {error}") from None
+    except OverflowError:
+        raise InvalidDocument("a whole number beyond 64 bits") from None
+    except UnicodeEncodeError:
+        raise InvalidDocument("text that is not valid Unicode") from None
+    except RecursionError:
+        raise InvalidDocument("nested too deeply") from None
+    except ConnectionFailure as error:
+        raise DocumentStoreBusy(f"MongoDB does not answer ({_first(error)})", retry_after=RETRY_AFTER) from error
+    except ConfigurationError as error:
+        raise DocumentStoreError(f"MongoDB: {_first(error)}") from error
+    except BulkWriteError as error:
+        raise _refused(collection, _first_of_many(error), error) from error
+    except OperationFailure as error:
+        raise _refused(collection, {"code": error.code, **(error.details or {})}, error) from error
+    except PyMongoError as error:
+        raise DocumentStoreBusy(f"MongoDB failed ({_first(error)})", retry_after=RETRY_AFTER) from error
+
+
+def _refused(collection: str, details: dict[str, Any], error: PyMongoError) -> DocumentStoreError:
+    """What the server answered. What it is no fault of the caller's may be over soon: no primary, no disk, a user …"""
+    code, text = details.get("code"), str(details.get("errmsg") or _first(error))[:300]
+    if code in _DUPLICATE:
+        return DuplicateDocument(f"{collection}: a document with the same {_fields(text)} is there already")
+    if code in _TOO_LARGE:
+        return InvalidDocument(_too_large(collection))
+    if code in _TOO_DEEP:
+        return InvalidDocument(f"{collection}: nested too deeply")
+    if code in _MALFORMED:
+        return InvalidFilter(f"{collection}: {text}")
+    log.warning("MongoDB failed: %s", error)
+    return DocumentStoreBusy(f"MongoDB failed ({text})", retry_after=RETRY_AFTER)
+
+
+def _first_of_many(error: BulkWriteError) -> dict[str, Any]:
+    details = error.details or {}
+    found: list[dict[str, Any]] = [*details.get("writeErrors", ()), *details.get("writeConcernErrors", ())]
+    return found[0] if found else {}
+
+
+def _fields(text: str) -> str:
+    """The fields of the unique index that an error names (`index: unique:company,name`)."""
+    found = _INDEX.search(text)
+    name = found[1].rpartition(":")[2] if found else ""
+    return "id" if name in ("", "_id_") else name.replace(",", ", ")
+
+
+def _too_large(collection: str) -> str:
+    return f"{collection}: a document is larger than the 16 MB that MongoDB keeps"
+
+
+def _first(error: Exception) -> str:
+    """The beginning of a message that goes on about hosts and topology."""
+    return str(error).partition(",")[0][:200]

@@ -1,0 +1,96 @@
+"""The schema in MongoDB: indexes set up by numbered steps, and held against what is there at each start.
+
+A step is a list of database commands, each one that can be given again without harm. The steps that were applied are
+documents of the collection `schema_steps`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from apiserver.stores.documents.base import DocumentStoreError, DuplicateDocument
+from apiserver.stores.documents.mongo.database import Database
+from apiserver.stores.migrations import SchemaError, Step, require, steps_of
+from apiserver.times import utc_now
+
+ENGINE = "mongo"
+RECORDS = "schema_steps"
+_COMPARED = ("key", "unique", "sparse")
+
+
+async def check_schema(database: Database, *, migrate: bool) -> None:
+    """Return when the schema is the one this version works with; `migrate`: after having made it so.
+
+    DocumentStoreError tells what is different and what to do; nothing may be written then.
+    """
+    try:
+        await require(MongoSchema(database), steps_of(ENGINE), migrating=migrate)
+    except SchemaError as error:
+        raise DocumentStoreError(str(error)) from error
+
+
+@asynccontextmanager
+async def schema_at(uri: str) -> AsyncIterator[MongoSchema]:
+    """The schema of the documents at an address, for who does not open the store."""
+    database = Database(uri)
+    try:
+        await database.open()
+        yield MongoSchema(database)
+    finally:
+        await database.close()
+
+
+class MongoSchema:
+    """The `migrations.Target` that is one database. Its methods raise DocumentStoreError, too."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @property
+    def name(self) -> str:
+        return f"MongoDB (database '{self._database.name}')"
+
+    async def applied(self) -> set[int]:
+        return {found["_id"] for found in await self._database.find(RECORDS, {})}
+
+    async def apply(self, step: Step) -> None:
+        for command in step.content:
+            try:
+                await self._database.command(command)
+            except DuplicateDocument:
+                raise DocumentStoreError(
+                    f"{self.name}: {step.name} makes an index of '{command['createIndexes']}' unique, "
+                    "but documents that are there already have the same values"
+                ) from None
+
+    async def record(self, step: Step) -> None:
+        with suppress(DuplicateDocument):  # by another, meanwhile
+            await self._database.insert(RECORDS, [{"_id": step.number, "name": step.name, "applied": utc_now()}])
+
+    async def problems(self, steps: Sequence[Step]) -> list[str]:
+        """Indexes that are missing, or are not what the steps say."""
+        found = []
+        for collection, wanted in indexes_of(steps).items():
+            present = {index["name"]: _compared(index) for index in await self._database.indexes(collection)}
+            for name, index in wanted.items():
+                if name not in present:
+                    found.append(f"'{collection}' lacks the index '{name}'")
+                elif present[name] != _compared(index):
+                    found.append(f"the index '{name}' of '{collection}' is {present[name]}, not {_compared(index)}")
+        return found
+
+
+def indexes_of(steps: Sequence[Step]) -> dict[str, dict[str, dict[str, Any]]]:
+    """The indexes that all steps together make, by collection and name."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for command in (command for step in steps for command in step.content):
+        if "createIndexes" in command:
+            found.setdefault(command["createIndexes"], {}).update({i["name"]: i for i in command["indexes"]})
+    return found
+
+
+def _compared(index: dict[str, Any]) -> dict[str, Any]:
+    given = {name: index[name] for name in _COMPARED if index.get(name)}
+    return {**given, "key": [(name, int(direction)) for name, direction in index["key"].items()]}

@@ -1,0 +1,152 @@
+"""The DocumentStore on a MongoDB database, which any number of processes share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from apiserver.stores.documents.base import (
+    Document,
+    DocumentStoreError,
+    Filter,
+    Index,
+    InvalidFilter,
+    Sort,
+    Update,
+)
+from apiserver.stores.documents.dialect import paths
+from apiserver.stores.documents.dialect.filters import parse_filter
+from apiserver.stores.documents.dialect.updates import ParsedUpdate
+from apiserver.stores.documents.dialect.values import order
+from apiserver.stores.documents.indexes import APART, INDEXES
+from apiserver.stores.documents.mongo.database import Database
+from apiserver.stores.documents.mongo.layout import Layout, decode
+from apiserver.stores.documents.mongo.migrations import RECORDS, check_schema
+from apiserver.stores.documents.mongo.reading import Reader
+from apiserver.stores.documents.mongo.translate import projection_of, sort_of
+from apiserver.stores.documents.mongo.writing import Writer
+
+
+class MongoDocumentStore:
+    """Collections of one database. For use by one event loop at a time."""
+
+    def __init__(
+        self,
+        uri: str,
+        *,
+        migrate: bool = False,
+        indexes: Iterable[Index] = INDEXES,
+        large: Mapping[str, Sequence[str]] = APART,
+    ) -> None:
+        """`uri` as MongoDB's clients take it, with the database; `migrate`: bring its schema up to date first."""
+        self._database = Database(uri)
+        self._reader = Reader(self._database)
+        self._writer = Writer(self._database, self._reader)
+        self._migrate = migrate
+        self._indexes = tuple(indexes)
+        self._large = large
+        self._layouts: dict[str, Layout] = {}
+
+    @property
+    def changes(self) -> int | None:
+        return None
+
+    async def open(self) -> None:
+        try:
+            await self._database.open()
+            await check_schema(self._database, migrate=self._migrate)
+        except DocumentStoreError:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        await self._database.close()
+
+    async def collections(self) -> list[str]:
+        names = [name for name in await self._database.collections() if name != RECORDS]
+        return [name for name in names if await self._database.find(name, {}, projection={"_id": 1}, limit=1)]
+
+    async def insert(self, collection: str, documents: Sequence[Document]) -> None:
+        await self._writer.insert(self._layout(collection), documents)
+
+    async def find(
+        self,
+        collection: str,
+        filter: Filter,
+        *,
+        projection: Sequence[str] | None = None,
+        sort: Sort = (),
+        skip: int = 0,
+        limit: int | None = None,
+    ) -> list[Document]:
+        layout, condition = self._layout(collection), parse_filter(filter)
+        wanted = None if projection is None else [paths.parse(path) for path in projection]
+        found = await self._reader.find(
+            layout.collection,
+            condition,
+            projection=None if wanted is None else projection_of(wanted),
+            sort=sort_of(sort),
+            skip=skip,
+            limit=limit,
+        )
+        documents = map(decode, found)
+        return list(documents) if wanted is None else [paths.project(document, wanted) for document in documents]
+
+    async def find_one(
+        self, collection: str, filter: Filter, *, projection: Sequence[str] | None = None, sort: Sort = ()
+    ) -> Document | None:
+        found = await self.find(collection, filter, projection=projection, sort=sort, limit=1)
+        return found[0] if found else None
+
+    async def count(self, collection: str, filter: Filter) -> int:
+        return await self._reader.count(self._layout(collection).collection, parse_filter(filter))
+
+    async def count_by(self, collection: str, filter: Filter, fields: Sequence[str]) -> dict[tuple[Any, ...], int]:
+        counts: dict[tuple[Any, ...], int] = {}
+        for number, found in await self._grouped(collection, filter, fields):
+            key = tuple(_text(value) if isinstance(value, dict | list) else value for value in found)
+            counts[key] = counts.get(key, 0) + number
+        return counts
+
+    async def distinct(self, collection: str, field: str, filter: Filter) -> list[Any]:
+        found = [value for _, (value,) in await self._grouped(collection, filter, [field])]
+        items = (item for value in found for item in (value if isinstance(value, list) else [value]))
+        distinct = {order(item): item for item in items if item is not None}
+        return [distinct[key] for key in sorted(distinct)]
+
+    async def update(
+        self, collection: str, filter: Filter, update: Update, *, many: bool = False, upsert: Document | None = None
+    ) -> int:
+        layout, condition, change = self._layout(collection), parse_filter(filter), ParsedUpdate(update)
+        if many and (changed := await self._writer.update_all(layout, condition, change)):
+            return changed
+        if many and upsert is None:
+            return 0
+        return await self._writer.update(layout, condition, change, upsert)
+
+    async def find_and_update(
+        self, collection: str, filter: Filter, update: Update, *, sort: Sort = (), return_new: bool = True
+    ) -> Document | None:
+        layout, condition, change = self._layout(collection), parse_filter(filter), ParsedUpdate(update)
+        found = await self._writer.find_and_update(layout, condition, change, sort_of(sort))
+        return None if found is None else found[return_new]
+
+    async def delete(self, collection: str, filter: Filter) -> int:
+        return await self._writer.delete(self._layout(collection), parse_filter(filter))
+
+    def _layout(self, collection: str) -> Layout:
+        if collection not in self._layouts:
+            self._layouts[collection] = Layout.of(collection, self._indexes, self._large.get(collection, ()))
+        return self._layouts[collection]
+
+    async def _grouped(self, collection: str, filter: Filter, fields: Sequence[str]) -> list[tuple[int, list[Any]]]:
+        if not fields:
+            raise InvalidFilter("a field to group by is needed")
+        layout, condition, parsed = self._layout(collection), parse_filter(filter), [paths.parse(f) for f in fields]
+        return await self._reader.grouped(layout.collection, condition, parsed)
+
+
+def _text(value: Any) -> str:
+    return orjson.dumps(value).decode()

@@ -1,0 +1,150 @@
+"""Filters and sorts as MongoDB's own, made from what the dialect parsed: nothing that it did not check gets there.
+
+MongoDB and the dialect agree in nearly everything. Where they may not, a query finds too much, and says so: the caller
+then asks the condition itself of what was found. That is so for patterns that are more than text and ".*", as MongoDB's
+regular expressions differ from RE2's and may take forever, for `$elemMatch`, and for order among lists and objects.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from apiserver.stores.documents.base import InvalidFilter, Sort
+from apiserver.stores.documents.dialect import values
+from apiserver.stores.documents.dialect.filters import (
+    All,
+    AnyOf,
+    Compare,
+    Condition,
+    Exists,
+    Field,
+    In,
+    Not,
+    Pattern,
+    Size,
+    Test,
+)
+from apiserver.stores.documents.dialect.paths import Path, parse
+from apiserver.stores.documents.dialect.values import class_of
+from apiserver.stores.documents.mongo.layout import before_index, name_of, outermost
+
+_INT64 = range(-(2**63), 2**63)
+_NEVER: dict[str, Any] = {"_id": {"$in": []}}
+_TEXT: dict[str, Any] = {"$gte": ""}
+_PIECE = re.compile(r"\.\*|\.|\\[^A-Za-z0-9]|[^\\.+*?()|\[\]{}^$\x00]")
+_PLAIN = re.compile(rf"(\^?)((?:{_PIECE.pattern})*)(\$?)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query that finds at least what meets a condition; `exact`: nothing else, either."""
+
+    filter: dict[str, Any]
+    exact: bool = True
+
+
+def query_of(condition: Condition) -> Query:
+    """The query for a condition."""
+    if isinstance(condition, All):
+        parts = [query_of(item) for item in condition.conditions]
+        return Query(_joined("$and", parts), all(part.exact for part in parts)) if parts else Query({})
+    if isinstance(condition, AnyOf):
+        parts = [query_of(item) for item in condition.conditions]
+        return Query(_joined("$or", parts), all(part.exact for part in parts)) if parts else Query(_NEVER)
+    if isinstance(condition, Not):
+        part = query_of(condition.condition)
+        return Query({"$nor": [part.filter]}) if part.exact else Query({}, exact=False)
+    name, query = name_of(condition.path), _test(condition.test)
+    if query is None:
+        return Query(_NEVER)
+    if "$regex" in query.filter:  # not every server that speaks MongoDB's protocol spares numbers
+        return Query({"$and": [{name: _TEXT}, {name: query.filter}]})
+    return Query({name: query.filter}, query.exact)
+
+
+def sort_of(sort: Sort) -> list[tuple[str, int]]:
+    """The order that a sort asks for, ties by id; none for no sort."""
+    order: dict[str, int] = {}
+    for name, direction in sort:
+        path = parse(name)
+        if direction not in (1, -1):
+            raise InvalidFilter(f"field '{name}': the direction of a sort is 1 or -1")
+        order.setdefault(name_of(path), direction)
+    return [*order.items(), *([("_id", 1)] if order and "_id" not in order else [])]
+
+
+def paths_of(condition: Condition) -> Iterator[Path]:
+    """The paths that a condition asks for."""
+    if isinstance(condition, Field):
+        yield condition.path
+    else:
+        for inner in (condition.condition,) if isinstance(condition, Not) else condition.conditions:
+            yield from paths_of(inner)
+
+
+def projection_of(paths: Iterable[Path]) -> dict[str, int]:
+    """The projection to what lies at the paths, and `_id`; where a list's place is named, all of the list."""
+    return {"_id": 1, **{name_of(path): 1 for path in outermost(map(before_index, paths)) if path[0] != "id"}}
+
+
+def _joined(operator: str, parts: list[Query]) -> dict[str, Any]:
+    filters = [part.filter for part in parts]
+    return filters[0] if len(filters) == 1 else {operator: filters}
+
+
+def _test(test: Test) -> Query | None:
+    """The operators that ask a test of a field; None: nothing passes it."""
+    if isinstance(test, Compare):
+        return _compare(test)
+    if isinstance(test, In):
+        return Query({"$in": [sent for operand in test.operands for sent in _equals(operand)]})
+    if isinstance(test, Exists):
+        return Query({"$exists": True})
+    if isinstance(test, Size):
+        return Query({"$size": test.size}) if test.size in _INT64 else None
+    if isinstance(test, Pattern):
+        pattern = _plain(test)
+        return Query(_TEXT, exact=False) if pattern is None else Query(pattern)
+    return Query({"$exists": True}, exact=False)
+
+
+def _compare(test: Compare) -> Query | None:
+    kind = class_of(test.operand)
+    if test.op == "$eq" or kind == values.NULL:
+        equal = _equals(test.operand) if test.op in ("$eq", "$gte", "$lte") else []
+        return Query({"$eq": equal[0]}) if equal else None
+    if kind in (values.LIST, values.OBJECT):
+        return Query({"$exists": True}, exact=False)
+    if _equals(test.operand):
+        return Query({test.op: test.operand})
+    return Query({"$gte": -inf}, exact=False) if test.operand == test.operand else None
+
+
+def _equals(operand: Any) -> list[Any]:
+    """The operand, as the only item; none when no document holds what is equal to it."""
+    inner = operand.values() if isinstance(operand, dict) else operand if isinstance(operand, list | tuple) else ()
+    if isinstance(operand, dict) and any(name.startswith("$") for name in operand):
+        return []
+    is_number = isinstance(operand, int | float)
+    kept = (operand == operand and (isinstance(operand, float) or operand in _INT64)) if is_number else True
+    return [operand] if kept and all(map(_equals, inner)) else []
+
+
+def _plain(test: Pattern) -> dict[str, Any] | None:
+    """The pattern for MongoDB, if it is but text, "." and ".*" between "^" and "$": that means the same everywhere."""
+    match = _PLAIN.fullmatch(test.text)
+    if match is None or (test.any_case and not test.text.isascii()):
+        return None
+    text = "".join(map(_piece, _PIECE.findall(match[2])))
+    pattern = {"$regex": match[1] + text + (r"\z" if match[3] else "")}
+    return {**pattern, "$options": "i"} if test.any_case else pattern
+
+
+def _piece(piece: str) -> str:
+    if piece in (".", ".*"):
+        return r"[^\n]" + piece[1:]
+    return re.escape(piece[-1])

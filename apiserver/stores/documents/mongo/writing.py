@@ -1,0 +1,185 @@
+"""Changing documents, each in one atomic step, whoever else changes them.
+
+What an update makes of a document is worked out here, by the dialect, and written if the document is still at the
+revision that was read; else all that begins anew. So engines never differ in what an update means or refuses, and no
+update is lost. Condition and fields are asked for with the revision, since not every server that speaks MongoDB's
+protocol reads a document in one piece. There are no transactions: of what belongs together and cannot be finished, the
+beginning is taken back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from bson.objectid import ObjectId
+
+from apiserver.stores.documents.base import Document, DocumentStoreBusy, DocumentStoreError, DuplicateDocument
+from apiserver.stores.documents.dialect.filters import All, Compare, Condition, Field
+from apiserver.stores.documents.dialect.updates import ParsedUpdate
+from apiserver.stores.documents.mongo.database import Database, Stored
+from apiserver.stores.documents.mongo.layout import REVISION, Layout, decode, name_of, plain
+from apiserver.stores.documents.mongo.reading import Reader
+from apiserver.stores.documents.mongo.translate import paths_of, projection_of, query_of
+
+_LONGEST = 10.0
+"""Seconds after which a document that changes all the time is left alone."""
+_LONGEST_PAUSE = 0.05
+_AT_ONCE = 16
+_DELETED_AT_ONCE = 500
+
+
+class Writer:
+    """Writes to collections of a database."""
+
+    def __init__(self, database: Database, reader: Reader) -> None:
+        self._database = database
+        self._reader = reader
+
+    async def insert(self, layout: Layout, documents: Sequence[Document]) -> None:
+        """Add all documents, or none."""
+        revision = ObjectId()
+        stored = [layout.encode(document, revision) for document in documents]
+        if not stored:
+            return
+        try:
+            await self._database.insert(layout.collection, stored)
+        except BaseException:
+            if len(stored) > 1:
+                with suppress(DocumentStoreError):
+                    ids = [document["_id"] for document in stored]
+                    await self._database.delete(layout.collection, {"_id": {"$in": ids}, REVISION: revision})
+            raise
+
+    async def update(self, layout: Layout, condition: Condition, change: ParsedUpdate, upsert: Document | None) -> int:
+        """Update the first match, or insert `upsert` updated; how many matched."""
+        for refused in (False, True):
+            if await self._change(layout, condition, change, _needed(layout, condition, change)):
+                return 1
+            if upsert is None:
+                return 0
+            try:
+                await self.insert(layout, [change.apply(plain(upsert))])
+                return 0
+            except DuplicateDocument:  # another may have inserted the same just now: then that one is to be updated
+                if refused:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def find_and_update(
+        self, layout: Layout, condition: Condition, change: ParsedUpdate, sort: Sequence[tuple[str, int]]
+    ) -> tuple[Document, Document] | None:
+        """Update the first match; return what it was, and what it is now."""
+        return await self._change(layout, condition, change, None, sort)
+
+    async def update_all(self, layout: Layout, condition: Condition, change: ParsedUpdate) -> int:
+        """Update every match, or none when the update does not fit one of them; return how many there were."""
+        needed = _needed(layout, condition, change)
+        found = await self._reader.find(layout.collection, condition, projection=needed)
+        revision = ObjectId()
+        before = [decode(stored) for stored in found]
+        updates = [layout.changes(change.apply(plain(old)), change.paths, revision) for old in before]
+        written: list[Document] = []
+
+        async def write(stored: Stored, old: Document, update: dict[str, Any]) -> None:
+            if await self._database.update(layout.collection, _unchanged(stored, condition, change), update):
+                written.append(old)
+            elif changed := await self._change(
+                layout, All((_is(old["id"]), condition)), change, needed, revision=revision
+            ):
+                written.append(changed[0])
+
+        try:
+            for start in range(0, len(found), _AT_ONCE):
+                part = slice(start, start + _AT_ONCE)
+                writes = map(write, found[part], before[part], updates[part])
+                for error in await asyncio.gather(*writes, return_exceptions=True):
+                    if error is not None:
+                        raise error
+        except BaseException:
+            with suppress(DocumentStoreError):
+                for old in written:
+                    update = layout.changes(old, change.paths, ObjectId())
+                    await self._database.update(layout.collection, {"_id": old["id"], REVISION: revision}, update)
+            raise
+        return len(written)
+
+    async def delete(self, layout: Layout, condition: Condition) -> int:
+        """Delete every match; return how many there were."""
+        query = query_of(condition)
+        if query.exact:
+            return await self._database.delete(layout.collection, query.filter)
+        deleted, patience = 0, _Patience(layout.collection)
+        while True:
+            found = [_at_revision(stored) async for stored in self._reader.matching(layout.collection, condition)]
+            before = deleted
+            for start in range(0, len(found), _DELETED_AT_ONCE):
+                batch = {"$or": found[start : start + _DELETED_AT_ONCE]}
+                deleted += await self._database.delete(layout.collection, batch)
+            if deleted - before == len(found):
+                return deleted
+            await patience.wait()
+
+    async def _change(
+        self,
+        layout: Layout,
+        condition: Condition,
+        change: ParsedUpdate,
+        needed: dict[str, int] | None,
+        sort: Sequence[tuple[str, int]] = (),
+        revision: ObjectId | None = None,
+    ) -> tuple[Document, Document] | None:
+        """Update the first match, of which the fields that are needed are read: before and after."""
+        patience = _Patience(layout.collection)
+        while True:
+            found = await self._reader.first(layout.collection, condition, projection=needed, sort=sort)
+            if found is None:
+                return None
+            old = decode(found)
+            new = change.apply(plain(old))
+            update = layout.changes(new, change.paths, revision or ObjectId())
+            if await self._database.update(layout.collection, _unchanged(found, condition, change), update):
+                return old, new
+            await patience.wait()
+
+
+class _Patience:
+    """Pauses before beginning anew, for as long as that makes sense."""
+
+    def __init__(self, collection: str) -> None:
+        self._collection = collection
+        self._end = time.monotonic() + _LONGEST
+        self._pause = 0.001
+
+    async def wait(self) -> None:
+        """DocumentStoreBusy when that has been enough."""
+        if time.monotonic() > self._end:
+            raise DocumentStoreBusy(f"{self._collection}: a document is changed by others all the time")
+        await asyncio.sleep(random.uniform(0, self._pause))
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+
+
+def _needed(layout: Layout, condition: Condition, change: ParsedUpdate) -> dict[str, int]:
+    """The fields to read of a document that is to be updated."""
+    roots = change.roots | (layout.unique_roots if change.roots & layout.unique_roots else set())
+    return {**projection_of([*paths_of(condition), *((root,) for root in roots)]), REVISION: 1}
+
+
+def _is(identity: str) -> Condition:
+    return Field(("id",), Compare("$eq", identity))
+
+
+def _at_revision(stored: Stored) -> dict[str, Any]:
+    """The query for a document while it is as it was read."""
+    return {"_id": stored["_id"], REVISION: stored.get(REVISION)}
+
+
+def _unchanged(stored: Stored, condition: Condition, change: ParsedUpdate) -> dict[str, Any]:
+    """The same for a document that is to be changed as it meets a condition."""
+    names = [name_of((root,)) for root in change.roots]
+    fields = {name: {"$eq": stored[name]} if name in stored else {"$exists": False} for name in names}
+    return {"$and": [_at_revision(stored), fields, query_of(condition).filter]}
