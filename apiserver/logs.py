@@ -18,7 +18,7 @@ def setup(level: str, format: str) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    for chatty in ("uvicorn", "asyncio"):
+    for chatty in ("uvicorn", "asyncio", "elastic_transport", "pymongo"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
