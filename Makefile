@@ -7,7 +7,7 @@ PYTHON ?= $(shell $(FIND_PYTHON))
 PIP = pip --quiet --disable-pip-version-check --no-input
 BIN = .venv/bin
 
-.PHONY: run test accelerator lint types check-format fmt bench lock clean
+.PHONY: run test accelerator lint types check-format fmt bench bench-engines lock clean
 
 run: .venv/core.stamp
 	$(BIN)/apiserver serve
@@ -34,6 +34,10 @@ fmt: .venv/dev.stamp
 # `make bench FLAGS=--quick` only shows that it runs, and does without peers and scanner unless they are there.
 bench: .venv/dev.stamp $(if $(findstring --quick,$(FLAGS)),,.venv/accelerator.stamp .venv-peers/stamp)
 	$(BIN)/python -m benchmarks $(FLAGS)
+
+# The same of servers on Elasticsearch and MongoDB, which it starts as the tests do: a JDK and Maven, or docker.
+bench-engines: .venv/dev.stamp
+	$(BIN)/python -m benchmarks.distributed $(FLAGS)
 
 # Pin anew everything that is installed here: the versions are those of requirements/*.txt, by their hashes.
 LOCK = $(BIN)/pip-compile --quiet --upgrade --strip-extras --allow-unsafe --no-annotate --generate-hashes \

@@ -37,13 +37,19 @@ def main() -> int:
         sizes = dataclasses.replace(sizes, growth_points=options.growth_points)
     table = Table(FIGURES)
     failed = [name for name in options.only if not _succeeds(name, options.folder, sizes, table)]
-    head = report.head(sizes, quick=options.quick)
+    head = report.head(_growth(sizes), quick=options.quick)
     sys.stdout.write(f"{head}\n\n{table.markdown() if options.markdown else table.text()}")
     if failed:
         sys.stderr.write(f"failed: {', '.join(failed)}\n")
     elif options.into:
         report.insert(options.into, head, table.markdown())
     return 1 if failed else 0
+
+
+def _growth(sizes: Sizes) -> str:
+    if not sizes.growth_points:
+        return ""
+    return f"grown: from {sizes.other_points:,} to {sizes.growth_points:,} points in other tasks"
 
 
 def _succeeds(name: str, parent: Path | None, sizes: Sizes, table: Table) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 SERIES = 20
 BATCH = 10_000
 START_MS = 1_700_000_000_000
@@ -14,6 +16,18 @@ def scalar_lines(task: str, first: int, count: int, series: int = SERIES) -> byt
     return "\n".join(
         f'{{"timestamp": {START_MS + number}, {head}, "iter": {number // series},'
         f' "metric": "metric {number % series}", "value": {1 / (number + 1)!r}, {tail}}}'
+        for number in range(first, first + count)
+    ).encode()
+
+
+def noise_lines(task: str, first: int, count: int) -> bytes:
+    """The same over ten series, with values that do not compress and times that jitter."""
+    random = Random(first)
+    head = f'"type": "training_stats_scalar", "task": "{task}", "variant": "train"'
+    tail = '"allow_locked": false, "model_event": false, "method": "get"'
+    return "\n".join(
+        f'{{"timestamp": {START_MS + number * 5 + random.randrange(5)}, {head}, "iter": {number // 10},'
+        f' "metric": "metric {number % 10}", "value": {random.gauss()!r}, {tail}}}'
         for number in range(first, first + count)
     ).encode()
 
@@ -44,4 +58,4 @@ def metrics_batch(run_id: str, first: int, count: int) -> bytes:
 
 
 #: Makes a body of some events for a task or run, by what the body holds.
-MAKERS = {"scalars": scalar_lines, "logs": log_lines, "metrics": metrics_batch}
+MAKERS = {"scalars": scalar_lines, "noise": noise_lines, "logs": log_lines, "metrics": metrics_batch}

@@ -10,33 +10,37 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.run import Sizes
-
-BEGIN = "<!-- figures -->"
-END = "<!-- end of figures -->"
+#: What stands between the markers, unless it is said.
+FIGURES = "figures"
 
 
-def head(sizes: Sizes, *, quick: bool) -> str:
-    """One sentence about the run."""
-    grown = f"; grown: from {sizes.other_points:,} to {sizes.growth_points:,} points in other tasks"
+def markers(section: str = FIGURES) -> tuple[str, str]:
+    """What stands before and after a section's table in a Markdown file."""
+    return f"<!-- {section} -->", f"<!-- end of {section} -->"
+
+
+def head(note: str, *, quick: bool) -> str:
+    """One sentence about the run; `note` is what else is to be known of it."""
     return (
         f"{datetime.now(UTC):%Y-%m-%d}, commit {_commit()}, {_processor()}, {os.cpu_count()} cores,"
         f" {platform.system()} {platform.release()}, Python {platform.python_version()}, numpy {np.__version__}"
-        f"{grown if sizes.growth_points else ''}."
+        f"{f'; {note}' if note else ''}."
         + (" A quick run: its sizes are tiny, and its figures mean nothing." if quick else "")
     )
 
 
-def has_markers(path: Path) -> bool:
+def has_markers(path: Path, section: str = FIGURES) -> bool:
     """Whether figures can be put into the file."""
-    return path.is_file() and 0 <= (text := path.read_text("utf-8")).find(BEGIN) < text.find(END)
+    begin, end = markers(section)
+    return path.is_file() and 0 <= (text := path.read_text("utf-8")).find(begin) < text.find(end)
 
 
-def insert(path: Path, sentence: str, table: str) -> None:
-    """Replace what stands between the markers of a Markdown file that has them."""
-    before, _, rest = path.read_text("utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    path.write_text(f"{before}{BEGIN}\n{sentence}\n\n{table}{END}{after}", "utf-8")
+def insert(path: Path, sentence: str, table: str, section: str = FIGURES) -> None:
+    """Replace what stands between the section's markers of a Markdown file that has them."""
+    begin, end = markers(section)
+    before, _, rest = path.read_text("utf-8").partition(begin)
+    _, _, after = rest.partition(end)
+    path.write_text(f"{before}{begin}\n{sentence}\n\n{table}{end}{after}", "utf-8")
 
 
 def _commit() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -90,11 +90,15 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(folder: Path, *, scanner: bool = False) -> Iterator[Running]:
-    """A server with its data in a folder, ended at the end; `scanner`: it may use the compiled one."""
+def running(folder: Path, settings: Mapping[str, str] | None = None, *, scanner: bool = False) -> Iterator[Running]:
+    """A server with its data in a folder, ended at the end.
+
+    settings: more of them, by their names in capitals. scanner: whether it may use the compiled one.
+    """
+    folder.mkdir(exist_ok=True)
     port, files_port = free_ports(2)
-    settings = {"ADMIN_KEY": ADMIN_KEY, "ADMIN_SECRET": ADMIN_SECRET, "PORT": port, "FILES_PORT": files_port}
-    environment = {f"APISERVER_{name}": str(value) for name, value in settings.items()}
+    own = {"ADMIN_KEY": ADMIN_KEY, "ADMIN_SECRET": ADMIN_SECRET, "PORT": port, "FILES_PORT": files_port}
+    environment = {f"APISERVER_{name}": str(value) for name, value in {**own, **(settings or {})}.items()}
     if not scanner:
         environment["PYTHONPATH"] = str(_without_scanner(folder))
     server = Served(folder / "data", port, files_port, environment)

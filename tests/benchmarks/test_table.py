@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import report
+from benchmarks.distributed import __main__ as distributed
 from benchmarks.figures import Bar, Figure, least
 from benchmarks.table import Table, number, ratio
 
@@ -62,12 +63,15 @@ def test_numbers_have_the_digits_that_count() -> None:
     assert [ratio(*pair) for pair in ((3.0, 2.0), (2.0, 3.0), (1.0, 0.0))] == ["1.50 ×", "1/1.50", ""]
 
 
-def test_figures_are_put_between_the_markers_of_a_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("section", ["figures", "other figures"])
+def test_figures_are_put_between_the_markers_of_their_section(tmp_path: Path, section: str) -> None:
     path = tmp_path / "performance.md"
-    path.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
-    assert report.has_markers(path)
-    report.insert(path, "Measured today.", "| a |\n")
-    assert path.read_text() == f"before\n{report.BEGIN}\nMeasured today.\n\n| a |\n{report.END}\nafter\n"
+    (begin, end), (other, others_end) = report.markers(section), report.markers("figures of others")
+    around = f"before\n{other}\nkept\n{others_end}\n{begin}{{}}{end}\nafter\n"
+    path.write_text(around.format("\nold\n"))
+    assert report.has_markers(path, section)
+    report.insert(path, "Measured today.", "| a |\n", section)
+    assert path.read_text() == around.format("\nMeasured today.\n\n| a |\n")
 
 
 def test_a_file_without_markers_takes_no_figures(tmp_path: Path) -> None:
@@ -77,5 +81,6 @@ def test_a_file_without_markers_takes_no_figures(tmp_path: Path) -> None:
     assert not report.has_markers(tmp_path / "none.md")
 
 
-def test_the_documentation_has_its_markers() -> None:
-    assert report.has_markers(Path(__file__).parents[2] / "docs" / "performance.md")
+@pytest.mark.parametrize("section", [report.FIGURES, distributed.SECTION])
+def test_the_documentation_has_its_markers(section: str) -> None:
+    assert report.has_markers(Path(__file__).parents[2] / "docs" / "performance.md", section)

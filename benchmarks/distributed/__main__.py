@@ -1,0 +1,67 @@
+"""Measures servers on Elasticsearch and MongoDB: `python -m benchmarks.distributed [--quick] [--into FILE]`.
+
+The engines are those that the tests use: started here, or named by the environment. With `--into FILE` the table
+replaces what stands between the markers of a Markdown file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks import report
+from benchmarks.distributed import disk, engines, reading, writing
+from benchmarks.distributed.figures import FIGURES
+from benchmarks.distributed.run import QUICK, Run, Sizes
+from benchmarks.server import running
+from benchmarks.table import Table
+
+SECTION = "figures of the engines"
+
+
+def main() -> None:
+    """Run everything, and tell."""
+    options = _options()
+    table = Table(FIGURES)
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        _measure(Path(folder), QUICK if options.quick else Sizes(), table)
+    head = report.head("Elasticsearch 8.17 with a heap of 1 GB", quick=options.quick)
+    sys.stdout.write(f"{head}\n\n{table.markdown() if options.markdown else table.text()}")
+    if options.into:
+        report.insert(options.into, head, table.markdown(), SECTION)
+
+
+def _measure(folder: Path, sizes: Sizes, table: Table) -> None:
+    with (
+        engines.running(folder) as both,
+        running(folder / "first", both.settings) as first,
+        running(folder / "second", both.settings) as second,
+    ):
+        run = Run(both, first, second, sizes, table)
+        reading.measure(run)
+        disk.measure(run)
+        writing.measure(run)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.distributed", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("--quick", action="store_true", help="tiny data: only shows that it runs")
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    parser.add_argument("--into", type=_marked, help="also write the table into this Markdown file")
+    parser.add_argument("--folder", type=Path, help="where to put data (2 GB); the system's temporary folder")
+    return parser.parse_args()
+
+
+def _marked(text: str) -> Path:
+    path = Path(text)
+    if not report.has_markers(path, SECTION):
+        raise argparse.ArgumentTypeError(f"{path} has no markers for {SECTION}")
+    return path
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""The engines below the server: a node of Elasticsearch to be asked directly, and one of MongoDB."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from benchmarks.processes import cpu_seconds
+from tests.engines import elasticsearch, mongodb
+from tests.engines.nodes import Node, ProcessNode
+
+_HEAP = "1g"
+
+
+@dataclass(frozen=True, slots=True)
+class Bulks:
+    """A kept-alive connection that costs little."""
+
+    connection: HTTPConnection
+
+    def send(self, body: bytes) -> None:
+        """Have all documents of a bulk stored."""
+        self.connection.request("POST", "/_bulk?filter_path=errors", body, {"Content-Type": "application/x-ndjson"})
+        answer = self.connection.getresponse().read()
+        if answer != b'{"errors":false}':
+            raise RuntimeError(f"Elasticsearch did not store everything: {answer.decode(errors='replace')}")
+
+
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """Both engines, running, and the name under which all is kept in them."""
+
+    node: Node
+    documents_url: str
+    name: str
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Those of a server on these engines."""
+        return {
+            "EVENTS": elasticsearch.address(self.node.url, self.name),
+            "DOCUMENTS": mongodb.address(self.documents_url, self.name),
+            "MIGRATE_AT_START": "true",
+        }
+
+    def call(self, method: str, path: str) -> Any:
+        """A request to Elasticsearch."""
+        return elasticsearch.call(self.node.url, method, path)
+
+    def bulks(self) -> Bulks:
+        """A connection to Elasticsearch itself."""
+        return Bulks(HTTPConnection(self.node.url.rpartition("/")[2], timeout=300))
+
+    def cpu(self) -> float:
+        """CPU seconds that Elasticsearch used so far; 0 when it is not a process of ours."""
+        if isinstance(self.node, ProcessNode) and self.node.process is not None:
+            return cpu_seconds(self.node.process.pid)
+        return 0.0
+
+    def forget_answers(self) -> None:
+        """Let Elasticsearch answer anew what it was asked before."""
+        self.call("POST", f"/{self.name}-*/_cache/clear")
+
+    def flush(self) -> None:
+        """Have everything on disk. Only what was is merged without what is kept to bring other nodes up to date."""
+        self.call("POST", f"/{self.name}-*/_flush?force=true&wait_if_ongoing=true")
+
+    def merged_bytes(self, kind: str) -> float:
+        """Bytes a document of the indices of a kind, merged into one segment."""
+        index = f"/{self.name}-{kind}-*"
+        self.call("POST", f"{index}/_forcemerge?max_num_segments=1")
+        self.flush()
+        self.call("POST", f"{index}/_refresh")
+        total = self.call("GET", f"{index}/_stats/store,docs")["_all"]["primaries"]
+        return float(total["store"]["size_in_bytes"] / total["docs"]["count"])
+
+
+@contextlib.contextmanager
+def running(folder: Path) -> Iterator[Engines]:
+    """Both engines, with data below the folder unless somebody else runs them; what is kept in them goes at the end."""
+    name = f"bench-{uuid4().hex[:12]}"
+    with (
+        _started(elasticsearch.node(folder / "elasticsearch", _HEAP)) as events,
+        _started(mongodb.node(folder / "mongodb")) as documents,
+    ):
+        try:
+            yield Engines(events, documents.url, name)
+        finally:
+            elasticsearch.remove(events.url, name)
+            mongodb.drop(documents.url, name)
+
+
+@contextlib.contextmanager
+def _started(node: Node) -> Iterator[Node]:
+    try:
+        node.start()
+        yield node
+    finally:
+        node.remove()
