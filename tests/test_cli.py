@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -50,6 +51,18 @@ def test_config_prints_what_is_in_effect(
 def test_a_bad_setting_is_named(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     assert capsys.readouterr().err.startswith(f"apiserver: {message}")
+
+
+def test_one_command_sets_up_both_engines(engines: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    addresses = ["--events", engines["events"], "--documents", engines["documents"]]
+    assert main(["user", "list", *addresses[2:]]) == 1
+    assert "has no schema yet: run `apiserver migrate`" in capsys.readouterr().err
+    assert main(["migrate", "--check", *addresses]) == 1
+    assert "0001_indexes is to be applied" in capsys.readouterr().out
+    assert main(["migrate", *addresses]) == 0
+    assert main(["migrate", "--check", *addresses]) == 0
+    assert [line.rpartition(": ")[2] for line in capsys.readouterr().out.splitlines()[-2:]] == ["up to date"] * 2
+    assert main(["user", "add", "alice", *addresses[2:]]) == 0
 
 
 @pytest.mark.parametrize("arguments", [[], ["nonsense"], ["user"], ["user", "add"], ["serve", "--nonsense"]])

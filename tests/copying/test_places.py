@@ -68,14 +68,20 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def test_a_data_folder_is_copied_and_served(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["copy", "--from", str(data), "--to", str(tmp_path / "new")]) == 0
+@pytest.mark.parametrize("on_engines", [False, True])
+def test_a_data_folder_is_copied_and_served(
+    on_engines: bool, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
+) -> None:
+    new = tmp_path / "new"
+    settings: dict[str, Any] = request.getfixturevalue("engines") if on_engines else {}
+    target = [settings["events"], settings["documents"]] if on_engines else [str(new)]
+    assert main(["copy", "--from", str(data), "--to", *target]) == 0
     said = capsys.readouterr().out.splitlines()
     assert "events: 1 of type training_stats_scalar copied" in said
     assert "events: 1 of type log copied" in said
-    assert main(["copy", "--to", str(tmp_path / "new"), "--data", str(data)]) == 0
+    assert main(["copy", "--to", *target, "--data", str(data)]) == 0
     assert capsys.readouterr().out.splitlines()[-5:] == said[-5:]
-    with served(tmp_path / "new") as server:
+    with served(new, **settings) as server:
         tasks = server.call("tasks.get_all", {"order_by": ["name"]})["tasks"]
         assert [task["name"] for task in tasks] == ["other", "t"]
         assert server.call("events.get_task_log", {"task": tasks[1]["id"]})["events"][0]["msg"] == "a line"

@@ -90,7 +90,7 @@ async def test_what_somebody_took_away_is_made_again() -> None:
     assert await engine.problems(STEPS) == []
 
 
-@pytest.mark.parametrize("engine", ["elasticsearch"])
+@pytest.mark.parametrize("engine", ["elasticsearch", "mongo"])
 def test_the_steps_of_an_engine_are_numbered_without_gaps(engine: str) -> None:
     steps = steps_of(engine)
     assert [step.number for step in steps] == list(range(1, len(steps) + 1))
