@@ -32,10 +32,28 @@ def extent(field: str) -> JsonObject:
 _SUMMED: JsonObject = {**extent("iter"), **extent("timestamp"), "values": {"stats": {"field": "value"}}}
 
 
+_TOP: JsonObject = {
+    name: {
+        "top_hits": {
+            "size": 1,
+            "_source": False,
+            "stored_fields": "_none_",
+            "docvalue_fields": list(_POINT),
+            "sort": [{field: direction} for field, direction in order.items()],
+        }
+    }
+    for name, order in _ENDS.items()
+}
+
+
 async def stats(cluster: Cluster, known: SeriesIndex, owner: Owner, selection: Selection) -> list[ScalarStats]:
-    """Of each selected series, sorted by metric and variant."""
+    """Of each selected series, sorted by metric and variant.
+
+    The points at the ends of a long series are found by searches of their own, once it is known where they are.
+    """
     series = await known.likely(owner, EventType.SCALAR, selection)
     wanted = [Wanted(one, _SUMMED) for one in series]
+    wanted = [Wanted(one.series, _SUMMED | _TOP) if one.short else one for one in wanted]
     index, routing = index_of(cluster, owner), owner_key(owner)
     summed = await aggregate(cluster, index, routing, wanted)
     found = [
@@ -43,9 +61,21 @@ async def stats(cluster: Cluster, known: SeriesIndex, owner: Owner, selection: S
         for one in series
         if one.key in summed
     ]
-    bodies = [_end(one, name, extents, of) for one, of, extents in found for name in _ENDS]
-    answers = iter(await cluster.searches(index, bodies, routing=routing))
-    return [_stats(owner, one, of, extents, [next(answers) for _ in _ENDS]) for one, of, extents in found]
+    asked = [(at, name) for at, (_, of, _) in enumerate(found) for name in _ENDS if name not in of]
+    bodies = [_end(found[at][0], name, found[at][2], found[at][1]) for at, name in asked]
+    for (at, name), answer in zip(asked, await cluster.searches(index, bodies, routing=routing), strict=True):
+        found[at][1][name] = answer
+    missed = [(at, name) for at, name in asked if not found[at][1][name]["hits"]["hits"]]
+    if missed:  # points were overwritten or deleted meanwhile: look in all that are there now
+        anew = [_any_end(found[at][0], name) for at, name in missed]
+        for (at, name), answer in zip(missed, await cluster.searches(index, anew, routing=routing), strict=True):
+            found[at][1][name] = answer
+    ends = [[of[name] for name in _ENDS] for _, of, _ in found]
+    return [
+        _stats(owner, one, of, extents, its)
+        for (one, of, extents), its in zip(found, ends, strict=True)
+        if all(answer["hits"]["hits"] for answer in its)
+    ]
 
 
 async def _extents(cluster: Cluster, index: str, routing: str, series: Series, summed: JsonObject) -> dict[str, int]:
@@ -73,6 +103,12 @@ def _end(series: Series, name: str, extents: dict[str, int], summed: JsonObject)
         "sort": [{"iter": order["iter"]}],
         "docvalue_fields": list(_POINT),
     }
+
+
+def _any_end(series: Series, name: str) -> JsonObject:
+    """A search of the point at an end, of which nothing is known."""
+    order = [{field: direction} for field, direction in _ENDS[name].items()]
+    return {**BARE, "size": 1, "query": of_series([series.key]), "sort": order, "docvalue_fields": list(_POINT)}
 
 
 def _stats(
