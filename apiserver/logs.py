@@ -18,8 +18,10 @@ def setup(level: str, format: str) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    for chatty in ("uvicorn", "asyncio", "elastic_transport", "pymongo"):
+    for chatty in ("uvicorn", "asyncio", "pymongo"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    # Each attempt at a node that is away is a warning with a traceback: the store says it in a line.
+    logging.getLogger("elastic_transport").setLevel(logging.ERROR)
 
 
 def extras(record: logging.LogRecord) -> dict[str, Any]:
