@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -54,15 +55,23 @@ def mongodb_database(mongodb_url: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def engines(
-    elasticsearch_url: str, elasticsearch_prefix: str, mongodb_url: str, mongodb_database: str
-) -> dict[str, Any]:
+def engines(elasticsearch_url: str, mongodb_url: str) -> Iterator[dict[str, Any]]:
     """Settings for `running_api` and `served`: on both engines, where what is stored is deleted after the test."""
-    return {
-        "events": elasticsearch.address(elasticsearch_url, elasticsearch_prefix),
-        "documents": mongodb.address(mongodb_url, mongodb_database),
+    with own_engines(elasticsearch_url, mongodb_url) as settings:
+        yield settings
+
+
+@contextmanager
+def own_engines(elasticsearch_url: str, mongodb_url: str) -> Iterator[dict[str, Any]]:
+    """As the fixture `engines`, for as long as one likes."""
+    name = own_name()
+    yield {
+        "events": elasticsearch.address(elasticsearch_url, name),
+        "documents": mongodb.address(mongodb_url, name),
         "migrate_at_start": True,
     }
+    elasticsearch.remove(elasticsearch_url, name)
+    mongodb.drop(mongodb_url, name)
 
 
 def own_name() -> str:

@@ -1,0 +1,156 @@
+"""Two servers on the same engines: each is up to date with itself at once, with the other soon, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from itertools import pairwise
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.engines.fixtures import own_engines
+from tests.harness import Served, served, wait_until
+from tests.robustness.writers import FIRST_TIME, Writer, assert_stored, new_task, writing
+
+
+@pytest.fixture(scope="module")
+def servers(
+    tmp_path_factory: pytest.TempPathFactory, elasticsearch_url: str, mongodb_url: str
+) -> Iterator[dict[str, Served]]:
+    """One of either consistency, with one data folder."""
+    data = tmp_path_factory.mktemp("servers") / "data"
+    with own_engines(elasticsearch_url, mongodb_url) as engines, ExitStack() as running:
+        yield {
+            consistency: running.enter_context(served(data, consistency=consistency, **engines))
+            for consistency in ("session", "strict")
+        }
+
+
+def write(server: Served, task: str, n: int) -> None:
+    """One event of every kind, at iteration n."""
+    common = {"task": task, "metric": "metric", "variant": "variant", "iter": n, "timestamp": FIRST_TIME + n}
+    kinds: list[dict[str, Any]] = [
+        {"type": "training_stats_scalar", "value": n},
+        {"type": "log", "msg": f"line {n}"},
+        {"type": "plot", "plot_str": "{}"},
+    ]
+    for kind in kinds:
+        assert server.call("events.add", {**common, **kind})["added"] == 1
+
+
+def seen(server: Served, task: str) -> list[int]:
+    """How many events of each kind there are."""
+    metrics = server.call("events.scalar_metrics_iter_histogram", {"task": task, "samples": 0})
+    points = metrics["metric"]["variant"]["x"] if metrics else []
+    lines = server.call("events.get_task_log", {"task": task})["total"]
+    plots = server.call("events.get_task_plots", {"task": task, "iters": 100})["total"]
+    return [len(points), lines, plots]
+
+
+def test_a_server_sees_at_once_what_it_acknowledged(servers: dict[str, Served]) -> None:
+    for server in servers.values():
+        task = new_task(server)
+        for n in range(3):
+            write(server, task, n)
+            assert seen(server, task) == [n + 1] * 3
+
+
+def test_a_strict_server_sees_at_once_what_another_acknowledged(servers: dict[str, Served]) -> None:
+    task = new_task(servers["session"])
+    for n in range(3):
+        write(servers["session"], task, n)
+        assert seen(servers["strict"], task) == [n + 1] * 3
+
+
+def test_a_server_sees_soon_what_another_acknowledged(servers: dict[str, Served]) -> None:
+    task = new_task(servers["strict"])
+    for n in range(2):
+        write(servers["strict"], task, n)
+        wait_until(lambda n=n: seen(servers["session"], task) == [n + 1] * 3)  # type: ignore[misc]
+
+
+def test_a_document_is_the_same_at_both_at_once(servers: dict[str, Served]) -> None:
+    for one, other in pairwise([*servers.values()] * 2):
+        task = new_task(one)
+        other.call("tasks.edit", {"task": task, "comment": "seen"})
+        assert one.call("tasks.get_by_id", {"task": task})["task"]["comment"] == "seen"
+        one.call("tasks.delete", {"task": task, "force": True})
+        other.call("tasks.get_by_id", {"task": task}, expect=400)
+
+
+def test_clients_of_both_write_to_one_task(servers: dict[str, Served]) -> None:
+    task = new_task(servers["session"])
+    writers = [Writer(server, task, f"{name} {n}") for name, server in servers.items() for n in range(2)]
+    with writing(writers):
+        wait_until(lambda: all(writer.acknowledged >= 60 for writer in writers), 120)
+    assert not [writer.refusals for writer in writers if writer.refusals]
+    for server in servers.values():
+        wait_until(lambda server=server: everything_is_told(server, writers))  # type: ignore[misc]
+
+
+def everything_is_told(server: Served, writers: list[Writer]) -> bool:
+    """Whether the server answers with all events, once each, and a task that tells of them exactly."""
+    try:
+        assert_stored(server, writers)
+    except AssertionError:
+        return False
+    return True
+
+
+def test_clients_of_both_write_to_one_series(servers: dict[str, Served]) -> None:
+    task, batches, points, clients = new_task(servers["session"]), 10, 20, 4
+    every = [*servers.values()] * (clients // len(servers))
+
+    def write_some(client: int) -> None:
+        common = {"type": "training_stats_scalar", "task": task, "metric": "metric", "variant": "variant"}
+        iters = [n * clients + client for n in range(batches * points)]
+        with every[client].client() as connection:
+            for batch in range(0, len(iters), points):
+                events = [
+                    {**common, "iter": n, "timestamp": FIRST_TIME + n, "value": value_of(n)}
+                    for n in iters[batch : batch + points]
+                ]
+                body = "\n".join(map(json.dumps, events))
+                assert connection.post("/events.add_batch", content=body).json()["data"]["added"] == points
+
+    with ThreadPoolExecutor(clients) as threads:
+        list(threads.map(write_some, range(clients)))
+    values = [value_of(n) for n in range(clients * batches * points)]
+    told = {"value": values[-1], "min_value": min(values), "max_value": max(values), "count": len(values)}
+    told |= {"min_value_iteration": values.index(min(values)), "max_value_iteration": values.index(max(values))}
+    for server in servers.values():
+        wait_until(lambda server=server: told.items() <= last_metrics(server, task).items())  # type: ignore[misc]
+        curve = server.call("events.scalar_metrics_iter_histogram", {"task": task, "samples": 0})["metric"]["variant"]
+        assert (curve["x"], curve["y"]) == (list(range(len(values))), values)
+
+
+def value_of(iter: int) -> float:
+    return (iter * 2_654_435_761 % 1_000_003) / 8
+
+
+def last_metrics(server: Served, task: str) -> dict[str, Any]:
+    """What the task's document says of its one series."""
+    [variants] = server.call("tasks.get_by_id", {"task": task})["task"]["last_metrics"].values()
+    [told] = variants.values()
+    return dict(told)
+
+
+def test_a_token_of_one_is_good_for_the_other(servers: dict[str, Served]) -> None:
+    token = servers["session"].call("auth.login")["token"]
+    headers = {"Authorization": f"Bearer {token}"}
+    answer = httpx.post(f"{servers['strict'].api_url}/users.get_current_user", headers=headers, timeout=30)
+    assert answer.status_code == 200
+
+
+def test_a_scroll_id_of_one_is_good_for_the_other(servers: dict[str, Served]) -> None:
+    task = new_task(servers["session"])
+    for n in range(3):
+        write(servers["session"], task, n)
+    request = {"task": task, "event_type": "log", "batch_size": 2}
+    page = servers["session"].call("events.get_task_events", request)
+    rest = servers["strict"].call("events.get_task_events", {**request, "scroll_id": page["scroll_id"]})
+    assert [event["msg"] for event in page["events"] + rest["events"]] == ["line 0", "line 1", "line 2"]
