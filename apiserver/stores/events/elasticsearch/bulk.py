@@ -12,8 +12,9 @@ from apiserver.stores.events.elasticsearch.cluster import AWAY_AGAIN, BUSY_AGAIN
 
 log = logging.getLogger(__name__)
 
-#: Characters of a request. Larger ones hardly go faster, and nodes refuse them when they have little memory.
+#: Characters of a request. Larger ones go no faster when several are under way, and the client warns of them.
 REQUEST = 2**20 - 2**12
+_SENDERS = 4
 #: Seconds between attempts, while nodes are too busy.
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 
@@ -23,14 +24,23 @@ _FOR_NOW = frozenset({_TOO_MANY, 503, 504})
 _CONFLICT = 409
 
 
-async def send(cluster: Cluster, items: Iterable[str]) -> Mapping[str, int]:
-    """Have the items done in their order; how many were refused for good, by reason.
+async def send(cluster: Cluster, index: str, items: Iterable[str], *, in_order: bool) -> Mapping[str, int]:
+    """Have the items done, in the index unless they name another; how many were refused for good, by reason.
 
-    Raises EventStoreBusy when some of them cannot be done now. All may be sent again.
+    Raises EventStoreBusy when some of them cannot be done now. All may be sent again. Unless they are to be done
+    `in_order`, several requests are under way at once.
     """
     refused: Counter[str] = Counter()
-    for part in _parts(items):
-        await _send_part(cluster, part, refused)
+    parts = _parts(items)
+
+    async def send_parts() -> None:
+        for part in parts:
+            await _send_part(cluster, index, part, refused)
+
+    senders = [send_parts() for _ in range(1 if in_order else _SENDERS)]
+    for outcome in await asyncio.gather(*senders, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome
     return refused
 
 
@@ -47,10 +57,10 @@ def _parts(items: Iterable[str]) -> Iterator[list[str]]:
         yield part
 
 
-async def _send_part(cluster: Cluster, items: list[str], refused: Counter[str]) -> None:
+async def _send_part(cluster: Cluster, index: str, items: list[str], refused: Counter[str]) -> None:
     for pause in (*PAUSES, None):
         try:
-            answers = await cluster.bulk("".join(items).encode())
+            answers = await cluster.bulk(index, "".join(items).encode())
         except EventStoreBusy as busy:
             if pause is None or not busy.overloaded:
                 raise

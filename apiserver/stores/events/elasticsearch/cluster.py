@@ -72,10 +72,11 @@ class Cluster:
                             raise
                 self._known.add(index)
 
-    async def bulk(self, body: bytes) -> list[JsonObject]:
+    async def bulk(self, index: str, body: bytes) -> list[JsonObject]:
         """What became of each action of the body: `status`, and `error` if there was one."""
         with errors(writing=True):
             answer = await self.client.bulk(
+                index=index,
                 operations=cast(Any, [body]),  # as it is to be sent, already
                 filter_path="items.*.status,items.*.error.type,items.*.error.reason",
                 require_alias=False,

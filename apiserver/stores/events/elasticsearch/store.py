@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from itertools import chain
 
 from apiserver.events.model import (
     BucketAxis,
@@ -30,7 +31,7 @@ from apiserver.stores.events.elasticsearch.migrations import check_schema
 from apiserver.stores.events.elasticsearch.queries import of_owner, of_owners
 from apiserver.stores.events.elasticsearch.samples import Samples
 from apiserver.stores.events.elasticsearch.series import SeriesIndex
-from apiserver.stores.events.elasticsearch.writing import Items
+from apiserver.stores.events.elasticsearch.writing import Items, repeats
 
 
 class ElasticsearchEventStore:
@@ -95,7 +96,9 @@ class ElasticsearchEventStore:
         await cluster.ensure(indices)
         unmarked = marks.items(owners)
         try:
-            refused = await bulk.send(cluster, [*unmarked.values(), *items.of(batch)])
+            main = next(iter(indices))
+            sent = chain(unmarked.values(), items.of(batch, main))
+            refused = await bulk.send(cluster, main, sent, in_order=repeats(batch))
         finally:
             cluster.wrote(indices)
         marks.are_set(unmarked)

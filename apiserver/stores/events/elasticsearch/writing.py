@@ -56,26 +56,27 @@ class Items:
         self._prefix = prefix
         self._sequence = Sequence()
 
-    def of(self, batch: EventBatch) -> Iterator[str]:
-        """Every event of the batch as an item, in the order they came."""
+    def of(self, batch: EventBatch, main: str | None = None) -> Iterator[str]:
+        """Every event of the batch as an item, in the order they came; those for the index `main` do not name it."""
         for group in batch.scalars:
-            yield from self._scalars(group, batch.received)
+            yield from self._scalars(group, batch.received, main)
         sent: dict[tuple[Owner, bytes], int] = {}
         for logs in batch.logs:
-            yield from self._lines(logs, batch.received, sent)
+            yield from self._lines(logs, batch.received, sent, main)
         for sample in batch.samples:
-            yield self._sample(sample)
+            yield self._sample(sample, main)
 
     def index(self, type: EventType, owner: Owner) -> str:
         """Where the owner's events of a type are."""
         return names.index(self._prefix, type, owner.company)
 
-    def _scalars(self, group: ScalarColumns, received: int) -> Iterator[str]:
+    def _scalars(self, group: ScalarColumns, received: int, main: str | None) -> Iterator[str]:
         key = names.owner_key(group.owner)
         hashed = names.series_hash(key, group.metric, group.variant)
+        index = self.index(EventType.SCALAR, group.owner)
         head, rest = _shared(
             "index",
-            self.index(EventType.SCALAR, group.owner),
+            None if index == main else index,
             key,
             metric=group.metric,
             variant=group.variant,
@@ -88,13 +89,14 @@ class Items:
             kept = f'"value":{value!r}' if math.isfinite(value) else f'"special":{_special(value)}'
             yield f'{head}{id}{rest}"iter":{iter},"timestamp":{timestamp},{kept}}}\n'
 
-    def _lines(self, logs: LogColumns, received: int, sent: dict[tuple[Owner, bytes], int]) -> Iterator[str]:
+    def _lines(self, logs: LogColumns, received: int, sent: dict[tuple[Owner, bytes], int], main: str) -> Iterator[str]:
         key, count = names.owner_key(logs.owner), len(logs.messages)
         body = logs.digest or os.urandom(16)
         first = sent.get((logs.owner, body), 0)
         sent[logs.owner, body] = first + count
         ids = names.ids(names.series_hash(key, body.hex()), np.arange(first, first + count))
-        head, rest = _shared("create", self.index(EventType.LOG, logs.owner), key, received=received)
+        index = self.index(EventType.LOG, logs.owner)
+        head, rest = _shared("create", None if index == main else index, key, received=received)
         columns = (logs.timestamps.tolist(), logs.levels, logs.workers, logs.messages, logs.iters)
         series = zip(logs.metrics, logs.variants, strict=True)
         rows = zip(ids, self._sequence.take(count), *columns, series, strict=True)
@@ -107,13 +109,14 @@ class Items:
                 f'"message":{orjson.dumps(message).decode()}}}\n'
             )
 
-    def _sample(self, sample: Sample) -> str:
+    def _sample(self, sample: Sample, main: str | None) -> str:
         key = names.owner_key(sample.owner)
         hashed = names.series_hash(key, sample.metric, sample.variant, sample.key)
         (id,) = names.ids(hashed, np.array([sample.iter], np.int64))
+        index = self.index(sample.type, sample.owner)
         head, rest = _shared(
             "index",
-            self.index(sample.type, sample.owner),
+            None if index == main else index,
             key,
             metric=sample.metric,
             variant=sample.variant,
@@ -122,6 +125,16 @@ class Items:
         )
         document = b2a_base64(packed(sample.document), newline=False).decode()
         return f'{head}{id}{rest}"iter":{sample.iter},"timestamp":{sample.timestamp},"document":"{document}"}}\n'
+
+
+def repeats(batch: EventBatch) -> bool:
+    """Whether an event of the batch may take the place of another one of it."""
+    scalars = batch.scalars
+    series = set(zip(scalars.owner, scalars.metrics, scalars.variants, strict=True))
+    ascends = np.diff(scalars.iters) > 0
+    ascends[np.cumsum(scalars.lengths[:-1], dtype=np.int64) - 1] = True  # from one group to the next
+    samples = {(one.owner, one.type, one.metric, one.variant, one.iter, one.key) for one in batch.samples}
+    return len(series) < len(scalars) or not ascends.all() or len(samples) < len(batch.samples)
 
 
 def packed(document: bytes) -> bytes:
@@ -140,11 +153,12 @@ def _special(value: float) -> int:
     return INFINITE if value > 0 else MINUS_INFINITE
 
 
-def _shared(action: str, index: str, routing: str, **fields: str | int) -> tuple[str, str]:
+def _shared(action: str, index: str | None, routing: str, **fields: str | int) -> tuple[str, str]:
     """What stands before the id, and between it and the event's own fields."""
     shared = {"owner": routing, **fields}
     document = orjson.dumps(shared).decode().removesuffix("}")
-    return f'{{"{action}":{{"_index":{_json(index)},"routing":{_json(routing)},"_id":"', f'"}}}}\n{document},'
+    where = "" if index is None else f'"_index":{_json(index)},'
+    return f'{{"{action}":{{{where}"routing":{_json(routing)},"_id":"', f'"}}}}\n{document},'
 
 
 @lru_cache(maxsize=65536)
