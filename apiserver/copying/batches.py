@@ -59,6 +59,11 @@ def of_samples(samples: Sequence[Sample]) -> EventBatch:
     return EventBatch(0, samples=list(samples))
 
 
+def size(batch: EventBatch) -> int:
+    """How many events there are."""
+    return len(batch.scalars.iters) + sum(len(logs.messages) for logs in batch.logs) + len(batch.samples)
+
+
 def _agreeing(lines: Sequence[LogLine]) -> Iterator[list[LogLine]]:
     """Parts within which lines of one timestamp are in the order they were received in."""
     part: list[LogLine] = []

@@ -7,6 +7,7 @@ digests of their pages. So an interrupted copy is begun again, and passes over t
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -17,12 +18,14 @@ from apiserver.stores.events.base import EventStore
 
 #: Owners that are compared, copied and compared again together: engines make what was written visible once for all.
 _BLOCK = 200
-#: Owners that are copied at once, and batches of one that are on their way at once: engines make each of them wait.
-_OWNERS_AT_ONCE = 4
+#: How many go on at once, as engines make each wait: owners and types, batches of one of them, counts.
+_COPIED_AT_ONCE = 4
 _BATCHES_AT_ONCE = 8
+_COUNTS_AT_ONCE = 16
 _POINTS = 50_000
 _LINES = 10_000
 _SAMPLES = 50
+_SAY_SECONDS = 10.0
 
 Counts = dict[tuple[Owner, EventType], int]
 
@@ -35,6 +38,8 @@ class EventCopy:
     target: EventStore
     say: Say
     counts: dict[EventType, int] = field(default_factory=lambda: dict.fromkeys(EventType, 0))
+    _sent: int = field(default=0, init=False)
+    _say_at: float = field(default_factory=lambda: time.monotonic() + _SAY_SECONDS, init=False)
 
     async def run(self) -> None:
         """CopyError when the target holds events that the source has not, or does not hold all of them in the end."""
@@ -60,7 +65,7 @@ class EventCopy:
         wanted = await self._counts(self.source, owners)
         there = await self._counts(self.target, owners)
         missing = [key for key, count in wanted.items() if there[key] != count]
-        turns = asyncio.Semaphore(_OWNERS_AT_ONCE)
+        turns = asyncio.Semaphore(_COPIED_AT_ONCE)
         try:
             async with asyncio.TaskGroup() as group:
                 for owner, type in missing:
@@ -77,11 +82,14 @@ class EventCopy:
             self.counts[type] += count
 
     async def _counts(self, store: EventStore, owners: Iterable[Owner]) -> Counts:
-        return {
-            (owner, type): await patiently(self.say, store.events_count, owner, [type])
-            for owner in owners
-            for type in EventType
-        }
+        turns = asyncio.Semaphore(_COUNTS_AT_ONCE)
+
+        async def count(owner: Owner, type: EventType) -> int:
+            async with turns:
+                return await patiently(self.say, store.events_count, owner, [type])
+
+        keys = [(owner, type) for owner in owners for type in EventType]
+        return dict(zip(keys, await asyncio.gather(*(count(*key) for key in keys)), strict=True))
 
     # --- one owner, one type -----------------------------------------------------------------------
 
@@ -124,3 +132,7 @@ class EventCopy:
     async def _add(self, owner: Owner, batch: EventBatch) -> None:
         for reason in await patiently(self.say, self.target.add, batch):
             raise CopyError(f"the target does not take an event of '{owner.id}': {reason}")
+        self._sent += batches.size(batch)
+        if time.monotonic() > self._say_at:
+            self.say(f"events: {self._sent:,} sent")
+            self._say_at = time.monotonic() + _SAY_SECONDS

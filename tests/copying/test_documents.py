@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from apiserver.copying import documents
 from apiserver.copying.copied import CopyError
@@ -14,6 +17,7 @@ from apiserver.copying.documents import copy_documents
 from apiserver.stores.documents.base import Document, DocumentStore
 from apiserver.stores.documents.sqlite import SqliteDocumentStore
 from tests.contract.document_stores import store
+from tests.stores.documents import strategies
 
 __all__ = ["store"]
 
@@ -89,6 +93,25 @@ async def test_a_copy_goes_on_where_it_was_interrupted(
     assert await copy(source, store) == 12
     assert await content(store) == await content(source)
     assert calls == 3 + 4
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(strategies.collections)
+def test_any_documents_are_copied(found: list[Document]) -> None:
+    async def check() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            source, target = (SqliteDocumentStore(Path(folder) / f"{n}.db") for n in range(2))
+            await source.open()
+            await target.open()
+            try:
+                await source.insert("things", found)
+                assert await copy(source, target) == len(found)
+                assert repr(await content(target)) == repr(await content(source))
+            finally:
+                await source.close()
+                await target.close()
+
+    asyncio.run(check())
 
 
 async def test_a_target_that_holds_something_else_is_refused(source: DocumentStore, back: DocumentStore) -> None:
