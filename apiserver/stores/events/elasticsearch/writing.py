@@ -89,7 +89,9 @@ class Items:
             kept = f'"value":{value!r}' if math.isfinite(value) else f'"special":{_special(value)}'
             yield f'{head}{id}{rest}"iter":{iter},"timestamp":{timestamp},{kept}}}\n'
 
-    def _lines(self, logs: LogColumns, received: int, sent: dict[tuple[Owner, bytes], int], main: str) -> Iterator[str]:
+    def _lines(
+        self, logs: LogColumns, received: int, sent: dict[tuple[Owner, bytes], int], main: str | None
+    ) -> Iterator[str]:
         key, count = names.owner_key(logs.owner), len(logs.messages)
         body = logs.digest or os.urandom(16)
         first = sent.get((logs.owner, body), 0)
