@@ -268,13 +268,16 @@ def _client(address: ElasticsearchAddress) -> AsyncElasticsearch:
         secure = {"verify_certs": address.verify, "ssl_show_warn": False}
         if address.ca is not None:
             secure["ca_certs"] = str(address.ca)
-    return AsyncElasticsearch(
-        list(address.hosts),
-        basic_auth=(address.user, address.password) if address.user else None,
-        api_key=address.api_key or None,
-        connections_per_node=_CONNECTIONS,
-        request_timeout=_TIMEOUT,
-        retry_on_timeout=False,
-        serializer=OrjsonSerializer(),
-        **secure,
-    )
+    try:
+        return AsyncElasticsearch(
+            list(address.hosts),
+            basic_auth=(address.user, address.password) if address.user else None,
+            api_key=address.api_key or None,
+            connections_per_node=_CONNECTIONS,
+            request_timeout=_TIMEOUT,
+            retry_on_timeout=False,
+            serializer=OrjsonSerializer(),
+            **secure,
+        )
+    except (OSError, ValueError) as error:
+        raise EventStoreError(f"the certificates to trust, '{address.ca}', cannot be used: {error}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -126,6 +127,17 @@ def test_the_command_says_what_it_would_do_and_does_it(
     for arguments in (["migrate"], ["migrate", "--check"]):
         assert main([*arguments, "--events", address]) == 0
         assert capsys.readouterr().out.splitlines() == [embedded, f"{events}: up to date"]
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"])
+def test_a_file_of_certificates_that_cannot_be_used_is_named(
+    content: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ca = tmp_path / "ca.pem"
+    if content:
+        ca.write_text(content)
+    assert main(["migrate", "--events", f"elasticsearch://127.0.0.1:1?ca={ca}"]) == 1
+    assert capsys.readouterr().err.startswith(f"apiserver: the certificates to trust, '{ca}', cannot be used: ")
 
 
 def test_an_engine_that_is_away_is_an_error_and_no_trace(capsys: pytest.CaptureFixture[str]) -> None:
