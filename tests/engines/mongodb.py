@@ -15,12 +15,13 @@ from tests.harness import free_ports
 VARIABLE = "EVENTS_TEST_MONGODB_URL"
 
 
-def node(folder: Path, *, durable: bool = False) -> Node:
+def node(folder: Path, *, durable: bool = False, quick: bool = False) -> Node:
     """A server that is not started yet; Unavailable when none can be had.
 
     durable: what was stored survives `stop`, in a file below `folder`; else it need not, which is faster.
+    quick: it starts in less time, and is slower later.
     """
-    return first_available([_named, lambda: _process(folder, durable), _container])
+    return first_available([_named, lambda: _process(folder, durable, quick), _container])
 
 
 def address(url: str, database: str) -> str:
@@ -39,11 +40,11 @@ def _named() -> Node | None:
     return ForeignNode(url.rstrip("/"), listens) if url else None
 
 
-def _process(folder: Path, durable: bool) -> Node:
+def _process(folder: Path, durable: bool, quick: bool) -> Node:
     home = jvm.home("mongodb")
     [port] = free_ports(1)
     folder.mkdir(parents=True, exist_ok=True)
-    java = jvm.java(home, "256m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+    java = jvm.java(home, "256m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", quick=quick)
     command = [*java, "MongoNode", str(port), *([str(folder / "data")] if durable else [])]
     return ProcessNode(f"mongodb://127.0.0.1:{port}", command, folder / "mongodb.log", listens)
 

@@ -38,7 +38,9 @@ def elasticsearch_to_stop(elasticsearch_node: Node) -> Iterator[Node]:
 @pytest.fixture
 def mongodb_to_stop(tmp_path: Path) -> Iterator[Node]:
     """One that keeps what it has over a stop."""
-    for node in running("MongoDB", mongodb.VARIABLE, lambda: mongodb.node(tmp_path / "mongodb", durable=True)):
+    for node in running(
+        "MongoDB", mongodb.VARIABLE, lambda: mongodb.node(tmp_path / "mongodb", durable=True, quick=True)
+    ):
         if not node.ours:
             pytest.skip(f"{node.url} is not ours to stop")
         yield node

@@ -88,7 +88,7 @@ def test_mongodb_keeps_unique_what_must_be(mongodb_url: str, mongodb_database: s
 
 
 def test_mongodb_keeps_data_when_it_is_stopped_and_started(tmp_path: Path) -> None:
-    for node in running("MongoDB", mongodb.VARIABLE, lambda: mongodb.node(tmp_path, durable=True)):
+    for node in running("MongoDB", mongodb.VARIABLE, lambda: mongodb.node(tmp_path, durable=True, quick=True)):
         if not node.ours:
             pytest.skip(f"{node.url} is not ours to stop")
         with MongoClient[dict[str, Any]](node.url) as client:
@@ -115,7 +115,7 @@ _LEAVES_A_NODE = """
 import os, sys
 from pathlib import Path
 from tests.engines import mongodb
-node = mongodb.node(Path(sys.argv[1]))
+node = mongodb.node(Path(sys.argv[1]), quick=True)
 node.start()
 print(node.process.pid, flush=True)
 os.kill(os.getpid(), 9)
