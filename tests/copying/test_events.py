@@ -19,7 +19,7 @@ from apiserver.stores.events.base import EventStore, EventStoreBusy
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.contract.event_stores import OWNER, Case, batch, case, lines, sample, scalars
 from tests.contract.plain_event_store import PlainEventStore
-from tests.stores.events.embedded.test_brute_force import OWNERS, batches
+from tests.stores.events.random_events import OWNERS, batches
 
 __all__ = ["case"]
 
