@@ -31,7 +31,7 @@ class Files:
 
     def kept(self) -> list[Path]:
         """Every file on disk, uploads under way included."""
-        return [path for path in self.folder.rglob("*") if path.is_file()]
+        return [path for path in self.folder.rglob("*") if path.is_file() and path.name != "lock"]
 
 
 @pytest.fixture

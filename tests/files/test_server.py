@@ -191,7 +191,7 @@ async def test_no_path_leads_outside(files: Files, path: str) -> None:
     await files.client.put(httpx.URL("http://files", raw_path=path.encode()), content=b"x")
     assert (files.folder.parent / "secret").read_text() == "secret"
     assert {entry.name for entry in files.folder.parent.iterdir()} == {"files", "secret"}
-    assert {entry.name for entry in files.folder.iterdir()} <= {"incoming", "c1+"}
+    assert {entry.name for entry in files.folder.iterdir()} <= {"incoming", "lock", "c1+"}
 
 
 @pytest.mark.parametrize("name", ["/../x", "../x", "/a/../../x", "/", ".", "/" + "x" * 2000])

@@ -1,7 +1,7 @@
 """Files of all companies, in one folder each: a file is there whole or not at all, and replaced at once.
 
 Uploads grow in `incoming/` and are moved into place when complete. Symbolic links are never followed. Several stores
-may share the folder: while one is open it holds a shared lock of `incoming/`.
+may share the folder: while one is open it holds a shared lock of the file `lock`.
 """
 
 from __future__ import annotations
@@ -59,12 +59,13 @@ class FileStore:
         self._folder = self._folder.resolve()
         self._incoming = self._folder / "incoming"
         self._incoming.mkdir(mode=0o700, exist_ok=True)
-        self._lock = os.open(self._incoming, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with contextlib.suppress(BlockingIOError):
+        self._lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with contextlib.suppress(OSError):  # another has it, or this file system has no locks and nobody can tell
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for left in self._incoming.iterdir():
                 left.unlink(missing_ok=True)
-        fcntl.flock(self._lock, fcntl.LOCK_SH)
+        with contextlib.suppress(OSError):
+            fcntl.flock(self._lock, fcntl.LOCK_SH)
 
     async def close(self) -> None:
         """Let go of the folder; a second call does nothing."""
