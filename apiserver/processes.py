@@ -87,17 +87,12 @@ class Processes:
             os.close(lifeline)
 
     def _supervise(self, arriving: int, lifeline: int, held: int) -> None:
-        while True:
-            stopping = self._deadline < float("inf")
+        while not self._stopping or any(place.pid for place in self._places):
             now = time.monotonic()
-            if not stopping:
-                for place in self._places if self._ready else self._places[:1]:
-                    if not place.pid and place.due <= now:
-                        self._start(place, Child(not self._ready, lifeline), held)
-            elif not any(place.pid for place in self._places):
-                return
-            elif now > self._deadline:
+            if now > self._deadline:
                 self._send(signal.SIGKILL)
+            if not self._stopping:
+                self._fill(now, lifeline, held)
             for number in _read(arriving, self._wait_for(now)):
                 if number in _STOP:
                     self._deadline = min(self._deadline, now + self.patience)
@@ -106,18 +101,26 @@ class Processes:
                     self._ready = True
             self._bury()
 
+    @property
+    def _stopping(self) -> bool:
+        return self._deadline < float("inf")
+
     def _wait_for(self, now: float) -> float:
         """Seconds until something is to be done without a signal."""
         times = [self._deadline, *(place.due for place in self._places if not place.pid and self._ready)]
         return min(1.0, max(0.01, min(times) - now))
 
-    def _start(self, place: _Place, child: Child, held: int) -> None:
-        with _no_signals():
-            pid = os.fork()
-            if not pid:
-                os.close(held)
-                _be(child, self.work)
-        place.pid, place.born = pid, time.monotonic()
+    def _fill(self, now: float, lifeline: int, held: int) -> None:
+        """Start a process in each place that waits for one."""
+        for place in self._places if self._ready else self._places[:1]:
+            if place.pid or place.due > now:
+                continue
+            with _no_signals():
+                pid = os.fork()
+                if not pid:
+                    os.close(held)
+                    _be(Child(not self._ready, lifeline), self.work)
+            place.pid, place.born = pid, now
 
     def _send(self, number: int) -> None:
         for place in self._places:
@@ -130,7 +133,7 @@ class Processes:
             if not place.pid or not os.waitpid(place.pid, os.WNOHANG)[0]:
                 continue
             ended, place.pid = place.pid, 0
-            if self._deadline < float("inf"):
+            if self._stopping:
                 continue
             if not self._ready:
                 raise StartFailed
