@@ -236,14 +236,16 @@ def errors(*, writing: bool = False) -> Iterator[None]:
     except TransportError as error:
         raise _away(f"Elasticsearch cannot be used: {error.message}", writing) from error
     except ApiError as error:
-        raise _busy(error.status_code, error.error, _reason(error.body)) from error
+        busy = _busy(error.status_code, error.error, _reason(error.body))
+        busy.may_be_kept = writing  # other requests of the same batch may have been done
+        raise busy from error
 
 
 def _away(reason: str, writing: bool) -> EventStoreBusy:
     return EventStoreBusy(reason, retry_after=AWAY_AGAIN, overloaded=False, may_be_kept=writing)
 
 
-def _busy(status: int, type: str, reason: object) -> EventStoreError:
+def _busy(status: int, type: str, reason: object) -> EventStoreBusy:
     """What an answer that is an error means to the caller."""
     text = f"{type}: {reason}" if reason else type
     if "block" in type:  # such as a disk that is nearly full; its status may be 429

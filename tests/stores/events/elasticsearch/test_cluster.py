@@ -1,0 +1,103 @@
+"""What errors of Elasticsearch mean to the store, and when an index is refreshed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from elastic_transport import ApiResponseMeta, ConnectionError, ConnectionTimeout, HttpHeaders, NodeConfig
+from elasticsearch import ApiError
+
+from apiserver.stores.addresses import ElasticsearchAddress
+from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
+
+pytestmark = pytest.mark.anyio
+
+
+def api_error(status: int, type: str) -> ApiError:
+    meta = ApiResponseMeta(status, "1.1", HttpHeaders(), 0.1, NodeConfig("http", "127.0.0.1", 9200))
+    return ApiError(type, meta, {"error": {"type": type, "reason": "because"}})
+
+
+@pytest.mark.parametrize(
+    ("error", "overloaded", "retry_after"),
+    [
+        (ConnectionError("refused"), False, 5),
+        (ConnectionTimeout("late"), False, 5),
+        (api_error(429, "es_rejected_execution_exception"), True, 1),
+        (api_error(429, "cluster_block_exception"), False, 30),
+        (api_error(403, "cluster_block_exception"), False, 30),
+        (api_error(503, "search_phase_execution_exception"), False, 5),
+        (api_error(401, "security_exception"), False, 5),
+        (api_error(400, "parsing_exception"), False, 5),
+    ],
+)
+@pytest.mark.parametrize("writing", [False, True])
+async def test_whatever_goes_wrong_may_be_tried_again(
+    error: Exception, overloaded: bool, retry_after: int, writing: bool
+) -> None:
+    with pytest.raises(EventStoreBusy) as told, errors(writing=writing):
+        raise error
+    assert (told.value.overloaded, told.value.retry_after) == (overloaded, retry_after)
+    assert told.value.may_be_kept == writing
+
+
+class _Refreshes(Cluster):
+    """A cluster without nodes: it only notes which index is refreshed."""
+
+    def __init__(self, *, strict: bool) -> None:
+        super().__init__(ElasticsearchAddress(("http://127.0.0.1:1",)), strict=strict)
+        self.refreshed: list[str] = []
+        self.hold = asyncio.Event()
+        self.hold.set()
+        self.client.indices.refresh = self._refresh  # type: ignore[method-assign,assignment]
+
+    async def _refresh(self, *, index: str, **_: Any) -> None:
+        await self.hold.wait()
+        self.refreshed.append(index)
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[_Refreshes]:
+    made = _Refreshes(strict=False)
+    yield made
+    await made.close()
+
+
+async def test_only_what_was_written_is_refreshed(cluster: _Refreshes) -> None:
+    await cluster.make_visible(["a", "b"])
+    assert cluster.refreshed == []
+    cluster.wrote(["a"])
+    await cluster.make_visible(["a", "b"])
+    await cluster.make_visible(["a", "b"])
+    assert cluster.refreshed == ["a"]
+
+
+async def test_readers_share_a_refresh(cluster: _Refreshes) -> None:
+    cluster.wrote(["a"])
+    await asyncio.gather(*(cluster.make_visible(["a"]) for _ in range(10)))
+    assert cluster.refreshed == ["a"]
+
+
+async def test_what_is_written_during_a_refresh_waits_for_the_next(cluster: _Refreshes) -> None:
+    cluster.wrote(["a"])
+    cluster.hold.clear()
+    first = asyncio.create_task(cluster.make_visible(["a"]))
+    await asyncio.sleep(0)
+    cluster.wrote(["a"])
+    second = asyncio.create_task(cluster.make_visible(["a"]))
+    await asyncio.sleep(0)
+    cluster.hold.set()
+    await asyncio.gather(first, second)
+    assert cluster.refreshed == ["a", "a"]
+
+
+async def test_a_strict_reader_sees_what_others_wrote() -> None:
+    cluster = _Refreshes(strict=True)
+    await cluster.make_visible(["a"])
+    await cluster.make_visible(["a"])
+    assert cluster.refreshed == ["a", "a"]
+    await cluster.close()
