@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from subprocess import Popen
 from typing import Any
 
+import pytest
+
 from tests.clients.sdk import Sdk
-from tests.harness import Served
+from tests.engines.fixtures import OUTAGE_SECONDS
+from tests.engines.nodes import Node
+from tests.harness import Served, wait_until
 
 SCALARS, LINES = 50_000, 5_000
 
 
 @contextmanager
-def started(sdk: Sdk, count: int) -> Iterator[list[Popen[str]]]:
-    processes = [sdk.start("heavy.py", str(SCALARS), str(LINES)) for _ in range(count)]
+def started(sdk: Sdk, count: int, scalars: int = SCALARS, lines: int = LINES) -> Iterator[list[Popen[str]]]:
+    processes = [sdk.start("heavy.py", str(scalars), str(lines)) for _ in range(count)]
     try:
         yield processes
     finally:
@@ -25,15 +30,15 @@ def started(sdk: Sdk, count: int) -> Iterator[list[Popen[str]]]:
             process.kill()
 
 
-def assert_all_arrived_once(server: Served, task: str) -> None:
+def assert_all_arrived_once(server: Served, task: str, scalars: int = SCALARS, lines: int = LINES) -> None:
     histogram = call(server, "events.scalar_metrics_iter_histogram", {"task": task, "samples": 0})
     reported = {
         (metric, x): y for metric, variants in histogram.items() for x, y in zip(*points(variants), strict=True)
     }
-    expected = {(f"metric {number % 5}", number // 5): number for number in range(SCALARS)}
+    expected = {(f"metric {number % 5}", number // 5): number for number in range(scalars)}
     assert reported == expected
     counts = Counter(re.findall(r"heavy line (\d+)", whole_log(server, task)))
-    assert counts == {str(number): 1 for number in range(LINES)}
+    assert counts == {str(number): 1 for number in range(lines)}
 
 
 def call(server: Served, endpoint: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -64,12 +69,30 @@ def test_two_processes_at_once_lose_and_double_nothing(sdk: Sdk, server: Served)
             assert_all_arrived_once(server, sdk.finish(process)["task"])
 
 
+def wait_for_progress(process: Popen[str], scalars: int) -> None:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if f"progress {scalars}" in line:
+            return
+
+
 def test_the_sdk_goes_on_when_the_server_is_killed_and_comes_back(sdk: Sdk, server: Served) -> None:
     with started(sdk, 1) as (process,):
-        assert process.stderr is not None
-        for line in process.stderr:
-            if "progress 10000" in line:
-                break
+        wait_for_progress(process, 10_000)
         server.kill()
         server.start()
         assert_all_arrived_once(server, sdk.finish(process)["task"])
+
+
+@pytest.mark.parametrize("server", ["engines"], indirect=True)
+def test_the_sdk_goes_on_when_elasticsearch_is_killed_and_comes_back(
+    sdk: Sdk, server: Served, elasticsearch_to_stop: Node
+) -> None:
+    size = (15_000, 1_500)
+    with started(sdk, 1, *size) as (process,):
+        wait_for_progress(process, 5_000)
+        began = time.monotonic()
+        elasticsearch_to_stop.kill()
+        wait_until(lambda: time.monotonic() - began >= OUTAGE_SECONDS, OUTAGE_SECONDS + 1)
+        elasticsearch_to_stop.start()
+        assert_all_arrived_once(server, sdk.finish(process)["task"], *size)

@@ -8,6 +8,7 @@ from tests.clients.sdk import Sdk
 from tests.harness import Served
 
 
+@pytest.mark.parametrize("server", ["embedded", "engines"], indirect=True)
 def test_a_run_is_logged_and_read_back(sdk: Sdk, server: Served) -> None:
     run = sdk.run("train.py")
     seen = sdk.run("read_back.py", run["task"], run["model"])

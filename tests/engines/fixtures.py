@@ -16,6 +16,9 @@ import pytest
 from tests.engines import elasticsearch, mongodb
 from tests.engines.nodes import Node, Unavailable
 
+#: How long outages last at least; they last until clients were refused, anyway.
+OUTAGE_SECONDS = float(os.environ.get("EVENTS_OUTAGE_SECONDS", "0"))
+
 _MEMORY = Path("/dev/shm")
 _LEAST_MEMORY = 2 * 2**30
 
@@ -31,6 +34,16 @@ def elasticsearch_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nod
 def mongodb_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     folder = tmp_path_factory.mktemp("mongodb")
     yield from running("MongoDB", mongodb.VARIABLE, lambda: mongodb.node(folder, quick=True))
+
+
+@pytest.fixture
+def elasticsearch_to_stop(elasticsearch_node: Node) -> Iterator[Node]:
+    """The node of all tests, to be stopped and killed: it is there again afterwards, whatever happens."""
+    if not elasticsearch_node.ours:
+        pytest.skip(f"{elasticsearch_node.url} is not ours to stop")
+    yield elasticsearch_node
+    if not elasticsearch.answers(elasticsearch_node.url):
+        elasticsearch_node.start()
 
 
 @pytest.fixture(scope="session")

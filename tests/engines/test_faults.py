@@ -1,11 +1,10 @@
 """Engines that are stopped, killed or read-only: clients are told to come back, and nothing acknowledged is lost.
 
-`EVENTS_OUTAGE_SECONDS=20 pytest tests/engines/test_faults.py` keeps engines away for longer.
+`EVENTS_OUTAGE_SECONDS=20 pytest tests/engines/test_faults.py tests/clients/test_heavy.py` keeps them away for longer.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,24 +14,13 @@ from typing import Any
 import pytest
 
 from tests.engines import elasticsearch, mongodb
-from tests.engines.fixtures import own_engines, running
+from tests.engines.fixtures import OUTAGE_SECONDS, own_engines, running
 from tests.engines.nodes import Node
 from tests.harness import Served, served, wait_until
 from tests.robustness.writers import FIRST_TIME, Writer, assert_stored, new_task, writing
 
-OUTAGE_SECONDS = float(os.environ.get("EVENTS_OUTAGE_SECONDS", "0"))
 REFUSALS = 3
 _PATIENCE_SECONDS = 120
-
-
-@pytest.fixture
-def elasticsearch_to_stop(elasticsearch_node: Node) -> Iterator[Node]:
-    """The node of all tests, which is there again afterwards whatever happens."""
-    if not elasticsearch_node.ours:
-        pytest.skip(f"{elasticsearch_node.url} is not ours to stop")
-    yield elasticsearch_node
-    if not elasticsearch.answers(elasticsearch_node.url):
-        elasticsearch_node.start()
 
 
 @pytest.fixture

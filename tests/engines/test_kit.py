@@ -66,16 +66,14 @@ def test_what_a_test_made_in_elasticsearch_is_removed(elasticsearch_url: str) ->
 
 
 def test_elasticsearch_keeps_data_when_it_is_killed_and_started(
-    elasticsearch_node: Node, elasticsearch_prefix: str
+    elasticsearch_to_stop: Node, elasticsearch_prefix: str
 ) -> None:
-    if not elasticsearch_node.ours:
-        pytest.skip(f"{elasticsearch_node.url} is not ours to kill")
-    index = f"{elasticsearch_prefix}-events"
-    _bulk(elasticsearch_node.url, index, 10)
-    elasticsearch_node.kill()
-    assert not listens(elasticsearch_node.url)
-    elasticsearch_node.start()
-    assert _count(elasticsearch_node.url, index) == 10
+    url, index = elasticsearch_to_stop.url, f"{elasticsearch_prefix}-events"
+    _bulk(url, index, 10)
+    elasticsearch_to_stop.kill()
+    assert not listens(url)
+    elasticsearch_to_stop.start()
+    assert _count(url, index) == 10
 
 
 def test_mongodb_keeps_unique_what_must_be(mongodb_url: str, mongodb_database: str) -> None:
