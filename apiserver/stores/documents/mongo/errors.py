@@ -29,9 +29,10 @@ from apiserver.stores.documents.base import (
 log = logging.getLogger(__name__)
 
 RETRY_AFTER = 2
+TOO_LARGE = "a document is larger than the 16 MB that MongoDB keeps"
 
 _DUPLICATE = {11000, 11001, 12582}
-_TOO_LARGE = {10334, 17419, 17420}
+_OVER_THE_LIMIT = {10334, 17419, 17420}
 _TOO_DEEP = {15}
 #: BadValue, FailedToParse, TypeMismatch, PathNotViable, ConflictingUpdateOperators, ImmutableField, a bad pattern.
 _MALFORMED = {2, 9, 14, 28, 40, 66, 51024, 51091}
@@ -44,7 +45,7 @@ def errors(collection: str = "") -> Iterator[None]:
     try:
         yield
     except DocumentTooLarge:
-        raise InvalidDocument(_too_large(collection)) from None
+        raise InvalidDocument(TOO_LARGE) from None
     except BSONError as error:
         raise InvalidDocument(f"{collection}: {error}") from None
     except OverflowError:
@@ -70,8 +71,8 @@ def _refused(collection: str, details: dict[str, Any], error: PyMongoError) -> D
     code, text = details.get("code"), str(details.get("errmsg") or _first(error))[:300]
     if code in _DUPLICATE:
         return DuplicateDocument(f"{collection}: a document with the same {_fields(text)} is there already")
-    if code in _TOO_LARGE:
-        return InvalidDocument(_too_large(collection))
+    if code in _OVER_THE_LIMIT:
+        return InvalidDocument(TOO_LARGE)
     if code in _TOO_DEEP:
         return InvalidDocument(f"{collection}: nested too deeply")
     if code in _MALFORMED:
@@ -93,10 +94,6 @@ def _fields(text: str) -> str:
     return "id" if name in ("", "_id_") else name.replace(",", ", ")
 
 
-def _too_large(collection: str) -> str:
-    return f"{collection}: a document is larger than the 16 MB that MongoDB keeps"
-
-
 def _first(error: Exception) -> str:
-    """The beginning of a message that goes on about hosts and topology."""
-    return str(error).partition(",")[0][:200]
+    """The beginning of a message that goes on about time limits and topology."""
+    return re.split(r",| \(configured", str(error))[0][:200]

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import bson
 import orjson
 from bson.objectid import ObjectId
 
@@ -19,10 +20,14 @@ from apiserver.stores.documents.base import Document, Index, InvalidDocument
 from apiserver.stores.documents.dialect.documents import check_name, identity_of, key_of
 from apiserver.stores.documents.dialect.paths import Path, index_of, parse
 from apiserver.stores.documents.dialect.values import MISSING
+from apiserver.stores.documents.mongo.errors import TOO_LARGE, errors
 
 REVISION = "_rev"
 UNIQUE = "_unique"
 _SUMMARY_DEPTH = 3
+_LARGEST = 16 * 2**20
+_MAY_BE_TOO_LARGE = 2 * 2**20
+"""Bytes of JSON, which may be several times as many of BSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +127,16 @@ def outermost(paths: Iterable[Path]) -> list[Path]:
 
 
 def plain(value: dict[str, Any]) -> dict[str, Any]:
-    """A copy that holds but what JSON has, null for NaN and infinities; InvalidDocument when that cannot be."""
+    """A copy that holds but what JSON has, null for NaN and infinities; InvalidDocument when that cannot be kept."""
     try:
-        copy: dict[str, Any] = orjson.loads(orjson.dumps(value))
+        text = orjson.dumps(value)
     except TypeError as error:
         raise InvalidDocument(f"not a JSON value: {error}") from None
+    copy: dict[str, Any] = orjson.loads(text)
+    if len(text) > _MAY_BE_TOO_LARGE:
+        with errors():
+            if len(bson.encode(copy)) > _LARGEST:
+                raise InvalidDocument(TOO_LARGE)
     return copy
 
 

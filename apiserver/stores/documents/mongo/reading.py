@@ -130,6 +130,7 @@ def _value(document: Document, path: Path) -> Any:
     for place, name in enumerate(path):
         if isinstance(value, list):
             there = [found for found in reach(value, path[place:]) if found is not MISSING]
-            return [item for found in there for item in (found if isinstance(found, list) else [found])] or None
+            items = [item for found in there for item in (found if isinstance(found, list) else [found])]
+            return items if there else None
         value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -58,12 +58,14 @@ def query_of(condition: Condition) -> Query:
     if isinstance(condition, Not):
         part = query_of(condition.condition)
         return Query({"$nor": [part.filter]}) if part.exact else Query({}, exact=False)
+    if isinstance(condition.test, In):
+        return _in(condition.path, condition.test)
     name, query = name_of(condition.path), _test(condition.test)
     if query is None:
         return Query(_NEVER)
     if "$regex" in query.filter:  # not every server that speaks MongoDB's protocol spares numbers
         return Query({"$and": [{name: _TEXT}, {name: query.filter}]})
-    return Query({name: query.filter}, query.exact)
+    return Query({name: query.filter}, query.exact and not (len(condition.path) > 1 and _asks_for_null(condition.test)))
 
 
 def sort_of(sort: Sort) -> list[tuple[str, int]]:
@@ -96,12 +98,19 @@ def _joined(operator: str, parts: list[Query]) -> dict[str, Any]:
     return filters[0] if len(filters) == 1 else {operator: filters}
 
 
+def _in(path: Path, test: In) -> Query:
+    """The query for `$in`: it is for single values, as not all servers take lists and objects there."""
+    singles = [operand for operand in test.operands if not isinstance(operand, dict | list | tuple)]
+    parts = [Query({name_of(path): {"$in": [sent for operand in singles for sent in _equals(operand)]}})]
+    others = [operand for operand in test.operands if isinstance(operand, dict | list | tuple)]
+    parts += [query_of(Field(path, Compare("$eq", operand))) for operand in others]
+    return Query(_joined("$or", parts), not (len(path) > 1 and _asks_for_null(test)))
+
+
 def _test(test: Test) -> Query | None:
     """The operators that ask a test of a field; None: nothing passes it."""
     if isinstance(test, Compare):
         return _compare(test)
-    if isinstance(test, In):
-        return Query({"$in": [sent for operand in test.operands for sent in _equals(operand)]})
     if isinstance(test, Exists):
         return Query({"$exists": True})
     if isinstance(test, Size):
@@ -110,6 +119,10 @@ def _test(test: Test) -> Query | None:
         pattern = _plain(test)
         return Query(_TEXT, exact=False) if pattern is None else Query(pattern)
     return Query({"$exists": True}, exact=False)
+
+
+def _asks_for_null(test: Test) -> bool:
+    return values.NULL in test.classes
 
 
 def _compare(test: Compare) -> Query | None:

@@ -1,0 +1,269 @@
+"""MongoDB finds, sorts, counts and changes documents just as the dialect says, for any documents."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import itertools
+from collections.abc import Awaitable, Callable, Iterator
+from functools import cmp_to_key
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from apiserver.stores.documents.base import Document, Filter, Index, InvalidDocument, InvalidFilter, Sort, Update
+from apiserver.stores.documents.dialect import paths, values
+from apiserver.stores.documents.dialect.filters import parse_filter
+from apiserver.stores.documents.dialect.paths import parse, reach
+from apiserver.stores.documents.dialect.updates import ParsedUpdate
+from apiserver.stores.documents.mongo import MongoDocumentStore
+from apiserver.stores.documents.sqlite import SqliteDocumentStore
+from tests.engines.fixtures import own_name
+from tests.engines.mongodb import drop
+from tests.stores.documents import strategies
+
+INDEXES = [Index("things", ("key",)), Index("things", ("deep.key",))]
+LARGE = {"things": ["big"]}
+
+
+class Things:
+    """A store whose collection `things` is filled anew for each example."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.loop = asyncio.new_event_loop()
+        self.store = MongoDocumentStore(url, migrate=True, indexes=INDEXES, large=LARGE)
+        self.loop.run_until_complete(self.store.open())
+
+    def run(self, documents: list[Document], work: Callable[[MongoDocumentStore], Awaitable[None]]) -> None:
+        """Do the work on a collection of these documents."""
+
+        async def run() -> None:
+            await self.store.delete("things", {})
+            await self.store.insert("things", documents)
+            await work(self.store)
+
+        self.loop.run_until_complete(run())
+
+    def close(self) -> None:
+        self.loop.run_until_complete(self.store.close())
+        self.loop.close()
+
+
+@pytest.fixture(scope="module")
+def things(mongodb_url: str) -> Iterator[Things]:
+    name = own_name()
+    opened = Things(f"{mongodb_url}/{name}")
+    yield opened
+    opened.close()
+    drop(mongodb_url, name)
+
+
+@given(strategies.collections, strategies.filters)
+@settings(max_examples=200, suppress_health_check=list(HealthCheck))
+def test_a_filter_finds_what_it_matches(things: Things, documents: list[Document], filter: Filter) -> None:
+    condition = parse_filter(filter)
+    expected = [document for document in documents if condition.matches(document)]
+
+    async def work(store: MongoDocumentStore) -> None:
+        found = await store.find("things", filter)
+        assert sorted(found, key=lambda document: str(document["id"])) == expected
+        assert await store.count("things", filter) == len(expected)
+        assert await store.delete("things", filter) == len(expected)
+        assert await store.count("things", {}) == len(documents) - len(expected)
+
+    things.run(documents, work)
+
+
+changes = st.lists(st.tuples(strategies.filters, strategies.updates), min_size=1, max_size=3)
+
+
+@given(strategies.collections, changes)
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
+def test_updates_do_what_the_dialect_says(
+    things: Things, documents: list[Document], changes: list[tuple[Filter, Update]]
+) -> None:
+    async def work(store: MongoDocumentStore) -> None:
+        model = documents
+        for filter, update in changes:
+            model = await changed(store, model, filter, update)
+            assert await store.find("things", {}, sort=[("id", 1)]) == model
+
+    things.run(documents, work)
+
+
+async def changed(store: MongoDocumentStore, model: list[Document], filter: Filter, update: Update) -> list[Document]:
+    """Update the store; return the documents as they must be now."""
+    condition, after = parse_filter(filter), copy.deepcopy(model)
+    matches = [document for document in after if condition.matches(document)]
+    try:
+        parsed = ParsedUpdate(copy.deepcopy(update))
+        for document in matches:
+            parsed.apply(document)
+    except InvalidFilter:
+        with pytest.raises((InvalidFilter, InvalidDocument)):
+            await store.update("things", filter, update, many=True)
+        return model
+    try:
+        assert await store.update("things", filter, update, many=True) == len(matches)
+    except InvalidDocument:
+        assert any(isinstance(document.get("key"), dict | list) for document in after)
+        return model
+    return after
+
+
+NESTED: list[Any] = [[], {}, [1], ["a", None], {"a": 1}, [{"a": 1}, {"b": 1}], {"a": [True]}]
+
+
+@pytest.mark.parametrize("path", ["id", "key", "deep.key", "a", "a.b", "big.a.b", 'q".a'])
+def test_every_comparison_with_every_value(things: Things, path: str) -> None:
+    held = [value for value in strategies.SINGLES if isinstance(value, str) and value]
+    if path != "id":
+        held = [*strategies.SINGLES, *([] if path.endswith("key") else NESTED)]
+    documents = [nested(path, {"id": f"{place:03}"}, value) for place, value in enumerate(held)]
+    documents += [] if path == "id" else [{"id": "missing"}]
+    operands = [*strategies.SINGLES, *NESTED, 2**64, float("inf"), float("nan")]
+    tests: list[Any] = [{op: operand} for operand in operands for op in ("$eq", "$gt", "$gte", "$lt", "$lte")]
+    tests += [{"$in": [one, other]} for one, other in itertools.pairwise(operands)]
+    tests += [{"$exists": True}, {"$size": 1}, {"$size": 2**64}, {"$elemMatch": {"$gt": 0}}, {"$elemMatch": {"a": 1}}]
+    tests += [{"$regex": pattern, "$options": "i"} for pattern in ("a", "^A.$", "é", "^$", "[a-z]", r"\d|^.*$")]
+
+    async def work(store: MongoDocumentStore) -> None:
+        for test in tests:
+            for filter in ({path: test}, {path: {"$not": test}}):
+                condition = parse_filter(filter)
+                expected = sorted(document["id"] for document in documents if condition.matches(document))
+                found = await store.find("things", filter, projection=[])
+                assert sorted(document["id"] for document in found) == expected, filter
+
+    things.run(documents, work)
+
+
+def nested(path: str, document: Document, value: Any) -> Document:
+    """The document with the value put at the path."""
+    *parents, last = path.split(".")
+    holder = document
+    for name in parents:
+        holder = holder.setdefault(name, {})
+    holder[last] = value
+    return document
+
+
+sortable = st.sampled_from(
+    [
+        None,
+        True,
+        False,
+        -1,
+        0.5,
+        1,
+        1.0,
+        2**62,
+        "",
+        "a",
+        "B",
+        "é",
+        ["a", 2],
+        [3, None],
+        {"a": "x"},
+        [{"a": 5}, {"a": 0}],
+    ]
+)
+sorts = st.lists(st.tuples(st.sampled_from(["a", "b", "a.a", "id"]), st.sampled_from([1, -1])), min_size=1, max_size=2)
+
+
+@given(st.lists(st.fixed_dictionaries({}, optional={"a": sortable, "b": sortable}), max_size=8), sorts)
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+def test_a_sort_orders_by_value(things: Things, given: list[Document], sort: Sort) -> None:
+    documents = [{"id": str(number), **document} for number, document in enumerate(given)]
+
+    def compare(left: Document, right: Document) -> int:
+        for path, direction in sort:
+            one, other = place(left, path, direction), place(right, path, direction)
+            if one != other:
+                return direction if one > other else -direction
+        return -1 if left["id"] < right["id"] else 1
+
+    async def work(store: MongoDocumentStore) -> None:
+        expected = sorted(documents, key=cmp_to_key(compare))
+        found = await store.find("things", {}, sort=sort, projection=[])
+        assert [document["id"] for document in found] == [document["id"] for document in expected]
+
+    things.run(documents, work)
+
+
+def place(document: Document, path: str, direction: int) -> tuple[Any, ...]:
+    found = list(reach(document, parse(path)))
+    assume(found)  # that MongoDB has an empty list before null does no harm
+    return values.sort_order(found, direction)
+
+
+held = st.sampled_from(
+    [None, True, 1, 1.0, 2, "a", "b", [], ["a", None], [1, "a"], {"a": 1}, {"a": {"b": 1}}, [{"a": 1}, {"a": [2]}, 3]]
+)
+fields = st.sampled_from(["a", "b", "a.a", "b.a", "a.a.b", "big.a", "id", "a.0"])
+
+
+@given(
+    st.lists(st.fixed_dictionaries({}, optional={"a": held, "b": held, "big": held}), min_size=6, max_size=6),
+    st.lists(fields, min_size=1, max_size=3),
+)
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+def test_projections_counts_and_values_are_those_of_sqlite(
+    things: Things, given: list[Document], fields: list[str]
+) -> None:
+    documents = [{"id": str(number), **document} for number, document in enumerate(given)]
+
+    async def work(store: MongoDocumentStore) -> None:
+        wanted = [parse(field) for field in fields]
+        found = await store.find("things", {}, projection=fields, sort=[("id", 1)])
+        assert found == [paths.project(document, wanted) for document in documents]
+        with TemporaryDirectory() as folder:
+            other = SqliteDocumentStore(Path(folder) / "documents.db", indexes=INDEXES, apart=LARGE)
+            await other.open()
+            await other.insert("things", documents)
+            assert await store.count_by("things", {}, fields) == await other.count_by("things", {}, fields)
+            for field in fields:
+                assert await store.distinct("things", field, {}) == await other.distinct("things", field, {})
+            await other.close()
+
+    things.run(documents, work)
+
+
+@given(strategies.collections, strategies.filters, strategies.updates, strategies.sorts)
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
+def test_one_document_is_found_and_updated(
+    things: Things, documents: list[Document], filter: Filter, update: Update, sort: Sort
+) -> None:
+    condition = parse_filter(filter)
+
+    async def work(store: MongoDocumentStore) -> None:
+        try:
+            before = await store.find_and_update("things", filter, update, sort=sort, return_new=False)
+        except (InvalidFilter, InvalidDocument):
+            assert await store.find("things", {}, sort=[("id", 1)]) == documents
+            return
+        expected = copy.deepcopy(documents)
+        if before is not None:
+            assert condition.matches(before)
+            ParsedUpdate(update).apply(next(document for document in expected if document["id"] == before["id"]))
+        else:
+            assert not any(map(condition.matches, documents))
+        assert await store.find("things", {}, sort=[("id", 1)]) == expected
+        one = {"id": "3"}
+        try:
+            ParsedUpdate(update).apply(expected[3])
+            assert await store.update("things", one, update) == 1
+        except InvalidFilter:
+            with pytest.raises(InvalidFilter):
+                await store.update("things", one, update)
+        except InvalidDocument:
+            assert isinstance(expected[3].get("key"), dict | list)
+        else:
+            assert await store.find_one("things", one) == expected[3]
+
+    things.run(documents, work)

@@ -1,0 +1,191 @@
+"""What the MongoDB engine adds to the contract: many processes at once, a server that goes away, large documents."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from apiserver.stores.documents.base import (
+    Document,
+    DocumentStoreBusy,
+    DocumentStoreError,
+    DuplicateDocument,
+    Index,
+    InvalidDocument,
+)
+from apiserver.stores.documents.mongo import MongoDocumentStore
+from tests.engines import mongodb
+from tests.engines.fixtures import running
+from tests.engines.nodes import Node
+from tests.harness import free_ports
+
+pytestmark = pytest.mark.anyio
+
+UNIQUE = [Index("things", ("company", "deep.name"), unique=True), Index("things", ("key",), unique=True)]
+
+
+@pytest.fixture
+def uri(mongodb_url: str, mongodb_database: str) -> str:
+    return f"{mongodb_url}/{mongodb_database}"
+
+
+@pytest.fixture
+async def store(uri: str) -> AsyncIterator[MongoDocumentStore]:
+    opened = MongoDocumentStore(uri, migrate=True)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+async def test_updates_by_many_processes_are_exact(store: MongoDocumentStore, uri: str) -> None:
+    times, names = 25, ["a", "b", "c", "d"]
+    command = [sys.executable, "-m", "tests.stores.documents.mongo.writer", uri]
+    writers = [
+        await asyncio.create_subprocess_exec(*command, name, str(times), stdout=subprocess.PIPE) for name in names
+    ]
+    taken: list[int] = []
+    for writer in writers:
+        output, _ = await writer.communicate()
+        assert writer.returncode == 0
+        taken += map(int, output.split())
+    total = times * len(names)
+    assert sorted(taken) == list(range(1, total + 1))
+    [found] = await store.find("tasks", {})
+    entries = found.pop("entries")
+    assert sorted(entries) == sorted(f"{name}{number}" for name in names for number in range(times))
+    last = {"m": dict.fromkeys(names, times - 1)}
+    assert found == {"id": "shared", "n": total, "many": total, "taken": total, "last_metrics": last}
+
+
+async def test_upserts_of_the_same_document_at_once_are_one(store: MongoDocumentStore) -> None:
+    fresh = {"id": "a", "n": 0}
+    await asyncio.gather(*(store.update("tasks", {"id": "a"}, {"$inc": {"n": 1}}, upsert=fresh) for _ in range(20)))
+    assert await store.find("tasks", {}) == [{"id": "a", "n": 20}]
+
+
+async def test_an_update_of_many_that_breaks_a_unique_index_is_taken_back(store: MongoDocumentStore) -> None:
+    documents: list[Document] = [{"id": f"{n}", "company": "c", "name": f"{n}", "n": n} for n in range(40)]
+    await store.insert("queues", documents)
+    with pytest.raises(DuplicateDocument, match="company, name"):
+        await store.update("queues", {}, {"$set": {"name": "same", "m": 1}, "$inc": {"n": 1}}, many=True)
+    assert await store.find("queues", {}, sort=[("n", 1)]) == documents
+
+
+async def test_documents_without_all_unique_fields_are_never_the_same(uri: str, store: MongoDocumentStore) -> None:
+    await store.insert("queues", [{"id": "1", "company": "c"}, {"id": "2", "company": "c"}, {"id": "3"}, {"id": "4"}])
+    await store.insert("queues", [{"id": "5", "company": "c", "name": None}, {"id": "6", "company": "c", "name": None}])
+    await store.update("queues", {"id": "1"}, {"$set": {"name": "n"}})
+    with pytest.raises(DuplicateDocument):
+        await store.update("queues", {"id": "2"}, {"$set": {"name": "n"}})
+    await store.update("queues", {"id": "1"}, {"$unset": {"company": 1}})
+    assert await store.update("queues", {"id": "2"}, {"$set": {"name": "n"}}) == 1
+
+
+async def test_the_engines_own_fields_are_nobody_elses(store: MongoDocumentStore) -> None:
+    document = {"id": "a", "_id": 1, "_rev": 2, "_unique": {"x": 1}, "__id": 3, "": 4}
+    await store.insert("things", [document])
+    assert await store.find("things", {"_id": 1, "_rev": 2}) == [document]
+    assert await store.find("things", {"_id": "a"}) == []
+    await store.update("things", {"id": "a"}, {"$inc": {"_id": 1, "_rev": 1}, "$unset": {"_unique": 1}})
+    assert await store.find("things", {}) == [{"id": "a", "_id": 2, "_rev": 3, "__id": 3, "": 4}]
+    assert await store.find("things", {}, projection=["_id"], sort=[("_rev", 1)]) == [{"id": "a", "_id": 2}]
+    assert await store.distinct("things", "_id", {}) == [2]
+
+
+async def test_a_document_that_is_too_large_is_refused(store: MongoDocumentStore) -> None:
+    text, numbers = "x" * (17 * 2**20), list(range(2 * 2**20))
+    for large in (text, numbers):
+        with pytest.raises(InvalidDocument, match="larger than the 16 MB"):
+            await store.insert("things", [{"id": "fine"}, {"id": "large", "value": large}])
+    assert await store.find("things", {}) == []
+    await store.insert("things", [{"id": "fine"}])
+    with pytest.raises(InvalidDocument, match="larger than the 16 MB"):
+        await store.update("things", {"id": "fine"}, {"$set": {"text": text}})
+
+
+async def test_whole_numbers_are_pythons_own(store: MongoDocumentStore) -> None:
+    await store.insert("things", [{"id": "a", "n": [2**40, {"m": -(2**63)}]}])
+    [found] = await store.find("things", {})
+    assert type(found["n"][0]) is int
+    assert type(found["n"][1]["m"]) is int
+
+
+async def test_a_pattern_stops_reading_when_the_page_is_full(store: MongoDocumentStore) -> None:
+    await store.insert("things", [{"id": f"{n:04}", "name": f"n{n}", "more": "x"} for n in range(600)])
+    pattern = {"name": {"$regex": "n(1|2)"}}
+    page = await store.find("things", pattern, sort=[("id", -1)], skip=3, limit=2)
+    assert page == [{"id": f"0{n}", "name": f"n{n}", "more": "x"} for n in (296, 295)]
+    assert await store.count("things", pattern) == 222
+    assert await store.count_by("things", pattern, ["more"]) == {("x",): 222}
+    assert await store.find_and_update("things", pattern, {"$set": {"n": 1}}, sort=[("name", 1)]) == {
+        **{"id": "0001", "name": "n1", "more": "x", "n": 1}
+    }
+    assert await store.delete("things", pattern) == 222
+    assert await store.count("things", {}) == 378
+
+
+@pytest.mark.parametrize(
+    "uri", ["mongodb://127.0.0.1:{port}/d", "mongodb://127.0.0.1:{port}/d?serverSelectionTimeoutMS=100"]
+)
+async def test_a_server_that_is_not_there_is_told(uri: str) -> None:
+    [port] = free_ports(1)
+    store = MongoDocumentStore(uri.format(port=port))
+    with pytest.raises(DocumentStoreBusy, match="MongoDB does not answer"):
+        await store.open()
+    with pytest.raises(DocumentStoreError, match="not open"):
+        await store.find("tasks", {})
+
+
+@pytest.mark.parametrize(
+    "uri", ["mongodb://h:1/d?tlsCAFile=/nowhere.pem", "mongodb://h:port/d", "mongodb://h/d?authMechanism=none"]
+)
+async def test_an_address_that_cannot_be_used_is_told(uri: str) -> None:
+    with pytest.raises(DocumentStoreError, match="MongoDB: "):
+        await MongoDocumentStore(uri).open()
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    """A server of our own that keeps what it has over a stop."""
+    for started in running("MongoDB", mongodb.VARIABLE, lambda: mongodb.node(tmp_path / "mongodb", durable=True)):
+        if not started.ours:
+            pytest.skip(f"{started.url} is not ours to stop")
+        yield started
+
+
+async def test_a_server_goes_away_and_comes_back(node: Node) -> None:
+    store = MongoDocumentStore(f"{node.url}/events?serverSelectionTimeoutMS=500", migrate=True)
+    await store.open()
+    await store.insert("tasks", [{"id": "a", "n": 1}])
+    await asyncio.to_thread(node.stop)
+    calls = [
+        *(store.find("tasks", {"name": {"$regex": pattern}}) for pattern in ("a", "a|b")),
+        *(store.insert("tasks", [{"id": str(number)}, {"id": f"{number}x"}]) for number in range(100)),
+        store.update("tasks", {"id": "a"}, {"$inc": {"n": 1}}),
+        store.update("tasks", {}, {"$inc": {"n": 1}}, many=True),
+        store.find_and_update("tasks", {"id": "a"}, {"$inc": {"n": 1}}),
+        store.count("tasks", {}),
+        store.count_by("tasks", {}, ["n"]),
+        store.delete("tasks", {}),
+        store.collections(),
+    ]
+    for error in await asyncio.gather(*calls, return_exceptions=True):
+        assert isinstance(error, DocumentStoreBusy)
+        assert error.retry_after >= 1
+    await asyncio.to_thread(node.start)
+    assert await until_there(store) == [{"id": "a", "n": 1}]
+    assert await store.update("tasks", {"id": "a"}, {"$inc": {"n": 1}}) == 1
+    await store.close()
+
+
+async def until_there(store: MongoDocumentStore) -> list[Document]:
+    while True:
+        try:
+            return await store.find("tasks", {})
+        except DocumentStoreBusy:
+            await asyncio.sleep(0.05)

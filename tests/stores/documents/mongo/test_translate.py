@@ -1,0 +1,110 @@
+"""What MongoDB is asked: only what the dialect checked, and exactly that wherever it can be."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from apiserver.stores.documents.base import Filter, InvalidFilter, Sort
+from apiserver.stores.documents.dialect.filters import parse_filter
+from apiserver.stores.documents.mongo.translate import Query, projection_of, query_of, sort_of
+from tests.stores.documents import strategies
+
+KNOWN = {"$and", "$or", "$nor", "$eq", "$gt", "$gte", "$lt", "$lte", "$in", "$exists", "$size", "$regex", "$options"}
+
+
+@pytest.mark.parametrize(
+    ("filter", "query"),
+    [
+        ({}, {}),
+        ({"id": "a"}, {"_id": {"$eq": "a"}}),
+        (
+            {"company": "c", "tags": {"$ne": "x"}},
+            {"$and": [{"company": {"$eq": "c"}}, {"$nor": [{"tags": {"$eq": "x"}}]}]},
+        ),
+        ({"n": {"$in": [1, "a"]}}, {"n": {"$in": [1, "a"]}}),
+        ({"n": {"$in": [1, [2]]}}, {"$or": [{"n": {"$in": [1]}}, {"n": {"$eq": [2]}}]}),
+        ({"n": {"$in": [2**64, 1]}}, {"n": {"$in": [1]}}),
+        ({"n": {"$gt": None}}, {"_id": {"$in": []}}),
+        ({"n": {"$eq": 2**64}}, {"_id": {"$in": []}}),
+        ({"n": {"$gte": float("nan")}}, {"_id": {"$in": []}}),
+        ({"n": {"$gte": None}}, {"n": {"$eq": None}}),
+        ({"_id": 1, "_rev": 2}, {"$and": [{"__id": {"$eq": 1}}, {"__rev": {"$eq": 2}}]}),
+        ({"n": {"$eq": {"a": 1}}}, {"n": {"$eq": {"a": 1}}}),
+        ({"n": {"$eq": {"$where": "1"}}}, {"_id": {"$in": []}}),
+    ],
+)
+def test_most_filters_are_asked_exactly(filter: Filter, query: Filter) -> None:
+    assert query_of(parse_filter(filter)) == Query(dict(query))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "options", "sent"),
+    [
+        ("abc", "", "abc"),
+        ("^abc", "", "^abc"),
+        ("abc$", "", r"abc\z"),
+        ("^a.b.*c$", "i", r"^a[^\n]b[^\n]*c\z"),
+        (r"^a\.b\-c\ d", "", r"^a\.b\-c\ d"),
+        ("é", "", "é"),
+        ("", "", ""),
+    ],
+)
+def test_plain_patterns_are_asked_in_a_form_that_means_the_same_everywhere(
+    pattern: str, options: str, sent: str
+) -> None:
+    query = query_of(parse_filter({"n": {"$regex": pattern, "$options": options}}))
+    expected = {"$regex": sent, "$options": "i"} if options else {"$regex": sent}
+    assert query == Query({"$and": [{"n": {"$gte": ""}}, {"n": expected}]})
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(a+)+$", "a|b", r"\d", "[a-z]", "a{2}", "(?i)a", r"\bx", "a*", "a+", "^^a", "a\x00"]
+)
+def test_other_patterns_are_asked_here(pattern: str) -> None:
+    assert query_of(parse_filter({"n": {"$regex": pattern}})) == Query({"n": {"$gte": ""}}, exact=False)
+
+
+def test_letters_beyond_ascii_are_compared_in_any_case_here() -> None:
+    assert not query_of(parse_filter({"n": {"$regex": "É", "$options": "i"}})).exact
+
+
+def test_what_is_not_asked_exactly_is_excluded_here() -> None:
+    assert query_of(parse_filter({"n": {"$not": {"$regex": "a|b"}}})) == Query({}, exact=False)
+
+
+def operators(query: object) -> set[str]:
+    if isinstance(query, list):
+        return {found for item in query for found in operators(item)}
+    if not isinstance(query, dict):
+        return set()
+    return {name for name in query if name[:1] == "$"} | {found for item in query.values() for found in operators(item)}
+
+
+@given(strategies.filters)
+def test_nothing_else_reaches_mongodb(filter: Filter) -> None:
+    assert operators(query_of(parse_filter(filter)).filter) <= KNOWN
+
+
+@pytest.mark.parametrize(
+    ("sort", "asked"),
+    [
+        ([], []),
+        ([("a", 1)], [("a", 1), ("_id", 1)]),
+        ([("id", -1)], [("_id", -1)]),
+        ([("a", 1), ("id", -1), ("b", 1)], [("a", 1), ("_id", -1), ("b", 1)]),
+        ([("a", 1), ("a", -1)], [("a", 1), ("_id", 1)]),
+    ],
+)
+def test_sorts(sort: Sort, asked: Sort) -> None:
+    assert sort_of(sort) == asked
+
+
+def test_a_sort_in_no_direction_is_refused() -> None:
+    with pytest.raises(InvalidFilter, match="field 'a'"):
+        sort_of([("a", 0)])
+
+
+def test_projections_do_not_collide() -> None:
+    paths = [("a", "b"), ("a",), ("c", "0", "d"), ("c", "e"), ("id",), ("_id",), ("f", "g")]
+    assert projection_of(paths) == {"_id": 1, "__id": 1, "a": 1, "c": 1, "f.g": 1}
