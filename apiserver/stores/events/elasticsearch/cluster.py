@@ -96,7 +96,7 @@ class Cluster:
                     conflicts="proceed",
                     refresh=True,
                     ignore_unavailable=True,
-                    scroll_size=5000,
+                    scroll_size=10_000,
                 )
             deleted += answer["deleted"]
             if not answer["version_conflicts"]:  # those were written anew meanwhile
