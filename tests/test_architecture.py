@@ -24,6 +24,8 @@ ALLOWED = {
     "rpc": {"times"},
     "aggregation": {"events", "stores.events", "times"},
     "files": {"rpc", "stores.documents", "stores.files", "times"},
+    "copying": {"data_folder", "events", "settings", "stores", "stores.addresses", "stores.documents", "stores.events"},
+    "processes": set(),
     "services": {"", "aggregation", "events", "rpc", "settings", "stores.documents", "stores.events", "times"},
 }
 
