@@ -81,7 +81,9 @@ async def copy(source: Place, target: Place, say: Say) -> None:
         raise CopyError("one side names events only, the other documents only: nothing can be copied")
     if (events and source.same_events(target)) or (documents and source.same_documents(target)):
         raise CopyError("source and target are the same")
-    source = Place(dataclasses.replace(source.settings, migrate_at_start=False), events, documents)
+    # What servers that have just been stopped acknowledged is to be seen, too.
+    seen_whole = dataclasses.replace(source.settings, migrate_at_start=False, consistency="strict")
+    source = Place(seen_whole, events, documents)
     target = Place(dataclasses.replace(target.settings, migrate_at_start=True), events, documents)
     _check_data(source)
     async with _opened(source) as (from_events, from_documents), _opened(target) as (to_events, to_documents):
