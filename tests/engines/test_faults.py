@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,10 +14,12 @@ from typing import Any
 
 import pytest
 
+from apiserver.events.model import EventType
+from apiserver.stores.events.elasticsearch import names
 from tests.engines import elasticsearch, mongodb
 from tests.engines.fixtures import OUTAGE_SECONDS, own_engines, running
 from tests.engines.nodes import Node
-from tests.harness import Served, served, wait_until
+from tests.harness import Served, running_api, served, wait_until
 from tests.robustness.writers import FIRST_TIME, Writer, assert_stored, new_task, writing
 
 REFUSALS = 3
@@ -116,3 +119,24 @@ def test_an_index_that_is_read_only_is_told(tmp_path: Path, engines: dict[str, A
 
 def block(url: str, prefix: str, blocked: bool) -> None:
     elasticsearch.call(url, "PUT", f"/{prefix}-*/_settings", {"index.blocks.write": blocked})
+
+
+@pytest.mark.anyio
+async def test_an_event_that_elasticsearch_refuses_costs_itself_only(
+    tmp_path: Path, engines: dict[str, Any], elasticsearch_url: str
+) -> None:
+    async with running_api(tmp_path / "data", **engines) as api:
+        task = (await api.call("tasks.create", {"name": "a task", "type": "training"}))["id"]
+        index = names.index(engines["events"].rpartition("/")[2], EventType.SCALAR, api.backend.settings.company)
+        # One that takes less than ours, which take all that gets so far.
+        mapping = {"mappings": {"properties": {"iter": {"type": "integer"}}}}
+        elasticsearch.call(elasticsearch_url, "PUT", f"/{index}", mapping)
+        common = {"type": "training_stats_scalar", "task": task, "metric": "metric", "variant": "variant"}
+        events = [{**common, "iter": iter, "value": iter, "timestamp": FIRST_TIME} for iter in (1, 2**40, 2)]
+        done = await api.raw("POST", "/events.add_batch", content="\n".join(map(json.dumps, events)))
+        assert done.status_code == 200
+        assert (done.json()["data"]["added"], done.json()["data"]["errors"]) == (2, 1)
+        [reason] = done.json()["data"]["errors_info"]
+        assert "Elasticsearch refused the event" in reason
+        curve = await api.call("events.scalar_metrics_iter_histogram", {"task": task, "samples": 0})
+        assert curve["metric"]["variant"]["x"] == [1, 2]
