@@ -42,8 +42,10 @@ def test_what_docker_sees_is_enough_to_build_the_server(tmp_path: Path) -> None:
     [wheel] = wheels.iterdir()
     with ZipFile(wheel) as archive:
         inside = archive.namelist()
-    for pattern in ("apiserver/cli.py", "*/events.conf", "*/entry_points.txt"):
-        assert any(fnmatch(name, pattern) for name in inside), pattern
+    for folder in ("migrations", "schemas"):
+        for path in (source / folder).rglob("*.*"):
+            assert f"apiserver/_resources/{path.relative_to(source)}" in inside
+    assert any(fnmatch(name, "*/entry_points.txt") for name in inside)
 
 
 def test_its_variables_are_settings() -> None:
