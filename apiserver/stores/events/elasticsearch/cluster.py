@@ -44,7 +44,7 @@ class Cluster:
         self.prefix = address.prefix
         self._strict = strict
         self._written: Counter[str] = Counter()
-        self._seen: Counter[str] = Counter()
+        self._seen: dict[str, int] = {}
         self._refreshing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._known: set[str] = set()
         self.client = _client(address)
@@ -111,15 +111,15 @@ class Cluster:
     # --- reading -----------------------------------------------------------------------------------
 
     async def make_visible(self, indices: Collection[str]) -> None:
-        """Return when searches see what was acknowledged."""
+        """Return when searches see what was acknowledged here, be it by a process before this one."""
         if self._strict:
             self.wrote(indices)
         for index in indices:
             wanted = self._written[index]
-            if self._seen[index] >= wanted:
+            if self._seen.get(index, -1) >= wanted:
                 continue
             async with self._refreshing[index]:
-                if self._seen[index] < wanted:
+                if self._seen.get(index, -1) < wanted:
                     seen = self._written[index]
                     with errors():
                         await self.client.indices.refresh(index=index, ignore_unavailable=True)

@@ -48,11 +48,22 @@ async def run(address: ElasticsearchAddress, operations: list[tuple[Any, ...]]) 
     """Do the same to both stores, for a company of its own, and compare them at the end."""
     company = uuid4().hex
     store, plain = ElasticsearchEventStore(address, migrate=True, abandoned=0), PlainEventStore()
+    await store.open()
+    try:
+        await _do(store, plain, company, operations)
+        await comparison.assert_same(store, plain, [Owner(company, "task"), Owner(company, "task", is_model=True)])
+        await store.restated([own async for own in store.owners_to_restate()])
+        await store.delete([Owner(company, "task"), Owner(company, "task", is_model=True)])
+    finally:
+        await store.close()
 
+
+async def _do(
+    store: ElasticsearchEventStore, plain: PlainEventStore, company: str, operations: list[tuple[Any, ...]]
+) -> None:
     def own(owner: Owner) -> Owner:
         return owner._replace(company=company)
 
-    await store.open()
     for name, *arguments in operations:
         if name.startswith("add"):
             (batch,) = arguments
@@ -74,10 +85,6 @@ async def run(address: ElasticsearchAddress, operations: list[tuple[Any, ...]]) 
         else:
             asked = (own(arguments[0]), *arguments[1:])
             assert await store.delete_logs(*asked) == await plain.delete_logs(*asked)
-    await comparison.assert_same(store, plain, [Owner(company, "task"), Owner(company, "task", is_model=True)])
-    await store.restated([own async for own in store.owners_to_restate()])
-    await store.delete([Owner(company, "task"), Owner(company, "task", is_model=True)])
-    await store.close()
 
 
 def test_the_elasticsearch_store_answers_like_the_plain_one(elasticsearch_url: str, elasticsearch_prefix: str) -> None:
