@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ from apiserver.stores.documents.indexes import APART, INDEXES
 from apiserver.stores.documents.mongo.database import Database
 from apiserver.stores.documents.mongo.layout import Layout, decode
 from apiserver.stores.documents.mongo.migrations import RECORDS, check_schema
+from apiserver.stores.documents.mongo.native import MANY_FIELDS, NativeUpdate, native_update
 from apiserver.stores.documents.mongo.reading import Reader
 from apiserver.stores.documents.mongo.translate import projection_of, sort_of
 from apiserver.stores.documents.mongo.writing import Writer
@@ -119,12 +121,13 @@ class MongoDocumentStore:
     async def update(
         self, collection: str, filter: Filter, update: Update, *, many: bool = False, upsert: Document | None = None
     ) -> int:
-        layout, condition, change = self._layout(collection), parse_filter(filter), ParsedUpdate(update)
-        if many and (changed := await self._writer.update_all(layout, condition, change)):
+        layout, condition = self._layout(collection), parse_filter(filter)
+        change, native = await _parsed(layout, update)
+        if many and (changed := await self._writer.update_all(layout, condition, change, native)):
             return changed
         if many and upsert is None:
             return 0
-        return await self._writer.update(layout, condition, change, upsert)
+        return await self._writer.update(layout, condition, change, native, upsert)
 
     async def find_and_update(
         self, collection: str, filter: Filter, update: Update, *, sort: Sort = (), return_new: bool = True
@@ -146,6 +149,17 @@ class MongoDocumentStore:
             raise InvalidFilter("a field to group by is needed")
         layout, condition, parsed = self._layout(collection), parse_filter(filter), [paths.parse(f) for f in fields]
         return await self._reader.grouped(layout.collection, condition, parsed)
+
+
+async def _parsed(layout: Layout, update: Update) -> tuple[ParsedUpdate, NativeUpdate | None]:
+    """The update, parsed; one of very many fields (a task's thousands of series) in a thread."""
+
+    def work() -> tuple[ParsedUpdate, NativeUpdate | None]:
+        change = ParsedUpdate(update)
+        return change, native_update(layout, update, change)
+
+    many = sum(len(fields) for fields in update.values() if isinstance(fields, Mapping))
+    return await asyncio.to_thread(work) if many > MANY_FIELDS else work()
 
 
 def _text(value: Any) -> str:

@@ -1,10 +1,10 @@
 """Changing documents, each in one atomic step, whoever else changes them.
 
-What an update makes of a document is worked out here, by the dialect, and written if the document is still at the
-revision that was read; else all that begins anew. So engines never differ in what an update means or refuses, and no
-update is lost. Condition and fields are asked for with the revision, since not every server that speaks MongoDB's
-protocol reads a document in one piece. There are no transactions: of what belongs together and cannot be finished, the
-beginning is taken back.
+Unless MongoDB can do it by itself, what an update makes of a document is worked out here, by the dialect, and written
+if the document is still at the revision that was read; else all that begins anew. So engines never differ in what an
+update means or refuses, and no update is lost. Condition and fields are asked for with the revision, since not every
+server that speaks MongoDB's protocol reads a document in one piece. There are no transactions: of what belongs together
+and cannot be finished, the beginning is taken back.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from apiserver.stores.documents.dialect.filters import All, Compare, Condition, 
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.mongo.database import Database, Stored
 from apiserver.stores.documents.mongo.layout import REVISION, Layout, decode, name_of, plain
+from apiserver.stores.documents.mongo.native import MANY_FIELDS, NativeUpdate
 from apiserver.stores.documents.mongo.reading import Reader
 from apiserver.stores.documents.mongo.translate import paths_of, projection_of, query_of
 
@@ -55,10 +56,23 @@ class Writer:
                     await self._database.delete(layout.collection, {"_id": {"$in": ids}, REVISION: revision})
             raise
 
-    async def update(self, layout: Layout, condition: Condition, change: ParsedUpdate, upsert: Document | None) -> int:
+    async def update(
+        self,
+        layout: Layout,
+        condition: Condition,
+        change: ParsedUpdate,
+        native: NativeUpdate | None,
+        upsert: Document | None,
+    ) -> int:
         """Update the first match, or insert `upsert` updated; how many matched."""
+        query = query_of(condition)
         for refused in (False, True):
-            if await self._change(layout, condition, change, _needed(layout, condition, change)):
+            if native is not None and query.exact:
+                found = await self._database.update(layout.collection, query.filter, native.update) > 0
+            else:
+                needed = _needed(layout, condition, change)
+                found = await self._change(layout, condition, change, needed) is not None
+            if found:
                 return 1
             if upsert is None:
                 return 0
@@ -76,8 +90,13 @@ class Writer:
         """Update the first match; return what it was, and what it is now."""
         return await self._change(layout, condition, change, None, sort)
 
-    async def update_all(self, layout: Layout, condition: Condition, change: ParsedUpdate) -> int:
+    async def update_all(
+        self, layout: Layout, condition: Condition, change: ParsedUpdate, native: NativeUpdate | None
+    ) -> int:
         """Update every match, or none when the update does not fit one of them; return how many there were."""
+        query = query_of(condition)
+        if native is not None and native.fits_all and query.exact:
+            return await self._database.update(layout.collection, query.filter, native.update, many=True)
         needed = _needed(layout, condition, change)
         found = await self._reader.find(layout.collection, condition, projection=needed)
         revision = ObjectId()
@@ -140,8 +159,7 @@ class Writer:
             if found is None:
                 return None
             old = decode(found)
-            new = change.apply(plain(old))
-            update = layout.changes(new, change.paths, revision or ObjectId())
+            new, update = await _worked_out(layout, old, change, revision or ObjectId())
             if await self._database.update(layout.collection, _unchanged(found, condition, change), update):
                 return old, new
             await patience.wait()
@@ -161,6 +179,18 @@ class _Patience:
             raise DocumentStoreBusy(f"{self._collection}: a document is changed by others all the time")
         await asyncio.sleep(random.uniform(0, self._pause))
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+
+
+async def _worked_out(
+    layout: Layout, old: Document, change: ParsedUpdate, revision: ObjectId
+) -> tuple[Document, dict[str, Any]]:
+    """The document changed, and what to write; of very many fields in a thread."""
+
+    def work() -> tuple[Document, dict[str, Any]]:
+        new = change.apply(plain(old))
+        return new, layout.changes(new, change.paths, revision)
+
+    return await asyncio.to_thread(work) if len(change.paths) > MANY_FIELDS else work()
 
 
 def _needed(layout: Layout, condition: Condition, change: ParsedUpdate) -> dict[str, int]:
