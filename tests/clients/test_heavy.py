@@ -88,7 +88,7 @@ def test_the_sdk_goes_on_when_the_server_is_killed_and_comes_back(sdk: Sdk, serv
 def test_the_sdk_goes_on_when_elasticsearch_is_killed_and_comes_back(
     sdk: Sdk, server: Served, elasticsearch_to_stop: Node
 ) -> None:
-    size = (15_000, 1_500)
+    size = (10_000, 1_000)
     with started(sdk, 1, *size) as (process,):
         wait_for_progress(process, 5_000)
         began = time.monotonic()

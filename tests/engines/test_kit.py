@@ -30,17 +30,13 @@ def _bulk(url: str, index: str, count: int) -> Any:
     return elasticsearch.call(url, "POST", "/_bulk?refresh=true", "".join(lines).encode())
 
 
-def _count(url: str, index: str) -> int:
-    return int(elasticsearch.call(url, "GET", f"/{index}/_count")["count"])
-
-
 def test_elasticsearch_deletes_by_query(elasticsearch_url: str, elasticsearch_prefix: str) -> None:
     index = f"{elasticsearch_prefix}-events"
     assert not _bulk(elasticsearch_url, index, 100)["errors"]
     deletion = f"/{index}/_delete_by_query?refresh=true&scroll_size=7&conflicts=proceed"
     done = elasticsearch.call(elasticsearch_url, "POST", deletion, {"query": {"range": {"n": {"lt": 90}}}})
     assert (done["total"], done["deleted"], done["failures"]) == (90, 90, [])
-    assert _count(elasticsearch_url, index) == 10
+    assert elasticsearch.call(elasticsearch_url, "GET", f"/{index}/_count")["count"] == 10
 
 
 def test_elasticsearch_wants_a_query_to_delete_by(elasticsearch_url: str, elasticsearch_prefix: str) -> None:
@@ -63,17 +59,6 @@ def test_what_a_test_made_in_elasticsearch_is_removed(elasticsearch_url: str) ->
     assert elasticsearch.call(elasticsearch_url, "GET", f"/{prefix}*") == {}
     assert prefix not in str(elasticsearch.call(elasticsearch_url, "GET", "/_index_template"))
     assert prefix not in str(elasticsearch.call(elasticsearch_url, "GET", "/_component_template"))
-
-
-def test_elasticsearch_keeps_data_when_it_is_killed_and_started(
-    elasticsearch_to_stop: Node, elasticsearch_prefix: str
-) -> None:
-    url, index = elasticsearch_to_stop.url, f"{elasticsearch_prefix}-events"
-    _bulk(url, index, 10)
-    elasticsearch_to_stop.kill()
-    assert not listens(url)
-    elasticsearch_to_stop.start()
-    assert _count(url, index) == 10
 
 
 def test_mongodb_keeps_unique_what_must_be(mongodb_url: str, mongodb_database: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.engines.fixtures import own_engines
 from tests.harness import Served, served, wait_until
-from tests.robustness.writers import FIRST_TIME, Writer, assert_stored, new_task, writing
+from tests.robustness.writers import FIRST_TIME, Task, Writer, assert_stored, new_task, writing
 
 
 @pytest.fixture(scope="module")
@@ -154,3 +154,21 @@ def test_a_scroll_id_of_one_is_good_for_the_other(servers: dict[str, Served]) ->
     page = servers["session"].call("events.get_task_events", request)
     rest = servers["strict"].call("events.get_task_events", {**request, "scroll_id": page["scroll_id"]})
     assert [event["msg"] for event in page["events"] + rest["events"]] == ["line 0", "line 1", "line 2"]
+
+
+def test_what_a_killed_server_acknowledged_is_at_the_other(servers: dict[str, Served]) -> None:
+    killed, other = servers["session"], servers["strict"]
+    writers = [Writer(killed, new_task(killed), name) for name in ("one", "two")]
+    with writing(writers):
+        wait_until(lambda: all(writer.acknowledged >= 20 for writer in writers))
+        killed.kill()
+    for writer in writers:
+        stored, expected = Task(other, writer.task).stored(writer), writer.expected(writer.acknowledged)
+        assert expected.points["risen"].items() <= stored.points["risen"].items()
+        assert set(expected.lines) <= set(stored.lines)
+        assert len(set(stored.lines)) == len(stored.lines)
+    killed.start()
+    goals = [writer.acknowledged + 5 for writer in writers]
+    with writing(writers):  # the batch that was under way, which may be kept by half, is sent again first
+        wait_until(lambda: all(writer.acknowledged >= goal for writer, goal in zip(writers, goals, strict=True)))
+    wait_until(lambda: everything_is_told(other, writers))
