@@ -12,9 +12,14 @@ from apiserver.stores.documents.dialect.paths import Path
 _NAME = re.compile(r"[a-z][a-z_]{0,63}")
 
 
+def is_name(collection: str) -> bool:
+    """Whether a collection may be named so."""
+    return _NAME.fullmatch(collection) is not None
+
+
 def check_name(collection: str) -> None:
     """DocumentStoreError unless a collection may be named so."""
-    if not _NAME.fullmatch(collection):
+    if not is_name(collection):
         raise DocumentStoreError(f"{collection!r:.80} is no name of a collection")
 
 

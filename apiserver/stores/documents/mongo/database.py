@@ -6,10 +6,11 @@ reads ask the primary: what was acknowledged is found, and is not lost.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from bson.codec_options import TypeDecoder, TypeRegistry
@@ -37,7 +38,7 @@ _OPTIONS: dict[str, Any] = {
 _KEPT: dict[str, Any] = {"w": "majority", "journal": True, "readPreference": "primary", "tz_aware": False}
 _THREADS = 32
 _REFUSING = 1.0
-"""Seconds for which nobody asks a server that could not be reached: else all of motor's threads wait for it."""
+"""Seconds for which nobody asks a server that could not be reached: else each call waits for it in turn."""
 
 
 class _PlainInteger(TypeDecoder):
@@ -56,6 +57,7 @@ class Database:
         self._uri = uri
         self._client: Any = None
         self._database: Any = None
+        self._free: asyncio.Semaphore
         self._refused_until = 0.0
 
     @property
@@ -77,6 +79,7 @@ class Database:
         except (ValueError, OSError) as error:
             raise DocumentStoreError(f"MongoDB: {error}") from None
         self._database = self._client.get_default_database(DEFAULT_NAME)
+        self._free, self._refused_until = asyncio.Semaphore(_THREADS), 0.0
         await self.command({"ping": 1})
 
     async def close(self) -> None:
@@ -87,18 +90,18 @@ class Database:
 
     async def command(self, command: Query) -> Stored:
         """The answer to a database command."""
-        with self._asking():
+        async with self._asking():
             answer: Stored = await self._opened().command(command)
             return answer
 
     async def collections(self) -> list[str]:
         """The names of the collections that there are."""
-        with self._asking():
+        async with self._asking():
             return sorted(await self._opened().list_collection_names())
 
     async def indexes(self, collection: str) -> list[Stored]:
         """The indexes of a collection, as `listIndexes` tells them; none when it is not there."""
-        with self._asking(collection):
+        async with self._asking(collection):
             found: list[Stored] = await self._opened()[collection].list_indexes().to_list(None)
             return found
 
@@ -113,7 +116,7 @@ class Database:
         limit: int = 0,
     ) -> list[Stored]:
         """The documents that a query finds; `limit` 0: all."""
-        with self._asking(collection):
+        async with self._asking(collection):
             cursor = self._opened()[collection].find(query, projection, sort=sort or None, skip=skip, limit=limit)
             found: list[Stored] = await cursor.to_list(None)
             return found
@@ -127,8 +130,9 @@ class Database:
         sort: Sequence[tuple[str, int]] = (),
     ) -> AsyncGenerator[Stored]:
         """The documents that a query finds, one by one."""
-        with self._asking(collection):
-            cursor = self._opened()[collection].find(query, projection, sort=sort or None)
+        opened = self._opened()
+        with self._failing(collection):
+            cursor = opened[collection].find(query, projection, sort=sort or None)
             try:
                 async for found in cursor:
                     yield found
@@ -137,30 +141,30 @@ class Database:
 
     async def aggregate(self, collection: str, pipeline: Sequence[Query]) -> list[Stored]:
         """What a pipeline makes of the collection."""
-        with self._asking(collection):
+        async with self._asking(collection):
             found: list[Stored] = await self._opened()[collection].aggregate(pipeline).to_list(None)
             return found
 
     async def count(self, collection: str, query: Query) -> int:
         """How many documents a query finds."""
-        with self._asking(collection):
+        async with self._asking(collection):
             return int(await self._opened()[collection].count_documents(query))
 
     async def insert(self, collection: str, documents: Sequence[Stored]) -> None:
         """Add documents; after an error some of them may be there."""
-        with self._asking(collection):
+        async with self._asking(collection):
             await self._opened()[collection].insert_many(documents)
 
     async def update(self, collection: str, query: Query, update: Query, *, many: bool = False) -> int:
         """Update the first (or every) document that a query finds; how many there were."""
-        with self._asking(collection):
+        async with self._asking(collection):
             opened = self._opened()[collection]
             answer = await (opened.update_many if many else opened.update_one)(query, update)
             return int(answer.matched_count)
 
     async def delete(self, collection: str, query: Query) -> int:
         """Delete every document that a query finds; how many there were."""
-        with self._asking(collection):
+        async with self._asking(collection):
             return int((await self._opened()[collection].delete_many(query)).deleted_count)
 
     def _opened(self) -> Any:
@@ -168,10 +172,17 @@ class Database:
             raise DocumentStoreError("the document store is not open")
         return self._database
 
-    @contextmanager
-    def _asking(self, collection: str = "") -> Iterator[None]:
-        """Ask the server inside, unless it could not be reached a moment ago."""
+    @asynccontextmanager
+    async def _asking(self, collection: str = "") -> AsyncIterator[None]:
+        """Ask the server inside, when one of motor's threads is free."""
         self._opened()
+        async with self._free:
+            with self._failing(collection):
+                yield
+
+    @contextmanager
+    def _failing(self, collection: str) -> Iterator[None]:
+        """Ask the server inside, unless it could not be reached a moment ago; raise but the store's own errors."""
         if time.monotonic() < self._refused_until:
             raise DocumentStoreBusy("MongoDB does not answer", retry_after=RETRY_AFTER)
         with errors(collection):

@@ -18,6 +18,7 @@ from apiserver.stores.documents.base import (
     Update,
 )
 from apiserver.stores.documents.dialect import paths
+from apiserver.stores.documents.dialect.documents import is_name
 from apiserver.stores.documents.dialect.filters import parse_filter
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.dialect.values import order
@@ -67,7 +68,7 @@ class MongoDocumentStore:
         await self._database.close()
 
     async def collections(self) -> list[str]:
-        names = [name for name in await self._database.collections() if name != RECORDS]
+        names = [name for name in await self._database.collections() if is_name(name) and name != RECORDS]
         return [name for name in names if await self._database.find(name, {}, projection={"_id": 1}, limit=1)]
 
     async def insert(self, collection: str, documents: Sequence[Document]) -> None:
