@@ -137,20 +137,24 @@ async def _of_nodes(cluster: Cluster, request: Request, curve: _Curve, found: Js
     if not request.envelope:
         return Buckets(*name, x, count, _floats([row["value"]["value"] for row in rows]), none, none, none, none)
     mean, least, greatest = (_floats([row["value"][name] for row in rows]) for name in ("avg", "min", "max"))
-    first, last = await _ends(cluster, request, curve, rows)
-    return Buckets(*name, x, count, mean, least, greatest, first, last)
+    ends = await _ends(cluster, request, curve, rows)
+    if ends is None:
+        return await _of_points(cluster, request, curve)
+    return Buckets(*name, x, count, mean, least, greatest, *ends)
 
 
 async def _ends(
     cluster: Cluster, request: Request, curve: _Curve, rows: list[JsonObject]
-) -> tuple[Float64Array, Float64Array]:
-    """The first and the last value of each bucket."""
-    ends = [[int(row[name]["value"]) for row in rows] for name in extent(request.axis.value)]
-    at = {"terms": {request.axis.value: sorted({*ends[0], *ends[1]})}}
-    x, values = await _points(cluster, request, curve, at) if rows else (np.empty(0, np.int64), np.empty(0))
-    first = np.searchsorted(x, np.array(ends[0], np.int64))
-    last = np.searchsorted(x, np.array(ends[1], np.int64), "right") - 1
-    return values[first], values[last]
+) -> tuple[Float64Array, Float64Array] | None:
+    """The first and the last value of each bucket; None when one was overwritten or deleted meanwhile."""
+    first, last = (np.array([row[name]["value"] for row in rows], np.int64) for name in extent(request.axis.value))
+    wanted = np.union1d(first, last)
+    if not len(wanted):
+        return np.empty(0), np.empty(0)
+    x, values = await _points(cluster, request, curve, {"terms": {request.axis.value: wanted.tolist()}})
+    if not np.isin(wanted, x).all():
+        return None
+    return values[np.searchsorted(x, first)], values[np.searchsorted(x, last, "right") - 1]
 
 
 def _floats(values: list[float | None]) -> Float64Array:

@@ -84,7 +84,8 @@ class Cluster:
         return [next(iter(item.values())) for item in answer.get("items", ())]
 
     async def delete(self, indices: Sequence[str], query: JsonObject, *, routing: str | None = None) -> int:
-        """Delete what matches; return how many there were."""
+        """Delete what matches, whichever server acknowledged it; return how many there were."""
+        self.wrote(indices)  # perhaps: what another wrote just now would stay, and nobody might ask for it again
         await self.make_visible(indices)
         deleted = 0
         while indices:

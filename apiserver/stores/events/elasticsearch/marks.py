@@ -29,7 +29,7 @@ _PAGE = 1000
 class _Mark:
     id: str
     at: float = 0.0
-    """When it was last known to be there."""
+    """The age that it is known to have."""
 
 
 class Marks:
@@ -49,9 +49,8 @@ class Marks:
         """Where the marks are."""
         return f"{self._cluster.prefix}-marks"
 
-    def items(self, owners: Iterable[Owner]) -> dict[Owner, str]:
-        """The items of a bulk request that mark those of the owners whose marks are not known to be there."""
-        now = time.time()
+    def items(self, owners: Iterable[Owner], now: float) -> dict[Owner, str]:
+        """The items of a bulk request that mark those of the owners whose marks are not known to be young."""
         items: dict[Owner, str] = {}
         for owner in owners:
             mark = self._set.get(owner)
@@ -66,17 +65,16 @@ class Marks:
         mark = {"company": owner.company, "task": owner.id, "is_model": owner.is_model, "at": int(now * 1000)}
         return f"{orjson.dumps(action).decode()}\n{orjson.dumps(mark).decode()}\n"
 
-    def are_set(self, owners: Iterable[Owner]) -> None:
-        """Say that the items of these owners were done."""
-        now = time.time()
+    def are_set(self, owners: Iterable[Owner], at: float) -> None:
+        """Say that the items of these owners, made at this time, were done: others count the age from there."""
         for owner in owners:
             if mark := self._set.get(owner):
-                mark.at = now
+                mark.at = max(mark.at, at)
         self._cluster.wrote([self.index])
 
     async def owners(self) -> AsyncIterator[Owner]:
         """The owners with a mark that nobody renewed for long, sorted."""
-        self._found.clear()
+        told: dict[Owner, list[tuple[str, int, int]]] = {}
         before = int((time.time() - self._abandoned) * 1000)
         query = {"range": {"at": {"lte": before}}}
         async with self._cluster.point_in_time(self.index) as point:
@@ -87,11 +85,12 @@ class Marks:
                 for hit in hits:
                     source = hit["_source"]
                     owner = Owner(source["company"], source["task"], source["is_model"])
-                    self._found.setdefault(owner, []).append((hit["_id"], hit["_seq_no"], hit["_primary_term"]))
+                    told.setdefault(owner, []).append((hit["_id"], hit["_seq_no"], hit["_primary_term"]))
                 if len(hits) < _PAGE:
                     break
                 after = {"search_after": hits[-1]["sort"]}
-        for owner in sorted(self._found):
+        self._found = told  # only now: what nobody was told of is not to be taken away
+        for owner in sorted(told):
             yield owner
 
     async def take_away(self, owners: Collection[Owner]) -> None:

@@ -47,7 +47,7 @@ class SeriesIndex:
         """The selected series, sorted by metric and variant."""
         counts = await self._counts(owner, type, selection)
         named = await self._named(owner, type, counts)
-        return sorted(Series(*named[key], key, count) for key, count in counts.items())
+        return sorted(Series(*named[key], key, count) for key, count in counts.items() if key in named)
 
     async def likely(self, owner: Owner, type: EventType, selection: Selection) -> list[Series]:
         """The selected series, sorted; when they are few and all named, also those that are not there."""
@@ -71,7 +71,7 @@ class SeriesIndex:
         return {bucket["key"]["series"]: bucket["doc_count"] async for bucket in buckets}
 
     async def _named(self, owner: Owner, type: EventType, keys: Collection[str]) -> dict[str, Name]:
-        """The names of series that are there."""
+        """The names of series that are there, by key; without those that are gone meanwhile."""
         named = {key: self._names[key] for key in keys if key in self._names}
         unknown = [key for key in keys if key not in named]
         if unknown:
@@ -88,8 +88,8 @@ class SeriesIndex:
         ]
         index = names.index(self._cluster.prefix, type, owner.company)
         answers = await self._cluster.searches(index, bodies, routing=names.owner_key(owner))
-        fields = [answer["hits"]["hits"][0]["fields"] for answer in answers]
-        return {key: (one["metric"][0], one["variant"][0]) for key, one in zip(keys, fields, strict=True)}
+        found = [(key, hit["fields"]) for key, one in zip(keys, answers, strict=True) for hit in one["hits"]["hits"]]
+        return {key: (fields["metric"][0], fields["variant"][0]) for key, fields in found}
 
     async def _all(self, owner: Owner, type: EventType, keys: Collection[str]) -> dict[str, Name]:
         index, routing = names.index(self._cluster.prefix, type, owner.company), names.owner_key(owner)

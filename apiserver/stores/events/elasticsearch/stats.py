@@ -150,5 +150,5 @@ async def exact(
         "query": of_series([series.key], *conditions),
         "sort": ordered([field], descending=end == "max"),
     }
-    answer = await cluster.search(index, body, routing=routing)
-    return int(answer["hits"]["hits"][0]["sort"][0])
+    hits = (await cluster.search(index, body, routing=routing))["hits"]["hits"]
+    return int(hits[0]["sort"][0]) if hits else min(int(near), 2**63 - 1)  # none: they were deleted meanwhile

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from itertools import chain
 
@@ -94,14 +95,15 @@ class ElasticsearchEventStore:
         cluster, _, items, marks = self._opened
         indices, owners = _touched(batch, cluster.prefix)
         await cluster.ensure(indices)
-        unmarked = marks.items(owners)
+        now = time.time()
+        unmarked = marks.items(owners, now)
         try:
             main = next(iter(indices))
             sent = chain(unmarked.values(), items.of(batch, main))
             refused = await bulk.send(cluster, main, sent, in_order=repeats(batch))
         finally:
             cluster.wrote(indices)
-        marks.are_set(unmarked)
+        marks.are_set(unmarked, now)
         return refused
 
     async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:
