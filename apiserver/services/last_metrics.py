@@ -54,6 +54,8 @@ class LastMetrics:
         self._documents = documents
         self._pending: dict[Owner, Touched] = {}
         self._adding: dict[Owner, int] = {}
+        self._left: set[Owner] = set()
+        """Owners whose documents are still to be made anew."""
         self._locks: WeakValueDictionary[Owner, asyncio.Lock] = WeakValueDictionary()
         self._task: asyncio.Task[None] | None = None
         self._watch: asyncio.Task[None] | None = None
@@ -102,10 +104,11 @@ class LastMetrics:
 
         Owners without a document keep their events: it may be the documents that were lost.
         """
-        owners = [owner async for owner in self._events.owners_to_restate()]
-        for owner in owners:
+        self._left = {owner async for owner in self._events.owners_to_restate()}
+        for owner in sorted(self._left):
             async with self._lock(owner):
                 if await self._try_to_write(owner, await self._everything_of(owner)):
+                    self._left.discard(owner)
                     await self._state(owner)
 
     def watch(self) -> None:
@@ -185,8 +188,8 @@ class LastMetrics:
         return written
 
     async def _state(self, owner: Owner) -> None:
-        """Say that the owner's document, which was just written, is up to date, unless events came meanwhile."""
-        if owner not in self._pending and owner not in self._adding:
+        """Say that the owner's document, just written, is up to date, unless events came meanwhile or were left."""
+        if owner not in self._pending and owner not in self._adding and owner not in self._left:
             await self._events.restated([owner])
 
     def _lock(self, owner: Owner) -> asyncio.Lock:

@@ -266,3 +266,28 @@ async def test_what_other_servers_left_is_looked_for(api: Api, monkeypatch: pyte
     await api.backend.events.add(scalars([(9, 0.25)], variant="w", owner=owner))  # by one that dies here
     await done.wait()
     assert await seen(api, owner) == (9, {"w": 0.25})
+
+
+async def test_what_was_left_is_not_taken_for_written_with_what_came_later(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = sorted([await new_task(api), await new_task(api)])
+    for owner in (first, second):
+        await api.backend.events.add(scalars([(1, 0.5)], variant="left", owner=owner))
+    read = api.backend.events.scalar_stats
+
+    async def refuse_first(owners: list[Owner], selection: Selection = ()) -> list[ScalarStats]:
+        if owners == [first]:
+            await add(api, second, (2, 0.25))
+            await api.backend.last_metrics.settle(second.company, ids=[second.id])
+            raise EventStoreBusy("one moment")
+        return await read(owners, selection)
+
+    monkeypatch.setattr(api.backend.events, "scalar_stats", refuse_first)
+    with pytest.raises(EventStoreBusy):
+        await api.backend.last_metrics.restate()
+    monkeypatch.setattr(api.backend.events, "scalar_stats", read)
+    assert await unstated(api) == {first, second}
+    await api.backend.last_metrics.restate()
+    assert await seen(api, second) == (2, {"left": 0.5, "v": 0.25})
+    assert await unstated(api) == set()
