@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from pymongo.errors import DuplicateKeyError
 from apiserver.settings import elasticsearch_address, load, mongo_address
 from tests.engines import elasticsearch, jvm, mongodb
 from tests.engines.fixtures import own_name, running
-from tests.engines.nodes import ForeignNode, Node, ProcessNode, Unavailable, first_available, listens
+from tests.engines.nodes import ForeignNode, Node, ProcessNode, Unavailable, container, first_available, listens
 from tests.harness import wait_until
 
 
@@ -150,3 +151,25 @@ def test_a_machine_without_a_jdk_is_named(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr(jvm, "_jdks", lambda: iter([tmp_path]))
     with pytest.raises(Unavailable, match="no JDK 17"):
         jvm.jdk()
+
+
+def test_a_container_is_started_stopped_and_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    docker = tmp_path / "docker"
+    docker.write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/calls\n')
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    node = container("engine:1", 80, "http", lambda url: True, {"HEAP": "1g"})
+    node.start()
+    node.stop()
+    node.start()
+    node.kill()
+    node.remove()
+    published = node.url.replace("http://", "") + ":80"
+    assert (tmp_path / "calls").read_text().splitlines() == [
+        "info",
+        f"run --detach --name {node.name} --publish={published} --env=HEAP=1g engine:1",
+        f"stop {node.name}",
+        f"start {node.name}",
+        f"kill {node.name}",
+        f"rm --force --volumes {node.name}",
+    ]
