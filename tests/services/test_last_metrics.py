@@ -253,7 +253,7 @@ async def test_a_reset_is_not_undone_by_stats_that_were_read_before_it(
 
 async def test_what_other_servers_left_is_looked_for(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(last_metrics, "RESTATE_INTERVAL", 0)
-    monkeypatch.setattr(type(api.backend.documents), "changes", None)
+    monkeypatch.setattr(type(api.backend.documents), "shared", True)
     owner = await new_task(api)
     restated, done = api.backend.events.restated, asyncio.Event()
 
@@ -291,3 +291,39 @@ async def test_what_was_left_is_not_taken_for_written_with_what_came_later(
     await api.backend.last_metrics.restate()
     assert await seen(api, second) == (2, {"left": 0.5, "v": 0.25})
     assert await unstated(api) == set()
+
+
+async def test_an_engine_that_cannot_note_what_is_written_hinders_nobody(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owners = {await new_task(api), await new_task(api)}
+
+    async def busy(_: list[Owner]) -> None:
+        raise EventStoreBusy("one moment")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(api.backend.events, "restated", busy)
+        for owner in owners:
+            await add(api, owner, (1, 0.5))
+        await api.backend.last_metrics.settle(api.backend.settings.company)
+        for owner in owners:
+            assert await seen(api, owner) == (1, {"v": 0.5})
+    assert await unstated(api) == owners  # and so will be made anew
+
+
+async def test_several_documents_are_written_at_once_where_engines_take_the_time(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(api.backend.events), "reads_in_parallel", True)
+    owners = [await new_task(api) for _ in range(3)]
+    read, reading = api.backend.events.scalar_stats, asyncio.Barrier(len(owners))
+
+    async def read_together(asked: list[Owner], selection: Selection = ()) -> list[ScalarStats]:
+        await reading.wait()
+        return await read(asked, selection)
+
+    monkeypatch.setattr(api.backend.events, "scalar_stats", read_together)
+    for owner in owners:
+        await add(api, owner, (1, 0.5))
+    await api.backend.last_metrics.settle(api.backend.settings.company)
+    assert [await seen(api, owner) for owner in owners] == [(1, {"v": 0.5})] * 3
