@@ -68,8 +68,12 @@ class DocumentStore(Protocol):
     """Collections of documents. Each single call is atomic; what a call changed survives kill -9 when it returns."""
 
     @property
-    def changes(self) -> int | None:
-        """Another number after each change, once the call that made it returns; None where others make changes, too."""
+    def changes(self) -> int:
+        """Another number after each change that was made here, once the call that made it returns."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether others may change the documents, too."""
 
     async def open(self) -> None:
         """Take the store into use; raise DocumentStoreError naming the reason when that is not possible."""

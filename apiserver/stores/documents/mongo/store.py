@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
@@ -51,10 +52,15 @@ class MongoDocumentStore:
         self._indexes = tuple(indexes)
         self._large = large
         self._layouts: dict[str, Layout] = {}
+        self._changes = 0
 
     @property
-    def changes(self) -> int | None:
-        return None
+    def changes(self) -> int:
+        return self._changes
+
+    @property
+    def shared(self) -> bool:
+        return True
 
     async def open(self) -> None:
         try:
@@ -72,7 +78,8 @@ class MongoDocumentStore:
         return [name for name in names if await self._database.find(name, {}, projection={"_id": 1}, limit=1)]
 
     async def insert(self, collection: str, documents: Sequence[Document]) -> None:
-        await self._writer.insert(self._layout(collection), documents)
+        with self._changing():
+            await self._writer.insert(self._layout(collection), documents)
 
     async def find(
         self,
@@ -124,21 +131,32 @@ class MongoDocumentStore:
     ) -> int:
         layout, condition = self._layout(collection), parse_filter(filter)
         change, native = await _parsed(layout, update)
-        if many and (changed := await self._writer.update_all(layout, condition, change, native)):
-            return changed
-        if many and upsert is None:
-            return 0
-        return await self._writer.update(layout, condition, change, native, upsert)
+        with self._changing():
+            if many and (changed := await self._writer.update_all(layout, condition, change, native)):
+                return changed
+            if many and upsert is None:
+                return 0
+            return await self._writer.update(layout, condition, change, native, upsert)
 
     async def find_and_update(
         self, collection: str, filter: Filter, update: Update, *, sort: Sort = (), return_new: bool = True
     ) -> Document | None:
         layout, condition, change = self._layout(collection), parse_filter(filter), ParsedUpdate(update)
-        found = await self._writer.find_and_update(layout, condition, change, sort_of(sort))
+        with self._changing():
+            found = await self._writer.find_and_update(layout, condition, change, sort_of(sort))
         return None if found is None else found[return_new]
 
     async def delete(self, collection: str, filter: Filter) -> int:
-        return await self._writer.delete(self._layout(collection), parse_filter(filter))
+        with self._changing():
+            return await self._writer.delete(self._layout(collection), parse_filter(filter))
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Inside, documents may change, also when that fails."""
+        try:
+            yield
+        finally:
+            self._changes += 1
 
     def _layout(self, collection: str) -> Layout:
         if collection not in self._layouts:

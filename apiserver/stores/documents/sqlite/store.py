@@ -61,6 +61,10 @@ class SqliteDocumentStore:
     def changes(self) -> int:
         return self._changes
 
+    @property
+    def shared(self) -> bool:
+        return False
+
     async def open(self) -> None:
         self._connections.open()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="documents")

@@ -20,7 +20,10 @@ _TOGETHER = 20_000
 
 @dataclass(slots=True, frozen=True)
 class Wanted:
-    """What is asked of one series: aggregations, which may make up to so many buckets, over the events that match."""
+    """What is asked of one series: aggregations, which may make up to so many buckets, over the events that match.
+
+    Series share a search if they have the very same `aggs`, not such as are equal.
+    """
 
     series: Series
     aggs: JsonObject
@@ -68,8 +71,8 @@ def _parts(wanted: Iterable[Wanted]) -> Iterator[list[Wanted]]:
         yield part
 
 
-def _aggs(wanted: Wanted) -> str:
-    return str(wanted.aggs)
+def _aggs(wanted: Wanted) -> int:
+    return id(wanted.aggs)
 
 
 def _body(part: Sequence[Wanted], conditions: Sequence[JsonObject]) -> JsonObject:

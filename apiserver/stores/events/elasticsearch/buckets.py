@@ -85,7 +85,8 @@ async def buckets(
     """The buckets of each selected series, as the protocol says."""
     index, routing = index_of(cluster, request.owner), owner_key(request.owner)
     curves = await _curves(cluster, known, request, width, selection)
-    wanted = [Wanted(curve.series, _aggs(request, curve), curve.most) for curve in curves if curve.by_nodes]
+    aggs = {interval: _aggs(request, interval) for interval in {curve.interval for curve in curves}}
+    wanted = [Wanted(curve.series, aggs[curve.interval], curve.most) for curve in curves if curve.by_nodes]
     found = await aggregate(cluster, index, routing, wanted, *request.inside)
     return list(
         await asyncio.gather(
@@ -119,8 +120,8 @@ async def _curves(
     return curves
 
 
-def _aggs(request: Request, curve: _Curve) -> JsonObject:
-    histogram = {"field": request.axis.value, "interval": curve.interval, "min_doc_count": 1}
+def _aggs(request: Request, interval: int) -> JsonObject:
+    histogram = {"field": request.axis.value, "interval": interval, "min_doc_count": 1}
     each: JsonObject = {"value": {"avg": {"field": "value"}}}
     if request.envelope:
         each = {"value": {"stats": {"field": "value"}}, **extent(request.axis.value)}
@@ -171,7 +172,8 @@ async def _points(
     cluster: Cluster, request: Request, curve: _Curve, *conditions: JsonObject
 ) -> tuple[Int64Array, Float64Array]:
     """The series' points that match: where on the axis, ascending, and their values."""
-    hits = await paging.read(
+    x, values = [np.empty(0, np.int64)], [np.empty(0)]
+    async for hits in paging.pages(
         cluster,
         index_of(cluster, request.owner),
         owner_key(request.owner),
@@ -179,9 +181,10 @@ async def _points(
         request.order,
         fields=["value", "special"],
         limit=paging.ALL,
-    )
-    x = np.array([hit["sort"][0] for hit in hits], np.int64)
-    return x, np.array([value_of(hit["fields"]) for hit in hits], np.float64)
+    ):  # many points are as columns a small part of what they are as hits
+        x.append(np.array([hit["sort"][0] for hit in hits], np.int64))
+        values.append(np.array([value_of(hit["fields"]) for hit in hits], np.float64))
+    return np.concatenate(x), np.concatenate(values)
 
 
 def bucketed(

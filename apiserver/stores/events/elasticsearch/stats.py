@@ -30,9 +30,8 @@ def extent(field: str) -> JsonObject:
 
 
 _SUMMED: JsonObject = {**extent("iter"), **extent("timestamp"), "values": {"stats": {"field": "value"}}}
-
-
-_TOP: JsonObject = {
+#: The same and the points at the ends: dear for long series.
+_WITH_ENDS = _SUMMED | {
     name: {
         "top_hits": {
             "size": 1,
@@ -53,7 +52,7 @@ async def stats(cluster: Cluster, known: SeriesIndex, owner: Owner, selection: S
     """
     series = await known.likely(owner, EventType.SCALAR, selection)
     wanted = [Wanted(one, _SUMMED) for one in series]
-    wanted = [Wanted(one.series, _SUMMED | _TOP) if one.short else one for one in wanted]
+    wanted = [Wanted(one.series, _WITH_ENDS) if one.short else one for one in wanted]
     index, routing = index_of(cluster, owner), owner_key(owner)
     summed = await aggregate(cluster, index, routing, wanted)
     found = [
