@@ -12,6 +12,7 @@ BIN = .venv/bin
 run: .venv/core.stamp
 	$(BIN)/apiserver serve
 
+# Elasticsearch and MongoDB are started for it where that can be done: CONTRIBUTING.md says what it takes.
 test: lint check-format types .venv/accelerator.stamp .venv-clients/stamp
 	$(BIN)/python -m pytest
 
