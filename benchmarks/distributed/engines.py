@@ -13,22 +13,31 @@ from uuid import uuid4
 from benchmarks.processes import cpu_seconds
 from tests.engines import elasticsearch, mongodb
 from tests.engines.nodes import Node, ProcessNode
+from tests.harness import wait_until
 
 _HEAP = "1g"
 
 
 @dataclass(frozen=True, slots=True)
-class Bulks:
-    """A kept-alive connection that costs little."""
+class Direct:
+    """A kept-alive connection to Elasticsearch itself, that costs little."""
 
     connection: HTTPConnection
 
-    def send(self, body: bytes) -> None:
+    def bulk(self, body: bytes) -> None:
         """Have all documents of a bulk stored."""
-        self.connection.request("POST", "/_bulk?filter_path=errors", body, {"Content-Type": "application/x-ndjson"})
-        answer = self.connection.getresponse().read()
+        answer = self.post("/_bulk?filter_path=errors", body)
         if answer != b'{"errors":false}':
             raise RuntimeError(f"Elasticsearch did not store everything: {answer.decode(errors='replace')}")
+
+    def post(self, path: str, body: bytes) -> bytes:
+        """Send a body, of one line or several; return the answer's."""
+        self.connection.request("POST", path, body, {"Content-Type": "application/x-ndjson"})
+        response = self.connection.getresponse()
+        answer = response.read()
+        if response.status != 200:
+            raise RuntimeError(f"Elasticsearch answered {response.status}: {answer[:500].decode(errors='replace')}")
+        return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +61,21 @@ class Engines:
         """A request to Elasticsearch."""
         return elasticsearch.call(self.node.url, method, path)
 
-    def bulks(self) -> Bulks:
-        """A connection to Elasticsearch itself."""
-        return Bulks(HTTPConnection(self.node.url.rpartition("/")[2], timeout=300))
+    def direct(self) -> Direct:
+        """A new connection to Elasticsearch itself."""
+        return Direct(HTTPConnection(self.node.url.rpartition("/")[2], timeout=300))
 
     def cpu(self) -> float:
         """CPU seconds that Elasticsearch used so far; 0 when it is not a process of ours."""
         if isinstance(self.node, ProcessNode) and self.node.process is not None:
             return cpu_seconds(self.node.process.pid)
         return 0.0
+
+    def settle(self) -> None:
+        """Return when nothing is merged in the background."""
+        wait_until(
+            lambda: self.call("GET", f"/{self.name}-*/_stats/merge")["_all"]["total"]["merges"]["current"] == 0, 300
+        )
 
     def forget_answers(self) -> None:
         """Let Elasticsearch answer anew what it was asked before."""

@@ -7,6 +7,7 @@ from benchmarks.figures import Bar, Figure, least
 BULK = "Elasticsearch's own bulk"
 BULKS = "Elasticsearch's own bulk, 4 at once"
 NODE = "Elasticsearch's CPU"
+SEARCH = "one search of Elasticsearch"
 REPEATED = "the same, repeated"
 ONE_SERVER = "one server"
 

@@ -91,8 +91,8 @@ def _small_batches(run: Run) -> None:
         ]
     )
     took = median_ms(lambda: connection.exchange(next(requests)), count)
-    direct, bodies = run.engines.bulks(), iter(_bodies(run, "small", count + 1, _SMALL))
-    bulk = median_ms(lambda: direct.send(next(bodies)), count)
+    direct, bodies = run.engines.direct(), iter(_bodies(run, "small", count + 1, _SMALL))
+    bulk = median_ms(lambda: direct.bulk(next(bodies)), count)
     run.table.put("write.small", took, {BULK: bulk, PING: median_ms(run.server.ping, run.sizes.pings)})
 
 
@@ -110,9 +110,9 @@ def _direct_rate(run: Run, name: str, clients: int) -> float:
 
 
 def _send_all(run: Run, bodies: Iterable[bytes]) -> None:
-    bulks = run.engines.bulks()
+    direct = run.engines.direct()
     for body in bodies:
-        bulks.send(body)
+        direct.bulk(body)
 
 
 def _bodies(run: Run, name: str, count: int, size: int) -> list[bytes]:
