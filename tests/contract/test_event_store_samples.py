@@ -89,6 +89,8 @@ async def test_the_newest_samples_of_each_series(case: Case) -> None:
     ]
     found = await case.store.latest_samples(OWNER, PLOT, [MetricSelection("plots", ("b",))], iterations=1)
     assert [(one.variant, one.iter) for one in found] == [("b", 2)]
+    found = await case.store.latest_samples(OWNER, PLOT, iterations=2**40)
+    assert [(one.variant, one.iter) for one in found] == [*zip("aaaaab", (5, 4, 4, 3, 1, 2), strict=True)]
 
 
 async def test_iterations_are_walked_both_ways(case: Case) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 from apiserver.stores.events.elasticsearch.cluster import Cluster, JsonObject
 from apiserver.stores.events.elasticsearch.queries import BARE
@@ -27,10 +27,30 @@ async def read(
     limit: int,
     window: int = WINDOW,
 ) -> list[JsonObject]:
+    """All hits of the `pages` of the same arguments."""
+    found = pages(
+        cluster, index, routing, query, sort, fields=fields, stored=stored, after=after, limit=limit, window=window
+    )
+    return [hit async for page in found for hit in page]
+
+
+async def pages(
+    cluster: Cluster,
+    index: str,
+    routing: str,
+    query: JsonObject,
+    sort: Sequence[JsonObject],
+    *,
+    fields: Sequence[str] = (),
+    stored: Sequence[str] = (),
+    after: Sequence[object] | None = None,
+    limit: int,
+    window: int = WINDOW,
+) -> AsyncIterator[list[JsonObject]]:
     """Up to `limit` hits beyond the position `after`: `sort` has a hit's values of the sort's fields, `fields` others.
 
     `fields` are read from columns, `stored` from where whole texts are. The sort's values must be an event's own, so
-    that no two hits share them. One search gives up to `window` of them.
+    that no two hits share them. One search gives up to `window` of them, a page.
     """
     body: JsonObject = {**BARE, "query": query, "sort": sort}
     if fields:
@@ -41,29 +61,24 @@ async def read(
         body["search_after"] = list(after)
     if limit <= window:
         answer = await cluster.search(index, {**body, "size": limit}, routing=routing)
-        return list(answer["hits"]["hits"])
-    return await _read_on(cluster, index, routing, body, limit, window)
-
-
-async def _read_on(
-    cluster: Cluster, index: str, routing: str, body: JsonObject, limit: int, window: int
-) -> list[JsonObject]:
-    """Page behind page. Under a point in time, a last field, the document's place, is sorted by unasked."""
-    found: list[JsonObject] = []
-    fields = len(body["sort"])
+        yield answer["hits"]["hits"]
+        return
+    # Under a point in time, a last field, the document's place, is sorted by unasked.
+    places = len(sort)
     if "search_after" in body:
         body["search_after"].append(_BEHIND)
     async with cluster.point_in_time(index, routing=routing) as point:
-        while len(found) < limit:
-            size = min(limit - len(found), window)
+        while limit > 0:
+            size = min(limit, window)
             hits = (await cluster.search_at(point, {**body, "size": size}))["hits"]["hits"]
-            found += hits
+            if hits:
+                body["search_after"] = [*hits[-1]["sort"]]
+            for hit in hits:
+                del hit["sort"][places:]
+            yield hits
             if len(hits) < size:
-                break
-            body["search_after"] = [*hits[-1]["sort"]]
-    for hit in found:
-        del hit["sort"][fields:]
-    return found
+                return
+            limit -= size
 
 
 def value(hit: JsonObject, field: str) -> object:

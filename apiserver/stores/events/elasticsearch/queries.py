@@ -36,6 +36,11 @@ def of_series(series: Sequence[str], *more: JsonObject) -> JsonObject:
     return {"bool": {"filter": [_terms("series", series), *more]}}
 
 
+def any_of(conditions: Sequence[JsonObject]) -> JsonObject:
+    """What meets one of the conditions, of which there is one at least."""
+    return conditions[0] if len(conditions) == 1 else {"bool": {"should": list(conditions)}}
+
+
 def between(field: str, least: float | None, greatest: float | None) -> list[JsonObject]:
     """Conditions that hold for numbers from `least` to `greatest`, both inclusive."""
     bounds = {name: bound for name, bound in (("gte", least), ("lte", greatest)) if bound is not None}
@@ -60,11 +65,10 @@ def _selected(owner: str, selection: Selection) -> JsonObject:
     choices = [_terms("metric", whole)] if whole else []
     if single:
         choices.append(_terms("series", single))
-    return choices[0] if len(choices) == 1 else {"bool": {"should": choices}}
+    return any_of(choices)
 
 
 def _terms(field: str, values: Sequence[str]) -> JsonObject:
     if len(values) == 1:
         return {"term": {field: values[0]}}
-    parts = [{"terms": {field: list(values[start : start + _TERMS])}} for start in range(0, len(values), _TERMS)]
-    return parts[0] if len(parts) == 1 else {"bool": {"should": parts}}
+    return any_of([{"terms": {field: list(values[start : start + _TERMS])}} for start in range(0, len(values), _TERMS)])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from collections import defaultdict
 from collections.abc import Sequence
 
 from apiserver.events.model import EventType, Owner, Sample, SamplePosition, SampleSeries, Selection
 from apiserver.stores.events.elasticsearch import names, paging
 from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
 from apiserver.stores.events.elasticsearch.cluster import Cluster, JsonObject
-from apiserver.stores.events.elasticsearch.queries import between, of_owner, of_series, ordered
+from apiserver.stores.events.elasticsearch.queries import any_of, between, of_owner, of_series, ordered
 from apiserver.stores.events.elasticsearch.series import MOST_BUCKETS, Series, SeriesIndex
 from apiserver.stores.events.elasticsearch.stats import exact, extent
 from apiserver.stores.events.elasticsearch.writing import unpacked
@@ -17,6 +18,8 @@ from apiserver.stores.events.elasticsearch.writing import unpacked
 _BY = ("iter", "metric", "variant", "key")
 #: Documents of one answer: each may be large.
 _WINDOW = 200
+#: Parts of one query: nodes allow for a thousand clauses at least.
+_PARTS = 300
 
 
 class Samples:
@@ -63,13 +66,18 @@ class Samples:
 
     async def latest(self, iterations: int) -> list[Sample]:
         """The samples of each series' newest iterations."""
-        newest = {"iters": {"terms": {"field": "iter", "size": iterations, "order": {"_key": "desc"}}}}
-        order = [{"iter": "desc"}, {"metric": "asc"}, {"variant": "asc"}, {"key": "asc"}]
+        most = min(iterations, MOST_BUCKETS)
+        newest = {"iters": {"terms": {"field": "iter", "size": most, "order": {"_key": "desc"}}}}
+        keys: defaultdict[int | None, list[str]] = defaultdict(list)
+        for one, of in await self._aggregated(newest, most):
+            least = min(bucket["key"] for bucket in of["iters"]["buckets"]) if of["doc_count"] > iterations else None
+            keys[least].append(one.key)
+        parts = [of_series(of, *between("iter", least, None)) for least, of in keys.items()]
         samples: list[Sample] = []
-        for one, of in await self._aggregated(newest, iterations):
-            least = min(bucket["key"] for bucket in of["iters"]["buckets"])
-            samples += await self._read(of_series([one.key], *between("iter", least, None)), order, None, paging.ALL)
-        return samples
+        for start in range(0, len(parts), _PARTS):
+            query = any_of(parts[start : start + _PARTS])
+            samples += await self._read(query, ordered(_BY), None, paging.ALL)
+        return sorted(samples, key=lambda one: (one.metric, one.variant, -one.iter, one.key))
 
     async def iterations(self, beyond: int | None, *, descending: bool, limit: int) -> list[int]:
         """Distinct iterations in walk order, as the protocol says."""
