@@ -10,6 +10,7 @@ import numpy as np
 
 from apiserver.events.model import EventType, Owner, ScalarPoints, ScalarPosition, Selection
 from apiserver.stores.events.elasticsearch import names, paging
+from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
 from apiserver.stores.events.elasticsearch.cluster import Cluster, JsonObject
 from apiserver.stores.events.elasticsearch.queries import BARE, between, of_owner, of_series, ordered
 from apiserver.stores.events.elasticsearch.series import SeriesIndex
@@ -18,6 +19,8 @@ from apiserver.stores.events.elasticsearch.writing import INFINITE, MINUS_INFINI
 BY_ITERATION = ("iter", "metric", "variant")
 BY_TIME = ("timestamp", "iter", "metric", "variant")
 
+#: The most that `top_hits` gives.
+_MOST_TOP_HITS = 100
 _SPECIAL = {INFINITE: math.inf, MINUS_INFINITE: -math.inf}
 _GREATEST = 2**63 - 1
 
@@ -72,22 +75,21 @@ async def earliest_points(
 async def last_values(
     cluster: Cluster, known: SeriesIndex, owner: Owner, selection: Selection, n: int
 ) -> dict[tuple[str, str], list[float]]:
-    """The last `n` values of each series, oldest first."""
+    """The last `n` values of each series, oldest first: short series share searches, long ones have one each."""
+    index, routing = index_of(cluster, owner), names.owner_key(owner)
+    last = {"size": n, "sort": ordered(["iter"], descending=True), "docvalue_fields": ["value", "special"]}
+    top = {"last": {"top_hits": {**last, "_source": False, "stored_fields": "_none_"}}}
     series = await known.find(owner, EventType.SCALAR, selection)
-    bodies: list[JsonObject] = [
-        {
-            **BARE,
-            "size": n,
-            "query": of_series([one.key]),
-            "sort": ordered(["iter"], descending=True),
-            "docvalue_fields": ["value", "special"],
-        }
-        for one in series
-    ]
-    answers = await cluster.searches(index_of(cluster, owner), bodies, routing=names.owner_key(owner))
+    short = [wanted for wanted in (Wanted(one, top) for one in series) if wanted.short and n <= _MOST_TOP_HITS]
+    shared = await aggregate(cluster, index, routing, short)
+    found = {key: one["last"] for key, one in shared.items()}
+    rest = [one for one in series if one.key not in found]
+    bodies: list[JsonObject] = [{**BARE, "query": of_series([one.key]), **last} for one in rest]
+    for one, answer in zip(rest, await cluster.searches(index, bodies, routing=routing), strict=True):
+        found[one.key] = answer
     return {
-        (one.metric, one.variant): [value_of(hit["fields"]) for hit in reversed(answer["hits"]["hits"])]
-        for one, answer in zip(series, answers, strict=True)
+        (one.metric, one.variant): [value_of(hit["fields"]) for hit in reversed(found[one.key]["hits"]["hits"])]
+        for one in series
     }
 
 
