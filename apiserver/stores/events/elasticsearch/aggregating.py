@@ -16,6 +16,8 @@ from apiserver.stores.events.elasticsearch.series import Series
 _SHORT = 2_000
 #: Events, and buckets, that a shared search looks at.
 _TOGETHER = 20_000
+#: Buckets of one answer: while a larger one is read, all other callers wait.
+_AN_ANSWER = 100_000
 
 
 @dataclass(slots=True, frozen=True)
@@ -42,12 +44,27 @@ async def aggregate(
 
     Series without such an event are not in the answer.
     """
-    parts = list(_parts(wanted))
-    answers = await cluster.searches(index, [_body(part, conditions) for part in parts], routing=routing)
     found: dict[str, JsonObject] = {}
-    for part, answer in zip(parts, answers, strict=True):
-        found |= _by_key(part, answer)
+    for parts in _answered_together(_parts(wanted)):
+        answers = await cluster.searches(index, [_body(part, conditions) for part in parts], routing=routing)
+        for part, answer in zip(parts, answers, strict=True):
+            found |= _by_key(part, answer)
     return found
+
+
+def _answered_together(parts: Iterable[list[Wanted]]) -> Iterator[list[list[Wanted]]]:
+    """The searches of a request, by how many buckets they may make."""
+    together: list[list[Wanted]] = []
+    room = _AN_ANSWER
+    for part in parts:
+        buckets = sum(one.buckets for one in part)
+        if together and buckets > room:
+            yield together
+            together, room = [], _AN_ANSWER
+        together.append(part)
+        room -= buckets
+    if together:
+        yield together
 
 
 def _parts(wanted: Iterable[Wanted]) -> Iterator[list[Wanted]]:
