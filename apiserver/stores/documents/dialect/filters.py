@@ -179,6 +179,18 @@ def parse_filter(filter: Mapping[str, Any], depth: int = 0) -> Condition:
     return _all([_clause(name, operand, depth) for name, operand in filter.items()])
 
 
+def names_one(condition: Condition) -> bool:
+    """Whether only one document can match, as its id is given."""
+    if isinstance(condition, All):
+        return any(names_one(item) for item in condition.conditions)
+    return (
+        isinstance(condition, Field)
+        and condition.path == ("id",)
+        and isinstance(condition.test, Compare)
+        and condition.test.op == "$eq"
+    )
+
+
 def _clause(name: str, operand: Any, depth: int) -> Condition:
     if name in ("$and", "$or", "$nor"):
         if not isinstance(operand, list | tuple) or not operand:

@@ -162,6 +162,12 @@ class Database:
             answer = await (opened.update_many if many else opened.update_one)(query, update)
             return int(answer.matched_count)
 
+    async def find_and_update(self, collection: str, query: Query, update: Query) -> Stored | None:
+        """Update the first document that a query finds, and return it as it was before that."""
+        async with self._asking(collection):
+            found: Stored | None = await self._opened()[collection].find_one_and_update(query, update)
+            return found
+
     async def delete(self, collection: str, query: Query) -> int:
         """Delete every document that a query finds; how many there were."""
         async with self._asking(collection):

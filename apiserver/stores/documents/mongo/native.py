@@ -1,14 +1,14 @@
-"""Updates that MongoDB applies by itself: those that can only mean what the dialect says.
+"""Updates that MongoDB applies by itself, where they can only mean what the dialect says.
 
-That is so for fields set, removed, or kept at a least or greatest value, unless a place in a list may be named, or a
-field belongs to a unique index or may become a list where an index wants a single value. These are the updates that
-come often, such as the summaries of a task's series: they are written without being read, whoever else writes them.
+The common ones can: they are written without being read, whoever else writes the same document. A guard says which
+documents an update is sure to fit; of others, and of other updates, it is worked out here what they mean.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from bson.objectid import ObjectId
@@ -20,15 +20,17 @@ from apiserver.stores.documents.mongo.layout import REVISION, Layout, before_ind
 
 MANY_FIELDS = 500
 """More than these a server takes long to hold against each other, and we to write them down in one go."""
-_OPERATORS = {"$set", "$unset", "$min", "$max"}
+_LARGEST = 2**62
+
+Guard = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class NativeUpdate:
-    """An update for MongoDB; `fits_all`: no document can be one that it does not fit."""
+    """An update for MongoDB, and what a document must meet besides the caller's condition; nothing: it fits all."""
 
     update: dict[str, Any]
-    fits_all: bool
+    guard: list[Guard]
 
 
 def native_update(layout: Layout, update: Update, change: ParsedUpdate) -> NativeUpdate | None:
@@ -36,31 +38,93 @@ def native_update(layout: Layout, update: Update, change: ParsedUpdate) -> Nativ
 
     InvalidDocument when a value cannot be kept.
     """
-    if len(change.paths) > MANY_FIELDS:
-        return None
-    if not update.keys() <= _OPERATORS or change.roots & ({"id"} | layout.unique_roots):
+    if len(change.paths) > MANY_FIELDS or change.roots & ({"id"} | layout.unique_roots):
         return None
     if any(before_index(path) != path for path in change.paths):
         return None
-    indexed = {path[0] for path in layout.keys} & change.roots
-    if indexed and not all(_keeps_single(layout, op, fields, indexed) for op, fields in update.items()):
+    fields = [(op, _path(name), operand) for op, named in update.items() for name, operand in named.items()]
+    if not all(_OPERATORS[op](operand) and _keeps_single(layout, op, path, operand) for op, path, operand in fields):
         return None
-    renamed = any(root[0] == "_" for root in change.roots)
-    changes = {op: plain(_renamed(fields) if renamed else fields) for op, fields in update.items() if fields}
+    guard = [_an_object(parent) for parent in sorted({path[:n] for path in change.paths for n in range(1, len(path))})]
+    guard += [_GUARDS[op](name_of(path)) for op, path, _ in fields if op in _GUARDS]
+    changes = {
+        op: plain({name_of(_path(name)): operand for name, operand in named.items()})
+        for op, named in update.items()
+        if named
+    }
     changes["$set"] = {**changes.get("$set", {}), REVISION: ObjectId()}
-    return NativeUpdate(changes, all(len(path) == 1 for path in change.paths))
+    return NativeUpdate(changes, guard)
 
 
-def _keeps_single(layout: Layout, op: str, fields: Mapping[str, Any], indexed: set[str]) -> bool:
-    """Whether indexed fields are single values after this, if they were before."""
-    return op == "$unset" or all(
-        path[0] not in indexed or (op == "$set" and path in layout.keys and not isinstance(value, dict | list | tuple))
-        for path, value in ((_path(name), value) for name, value in fields.items())
-    )
+def _keeps_single(layout: Layout, op: str, path: Path, operand: Any) -> bool:
+    """Whether an indexed field is a single value after this, if it was before."""
+    if op == "$unset" or not any(path[0] == key[0] for key in layout.keys):
+        return True
+    return op == "$set" and path in layout.keys and not isinstance(operand, dict | list | tuple)
 
 
-def _renamed(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name_of(_path(name)): value for name, value in fields.items()}
+def _is_any(operand: Any) -> bool:
+    return True
+
+
+def _is_small(operand: Any) -> bool:
+    return isfinite(operand) and abs(operand) < _LARGEST
+
+
+def _adds(operand: Any) -> bool:
+    """Whether there is something to add."""
+    return not isinstance(operand, Mapping) or operand.get("$each") != []
+
+
+def _adds_text(operand: Any) -> bool:
+    """Whether a set gets but text: not all servers that speak MongoDB's protocol know 1 and 1.0 to be the same."""
+    return _is_text(operand["$each"] if isinstance(operand, Mapping) and "$each" in operand else [operand])
+
+
+def _pulls_text(operand: Any) -> bool:
+    """Whether what goes is text, or objects by fields that are text."""
+    if not isinstance(operand, Mapping):
+        return isinstance(operand, str)
+    if set(operand) == {"$in"}:
+        return _is_text(operand["$in"])
+    return _is_text(operand.values()) and not any(name.startswith("$") for name in operand)
+
+
+def _is_text(items: Collection[Any]) -> bool:
+    return bool(items) and all(isinstance(item, str) for item in items)
+
+
+_OPERATORS: dict[str, Callable[[Any], bool]] = {
+    "$set": _is_any,
+    "$unset": _is_any,
+    "$min": _is_any,
+    "$max": _is_any,
+    "$push": _adds,
+    "$inc": _is_small,
+    "$addToSet": _adds_text,
+    "$pull": _pulls_text,
+}
+
+
+def _an_object(path: Path) -> Guard:
+    name = name_of(path)
+    return {"$or": [{name: {"$exists": False}}, {name: {"$type": "object", "$not": {"$type": "array"}}}]}
+
+
+def _a_list(name: str) -> Guard:
+    return {"$or": [{name: {"$exists": False}}, {name: {"$type": "array"}}]}
+
+
+def _a_small_number(name: str) -> Guard:
+    return {"$or": [{name: {"$exists": False}}, {name: {"$gte": -_LARGEST, "$lte": _LARGEST}}]}
+
+
+_GUARDS: dict[str, Callable[[str], Guard]] = {
+    "$inc": _a_small_number,
+    "$push": _a_list,
+    "$addToSet": _a_list,
+    "$pull": _a_list,
+}
 
 
 def _path(name: str) -> Path:

@@ -141,9 +141,9 @@ class MongoDocumentStore:
     async def find_and_update(
         self, collection: str, filter: Filter, update: Update, *, sort: Sort = (), return_new: bool = True
     ) -> Document | None:
-        layout, condition, change = self._layout(collection), parse_filter(filter), ParsedUpdate(update)
-        with self._changing():
-            found = await self._writer.find_and_update(layout, condition, change, sort_of(sort))
+        layout, condition = self._layout(collection), parse_filter(filter)
+        change, native = await _parsed(layout, update)
+        found = await self._writer.find_and_update(layout, condition, change, native, sort_of(sort))
         return None if found is None else found[return_new]
 
     async def delete(self, collection: str, filter: Filter) -> int:

@@ -19,7 +19,7 @@ from typing import Any
 from bson.objectid import ObjectId
 
 from apiserver.stores.documents.base import Document, DocumentStoreBusy, DocumentStoreError, DuplicateDocument
-from apiserver.stores.documents.dialect.filters import All, Compare, Condition, Field
+from apiserver.stores.documents.dialect.filters import All, Compare, Condition, Field, names_one
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.mongo.database import Database, Stored
 from apiserver.stores.documents.mongo.layout import REVISION, Layout, decode, name_of, plain
@@ -65,14 +65,8 @@ class Writer:
         upsert: Document | None,
     ) -> int:
         """Update the first match, or insert `upsert` updated; how many matched."""
-        query = query_of(condition)
         for refused in (False, True):
-            if native is not None and query.exact:
-                found = await self._database.update(layout.collection, query.filter, native.update) > 0
-            else:
-                needed = _needed(layout, condition, change)
-                found = await self._change(layout, condition, change, needed) is not None
-            if found:
+            if await self._update_one(layout, condition, change, native):
                 return 1
             if upsert is None:
                 return 0
@@ -85,9 +79,23 @@ class Writer:
         raise AssertionError("unreachable")
 
     async def find_and_update(
-        self, layout: Layout, condition: Condition, change: ParsedUpdate, sort: Sequence[tuple[str, int]]
+        self,
+        layout: Layout,
+        condition: Condition,
+        change: ParsedUpdate,
+        native: NativeUpdate | None,
+        sort: Sequence[tuple[str, int]],
     ) -> tuple[Document, Document] | None:
         """Update the first match; return what it was, and what it is now."""
+        query = query_of(condition)
+        if native is not None and query.exact and names_one(condition):
+            guarded = {"$and": [query.filter, *native.guard]}
+            found = await self._database.find_and_update(layout.collection, guarded, native.update)
+            if found is not None:
+                old = decode(found)
+                return old, change.apply(plain(old))
+            if not native.guard:
+                return None
         return await self._change(layout, condition, change, None, sort)
 
     async def update_all(
@@ -95,7 +103,7 @@ class Writer:
     ) -> int:
         """Update every match, or none when the update does not fit one of them; return how many there were."""
         query = query_of(condition)
-        if native is not None and native.fits_all and query.exact:
+        if native is not None and not native.guard and query.exact:
             return await self._database.update(layout.collection, query.filter, native.update, many=True)
         needed = _needed(layout, condition, change)
         found = await self._reader.find(layout.collection, condition, projection=needed)
@@ -142,6 +150,19 @@ class Writer:
             if deleted - before == len(found):
                 return deleted
             await patience.wait()
+
+    async def _update_one(
+        self, layout: Layout, condition: Condition, change: ParsedUpdate, native: NativeUpdate | None
+    ) -> bool:
+        """Update the first match; whether there is one."""
+        query = query_of(condition)
+        if native is not None and query.exact:
+            guarded = {"$and": [query.filter, *native.guard]}
+            if await self._database.update(layout.collection, guarded, native.update):
+                return True
+            if not native.guard:
+                return False
+        return await self._change(layout, condition, change, _needed(layout, condition, change)) is not None
 
     async def _change(
         self,

@@ -18,7 +18,7 @@ import orjson
 
 from apiserver.stores.documents.base import Document, DocumentStoreError, Filter, Index, InvalidFilter, Sort, Update
 from apiserver.stores.documents.dialect import paths
-from apiserver.stores.documents.dialect.filters import All, Compare, Condition, Field, parse_filter
+from apiserver.stores.documents.dialect.filters import Condition, names_one, parse_filter
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.dialect.values import order
 from apiserver.stores.documents.indexes import APART, INDEXES
@@ -115,7 +115,7 @@ class SqliteDocumentStore:
             found = (decode(doc, apart, texts) for doc, *texts in rows)
             return list(found) if wanted is None else [paths.project(document, wanted) for document in found]
 
-        return await self._run(_names_one(condition) and not apart, work)
+        return await self._run(names_one(condition) and not apart, work)
 
     async def find_one(
         self, collection: str, filter: Filter, *, projection: Sequence[str] | None = None, sort: Sort = ()
@@ -133,7 +133,7 @@ class SqliteDocumentStore:
                 (number,) = connection.execute(sql, statement.parameters).fetchone()
                 return int(number)
 
-        return await self._run(_names_one(condition), work)
+        return await self._run(names_one(condition), work)
 
     async def count_by(self, collection: str, filter: Filter, fields: Sequence[str]) -> dict[tuple[Any, ...], int]:
         counts: dict[tuple[Any, ...], int] = {}
@@ -164,7 +164,7 @@ class SqliteDocumentStore:
                 connection.execute(table.insertion(), table.encode(fresh))
             return len(rows)
 
-        return await self._write(_names_one(condition) and not apart and upsert is None, work)
+        return await self._write(names_one(condition) and not apart and upsert is None, work)
 
     async def find_and_update(
         self, collection: str, filter: Filter, update: Update, *, sort: Sort = (), return_new: bool = True
@@ -180,7 +180,7 @@ class SqliteDocumentStore:
                 return new if return_new else decode(doc, table.apart, texts)
             return None
 
-        return await self._write(_names_one(condition) and not table.apart, work)
+        return await self._write(names_one(condition) and not table.apart, work)
 
     async def delete(self, collection: str, filter: Filter) -> int:
         table = await self._table(collection)
@@ -282,15 +282,3 @@ def _store(connection: sqlite3.Connection, table: Table, row: int, document: Doc
     changed = table.encode_changed(document, roots)
     assigned = ", ".join(f"{column} = ?" for column in changed)
     connection.execute(f'UPDATE "{table.name}" SET {assigned} WHERE row = ?', (*changed.values(), row))
-
-
-def _names_one(condition: Condition) -> bool:
-    """Whether only one document can match, as its id is given."""
-    if isinstance(condition, All):
-        return any(_names_one(item) for item in condition.conditions)
-    return (
-        isinstance(condition, Field)
-        and condition.path == ("id",)
-        and isinstance(condition.test, Compare)
-        and condition.test.op == "$eq"
-    )
