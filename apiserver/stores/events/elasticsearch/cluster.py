@@ -279,6 +279,7 @@ def _client(address: ElasticsearchAddress) -> AsyncElasticsearch:
             connections_per_node=_CONNECTIONS,
             request_timeout=_TIMEOUT,
             retry_on_timeout=False,
+            retry_on_status=(502, 503, 504),  # not 429, as the client does not pause
             serializer=OrjsonSerializer(),
             **secure,
         )

@@ -101,3 +101,21 @@ async def test_a_strict_reader_sees_what_others_wrote() -> None:
     await cluster.make_visible(["a"])
     assert cluster.refreshed == ["a", "a"]
     await cluster.close()
+
+
+async def test_a_node_that_is_too_busy_is_not_asked_again_at_once() -> None:
+    requests: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        requests.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        cluster = Cluster(ElasticsearchAddress((f"http://127.0.0.1:{port}",)), strict=False)
+        with pytest.raises(EventStoreBusy):
+            await cluster.check()
+        await cluster.close()
+    assert len(requests) == 1
