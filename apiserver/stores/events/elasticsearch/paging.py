@@ -79,9 +79,3 @@ async def pages(
             if len(hits) < size:
                 return
             limit -= size
-
-
-def value(hit: JsonObject, field: str) -> object:
-    """The hit's value of a field that was asked for, or None."""
-    values = hit.get("fields", {}).get(field)
-    return values[0] if values else None
