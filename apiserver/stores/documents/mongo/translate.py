@@ -1,8 +1,9 @@
 """Filters and sorts as MongoDB's own, made from what the dialect parsed: nothing that it did not check gets there.
 
 MongoDB and the dialect agree in nearly everything. Where they may not, a query finds too much, and says so: the caller
-then asks the condition itself of what was found. That is so for patterns that are more than text and ".*", as MongoDB's
-regular expressions differ from RE2's and may take forever, for `$elemMatch`, and for order among lists and objects.
+then asks the condition itself of what was found. That is so for patterns that are more than text, as MongoDB's regular
+expressions differ from RE2's and may take forever, for `$elemMatch`, for order among lists and objects, for null inside
+objects, and for places in lists.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from apiserver.stores.documents.mongo.layout import before_index, name_of, outer
 _INT64 = range(-(2**63), 2**63)
 _NEVER: dict[str, Any] = {"_id": {"$in": []}}
 _TEXT: dict[str, Any] = {"$gte": ""}
-_PIECE = re.compile(r"\.\*|\.|\\[^A-Za-z0-9]|[^\\.+*?()|\[\]{}^$\x00]")
+_PIECE = re.compile(r"\.|\\[^A-Za-z0-9]|[^\\.+*?()|\[\]{}^$\x00]")
 _PLAIN = re.compile(rf"(\^?)((?:{_PIECE.pattern})*)(\$?)", re.DOTALL)
 
 
@@ -58,14 +59,7 @@ def query_of(condition: Condition) -> Query:
     if isinstance(condition, Not):
         part = query_of(condition.condition)
         return Query({"$nor": [part.filter]}) if part.exact else Query({}, exact=False)
-    if isinstance(condition.test, In):
-        return _in(condition.path, condition.test)
-    name, query = name_of(condition.path), _test(condition.test)
-    if query is None:
-        return Query(_NEVER)
-    if "$regex" in query.filter:  # not every server that speaks MongoDB's protocol spares numbers
-        return Query({"$and": [{name: _TEXT}, {name: query.filter}]})
-    return Query({name: query.filter}, query.exact and not (len(condition.path) > 1 and _asks_for_null(condition.test)))
+    return _field(condition.path, condition.test)
 
 
 def sort_of(sort: Sort) -> list[tuple[str, int]]:
@@ -93,6 +87,23 @@ def projection_of(paths: Iterable[Path]) -> dict[str, int]:
     return {"_id": 1, **{name_of(path): 1 for path in outermost(map(before_index, paths)) if path[0] != "id"}}
 
 
+def _field(path: Path, test: Test) -> Query:
+    asks_for_null = values.NULL in test.classes
+    holder = before_index(path)
+    if holder != path:
+        return Query({} if asks_for_null else {name_of(holder): {"$exists": True}}, exact=False)
+    if isinstance(test, In):
+        query = _in(path, test)
+    else:
+        operators = _test(test)
+        if operators is None:
+            return Query(_NEVER)
+        query = Query({name_of(path): operators.filter}, operators.exact)
+        if isinstance(test, Pattern) and query.exact:  # not every server that speaks MongoDB's protocol spares numbers
+            query = Query({"$and": [{name_of(path): _TEXT}, query.filter]})
+    return Query(query.filter, exact=False) if asks_for_null and len(path) > 1 else query
+
+
 def _joined(operator: str, parts: list[Query]) -> dict[str, Any]:
     filters = [part.filter for part in parts]
     return filters[0] if len(filters) == 1 else {operator: filters}
@@ -104,7 +115,7 @@ def _in(path: Path, test: In) -> Query:
     parts = [Query({name_of(path): {"$in": [sent for operand in singles for sent in _equals(operand)]}})]
     others = [operand for operand in test.operands if isinstance(operand, dict | list | tuple)]
     parts += [query_of(Field(path, Compare("$eq", operand))) for operand in others]
-    return Query(_joined("$or", parts), not (len(path) > 1 and _asks_for_null(test)))
+    return Query(_joined("$or", parts), all(part.exact for part in parts))
 
 
 def _test(test: Test) -> Query | None:
@@ -119,10 +130,6 @@ def _test(test: Test) -> Query | None:
         pattern = _plain(test)
         return Query(_TEXT, exact=False) if pattern is None else Query(pattern)
     return Query({"$exists": True}, exact=False)
-
-
-def _asks_for_null(test: Test) -> bool:
-    return values.NULL in test.classes
 
 
 def _compare(test: Compare) -> Query | None:
@@ -148,7 +155,7 @@ def _equals(operand: Any) -> list[Any]:
 
 
 def _plain(test: Pattern) -> dict[str, Any] | None:
-    """The pattern for MongoDB, if it is but text, "." and ".*" between "^" and "$": that means the same everywhere."""
+    """The pattern for MongoDB, if it is but text and "." between "^" and "$": that means the same everywhere."""
     match = _PLAIN.fullmatch(test.text)
     if match is None or (test.any_case and not test.text.isascii()):
         return None
@@ -158,6 +165,4 @@ def _plain(test: Pattern) -> dict[str, Any] | None:
 
 
 def _piece(piece: str) -> str:
-    if piece in (".", ".*"):
-        return r"[^\n]" + piece[1:]
-    return re.escape(piece[-1])
+    return r"[^\n]" if piece == "." else re.escape(piece[-1])
