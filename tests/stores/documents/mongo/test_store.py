@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import apiserver
 from apiserver.stores.documents.base import (
     Document,
     DocumentStoreBusy,
@@ -40,6 +41,14 @@ async def store(uri: str) -> AsyncIterator[MongoDocumentStore]:
     await opened.open()
     yield opened
     await opened.close()
+
+
+def test_motor_is_imported_by_one_module() -> None:
+    package = Path(apiserver.__file__).parent
+    using = [
+        path.name for path in package.rglob("*.py") if re.search(r"^\s*(import|from) motor", path.read_text(), re.M)
+    ]
+    assert using == ["database.py"]
 
 
 async def test_updates_by_many_processes_are_exact(store: MongoDocumentStore, uri: str) -> None:
