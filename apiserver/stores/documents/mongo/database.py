@@ -53,8 +53,10 @@ class _PlainInteger(TypeDecoder):
 class Database:
     """The database that a MongoDB address names ("events" when it names none). For use by one event loop at a time."""
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, *, patient: bool = False) -> None:
+        """`patient`: a command may take as long as it does, as one that makes an index of much."""
         self._uri = uri
+        self._options = {**_OPTIONS, "socketTimeoutMS": 0} if patient else _OPTIONS
         self._client: Any = None
         self._database: Any = None
         self._free: asyncio.Semaphore
@@ -73,7 +75,7 @@ class Database:
         try:
             with errors():
                 given = {name.lower() for name in parse_uri(self._uri)["options"]}
-                options = {name: value for name, value in _OPTIONS.items() if name.lower() not in given}
+                options = {name: value for name, value in self._options.items() if name.lower() not in given}
                 registry = TypeRegistry([_PlainInteger()])
                 self._client = AsyncIOMotorClient(self._uri, **options, **_KEPT, type_registry=registry)
         except (ValueError, OSError) as error:

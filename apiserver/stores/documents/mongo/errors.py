@@ -34,8 +34,8 @@ TOO_LARGE = "a document is larger than the 16 MB that MongoDB keeps"
 _DUPLICATE = {11000, 11001, 12582}
 _OVER_THE_LIMIT = {10334, 17419, 17420}
 _TOO_DEEP = {15}
-#: BadValue, FailedToParse, TypeMismatch, PathNotViable, ConflictingUpdateOperators, ImmutableField, a bad pattern.
-_MALFORMED = {2, 9, 14, 28, 40, 66, 51024, 51091}
+#: BadValue, FailedToParse, TypeMismatch, PathNotViable, ConflictingUpdateOperators, names of fields, ImmutableField.
+_MALFORMED = {2, 9, 14, 28, 40, 52, 55, 56, 57, 66, 51024, 51091}
 _INDEX = re.compile(r"index: (\S+)")
 
 

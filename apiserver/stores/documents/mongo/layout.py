@@ -138,11 +138,19 @@ def plain(value: dict[str, Any]) -> dict[str, Any]:
     except TypeError as error:
         raise InvalidDocument(f"not a JSON value: {error}") from None
     copy: dict[str, Any] = orjson.loads(text)
+    if b'"$ref"' in text and _holds_reference(copy):
+        raise InvalidDocument("an object with the fields '$ref' and '$id' is more to MongoDB than an object")
     if len(text) > _MAY_BE_TOO_LARGE:
         with errors():
             if len(bson.encode(copy)) > _LARGEST:
                 raise InvalidDocument(TOO_LARGE)
     return copy
+
+
+def _holds_reference(value: Any) -> bool:
+    if isinstance(value, dict):
+        return value.keys() >= {"$ref", "$id"} or any(map(_holds_reference, value.values()))
+    return isinstance(value, list) and any(map(_holds_reference, value))
 
 
 def _get(value: Any, path: Path) -> Any:

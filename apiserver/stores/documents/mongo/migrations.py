@@ -34,7 +34,7 @@ async def check_schema(database: Database, *, migrate: bool) -> None:
 @asynccontextmanager
 async def schema_at(uri: str) -> AsyncIterator[MongoSchema]:
     """The schema of the documents at an address, for who does not open the store."""
-    database = Database(uri)
+    database = Database(uri, patient=True)
     try:
         await database.open()
         yield MongoSchema(database)

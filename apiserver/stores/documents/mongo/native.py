@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 from bson.objectid import ObjectId
@@ -68,7 +67,7 @@ def _is_any(operand: Any) -> bool:
 
 
 def _is_small(operand: Any) -> bool:
-    return isfinite(operand) and abs(operand) < _LARGEST
+    return bool(abs(operand) < _LARGEST)
 
 
 def _adds(operand: Any) -> bool:

@@ -67,6 +67,7 @@ def test_what_may_not_fit_is_guarded(update: Update, guard: list[dict[str, Any]]
     "update",
     [
         {"$inc": {"a": 2**62}},
+        {"$inc": {"a": 10**400}},
         {"$inc": {"a": float("inf")}},
         {"$push": {"a": {"$each": []}}},
         {"$addToSet": {"a": 1}},

@@ -118,6 +118,17 @@ async def test_a_document_that_is_too_large_is_refused(store: MongoDocumentStore
         await store.update("things", {"id": "fine"}, {"$set": {"text": text}})
 
 
+async def test_what_mongodb_takes_for_a_reference_is_refused(store: MongoDocumentStore) -> None:
+    await store.insert("things", [{"id": "a", "schema": [{"$ref": "x"}, {"$id": 1}, '{"$ref": 1, "$id": 2}']}])
+    for change in (
+        {"$set": {"n": [{"$ref": "x", "$id": 1}]}},
+        {"$push": {"schema": {"$each": [{"$ref": 1, "$id": 2}]}}},
+    ):
+        with pytest.raises(InvalidDocument, match=r"\$ref"):
+            await store.update("things", {"id": "a"}, change)
+    assert await store.distinct("things", "schema", {}) == ['{"$ref": 1, "$id": 2}', {"$id": 1}, {"$ref": "x"}]
+
+
 async def test_whole_numbers_are_pythons_own(store: MongoDocumentStore) -> None:
     await store.insert("things", [{"id": "a", "n": [2**40, {"m": -(2**63)}]}])
     [found] = await store.find("things", {})
