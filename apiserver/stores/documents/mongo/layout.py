@@ -1,5 +1,6 @@
-"""How documents lie in MongoDB: as they are, with `id` as `_id`, and two fields that nobody outside sees. A name of
-theirs that begins with "_" gets another one, so that none is the engine's own.
+"""How documents lie in MongoDB: as they are, with `id` as `_id`, and two fields that nobody outside sees.
+
+A name that begins with "_" gets another one in front, so that none is the engine's own.
 
 `_rev` is another value after each change, so that a change made here of what was read is written only if nothing
 changed meanwhile. `_unique` has, for each unique index whose fields are all there, an object of their values: MongoDB

@@ -113,7 +113,7 @@ class Writer:
         written: list[Document] = []
 
         async def write(stored: Stored, old: Document, update: dict[str, Any]) -> None:
-            if await self._database.update(layout.collection, _unchanged(stored, condition, change), update):
+            if await self._database.update(layout.collection, _unchanged(layout, stored, condition, change), update):
                 written.append(old)
             elif changed := await self._change(
                 layout, All((_is(old["id"]), condition)), change, needed, revision=revision
@@ -181,7 +181,7 @@ class Writer:
                 return None
             old = decode(found)
             new, update = await _worked_out(layout, old, change, revision or ObjectId())
-            if await self._database.update(layout.collection, _unchanged(found, condition, change), update):
+            if await self._database.update(layout.collection, _unchanged(layout, found, condition, change), update):
                 return old, new
             await patience.wait()
 
@@ -229,8 +229,8 @@ def _at_revision(stored: Stored) -> dict[str, Any]:
     return {"_id": stored["_id"], REVISION: stored.get(REVISION)}
 
 
-def _unchanged(stored: Stored, condition: Condition, change: ParsedUpdate) -> dict[str, Any]:
-    """The same for a document that is to be changed as it meets a condition."""
-    names = [name_of((root,)) for root in change.roots]
+def _unchanged(layout: Layout, stored: Stored, condition: Condition, change: ParsedUpdate) -> dict[str, Any]:
+    """The same for a document that is to be changed as it meets a condition. Large fields are not sent along."""
+    names = [name_of((root,)) for root in change.roots if root not in layout.large]
     fields = {name: {"$eq": stored[name]} if name in stored else {"$exists": False} for name in names}
     return {"$and": [_at_revision(stored), fields, query_of(condition).filter]}
