@@ -31,6 +31,7 @@ _OPTIONS: dict[str, Any] = {
     "appname": "apiserver",
     "serverSelectionTimeoutMS": 3000,
     "connectTimeoutMS": 3000,
+    "heartbeatFrequencyMS": 5000,
     "socketTimeoutMS": 30_000,
     "waitQueueTimeoutMS": 10_000,
 }
