@@ -35,6 +35,8 @@ class Touched:
     """Of log lines and samples; that of scalars is in their stats."""
     samples: dict[tuple[str, EventType], int] = field(default_factory=dict)
     """For (metric, sample type), the newest timestamp."""
+    resets: set[str | None] = field(default_factory=set)
+    """What the document said of its last reset when these events came."""
 
     def saw_iteration(self, iter: int) -> None:
         """Take note of an iteration that was reported; single values have none."""
@@ -45,6 +47,7 @@ class Touched:
         """Add what `other` says."""
         self.series |= other.series
         self.labels |= other.labels
+        self.resets |= other.resets
         if other.last_iteration is not None:
             self.saw_iteration(other.last_iteration)
         for key, timestamp in other.samples.items():

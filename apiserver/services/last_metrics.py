@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from uuid import uuid4
 from weakref import WeakValueDictionary
@@ -42,10 +42,12 @@ _AT_ONCE = 16
 
 #: The field of an owner's document that is another whenever its summary of events was written, or reset.
 REVISION = "events_revision"
+#: The field that is another whenever its events were deleted.
+RESET = "events_reset"
 
 
 def new_revision() -> str:
-    """A value of REVISION that no document has had."""
+    """A value of REVISION or RESET that no document has had."""
     return uuid4().hex
 
 
@@ -64,11 +66,16 @@ class LastMetrics:
         self._watch: asyncio.Task[None] | None = None
 
     @contextmanager
-    def adding(self, batch: EventBatch) -> Iterator[None]:
-        """Store the batch inside: then what it touches is remembered, unless the store is sure that it kept nothing."""
+    def adding(self, batch: EventBatch, resets: Mapping[Owner, str | None] | None = None) -> Iterator[None]:
+        """Store the batch inside: then what it touches is remembered, unless the store is sure that it kept nothing.
+
+        `resets`: what owners' documents said of RESET not long before. What came before a reset is then not told of.
+        """
         touched = touched_by(batch)
-        for owner in touched:
+        for owner, what in touched.items():
             self._adding[owner] = self._adding.get(owner, 0) + 1
+            if resets and owner in resets:
+                what.resets.add(resets[owner])
         kept = True
         try:
             yield
@@ -109,7 +116,7 @@ class LastMetrics:
         self._left = {owner async for owner in self._events.owners_to_restate()}
         for owner in sorted(self._left):
             async with self._lock(owner):
-                if await self._try_to_write(owner, await self._everything_of(owner)):
+                if await self._try_to_write(owner, None):
                     self._left.discard(owner)
                     await self._state(owner)
 
@@ -210,9 +217,10 @@ class LastMetrics:
         """Of the owner; it is there as long as somebody holds it or waits for it."""
         return self._locks.setdefault(owner, asyncio.Lock())
 
-    async def _try_to_write(self, owner: Owner, touched: Touched, *, sweep: bool = False) -> bool:
+    async def _try_to_write(self, owner: Owner, touched: Touched | None, *, sweep: bool = False) -> bool:
+        """Write what was touched, or (None) everything; whether that worked."""
         try:
-            if not await self._write(owner, touched) and sweep:
+            if not await self._write(owner, touched or await self._everything_of(owner)) and sweep:
                 # It was deleted while these events were on their way: nobody could reach or delete them any more.
                 await self._events.delete([owner])
         except (EventStoreError, DocumentStoreError) as error:
@@ -225,13 +233,12 @@ class LastMetrics:
 
     async def _write(self, owner: Owner, touched: Touched) -> bool:
         """Write the owner's document; whether it has one."""
-        variants: dict[str, list[str]] = {}
-        for metric, variant in sorted(touched.series):
-            variants.setdefault(metric, []).append(variant)
-        selection = [MetricSelection(metric, tuple(names)) for metric, names in variants.items()]
         collection = "models" if owner.is_model else "tasks"
         found = {"id": owner.id, "company": owner.company}
-        while document := await self._documents.find_one(collection, found, projection=[REVISION]):
+        while document := await self._documents.find_one(collection, found, projection=[REVISION, RESET]):
+            if touched.resets - {document.get(RESET)}:
+                touched = await self._everything_of(owner, touched.labels)
+            selection = _selection(touched.series)
             stats = await self._events.scalar_stats([owner], selection) if selection else []
             update = update_of(touched, stats, utc_now())
             update["$set"][REVISION] = new_revision()
@@ -239,7 +246,8 @@ class LastMetrics:
                 return True
         return False
 
-    async def _everything_of(self, owner: Owner) -> Touched:
+    async def _everything_of(self, owner: Owner, labels: Mapping[tuple[str, str], str] | None = None) -> Touched:
+        """All that is stored, with those of the labels whose series are."""
         touched = Touched()
         for stats in await self._events.scalar_stats([owner]):
             touched.series.add((stats.metric, stats.variant))
@@ -248,4 +256,12 @@ class LastMetrics:
                 touched.saw_iteration(series.max_iter)
                 key = (series.metric, type)
                 touched.samples[key] = max(series.max_timestamp, touched.samples.get(key, series.max_timestamp))
+        touched.labels = {name: label for name, label in (labels or {}).items() if name in touched.series}
         return touched
+
+
+def _selection(series: Iterable[tuple[str, str]]) -> list[MetricSelection]:
+    variants: dict[str, list[str]] = {}
+    for metric, variant in sorted(series):
+        variants.setdefault(metric, []).append(variant)
+    return [MetricSelection(metric, tuple(names)) for metric, names in variants.items()]

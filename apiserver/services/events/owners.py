@@ -8,10 +8,11 @@ from typing import Any
 from apiserver.events.model import MetricSelection, Owner, Selection
 from apiserver.rpc.errors import invalid_id, validation_error
 from apiserver.services.backend import Call, documents
+from apiserver.services.last_metrics import RESET
 from apiserver.stores.documents.base import Document
 
 #: Fields of an owner's document that tell whether its events may be changed, and what there is to know of them.
-_FIELDS = ("id", "name", "status", "ready", "has_x_axis_labels")
+_FIELDS = ("id", "name", "status", "ready", "has_x_axis_labels", RESET)
 
 
 async def find(call: Call, ids: Sequence[str], *, model: bool) -> dict[str, Document]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from apiserver.events import ingest
@@ -14,6 +14,8 @@ from apiserver.events.rejects import Contradiction, Reject, Rejects
 from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
+from apiserver.services.last_metrics import RESET
+from apiserver.stores.documents.base import Document
 from apiserver.times import now_ms
 
 #: Longer bodies (in bytes) are read in a thread: other callers shall not wait for them.
@@ -50,10 +52,12 @@ async def _store(call: Call, read: Callable[..., Ingest]) -> dict[str, Any]:
         events = await asyncio.to_thread(read, **context) if long else read(**context)
     except Contradiction as contradiction:
         raise validation_error(str(contradiction)) from None
-    events.refuse(await _refusals(call, events))
+    known = await _documents_of(call, events)
+    events.refuse(_refusals(events, known))
     if not events.batch:
         raise _nothing_added(events.rejects)
-    with call.backend.last_metrics.adding(events.batch):
+    resets = {owner: document.get(RESET) for owner, document in known.items() if document is not None}
+    with call.backend.last_metrics.adding(events.batch, resets):
         refused = await call.backend.events.add(events.batch)
     added = events.accepted - sum(refused.values())
     for reason, count in refused.items():
@@ -63,17 +67,23 @@ async def _store(call: Call, read: Callable[..., Ingest]) -> dict[str, Any]:
     return _answer(added, events.rejects)
 
 
-async def _refusals(call: Call, events: Ingest) -> dict[Owner, str]:
-    """The owners whose events cannot be taken: unknown ones, and published ones unless `allow_locked`."""
-    refusals: dict[Owner, str] = {}
+async def _documents_of(call: Call, events: Ingest) -> dict[Owner, Document | None]:
+    """The documents of the events' owners; None: there is none."""
+    documents: dict[Owner, Document | None] = {}
     for model in (False, True):
         asked = [owner for owner in events.locked_allowed if owner.is_model == model]
         known = await owners.find(call, [owner.id for owner in asked], model=model) if asked else {}
-        for owner in asked:
-            document = known.get(owner.id)
-            if document is None or (owners.is_locked(document) and not events.locked_allowed[owner]):
-                refusals[owner] = f"Invalid {'model' if model else 'task'} id {owner.id}"
-    return refusals
+        documents |= {owner: known.get(owner.id) for owner in asked}
+    return documents
+
+
+def _refusals(events: Ingest, known: Mapping[Owner, Document | None]) -> dict[Owner, str]:
+    """The owners whose events cannot be taken: unknown ones, and published ones unless `allow_locked`."""
+    return {
+        owner: f"Invalid {'model' if owner.is_model else 'task'} id {owner.id}"
+        for owner, document in known.items()
+        if document is None or (owners.is_locked(document) and not events.locked_allowed[owner])
+    }
 
 
 def _nothing_added(rejects: Rejects) -> ApiError:

@@ -10,7 +10,7 @@ import orjson
 from apiserver.events.model import EventType, Owner, SamplePosition
 from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.last_metrics import REVISION, new_revision
+from apiserver.services.last_metrics import RESET, REVISION, new_revision
 from apiserver.services.many import do_each
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.tasks.artifacts import artifacts_of
@@ -73,6 +73,7 @@ async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[
         "last_metrics": {},
         "metric_stats": {},
         REVISION: new_revision(),
+        RESET: new_revision(),
         "models.output": [],
         "runtime": {},
     }

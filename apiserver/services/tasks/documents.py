@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from apiserver.rpc.errors import ApiError, invalid_id, unavailable
 from apiserver.services.backend import Call, documents
-from apiserver.services.last_metrics import REVISION
+from apiserver.services.last_metrics import RESET, REVISION
 from apiserver.services.names import unescape_keys
 from apiserver.stores.documents.base import Document, Update
 from apiserver.times import utc_now
@@ -73,7 +73,7 @@ def new_execution() -> Document:
 def answered(task: Document) -> Document:
     """A stored task as clients get it."""
     shown: Document = unescape_keys(task)
-    for name in ("enqueue_status", REVISION):
+    for name in ("enqueue_status", REVISION, RESET):
         shown.pop(name, None)
     return shown
 

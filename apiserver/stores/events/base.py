@@ -52,8 +52,8 @@ class EventStoreBusy(EventStoreError):
 class EventStore(Protocol):
     """Events of all companies, by owner.
 
-    Reads see every batch whose `add` has returned. All methods raise EventStoreBusy when they cannot serve
-    now. Unknown owners and series are simply empty.
+    Reads see every batch whose `add` has returned. All methods raise EventStoreBusy when they cannot serve now. Unknown
+    owners and series are simply empty. A `limit`, and a number of values or iterations, is at least 1.
     """
 
     @property

@@ -32,6 +32,7 @@ _LONG_TIMEOUT = 600.0
 #: Seconds after which a caller may try again: when nodes are too busy, and when they are away or refuse to write.
 BUSY_AGAIN = 1
 AWAY_AGAIN = 5
+_BY_HAND_AGAIN = 30
 _SEARCHES_AT_ONCE = 200
 #: A point in time is kept for so long after each use of it.
 _KEEP_ALIVE = "1m"
@@ -61,7 +62,7 @@ class Cluster:
     # --- writing -----------------------------------------------------------------------------------
 
     async def ensure(self, indices: Collection[str]) -> None:
-        """Make the indices that are not there yet, by their templates."""
+        """Make the indices that are not there yet, by their templates; EventStoreBusy when one has no template."""
         for index in indices:
             if index not in self._known:
                 with errors():
@@ -70,6 +71,14 @@ class Cluster:
                     except ApiError as error:
                         if error.error != "resource_already_exists_exception":
                             raise
+                    mappings = (await self.client.indices.get_mapping(index=index))[index]["mappings"]
+                if mappings.get("dynamic") != "strict":
+                    raise EventStoreBusy(
+                        f"the index '{index}' was not made by this server's templates, which must have been removed: "
+                        "run `apiserver migrate`, and remove the index",
+                        retry_after=_BY_HAND_AGAIN,
+                        overloaded=False,
+                    )
                 self._known.add(index)
 
     async def bulk(self, index: str, body: bytes) -> list[JsonObject]:
@@ -81,7 +90,10 @@ class Cluster:
                 filter_path="items.*.status,items.*.error.type,items.*.error.reason",
                 require_alias=False,
             )
-        return [next(iter(item.values())) for item in answer.get("items", ())]
+        outcomes: list[JsonObject] = [next(iter(item.values())) for item in answer.get("items", ())]
+        if any(outcome["status"] == 404 for outcome in outcomes):
+            self._known.clear()  # somebody removed an index
+        return outcomes
 
     async def delete(self, indices: Sequence[str], query: JsonObject, *, routing: str | None = None) -> int:
         """Delete what matches, whichever server acknowledged it; return how many there were."""
@@ -140,6 +152,7 @@ class Cluster:
             answer = await self.client.search(
                 index=index,
                 routing=routing,
+                preference=routing,  # of several copies of a shard always the same: they are refreshed one by one
                 ignore_unavailable=True,
                 allow_partial_search_results=False,
                 body=body,
@@ -150,7 +163,8 @@ class Cluster:
         """The answers to many searches of one index, in as few requests as may be."""
         await self.make_visible([index])
         found: list[JsonObject] = []
-        header = orjson.dumps({"routing": routing, "ignore_unavailable": True, "allow_partial_search_results": False})
+        how = {"ignore_unavailable": True, "allow_partial_search_results": False}
+        header = orjson.dumps({"routing": routing, "preference": routing, **how})
         for start in range(0, len(bodies), _SEARCHES_AT_ONCE):
             part = bodies[start : start + _SEARCHES_AT_ONCE]
             lines = [line for body in part for line in (header, orjson.dumps(body))]
@@ -166,7 +180,9 @@ class Cluster:
         """How many documents match, exactly."""
         await self.make_visible([index])
         with errors():
-            answer = await self.client.count(index=index, query=query, routing=routing, ignore_unavailable=True)
+            answer = await self.client.count(
+                index=index, query=query, routing=routing, preference=routing, ignore_unavailable=True
+            )
             if answer["_shards"]["failed"]:
                 raise EventStoreBusy("part of the events cannot be read now", retry_after=AWAY_AGAIN, overloaded=False)
         return int(answer["count"])
