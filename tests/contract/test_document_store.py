@@ -212,6 +212,7 @@ async def test_any_field_name_is_found(store: DocumentStore, name: str) -> None:
     assert await ids(store, {f"{name}.{name}": {"$exists": True}}) == ["a", "b"]
     assert await ids(store, {}, sort=[(f"{name}.{name}", -1)]) == ["b", "a", "c"]
     assert await store.distinct("things", f"{name}.{name}", {}) == ["x", "y"]
+    assert await store.count_by("things", {}, [f"{name}.{name}"]) == {("x",): 1, ("y",): 1, (None,): 1}
     assert await store.update("things", {"id": "c"}, {"$set": {f"{name}.{name}": "z"}}) == 1
     assert await store.find_one("things", {"id": "c"}) == {"id": "c", name: {name: "z"}}
 

@@ -58,6 +58,17 @@ def reach(value: Any, path: Path) -> Iterator[Any]:
         yield MISSING
 
 
+def gathered(value: Any, path: Path) -> Any:
+    """The value at the path, None when it is missing; where a list is on the way, a list of all, items one by one."""
+    for place, name in enumerate(path):
+        if isinstance(value, list):
+            there = [found for found in reach(value, path[place:]) if found is not MISSING]
+            items = [item for found in there for item in (found if isinstance(found, list) else [found])]
+            return items if there else None
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
 def project(document: Document, paths: list[Path]) -> Document:
     """A copy that has only the fields at the paths (a list of objects keeps its objects, cut down) and `id`."""
     wanted: dict[str, Any] = {"id": None}

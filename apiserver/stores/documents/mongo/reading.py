@@ -7,10 +7,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from apiserver.stores.documents.base import Document
 from apiserver.stores.documents.dialect.filters import Condition
-from apiserver.stores.documents.dialect.paths import Path, reach
-from apiserver.stores.documents.dialect.values import MISSING
+from apiserver.stores.documents.dialect.paths import Path, gathered
 from apiserver.stores.documents.mongo.database import Database, Stored
 from apiserver.stores.documents.mongo.layout import REVISION, decode, name_of
 from apiserver.stores.documents.mongo.translate import paths_of, projection_of, query_of
@@ -109,7 +107,7 @@ class Reader:
             decode(stored) async for stored in self._database.stream(collection, query.filter, projection=projection)
         )
         return [
-            (1, [_value(document, path) for path in paths])
+            (1, [gathered(document, path) for path in paths])
             async for document in documents
             if query.exact or condition.matches(document)
         ]
@@ -123,14 +121,3 @@ class Reader:
                 stored["_id"]: stored for stored in await self._database.find(collection, query, projection=projection)
             }
         return [found[identity] for identity in ids if identity in found]
-
-
-def _value(document: Document, path: Path) -> Any:
-    value: Any = document
-    for place, name in enumerate(path):
-        if isinstance(value, list):
-            there = [found for found in reach(value, path[place:]) if found is not MISSING]
-            items = [item for found in there for item in (found if isinstance(found, list) else [found])]
-            return items if there else None
-        value = value.get(name) if isinstance(value, dict) else None
-    return value

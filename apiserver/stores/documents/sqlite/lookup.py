@@ -58,6 +58,12 @@ class Lookup:
         """SQL of what the function says about all values at the path, by the dialect's rules."""
         return self._statement.ask(lambda text: function(_reached(text, self._below)), self._source)
 
+    def ask_whole(self, function: Callable[[Any, Path], Any]) -> str:
+        """SQL of what the function says about the column's JSON, null when there is none, and the path inside it."""
+        return self._statement.ask(
+            lambda text: function(None if text is None else orjson.loads(text), self._below), self._source
+        )
+
     def through_lists(self, then: str, otherwise: str) -> str:
         """SQL for a value that was not found: `then` when that may be because a list is on the way."""
         parents = [self._place(self._below[:length]) for length in range(len(self._below))]

@@ -24,7 +24,7 @@ from apiserver.stores.documents.dialect.filters import (
     Pattern,
     Test,
 )
-from apiserver.stores.documents.dialect.paths import Path, parse
+from apiserver.stores.documents.dialect.paths import Path, gathered, parse
 from apiserver.stores.documents.dialect.values import MISSING, class_of
 from apiserver.stores.documents.sqlite.connections import Callbacks
 from apiserver.stores.documents.sqlite.lookup import Lookup
@@ -106,9 +106,9 @@ class Statement:
         if path == ("id",) or path in self.table.keys:
             return column_of(path), decode_key
         lookup = Lookup(self, path)
-        gathered = lookup.ask_all(_gathered)
-        listed = lookup.through_lists(gathered, "NULL")
-        sql = f"coalesce({lookup.json}, {listed})" if lookup.known_to_sqlite else gathered
+        everywhere = lookup.ask_whole(_gathered)
+        listed = lookup.through_lists(everywhere, "NULL")
+        sql = f"coalesce({lookup.json}, {listed})" if lookup.known_to_sqlite else everywhere
         return sql, lambda text: None if text is None else orjson.loads(text)[0]
 
     # Indexed fields: single values, as `encode_key` gives them.
@@ -235,11 +235,10 @@ def _constant(test: Test, value: Any) -> str:
     return "1" if test.accepts(value) else "0"
 
 
-def _gathered(found: list[Any]) -> str | None:
-    """The values of a path, those of lists one by one, as the list that `Lookup.json` gives."""
-    there = [value for value in found if value is not MISSING]
-    items = [item for value in there for item in (value if isinstance(value, list) else [value])]
-    return dumps([items]) if there else None
+def _gathered(value: Any, path: Path) -> str | None:
+    """What is at the path, as the JSON list that `Lookup.json` gives."""
+    found = gathered(value, path)
+    return None if found is None else dumps([found])
 
 
 def _place(found: list[Any], direction: int) -> Any:

@@ -213,11 +213,13 @@ def place(document: Document, path: str, direction: int) -> tuple[Any, ...]:
 held = st.sampled_from(
     [None, True, 1, 1.0, 2, "a", "b", [], ["a", None], [1, "a"], {"a": 1}, {"a": {"b": 1}}, [{"a": 1}, {"a": [2]}, 3]]
 )
-fields = st.sampled_from(["a", "b", "a.a", "b.a", "a.a.b", "big.a", "id", "a.0"])
+fields = st.sampled_from(["a", "b", "a.a", "b.a", "a.a.b", "big.a", "id", "a.0", 'q".a'])
 
 
 @given(
-    st.lists(st.fixed_dictionaries({}, optional={"a": held, "b": held, "big": held}), min_size=6, max_size=6),
+    st.lists(
+        st.fixed_dictionaries({}, optional={"a": held, "b": held, "big": held, 'q"': held}), min_size=6, max_size=6
+    ),
     st.lists(fields, min_size=1, max_size=3),
 )
 @settings(SAME, max_examples=60)
