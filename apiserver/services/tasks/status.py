@@ -8,7 +8,7 @@ from typing import Any
 from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents
 from apiserver.services.project_tree import touch_projects
-from apiserver.services.tasks.documents import ATTEMPTS, TASKS, changed_meanwhile, changed_now, get_task
+from apiserver.services.tasks.documents import ATTEMPTS, TASKS, answered, changed_meanwhile, changed_now, get_task
 from apiserver.stores.documents.base import Document
 
 #: From each status, where a task may go without `force`. Staying is always allowed, so that a retried call succeeds.
@@ -60,7 +60,7 @@ async def change_status(
             update["$pull"] = {"system_tags": _DEVELOPMENT}
         if await documents(call).update(TASKS, {"id": task_id, "status": task["status"]}, update):
             await touch_projects(call, task.get("project"))
-            return {"updated": 1, "fields": fields}
+            return {"updated": 1, "fields": answered(fields)}
     raise changed_meanwhile(task_id)
 
 
