@@ -31,6 +31,18 @@ def cpu_seconds(pid: int) -> float:
     return sum(_ticks(one) for one in family(pid)) / _TICKS
 
 
+def busy_seconds() -> float:
+    """CPU time that everything on this machine has used, since it was started."""
+    user, nice, system, _, _, irq, softirq, *_ = map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:])
+    return (user + nice + system + irq + softirq) / _TICKS
+
+
+def own_seconds() -> float:
+    """CPU time of this process and those that it started and that have ended."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
+
+
 def _ticks(pid: int) -> int:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12])
