@@ -91,7 +91,6 @@ async def _enqueue(call: Call, task_id: str, queue: str, request: dict[str, Any]
     if not await queue_entries.append(documents(call), queue, task_id):
         raise ApiError(400, 706, f"Task is in the queue already: queue={queue}, task={task_id}")
     await leave_queues(call, task_id, but=queue)
-    done["fields"].pop("enqueue_status")
     return done
 
 
