@@ -38,6 +38,7 @@ class CommandError(Exception):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     options = _parser().parse_args(arguments)
+    os.umask(0o077)  # what a command makes is nobody else's, also in a folder that others may look into
     flags = {item.name: getattr(options, item.name, None) for item in setting_fields()}
     try:
         command: Callable[[Settings, argparse.Namespace], None] = options.command

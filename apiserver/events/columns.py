@@ -18,7 +18,7 @@ from apiserver.events.lines import EventLine, ImageLine, LogLine, PlotLine, Vect
 from apiserver.events.model import EventBatch, Int64Array, LogColumns, Owner, Scalars
 from apiserver.events.rejects import Contradiction, Reject, Rejects
 
-#: Longest metric, variant, worker and image key, and longest task or model id, in UTF-8 bytes.
+#: Longest metric, variant, worker, level and image key, and longest task or model id, in UTF-8 bytes.
 MAX_NAME_BYTES = 1024
 MAX_ID_BYTES = 128
 #: Names of so few characters are never too long: a character has at most four bytes.
@@ -129,13 +129,13 @@ class _Grouping:
                 self.batch.logs.append(self._log_columns(owner, named, digest))
 
     def _named_well(self, lines: list[LogLine]) -> list[LogLine]:
-        names = {line.metric for line in lines} | {line.variant for line in lines} | {line.worker for line in lines}
+        names = {name for line in lines for name in (line.metric, line.variant, line.worker, line.level)}
         if all(len(name) <= _SHORT_NAME for name in names):
             return lines
         named = []
         for line in lines:
             try:
-                _check_names(metric=line.metric, variant=line.variant, worker=line.worker)
+                _check_names(metric=line.metric, variant=line.variant, worker=line.worker, level=line.level)
                 named.append(line)
             except Reject as reject:
                 self.rejects.add(reject)

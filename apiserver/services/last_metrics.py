@@ -22,7 +22,7 @@ from weakref import WeakValueDictionary
 
 from apiserver.events.last_metrics import Touched, touched_by, update_of
 from apiserver.events.model import SAMPLE_TYPES, EventBatch, MetricSelection, Owner
-from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
+from apiserver.stores.documents.base import DocumentStore, DocumentStoreError, InvalidDocument
 from apiserver.stores.events.base import EventStore, EventStoreBusy, EventStoreError
 from apiserver.times import utc_now
 
@@ -223,6 +223,9 @@ class LastMetrics:
             if not await self._write(owner, touched or await self._everything_of(owner)) and sweep:
                 # It was deleted while these events were on their way: nobody could reach or delete them any more.
                 await self._events.delete([owner])
+        except InvalidDocument as error:  # it grew beyond what the engine keeps: trying again would go on for ever
+            log.error("the document of %s stays as it is: %s", owner.id, error)
+            return True
         except (EventStoreError, DocumentStoreError) as error:
             log.warning("the document of %s waits: %s", owner.id, error)
         except Exception:

@@ -11,6 +11,7 @@ import pytest
 from apiserver.events.model import EventBatch, EventType, Owner, ScalarStats, Selection
 from apiserver.services import last_metrics
 from apiserver.services.last_metrics import LastMetrics
+from apiserver.stores.documents.base import InvalidDocument
 from apiserver.stores.events.base import EventStoreBusy
 from tests.aggregation.events import lines, scalars
 from tests.harness import Api
@@ -339,3 +340,19 @@ async def test_what_another_server_knows_of_events_before_a_reset_is_not_told_af
     await add(api, owner, (3, 7.0))
     await other.close()
     assert await seen(api, owner) == (3, {"v": 7.0})
+
+
+async def test_a_document_that_cannot_grow_is_given_up(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = await new_task(api)
+
+    async def too_large(collection: str, filter: dict[str, Any], *_: Any) -> None:
+        if filter.get("id") == owner.id:
+            raise InvalidDocument("a document is larger than the engine keeps")
+
+    with monkeypatch.context() as patch:
+        before(api, patch, "update", too_large)
+        await add(api, owner, (1, 1.0))
+        assert await seen(api, owner) == (0, {})
+        assert await unstated(api) == set()
+    await add(api, owner, (2, 2.0))
+    assert await seen(api, owner) == (2, {"v": 2.0})

@@ -81,7 +81,7 @@ def _left(items: list[str], answers: list[JsonObject], refused: Counter[str], *,
             continue
         error = answer.get("error", {})
         reason = f"{error.get('type')}: {error.get('reason')}"
-        if "block" in str(error.get("type")):
+        if "block" in str(error.get("type")) or error.get("type") == "index_closed_exception":
             raise _unavailable(f"Elasticsearch does not write: {reason}", retry_after=30)
         if status in _FOR_NOW or status == _CONFLICT:
             if last:

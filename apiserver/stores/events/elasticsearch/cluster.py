@@ -33,6 +33,12 @@ _LONG_TIMEOUT = 600.0
 BUSY_AGAIN = 1
 AWAY_AGAIN = 5
 _BY_HAND_AGAIN = 30
+_LONGEST_REASON = 300
+_LEAST_VERSION = 8
+_MISSING = "index_not_found_exception"
+_CLOSED = "index_closed_exception"
+#: The answer of an index that is not there.
+_NOTHING: JsonObject = {"hits": {"total": {"value": 0}, "hits": []}}
 _SEARCHES_AT_ONCE = 200
 #: A point in time is kept for so long after each use of it.
 _KEEP_ALIVE = "1m"
@@ -58,6 +64,17 @@ class Cluster:
         """Raise EventStoreBusy unless a node answers within a few seconds."""
         with errors():
             await self.client.options(request_timeout=3).info()
+
+    async def check_version(self) -> None:
+        """Raise EventStoreError unless it is an Elasticsearch that this server can work with."""
+        with errors():
+            answer = (await self.client.info()).body
+        version = answer.get("version") if isinstance(answer, dict) else None
+        number = str(version.get("number", "")) if isinstance(version, dict) else ""
+        if not number.partition(".")[0].isdigit() or int(number.partition(".")[0]) < _LEAST_VERSION:
+            raise EventStoreError(
+                f"Elasticsearch {_LEAST_VERSION} or newer is needed; what answers is {number or 'none'}"
+            )
 
     # --- writing -----------------------------------------------------------------------------------
 
@@ -99,22 +116,25 @@ class Cluster:
         """Delete what matches, whichever server acknowledged it; return how many there were."""
         self.wrote(indices)  # perhaps: what another wrote just now would stay, and nobody might ask for it again
         await self.make_visible(indices)
+        return sum([await self._delete(index, query, routing) for index in indices])
+
+    async def _delete(self, index: str, query: JsonObject, routing: str | None) -> int:
         deleted = 0
-        while indices:
-            with errors(writing=True):
+        while True:
+            with errors(writing=True), _no_index() as missing:
                 answer = await self.client.options(request_timeout=_LONG_TIMEOUT).delete_by_query(
-                    index=",".join(indices),
+                    index=index,
                     query=query,
                     routing=routing,
                     conflicts="proceed",
                     refresh=True,
-                    ignore_unavailable=True,
                     scroll_size=10_000,
                 )
-            deleted += answer["deleted"]
+            if missing:
+                return deleted
+            deleted += int(answer["deleted"])
             if not answer["version_conflicts"]:  # those were written anew meanwhile
-                break
-        return deleted
+                return deleted
 
     def wrote(self, indices: Collection[str]) -> None:
         """Take note that the indices have something that searches do not see yet."""
@@ -134,8 +154,8 @@ class Cluster:
             async with self._refreshing[index]:
                 if self._seen.get(index, -1) < wanted:
                     seen = self._written[index]
-                    with errors():
-                        await self.client.indices.refresh(index=index, ignore_unavailable=True)
+                    with errors(), _no_index():
+                        await self.client.indices.refresh(index=index)
                     self._seen[index] = seen
 
     async def indices(self, patterns: Sequence[str]) -> list[str]:
@@ -148,43 +168,42 @@ class Cluster:
     async def search(self, index: str, body: JsonObject, *, routing: str | None = None) -> JsonObject:
         """The answer to one search of one index, after it was made visible; an index that is not there is empty."""
         await self.make_visible([index])
-        with errors():
+        with errors(), _no_index() as missing:
             answer = await self.client.search(
                 index=index,
                 routing=routing,
                 preference=routing,  # of several copies of a shard always the same: they are refreshed one by one
-                ignore_unavailable=True,
                 allow_partial_search_results=False,
                 body=body,
             )
-        return dict(answer.body)
+        return _NOTHING if missing else dict(answer.body)
 
     async def searches(self, index: str, bodies: Sequence[JsonObject], *, routing: str) -> list[JsonObject]:
         """The answers to many searches of one index, in as few requests as may be."""
         await self.make_visible([index])
         found: list[JsonObject] = []
-        how = {"ignore_unavailable": True, "allow_partial_search_results": False}
-        header = orjson.dumps({"routing": routing, "preference": routing, **how})
+        header = orjson.dumps({"routing": routing, "preference": routing, "allow_partial_search_results": False})
         for start in range(0, len(bodies), _SEARCHES_AT_ONCE):
             part = bodies[start : start + _SEARCHES_AT_ONCE]
             lines = [line for body in part for line in (header, orjson.dumps(body))]
             with errors():
                 answer = await self.client.msearch(index=index, searches=cast(Any, lines))
-                for one in answer["responses"]:
-                    if "error" in one:
-                        raise _busy(one["status"], str(one["error"].get("type")), one["error"].get("reason"))
-            found += answer["responses"]
+            for one in answer["responses"]:
+                error = one.get("error")
+                if error is not None and error.get("type") != _MISSING:
+                    raise _busy(one["status"], str(error.get("type")), error.get("reason"))
+                found.append(_NOTHING if error is not None else one)
         return found
 
     async def count(self, index: str, query: JsonObject, *, routing: str) -> int:
         """How many documents match, exactly."""
         await self.make_visible([index])
-        with errors():
-            answer = await self.client.count(
-                index=index, query=query, routing=routing, preference=routing, ignore_unavailable=True
-            )
-            if answer["_shards"]["failed"]:
-                raise EventStoreBusy("part of the events cannot be read now", retry_after=AWAY_AGAIN, overloaded=False)
+        with errors(), _no_index() as missing:
+            answer = await self.client.count(index=index, query=query, routing=routing, preference=routing)
+        if missing:
+            return 0
+        if answer["_shards"]["failed"]:
+            raise EventStoreBusy("part of the events cannot be read now", retry_after=AWAY_AGAIN, overloaded=False)
         return int(answer["count"])
 
     async def composite(
@@ -218,13 +237,14 @@ class Cluster:
             after = found["group"]["after_key"]
 
     @asynccontextmanager
-    async def point_in_time(self, index: str, *, routing: str | None = None) -> AsyncIterator[str]:
-        """An id under which several searches see one state of the index."""
+    async def point_in_time(self, index: str, *, routing: str | None = None) -> AsyncIterator[str | None]:
+        """An id under which several searches see one state of the index; None if it is not there."""
         await self.make_visible([index])
-        with errors():
-            opened = await self.client.open_point_in_time(
-                index=index, keep_alive=_KEEP_ALIVE, routing=routing, ignore_unavailable=True
-            )
+        with errors(), _no_index() as missing:
+            opened = await self.client.open_point_in_time(index=index, keep_alive=_KEEP_ALIVE, routing=routing)
+        if missing:
+            yield None
+            return
         try:
             yield opened["id"]
         finally:
@@ -233,8 +253,10 @@ class Cluster:
             except (ApiError, TransportError) as error:
                 log.warning("a point in time is left to end by itself: %s", error)
 
-    async def search_at(self, point: str, body: JsonObject) -> JsonObject:
+    async def search_at(self, point: str | None, body: JsonObject) -> JsonObject:
         """The answer to a search under a point in time."""
+        if point is None:
+            return _NOTHING
         pit = {"id": point, "keep_alive": _KEEP_ALIVE}
         with errors():
             answer = await self.client.search(body={**body, "pit": pit}, allow_partial_search_results=False)
@@ -249,11 +271,11 @@ def errors(*, writing: bool = False) -> Iterator[None]:
     except ConnectionTimeout as error:
         raise _away("Elasticsearch does not answer in time", writing) from error
     except ConnectionError as error:
-        raise _away("Elasticsearch cannot be reached", writing) from error
+        raise _away(f"Elasticsearch cannot be reached: {str(error.message)[:_LONGEST_REASON]}", writing) from error
     except TransportError as error:
         raise _away(f"Elasticsearch cannot be used: {error.message}", writing) from error
     except ApiError as error:
-        busy = _busy(error.status_code, error.error, _reason(error.body))
+        busy = _busy(error.status_code, *_type_and_reason(error.body))
         busy.may_be_kept = writing  # other requests of the same batch may have been done
         raise busy from error
 
@@ -264,21 +286,40 @@ def _away(reason: str, writing: bool) -> EventStoreBusy:
 
 def _busy(status: int, type: str, reason: object) -> EventStoreBusy:
     """What an answer that is an error means to the caller."""
-    text = f"{type}: {reason}" if reason else type
-    if "block" in type:  # such as a disk that is nearly full; its status may be 429
+    text = f"{type}: {str(reason)[:_LONGEST_REASON]}" if reason else type or f"status {status}"
+    if "block" in type.lower():  # such as a disk that is nearly full; its status may be 429
         return EventStoreBusy(f"Elasticsearch does not write: {text}", retry_after=30, overloaded=False)
     if status == 429:
         return EventStoreBusy(f"Elasticsearch is overloaded: {text}", retry_after=BUSY_AGAIN)
+    if type == _CLOSED:
+        return EventStoreBusy(f"an index is closed: {text}", retry_after=_BY_HAND_AGAIN, overloaded=False)
     if status in (401, 403):
         log.error("Elasticsearch refuses this server: %s", text)
+        text = f"it refuses this server's credentials, or their rights do not suffice ({text})"
     elif status < 500:
         log.error("Elasticsearch does not understand this server: %s", text)
     return EventStoreBusy(f"Elasticsearch cannot serve: {text}", retry_after=AWAY_AGAIN, overloaded=False)
 
 
-def _reason(body: object) -> object:
-    error = body.get("error") if isinstance(body, Mapping) else None
-    return error.get("reason") if isinstance(error, Mapping) else error
+def _type_and_reason(body: object) -> tuple[str, object]:
+    """What an error's body says, be it of a whole request or of the first of many documents; "" for no body."""
+    if not isinstance(body, Mapping):
+        return "", None
+    failures = body.get("failures")
+    error = failures[0].get("cause") if isinstance(failures, list) and failures else body.get("error")
+    return (str(error.get("type", "")), error.get("reason")) if isinstance(error, Mapping) else (str(error or ""), None)
+
+
+@contextmanager
+def _no_index() -> Iterator[list[bool]]:
+    """Inside, an index that is not there is no error: what is given then holds something. A closed one is."""
+    missing: list[bool] = []
+    try:
+        yield missing
+    except ApiError as error:
+        if _type_and_reason(error.body)[0] != _MISSING:
+            raise
+        missing.append(True)
 
 
 def _client(address: ElasticsearchAddress) -> AsyncElasticsearch:

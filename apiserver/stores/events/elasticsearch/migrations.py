@@ -52,6 +52,7 @@ async def schema_at(address: ElasticsearchAddress) -> AsyncIterator[Elasticsearc
     """The schema of the events at an address, for who does not open the store."""
     cluster = Cluster(address, strict=False)
     try:
+        await cluster.check_version()
         yield ElasticsearchSchema(cluster.client, address.prefix)
     finally:
         await cluster.close()

@@ -68,6 +68,7 @@ class ElasticsearchEventStore:
             return
         cluster = Cluster(self._address, strict=self._strict)
         try:
+            await cluster.check_version()
             await check_schema(cluster.client, cluster.prefix, migrate=self._migrate)
         except BaseException:
             await cluster.close()
@@ -132,9 +133,12 @@ class ElasticsearchEventStore:
         for index in await cluster.indices(names.indices(cluster.prefix)):
             by_company.setdefault(names.company_of(cluster.prefix, index), []).append(index)
         for company, indices in by_company.items():
-            await cluster.make_visible(indices)
-            async for bucket in cluster.composite(",".join(indices), {"match_all": {}}, ["owner"], routing=None):
-                yield names.owner_of(company, bucket["key"]["owner"])
+            found: set[str] = set()
+            for index in indices:
+                async for bucket in cluster.composite(index, {"match_all": {}}, ["owner"], routing=None):
+                    found.add(bucket["key"]["owner"])
+            for key in found:
+                yield names.owner_of(company, key)
 
     async def series(self, owner: Owner, types: Sequence[EventType] | None = None) -> list[SeriesName]:
         """Every series of the owner, sorted."""

@@ -21,6 +21,7 @@ MALFORMED = {"status": 400, "error": {"type": "document_parsing_exception", "rea
 CONFLICT = {"status": 409, "error": {"type": "version_conflict_engine_exception", "reason": "exists"}}
 BLOCKED = {"status": 403, "error": {"type": "cluster_block_exception", "reason": "index read-only"}}
 FLOODED = {"status": 429, "error": {"type": "cluster_block_exception", "reason": "disk usage exceeded flood-stage"}}
+CLOSED = {"status": 400, "error": {"type": "index_closed_exception", "reason": "closed"}}
 NO_SHARD = {"status": 503, "error": {"type": "unavailable_shards_exception", "reason": "primary is not active"}}
 
 
@@ -77,7 +78,7 @@ async def test_a_line_that_is_there_is_done() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "overloaded", "retry_after"),
-    [(TOO_MANY, True, 1), (NO_SHARD, False, 5), (BLOCKED, False, 30), (FLOODED, False, 30)],
+    [(TOO_MANY, True, 1), (NO_SHARD, False, 5), (BLOCKED, False, 30), (FLOODED, False, 30), (CLOSED, False, 30)],
 )
 async def test_who_sends_is_told_when_to_try_again(answer: dict[str, Any], overloaded: bool, retry_after: int) -> None:
     with pytest.raises(EventStoreBusy) as told:

@@ -73,7 +73,7 @@ async def test_points_that_are_overwritten_while_they_are_bucketed_are_bucketed_
     point_in_time = Cluster.point_in_time
 
     @asynccontextmanager
-    async def overwrite_first(self: Cluster, *asked: Any, **how: Any) -> AsyncIterator[str]:
+    async def overwrite_first(self: Cluster, *asked: Any, **how: Any) -> AsyncIterator[str | None]:
         monkeypatch.setattr(Cluster, "point_in_time", point_in_time)
         await other.add(batch(scalars([4.0, 5.0, 6.0], timestamps=[11, 21, 31])))
         await other.scalar_stats([OWNER])

@@ -1,0 +1,94 @@
+"""What happens to indices, of a real Elasticsearch, while a store uses them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from elasticsearch import AsyncElasticsearch
+
+from apiserver.events.model import EventType
+from apiserver.stores.addresses import ElasticsearchAddress
+from apiserver.stores.events.base import EventStoreBusy, EventStoreError
+from apiserver.stores.events.elasticsearch import names
+from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
+from tests.contract.event_stores import OWNER, batch, lines, messages, scalars
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def store(elasticsearch_url: str, elasticsearch_prefix: str) -> AsyncIterator[ElasticsearchEventStore]:
+    address = ElasticsearchAddress((elasticsearch_url,), elasticsearch_prefix)
+    opened = ElasticsearchEventStore(address, migrate=True)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def client(elasticsearch_url: str) -> AsyncIterator[AsyncElasticsearch]:
+    async with AsyncElasticsearch(elasticsearch_url) as opened:
+        yield opened
+
+
+async def test_a_closed_index_is_unavailable_and_not_empty(
+    store: ElasticsearchEventStore, client: AsyncElasticsearch, elasticsearch_prefix: str
+) -> None:
+    index = names.index(elasticsearch_prefix, EventType.SCALAR, OWNER.company)
+    sent = batch(scalars([1.0, 2.0]))
+    await store.add(sent)
+    await client.indices.close(index=index)
+    for call in (
+        lambda: store.add(sent),
+        lambda: store.scalar_stats([OWNER]),
+        lambda: store.scalar_points(OWNER, limit=10**6),
+        lambda: store.events_count(OWNER),
+        lambda: store.delete([OWNER]),
+    ):
+        with pytest.raises(EventStoreBusy, match="closed") as told:
+            await call()
+        assert (told.value.overloaded, told.value.retry_after) == (False, 30)
+    await client.indices.open(index=index)
+    await client.cluster.health(index=index, wait_for_status="yellow")
+    await store.add(sent)
+    assert await store.events_count(OWNER) == 2
+
+
+async def test_what_is_removed_is_gone_and_comes_back(
+    store: ElasticsearchEventStore, client: AsyncElasticsearch, elasticsearch_prefix: str
+) -> None:
+    await store.add(batch(scalars([1.0]), lines(["line"])))
+    await client.indices.delete(index=names.index(elasticsearch_prefix, EventType.SCALAR, OWNER.company))
+    assert await store.scalar_stats([OWNER]) == []
+    assert await store.delete([OWNER], [EventType.SCALAR]) == 0
+    assert await messages(store) == ["line"]
+    assert [owner async for owner in store.owners()] == [OWNER]
+    await store.add(batch(scalars([2.0])))
+    (stats,) = await store.scalar_stats([OWNER])
+    assert stats.sum == 2.0
+
+
+async def test_no_index_is_written_to_that_has_no_template(
+    store: ElasticsearchEventStore, client: AsyncElasticsearch, elasticsearch_prefix: str
+) -> None:
+    await client.indices.delete_index_template(name=f"{elasticsearch_prefix}-scalars")
+    with pytest.raises(EventStoreBusy, match="apiserver migrate"):
+        await store.add(batch(scalars([1.0])))
+
+
+async def test_a_delete_that_is_blocked_says_so_in_a_line(
+    store: ElasticsearchEventStore, client: AsyncElasticsearch, elasticsearch_prefix: str
+) -> None:
+    await store.add(batch(scalars([1.0] * 100)))
+    index = names.index(elasticsearch_prefix, EventType.SCALAR, OWNER.company)
+    await client.indices.put_settings(index=index, settings={"index.blocks.write": True})
+    with pytest.raises(EventStoreBusy, match="does not write") as told:
+        await store.delete([OWNER])
+    assert len(str(told.value)) < 500
+
+
+async def test_who_does_not_answer_is_named() -> None:
+    store = ElasticsearchEventStore(ElasticsearchAddress(("http://127.0.0.1:1",)))
+    with pytest.raises(EventStoreError, match=r"cannot be reached.*127\.0\.0\.1:1"):
+        await store.open()
