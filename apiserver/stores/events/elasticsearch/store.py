@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 from apiserver.events.model import (
@@ -35,6 +37,16 @@ from apiserver.stores.events.elasticsearch.series import SeriesIndex
 from apiserver.stores.events.elasticsearch.writing import Items, repeats
 
 
+@dataclass(slots=True, frozen=True)
+class _Parts:
+    """What an open store consists of."""
+
+    cluster: Cluster
+    series: SeriesIndex
+    items: Items
+    marks: Marks
+
+
 class ElasticsearchEventStore:
     """Events in the indices of one prefix, which any number of servers may use at once.
 
@@ -54,7 +66,7 @@ class ElasticsearchEventStore:
         self._strict = strict
         self._migrate = migrate
         self._abandoned = abandoned
-        self._parts: tuple[Cluster, SeriesIndex, Items, Marks] | None = None
+        self._parts: _Parts | None = None
 
     # --- life --------------------------------------------------------------------------------------
 
@@ -75,13 +87,13 @@ class ElasticsearchEventStore:
             raise
         marks = Marks(cluster, abandoned=self._abandoned)
         await cluster.ensure([marks.index])
-        self._parts = (cluster, SeriesIndex(cluster), Items(cluster.prefix), marks)
+        self._parts = _Parts(cluster, SeriesIndex(cluster), Items(cluster.prefix), marks)
 
     async def close(self) -> None:
         """Close the connections."""
         parts, self._parts = self._parts, None
         if parts is not None:
-            await parts[0].close()
+            await parts.cluster.close()
 
     async def check(self) -> None:
         """Raise EventStoreError unless a node answers."""
@@ -93,7 +105,7 @@ class ElasticsearchEventStore:
         """Send the batch; when that fails, what was kept of it stays, and adding it again completes it."""
         if not batch:
             return {}
-        cluster, _, items, marks = self._opened
+        cluster, items, marks = self._opened.cluster, self._opened.items, self._opened.marks
         indices, owners = _touched(batch, cluster.prefix)
         await cluster.ensure(indices)
         now = time.time()
@@ -142,17 +154,17 @@ class ElasticsearchEventStore:
 
     async def series(self, owner: Owner, types: Sequence[EventType] | None = None) -> list[SeriesName]:
         """Every series of the owner, sorted."""
-        found: list[SeriesName] = []
-        for type in set(EventType if types is None else types):
-            found += [SeriesName(type, one.metric, one.variant) for one in await self._series.find(owner, type)]
-        return sorted(found)
+        asked = set(EventType if types is None else types)
+        found = await asyncio.gather(*(self._series.find(owner, type) for type in asked))
+        return sorted(
+            SeriesName(type, one.metric, one.variant) for type, its in zip(asked, found, strict=True) for one in its
+        )
 
     async def scalar_stats(self, owners: Sequence[Owner], selection: Selection = ()) -> list[ScalarStats]:
         """Stats of each selected series of each owner."""
-        found: list[ScalarStats] = []
-        for owner in sorted(set(owners)):
-            found += await stats.stats(self._cluster, self._series, owner, selection)
-        return found
+        asked = sorted(set(owners))
+        found = await asyncio.gather(*(stats.stats(self._cluster, self._series, one, selection) for one in asked))
+        return [one for of_owner in found for one in of_owner]
 
     async def scalar_buckets(
         self,
@@ -268,37 +280,36 @@ class ElasticsearchEventStore:
 
     async def events_count(self, owner: Owner, types: Sequence[EventType] | None = None) -> int:
         """How many events the owner has."""
-        count = 0
-        for type in set(EventType if types is None else types):
-            index = names.index(self._cluster.prefix, type, owner.company)
-            count += await self._cluster.count(index, of_owner(owner), routing=names.owner_key(owner))
-        return count
+        asked = set(EventType if types is None else types)
+        indices = [names.index(self._cluster.prefix, type, owner.company) for type in asked]
+        query, routing = of_owner(owner), names.owner_key(owner)
+        return sum(await asyncio.gather(*(self._cluster.count(index, query, routing=routing) for index in indices)))
 
     # --- recovery ----------------------------------------------------------------------------------
 
     def owners_to_restate(self) -> AsyncIterator[Owner]:
         """Owners whose marks nobody renewed for long: of servers that died, or cannot write documents."""
-        return self._opened[3].owners()
+        return self._opened.marks.owners()
 
     async def restated(self, owners: Collection[Owner]) -> None:
         """Take the owners' marks away."""
-        await self._opened[3].take_away(owners)
+        await self._opened.marks.take_away(owners)
 
     # --- parts -------------------------------------------------------------------------------------
 
     @property
-    def _opened(self) -> tuple[Cluster, SeriesIndex, Items, Marks]:
+    def _opened(self) -> _Parts:
         if self._parts is None:
             raise EventStoreError("the event store is not open")
         return self._parts
 
     @property
     def _cluster(self) -> Cluster:
-        return self._opened[0]
+        return self._opened.cluster
 
     @property
     def _series(self) -> SeriesIndex:
-        return self._opened[1]
+        return self._opened.series
 
     def _samples(self, owner: Owner, type: EventType, selection: Selection) -> Samples:
         return Samples(self._cluster, self._series, owner, type, selection)
