@@ -31,8 +31,13 @@ def measure(run: Run) -> None:
     server.send([log], "logs", sizes.batch, sizes.log_bodies)
     run.engines.settle()
     ping = median_ms(server.ping, sizes.pings)
-    for key, (endpoint, request) in _requests(run, wide, log).items():
-        read = partial(server.connection.post, endpoint, json.dumps(request).encode())
+    reads = {
+        key: (request, partial(server.connection.post, endpoint, json.dumps(request).encode()))
+        for key, (endpoint, request) in _requests(run, wide, log).items()
+    }
+    for _, read in reads.values():  # the node compiles what it does often, and documents are written behind events
+        median_ms(read, sizes.runs)
+    for key, (request, read) in reads.items():
         repeated, beside = median_ms(read, sizes.runs), {PING: ping}
         if key.startswith("histogram."):
             search = _search(run, wide, request["samples"])
