@@ -1,0 +1,72 @@
+"""What is large is complete and exact on Elasticsearch, too. `EVENTS_POINTS=1000000` makes the long series longer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+
+import numpy as np
+import pytest
+
+from apiserver.events.model import BucketAxis, MetricSelection, ScalarColumns, ScalarPosition
+from apiserver.stores.addresses import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
+from tests.contract.event_stores import OWNER, batch, lines
+
+pytestmark = pytest.mark.anyio
+
+POINTS = int(os.environ.get("EVENTS_POINTS", "100000"))
+VARIANTS, LINES = 5_000, 100_000
+
+
+@pytest.fixture
+async def store(elasticsearch_url: str, elasticsearch_prefix: str) -> AsyncIterator[ElasticsearchEventStore]:
+    opened = ElasticsearchEventStore(ElasticsearchAddress((elasticsearch_url,), elasticsearch_prefix), migrate=True)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+def points(variant: str, numbers: range) -> ScalarColumns:
+    """Points whose timestamps and values are their iterations."""
+    iters = np.array(numbers, np.int64)
+    return ScalarColumns(OWNER, "metric", variant, "worker", iters, iters, iters.astype(np.float64))
+
+
+async def test_thousands_of_variants(store: ElasticsearchEventStore) -> None:
+    await store.add(batch(*(points(f"{n:04}", range(n % 3 + 1)) for n in range(VARIANTS))))
+    found = await store.scalar_stats([OWNER], [MetricSelection("metric")])
+    assert [(one.variant, one.count, one.last_value) for one in found] == [
+        (f"{n:04}", n % 3 + 1, n % 3) for n in range(VARIANTS)
+    ]
+    histogram = await store.scalar_buckets(OWNER, BucketAxis.ITER, lambda *_: 1)
+    assert [one.mean.tolist() for one in histogram] == [list(range(n % 3 + 1)) for n in range(VARIANTS)]
+    assert len(await store.last_values(OWNER, (), 1)) == VARIANTS
+
+
+async def test_a_long_series(store: ElasticsearchEventStore) -> None:
+    for start in range(0, POINTS, 20_000):
+        await store.add(batch(points("long", range(start, min(start + 20_000, POINTS)))))
+    (stats,) = await store.scalar_stats([OWNER])
+    assert (stats.count, stats.min_iter, stats.max_iter) == (POINTS, 0, POINTS - 1)
+    assert stats.sum == POINTS * (POINTS - 1) / 2
+    (whole,) = await store.scalar_buckets(OWNER, BucketAxis.ITER, lambda *_: 1)
+    assert np.array_equal(whole.x, np.arange(POINTS))
+    assert np.array_equal(whole.mean, np.arange(POINTS))
+    (wide,) = await store.scalar_buckets(OWNER, BucketAxis.ITER, lambda *_: 1000, envelope=True)
+    assert (wide.count.tolist(), wide.last.tolist()) == ([1000] * (POINTS // 1000), list(range(999, POINTS, 1000)))
+    after = ScalarPosition(POINTS // 2, "metric", "long")
+    page = await store.scalar_points(OWNER, after=after, limit=25_000)
+    assert np.array_equal(page.iters, np.arange(POINTS // 2 + 1, min(POINTS // 2 + 25_001, POINTS)))
+
+
+async def test_many_lines_of_one_timestamp(store: ElasticsearchEventStore) -> None:
+    sent = [f"line {n}" for n in range(LINES)]
+    for start in range(0, LINES, 10_000):
+        part = sent[start : start + 10_000]
+        await store.add(batch(lines(part, timestamps=[7] * len(part), digest=b"%d" % start)))
+    assert await store.log_count(OWNER) == LINES
+    found = await store.log_lines(OWNER, limit=100, whole_timestamps=True)
+    assert [line.message for line in found] == sent
+    middle = await store.log_lines(OWNER, after=found[LINES // 2].position, descending=True, limit=500)
+    assert [line.message for line in middle] == sent[LINES // 2 - 500 : LINES // 2][::-1]
