@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from apiserver.stores.events.elasticsearch.cluster import Cluster, JsonObject
+from apiserver.events.model import JsonObject
+from apiserver.stores.events.elasticsearch.cluster import Cluster
+from apiserver.stores.events.elasticsearch.parts import in_parts
 from apiserver.stores.events.elasticsearch.queries import of_series
 from apiserver.stores.events.elasticsearch.series import Series
 
@@ -45,26 +47,11 @@ async def aggregate(
     Series without such an event are not in the answer.
     """
     found: dict[str, JsonObject] = {}
-    for parts in _answered_together(_parts(wanted)):
+    for parts in in_parts(_parts(wanted), lambda part: sum(one.buckets for one in part), _AN_ANSWER):
         answers = await cluster.searches(index, [_body(part, conditions) for part in parts], routing=routing)
         for part, answer in zip(parts, answers, strict=True):
             found |= _by_key(part, answer)
     return found
-
-
-def _answered_together(parts: Iterable[list[Wanted]]) -> Iterator[list[list[Wanted]]]:
-    """The searches of a request, by how many buckets they may make."""
-    together: list[list[Wanted]] = []
-    room = _AN_ANSWER
-    for part in parts:
-        buckets = sum(one.buckets for one in part)
-        if together and buckets > room:
-            yield together
-            together, room = [], _AN_ANSWER
-        together.append(part)
-        room -= buckets
-    if together:
-        yield together
 
 
 def _parts(wanted: Iterable[Wanted]) -> Iterator[list[Wanted]]:
@@ -76,16 +63,7 @@ def _parts(wanted: Iterable[Wanted]) -> Iterator[list[Wanted]]:
         else:
             yield [one]
     for _, group in groupby(sorted(short, key=_aggs), key=_aggs):
-        part: list[Wanted] = []
-        room = _TOGETHER
-        for one in group:
-            size = max(one.series.count or 0, one.buckets)
-            if part and size > room:
-                yield part
-                part, room = [], _TOGETHER
-            part.append(one)
-            room -= size
-        yield part
+        yield from in_parts(group, lambda one: max(one.series.count or 0, one.buckets), _TOGETHER)
 
 
 def _aggs(wanted: Wanted) -> int:

@@ -20,13 +20,14 @@ from apiserver.events.model import (
     EventType,
     Float64Array,
     Int64Array,
+    JsonObject,
     Owner,
     Selection,
 )
 from apiserver.stores.events.base import Width
 from apiserver.stores.events.elasticsearch import paging
 from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
-from apiserver.stores.events.elasticsearch.cluster import Cluster, JsonObject
+from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.names import owner_key
 from apiserver.stores.events.elasticsearch.queries import between, of_series, ordered, without
 from apiserver.stores.events.elasticsearch.scalars import index_of, value_of

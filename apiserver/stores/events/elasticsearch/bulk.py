@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
+from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.elasticsearch.cluster import AWAY_AGAIN, BUSY_AGAIN, Cluster, JsonObject
-
-log = logging.getLogger(__name__)
+from apiserver.stores.events.elasticsearch.cluster import Cluster, busy, needs_hands
+from apiserver.stores.events.elasticsearch.parts import in_parts
 
 #: Characters of a request. Larger ones go no faster when several are under way, and the client warns of them.
 REQUEST = 2**20 - 2**12
@@ -18,10 +17,11 @@ _SENDERS = 4
 #: Seconds between attempts, while nodes are too busy.
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 
-_TOO_MANY = 429
 #: Refused for now: too many requests, no active shard, a timeout.
-_FOR_NOW = frozenset({_TOO_MANY, 503, 504})
+_FOR_NOW = frozenset({429, 503, 504})
 _CONFLICT = 409
+#: Refused for what this server may, or for an index that is gone.
+_NOT_THE_ITEM = frozenset({401, 403, 404})
 
 
 async def send(cluster: Cluster, index: str, items: Iterable[str], *, in_order: bool) -> Mapping[str, int]:
@@ -31,7 +31,7 @@ async def send(cluster: Cluster, index: str, items: Iterable[str], *, in_order: 
     `in_order`, several requests are under way at once.
     """
     refused: Counter[str] = Counter()
-    parts = _parts(items)
+    parts = in_parts(items, len, REQUEST)
 
     async def send_parts() -> None:
         for part in parts:
@@ -44,25 +44,12 @@ async def send(cluster: Cluster, index: str, items: Iterable[str], *, in_order: 
     return refused
 
 
-def _parts(items: Iterable[str]) -> Iterator[list[str]]:
-    part: list[str] = []
-    size = 0
-    for item in items:
-        if size and size + len(item) > REQUEST:
-            yield part
-            part, size = [], 0
-        part.append(item)
-        size += len(item)
-    if part:
-        yield part
-
-
 async def _send_part(cluster: Cluster, index: str, items: list[str], refused: Counter[str]) -> None:
     for pause in (*PAUSES, None):
         try:
             answers = await cluster.bulk(index, "".join(items).encode())
-        except EventStoreBusy as busy:
-            if pause is None or not busy.overloaded:
+        except EventStoreBusy as refusal:
+            if pause is None or not refusal.overloaded:
                 raise
         else:
             items = _left(items, answers, refused, last=pause is None)
@@ -80,23 +67,12 @@ def _left(items: list[str], answers: list[JsonObject], refused: Counter[str], *,
         if status < 300 or (status == _CONFLICT and item.startswith('{"create"')):
             continue
         error = answer.get("error", {})
-        reason = f"{error.get('type')}: {error.get('reason')}"
-        if "block" in str(error.get("type")) or error.get("type") == "index_closed_exception":
-            raise _unavailable(f"Elasticsearch does not write: {reason}", retry_after=30)
-        if status in _FOR_NOW or status == _CONFLICT:
-            if last:
-                raise _overloaded(reason) if status == _TOO_MANY else _unavailable(reason)
+        type, reason = str(error.get("type")), error.get("reason")
+        for_now = (status in _FOR_NOW or status == _CONFLICT) and not needs_hands(type)
+        if for_now and not last:
             left.append(item)
-        elif 400 <= status < 500 and status not in (401, 403, 404):
-            refused[f"Elasticsearch refused the event: {reason}"] += 1
+        elif for_now or needs_hands(type) or not 400 <= status < 500 or status in _NOT_THE_ITEM:
+            raise busy(status, type, reason, writing=True)
         else:
-            raise _unavailable(f"Elasticsearch does not write: {reason}")
+            refused[f"Elasticsearch refused the event: {type}: {reason}"] += 1
     return left
-
-
-def _overloaded(reason: str) -> EventStoreBusy:
-    return EventStoreBusy(f"Elasticsearch is overloaded: {reason}", retry_after=BUSY_AGAIN, may_be_kept=True)
-
-
-def _unavailable(reason: str, *, retry_after: int = AWAY_AGAIN) -> EventStoreBusy:
-    return EventStoreBusy(reason, retry_after=retry_after, overloaded=False, may_be_kept=True)

@@ -18,12 +18,11 @@ import orjson
 from elastic_transport import ConnectionError, ConnectionTimeout, TransportError
 from elasticsearch import ApiError, AsyncElasticsearch, OrjsonSerializer
 
+from apiserver.events.model import JsonObject
 from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 
 log = logging.getLogger(__name__)
-
-JsonObject = dict[str, Any]
 
 _CONNECTIONS = 32
 #: Seconds for an answer, and for those that delete much.
@@ -191,7 +190,7 @@ class Cluster:
             for one in answer["responses"]:
                 error = one.get("error")
                 if error is not None and error.get("type") != _MISSING:
-                    raise _busy(one["status"], str(error.get("type")), error.get("reason"))
+                    raise busy(one["status"], str(error.get("type")), error.get("reason"))
                 found.append(_NOTHING if error is not None else one)
         return found
 
@@ -275,30 +274,34 @@ def errors(*, writing: bool = False) -> Iterator[None]:
     except TransportError as error:
         raise _away(f"Elasticsearch cannot be used: {error.message}", writing) from error
     except ApiError as error:
-        busy = _busy(error.status_code, *_type_and_reason(error.body))
-        busy.may_be_kept = writing  # other requests of the same batch may have been done
-        raise busy from error
+        raise busy(error.status_code, *_type_and_reason(error.body), writing=writing) from error
 
 
 def _away(reason: str, writing: bool) -> EventStoreBusy:
     return EventStoreBusy(reason, retry_after=AWAY_AGAIN, overloaded=False, may_be_kept=writing)
 
 
-def _busy(status: int, type: str, reason: object) -> EventStoreBusy:
-    """What an answer that is an error means to the caller."""
+def needs_hands(type: str) -> bool:
+    """Whether an error of this type lasts until people do something, such as for a disk that is nearly full."""
+    return "block" in type.lower() or type == _CLOSED
+
+
+def busy(status: int, type: str, reason: object, *, writing: bool = False) -> EventStoreBusy:
+    """What an answer that is an error means to the caller. When `writing`, other parts of it may have been done."""
     text = f"{type}: {str(reason)[:_LONGEST_REASON]}" if reason else type or f"status {status}"
-    if "block" in type.lower():  # such as a disk that is nearly full; its status may be 429
-        return EventStoreBusy(f"Elasticsearch does not write: {text}", retry_after=30, overloaded=False)
-    if status == 429:
-        return EventStoreBusy(f"Elasticsearch is overloaded: {text}", retry_after=BUSY_AGAIN)
-    if type == _CLOSED:
-        return EventStoreBusy(f"an index is closed: {text}", retry_after=_BY_HAND_AGAIN, overloaded=False)
-    if status in (401, 403):
-        log.error("Elasticsearch refuses this server: %s", text)
-        text = f"it refuses this server's credentials, or their rights do not suffice ({text})"
-    elif status < 500:
-        log.error("Elasticsearch does not understand this server: %s", text)
-    return EventStoreBusy(f"Elasticsearch cannot serve: {text}", retry_after=AWAY_AGAIN, overloaded=False)
+    overloaded, retry_after = False, AWAY_AGAIN
+    if needs_hands(type):  # its status may be 429
+        what, retry_after = "an index is closed" if type == _CLOSED else "Elasticsearch does not write", _BY_HAND_AGAIN
+    elif status == 429:
+        what, overloaded, retry_after = "Elasticsearch is overloaded", True, BUSY_AGAIN
+    else:
+        what = "Elasticsearch cannot serve"
+        if status in (401, 403):
+            log.error("Elasticsearch refuses this server: %s", text)
+            text = f"it refuses this server's credentials, or their rights do not suffice ({text})"
+        elif status < 500:
+            log.error("Elasticsearch does not understand this server: %s", text)
+    return EventStoreBusy(f"{what}: {text}", retry_after=retry_after, overloaded=overloaded, may_be_kept=writing)
 
 
 def _type_and_reason(body: object) -> tuple[str, object]:

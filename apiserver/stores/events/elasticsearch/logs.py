@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.events.model import EventType, LogLine, LogPosition, Owner, Selection
+from apiserver.events.model import EventType, JsonObject, LogLine, LogPosition, Owner, Selection
 from apiserver.stores.events.elasticsearch import names, paging
-from apiserver.stores.events.elasticsearch.cluster import Cluster, JsonObject
+from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import between, of_owner, ordered, without
 
 _BY = ("timestamp", "sequence")
 _FIELDS = ("level", "worker", "iter", "metric", "variant", "received")
-_LEAST, _GREATEST = -(2**63), 2**63 - 1
+_LEAST = -(2**63)
 
 
 def index_of(cluster: Cluster, owner: Owner) -> str:
@@ -59,16 +59,18 @@ async def _page(
     descending: bool,
     limit: int,
 ) -> list[JsonObject]:
-    return await paging.read(
-        cluster,
-        index_of(cluster, owner),
-        names.owner_key(owner),
-        query,
-        ordered(_BY, descending=descending),
-        fields=_FIELDS,
-        stored=["message"],
-        after=after,
-        limit=limit,
+    return await paging.hits_of(
+        paging.pages(
+            cluster,
+            index_of(cluster, owner),
+            names.owner_key(owner),
+            query,
+            ordered(_BY, descending=descending),
+            fields=_FIELDS,
+            stored=["message"],
+            after=after,
+            limit=limit,
+        )
     )
 
 

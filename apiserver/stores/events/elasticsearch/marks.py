@@ -15,8 +15,8 @@ from itertools import count
 import orjson
 from elasticsearch import ApiError
 
-from apiserver.events.model import Owner
-from apiserver.stores.events.elasticsearch.cluster import Cluster, JsonObject, errors
+from apiserver.events.model import JsonObject, Owner
+from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
 
 #: Seconds after which a mark is set anew with the next events, and after which it must be a dead server's.
 RENEWED = 10.0

@@ -15,13 +15,12 @@ from typing import Any
 import orjson
 from elasticsearch import ApiError, AsyncElasticsearch
 
+from apiserver.events.model import JsonObject
 from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
 from apiserver.stores.migrations import SchemaError, Step, require, steps_of
 from apiserver.times import utc_now
-
-JsonObject = dict[str, Any]
 
 ENGINE = "elasticsearch"
 

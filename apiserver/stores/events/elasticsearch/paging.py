@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from apiserver.stores.events.elasticsearch.cluster import Cluster, JsonObject
+from apiserver.events.model import JsonObject
+from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import BARE
 
 #: As many as one search gives.
@@ -14,24 +15,9 @@ ALL = 2**62
 _BEHIND = 2**63 - 1
 
 
-async def read(
-    cluster: Cluster,
-    index: str,
-    routing: str,
-    query: JsonObject,
-    sort: Sequence[JsonObject],
-    *,
-    fields: Sequence[str] = (),
-    stored: Sequence[str] = (),
-    after: Sequence[object] | None = None,
-    limit: int,
-    window: int = WINDOW,
-) -> list[JsonObject]:
-    """All hits of the `pages` of the same arguments."""
-    found = pages(
-        cluster, index, routing, query, sort, fields=fields, stored=stored, after=after, limit=limit, window=window
-    )
-    return [hit async for page in found for hit in page]
+async def hits_of(pages: AsyncIterator[list[JsonObject]]) -> list[JsonObject]:
+    """The hits of all pages, for who has room for them."""
+    return [hit async for page in pages for hit in page]
 
 
 async def pages(

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from apiserver.events.model import Owner, Selection
+from apiserver.events.model import JsonObject, Owner, Selection
 from apiserver.stores.events.elasticsearch.names import owner_key, series_hash, series_key
-
-JsonObject = dict[str, Any]
 
 #: Nothing but what is asked for is fetched of a document.
 BARE: Mapping[str, Any] = {"_source": False, "stored_fields": "_none_", "track_total_hits": False}

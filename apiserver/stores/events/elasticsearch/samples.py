@@ -6,10 +6,10 @@ from base64 import b64decode
 from collections import defaultdict
 from collections.abc import Sequence
 
-from apiserver.events.model import EventType, Owner, Sample, SamplePosition, SampleSeries, Selection
+from apiserver.events.model import EventType, JsonObject, Owner, Sample, SamplePosition, SampleSeries, Selection
 from apiserver.stores.events.elasticsearch import names, paging
 from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
-from apiserver.stores.events.elasticsearch.cluster import Cluster, JsonObject
+from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import any_of, between, of_owner, of_series, ordered
 from apiserver.stores.events.elasticsearch.series import MOST_BUCKETS, Series, SeriesIndex
 from apiserver.stores.events.elasticsearch.stats import exact, extent
@@ -107,17 +107,19 @@ class Samples:
         self, query: JsonObject, sort: Sequence[JsonObject], after: Sequence[object] | None, limit: int
     ) -> list[Sample]:
         """`sort` is by iteration, metric, variant and key."""
-        hits = await paging.read(
-            self._cluster,
-            self._index,
-            self._routing,
-            query,
-            sort,
-            fields=["timestamp"],
-            stored=["document"],
-            after=after,
-            limit=limit,
-            window=_WINDOW,
+        hits = await paging.hits_of(
+            paging.pages(
+                self._cluster,
+                self._index,
+                self._routing,
+                query,
+                sort,
+                fields=["timestamp"],
+                stored=["document"],
+                after=after,
+                limit=limit,
+                window=_WINDOW,
+            )
         )
         return [self._sample(*hit["sort"], **hit["fields"]) for hit in hits]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from apiserver.events.model import EventType, Owner, ScalarPoints, ScalarPosition, Selection
+from apiserver.events.model import EventType, JsonObject, Owner, ScalarPoints, ScalarPosition, Selection
 from apiserver.stores.events.elasticsearch import names, paging
 from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
-from apiserver.stores.events.elasticsearch.cluster import Cluster, JsonObject
+from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import BARE, between, of_owner, of_series, ordered
 from apiserver.stores.events.elasticsearch.series import SeriesIndex
 from apiserver.stores.events.elasticsearch.writing import INFINITE, MINUS_INFINITE
@@ -102,15 +102,17 @@ async def _page(
     descending: bool,
     limit: int,
 ) -> list[JsonObject]:
-    return await paging.read(
-        cluster,
-        index_of(cluster, owner),
-        names.owner_key(owner),
-        query,
-        ordered(by, descending=descending),
-        fields=[field for field in ("timestamp", "value", "special", "worker", "received") if field not in by],
-        after=after,
-        limit=limit,
+    return await paging.hits_of(
+        paging.pages(
+            cluster,
+            index_of(cluster, owner),
+            names.owner_key(owner),
+            query,
+            ordered(by, descending=descending),
+            fields=[field for field in ("timestamp", "value", "special", "worker", "received") if field not in by],
+            after=after,
+            limit=limit,
+        )
     )
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from apiserver.events.model import EventType, Owner, Selection
+from apiserver.events.model import EventType, JsonObject, Owner, Selection
 from apiserver.stores.events.elasticsearch import names
-from apiserver.stores.events.elasticsearch.cluster import Cluster, JsonObject
+from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import BARE, of_owner, of_series
 from apiserver.stores.events.elasticsearch.writing import series_key
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from apiserver.events.model import EventType, Owner, ScalarStats, Selection
+from apiserver.events.model import EventType, JsonObject, Owner, ScalarStats, Selection
 from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
-from apiserver.stores.events.elasticsearch.cluster import Cluster, JsonObject
+from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.names import owner_key
 from apiserver.stores.events.elasticsearch.queries import BARE, between, of_series, ordered
 from apiserver.stores.events.elasticsearch.scalars import index_of, value_of

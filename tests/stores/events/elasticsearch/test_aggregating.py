@@ -7,9 +7,10 @@ from typing import Any, cast
 
 import pytest
 
+from apiserver.events.model import JsonObject
 from apiserver.stores.events.elasticsearch import aggregating
 from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
-from apiserver.stores.events.elasticsearch.cluster import Cluster, JsonObject
+from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.series import Series
 
 pytestmark = pytest.mark.anyio
