@@ -25,6 +25,7 @@ from apiserver.stores.documents.sqlite import SqliteDocumentStore
 from tests.engines.fixtures import own_name
 from tests.engines.mongodb import drop
 from tests.stores.documents import strategies
+from tests.stores.documents.changing import changed
 
 INDEXES = [Index("things", ("key",)), Index("things", ("deep.key",))]
 LARGE = {"things": ["big"]}
@@ -97,26 +98,6 @@ def test_updates_do_what_the_dialect_says(
             assert await store.find("things", {}, sort=[("id", 1)]) == model
 
     things.run(documents, work)
-
-
-async def changed(store: MongoDocumentStore, model: list[Document], filter: Filter, update: Update) -> list[Document]:
-    """Update the store; return the documents as they must be now."""
-    condition, after = parse_filter(filter), copy.deepcopy(model)
-    matches = [document for document in after if condition.matches(document)]
-    try:
-        parsed = ParsedUpdate(copy.deepcopy(update))
-        for document in matches:
-            parsed.apply(document)
-    except InvalidFilter:
-        with pytest.raises((InvalidFilter, InvalidDocument)):
-            await store.update("things", filter, update, many=True)
-        return model
-    try:
-        assert await store.update("things", filter, update, many=True) == len(matches)
-    except InvalidDocument:
-        assert any(isinstance(document.get("key"), dict | list) for document in after)
-        return model
-    return after
 
 
 NESTED: list[Any] = [[], {}, [1], ["a", None], {"a": 1}, [{"a": 1}, {"b": 1}], {"a": [True]}]

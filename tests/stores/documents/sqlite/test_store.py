@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import sqlite3
 import subprocess
 import sys
@@ -22,14 +21,11 @@ from apiserver.stores.documents.base import (
     DuplicateDocument,
     Filter,
     Index,
-    InvalidDocument,
-    InvalidFilter,
     Update,
 )
-from apiserver.stores.documents.dialect.filters import parse_filter
-from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.sqlite import SqliteDocumentStore
 from tests.stores.documents import strategies
+from tests.stores.documents.changing import changed
 
 INDEXES = [Index("things", ("key",)), Index("things", ("deep.key",))]
 APART = {"things": ["big"]}
@@ -68,26 +64,6 @@ def test_updates_do_what_the_dialect_says(documents: list[Document], changes: li
 
     with TemporaryDirectory() as folder:
         asyncio.run(run(Path(folder) / "documents.db"))
-
-
-async def changed(store: SqliteDocumentStore, model: list[Document], filter: Filter, update: Update) -> list[Document]:
-    """Update the store; return the documents as they must be now."""
-    condition, after = parse_filter(filter), copy.deepcopy(model)
-    matches = [document for document in after if condition.matches(document)]
-    try:
-        parsed = ParsedUpdate(copy.deepcopy(update))
-        for document in matches:
-            parsed.apply(document)
-    except InvalidFilter:
-        with pytest.raises((InvalidFilter, InvalidDocument)):
-            await store.update("things", filter, update, many=True)
-        return model
-    try:
-        assert await store.update("things", filter, update, many=True) == len(matches)
-    except InvalidDocument:
-        assert any(isinstance(document.get("key"), dict | list) for document in after)
-        return model
-    return after
 
 
 def test_what_was_acknowledged_survives_kill_9(path: Path) -> None:
