@@ -17,7 +17,7 @@ from apiserver.aggregation import log_file
 from apiserver.events.model import LogLine, LogPosition, Owner
 from apiserver.stores.events.base import EventStore
 
-#: Logs that are remembered, and the workers in all that is remembered of them.
+#: Logs that are remembered at most, and workers in all their parts together.
 OWNERS = 1000
 WORKERS = 100_000
 #: How often a log that changes all the while is looked at before it is taken for what it was last.
@@ -43,7 +43,7 @@ class LogSizes:
         self._logs.move_to_end(owner)
         async with log.lock:
             whole = await log.read(store, owner)
-        while len(self._logs) > OWNERS or sum([one.weight for one in self._logs.values()]) > WORKERS:
+        while len(self._logs) > OWNERS or sum(one.weight for one in self._logs.values()) > WORKERS:
             self._logs.popitem(last=False)
         return whole.workers
 
@@ -88,7 +88,7 @@ class _Log:
 
     @property
     def weight(self) -> int:
-        """The workers of all parts together."""
+        """How many workers are in all parts together, at most."""
         return _weight(self._parts)
 
     async def read(self, store: EventStore, owner: Owner) -> _Part:
@@ -131,7 +131,7 @@ class _Log:
 
 
 def _weight(parts: Sequence[_Part]) -> int:
-    return sum([len(part.workers) for part in parts])
+    return len(parts) * len(parts[-1].workers)
 
 
 def _thinned(parts: Sequence[_Part]) -> list[_Part]:
