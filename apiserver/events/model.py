@@ -288,6 +288,31 @@ class ScalarPoints:
     received: Int64Array
 
 
+class WorkerSpan(NamedTuple):
+    """What one worker reported of one scalar series: how many points, the first and the last when (epoch ms)."""
+
+    metric: str
+    variant: str
+    worker: str
+    points: int
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class WorkerMeans:
+    """Means of what one worker reported of one scalar series, by equal steps of time.
+
+    `steps` are the ascending numbers of the steps with a finite value, `means` those of their finite values.
+    """
+
+    metric: str
+    variant: str
+    worker: str
+    steps: Int64Array
+    means: Float64Array
+
+
 class LogPosition(NamedTuple):
     """Where a walk over log lines stands. `sequence` grows in the order lines were acknowledged."""
 

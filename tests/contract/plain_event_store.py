@@ -30,6 +30,8 @@ from apiserver.events.model import (
     ScalarStats,
     Selection,
     SeriesName,
+    WorkerMeans,
+    WorkerSpan,
     selects,
 )
 from apiserver.stores.events.base import Width
@@ -236,6 +238,35 @@ class PlainEventStore:
             for name, points in sorted(self._of(owner).scalars.items())
             if selects(selection, *name)
         }
+
+    async def worker_spans(self, owner: Owner, selection: Selection = ()) -> list[WorkerSpan]:
+        return [
+            WorkerSpan(*name, len(times), min(times), max(times))
+            for name, points in self._by_worker(owner, selection).items()
+            if (times := [point.timestamp for point in points])
+        ]
+
+    async def worker_means(
+        self, owner: Owner, selection: Selection = (), *, start: int, stop: int, step: int
+    ) -> list[WorkerMeans]:
+        found = []
+        for name, points in self._by_worker(owner, selection).items():
+            values: dict[int, list[float]] = {}
+            for point in points:
+                if start <= point.timestamp <= stop and math.isfinite(point.value):
+                    values.setdefault((point.timestamp - start) // step, []).append(point.value)
+            steps = sorted(values)
+            means = [math.fsum(values[number]) / len(values[number]) for number in steps]
+            if steps:
+                found.append(WorkerMeans(*name, np.array(steps, np.int64), np.array(means)))
+        return found
+
+    def _by_worker(self, owner: Owner, selection: Selection) -> dict[tuple[str, str, str], list[Point]]:
+        found: dict[tuple[str, str, str], list[Point]] = {}
+        for name, points in self._of(owner).scalars.items():
+            for point in points.values() if selects(selection, *name) else ():
+                found.setdefault((*name, point.worker), []).append(point)
+        return dict(sorted(found.items()))
 
     async def log_lines(
         self,

@@ -15,6 +15,7 @@ from apiserver.events.model import (
     MetricSelection,
     ScalarPoints,
     ScalarPosition,
+    WorkerSpan,
 )
 from tests.contract.event_stores import OWNER, RECEIVED, Case, batch, case, same, scalars
 
@@ -443,3 +444,68 @@ async def test_last_values_are_the_last_by_iteration(case: Case) -> None:
     found = await case.store.last_values(OWNER, [], 3)
     assert found == {("loss", "train"): [1.0, 8.0, 3.0], ("loss", "valid"): [4.0]}
     assert await case.store.last_values(OWNER, [MetricSelection("loss", ("train",))], 1) == {("loss", "train"): [3.0]}
+
+
+# --- by worker -------------------------------------------------------------------------------------
+
+
+async def test_spans_say_what_each_worker_reported_and_when(case: Case) -> None:
+    await case.store.add(
+        batch(
+            scalars([1.0, 2.0, NAN], timestamps=[30, 10, 20], worker="a"),
+            scalars([4.0], iters=[7], timestamps=[5], worker="b"),
+            scalars([5.0], timestamps=[1], variant="other", worker=""),
+        )
+    )
+    await case.settle()
+    await case.store.add(batch(scalars([6.0, 7.0], iters=[1, 9], timestamps=[40, 50], worker="b")))
+    await case.settle()
+    assert await case.store.worker_spans(OWNER) == [
+        WorkerSpan("loss", "other", "", 1, 1, 1),
+        WorkerSpan("loss", "train", "a", 2, 20, 30),
+        WorkerSpan("loss", "train", "b", 3, 5, 50),
+    ]
+    assert await case.store.worker_spans(OWNER, [MetricSelection("loss", ("train",))]) == [
+        WorkerSpan("loss", "train", "a", 2, 20, 30),
+        WorkerSpan("loss", "train", "b", 3, 5, 50),
+    ]
+    assert await case.store.worker_spans(OWNER._replace(id="other")) == []
+
+
+async def test_means_are_by_worker_and_step_of_time(case: Case) -> None:
+    await case.store.add(
+        batch(
+            scalars([1.0, 2.0, 4.0, NAN, 8.0], timestamps=[100, 109, 119, 121, 130], worker="a"),
+            scalars([10.0, 20.0], iters=[10, 11], timestamps=[115, 112], worker="b"),
+            scalars([INF], timestamps=[110], variant="none"),
+        )
+    )
+    await case.settle()
+    found = await case.store.worker_means(OWNER, start=100, stop=129, step=10)
+    assert [(one.variant, one.worker, one.steps.tolist(), one.means.tolist()) for one in found] == [
+        ("train", "a", [0, 1], [1.5, 4.0]),
+        ("train", "b", [1], [15.0]),
+    ]
+    for start, stop, expected in ((101, 119, [2.0, 4.0]), (119, 119, [4.0]), (120, 129, None), (131, 140, None)):
+        means = await case.store.worker_means(OWNER, start=start, stop=stop, step=10)
+        assert [one.means.tolist() for one in means if one.worker == "a"] == ([expected] if expected else [])
+
+
+async def test_there_may_be_any_number_of_workers_and_steps(case: Case) -> None:
+    count = 3000
+    groups = [
+        scalars([float(n), float(n + 1)], iters=[n, n + count], timestamps=[n * 7, n * 7 + 1], worker=f"worker {n:04}")
+        for n in range(count)
+    ]
+    await case.store.add(batch(*groups))
+    await case.settle()
+    long = range(10 * count)
+    await case.store.add(batch(scalars([float(n) for n in long], iters=long, timestamps=long, variant="long")))
+    await case.settle()
+    spans = await case.store.worker_spans(OWNER)
+    assert spans[0] == WorkerSpan("loss", "long", "worker", 10 * count, 0, 10 * count - 1)
+    assert spans[1:] == [WorkerSpan("loss", "train", f"worker {n:04}", 2, n * 7, n * 7 + 1) for n in range(count)]
+    every, *each = await case.store.worker_means(OWNER, start=0, stop=10 * count, step=1)
+    assert every.steps.tolist() == list(long)
+    assert every.means.tolist() == [float(n) for n in long]
+    assert [one.steps.tolist() for one in each] == [[n * 7, n * 7 + 1] for n in range(count)]

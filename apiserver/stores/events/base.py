@@ -25,6 +25,8 @@ from apiserver.events.model import (
     ScalarStats,
     Selection,
     SeriesName,
+    WorkerMeans,
+    WorkerSpan,
 )
 
 #: From how many points a series has, and the least and the greatest x of them, to the width ≥ 1 of its buckets.
@@ -138,6 +140,18 @@ class EventStore(Protocol):
 
     async def last_values(self, owner: Owner, selection: Selection, n: int) -> dict[tuple[str, str], list[float]]:
         """The last `n` values by iteration of each selected series, oldest first."""
+
+    async def worker_spans(self, owner: Owner, selection: Selection = ()) -> list[WorkerSpan]:
+        """What each worker reported of each selected scalar series, sorted; times beyond ±2⁵³ may be rounded."""
+
+    async def worker_means(
+        self, owner: Owner, selection: Selection = (), *, start: int, stop: int, step: int
+    ) -> list[WorkerMeans]:
+        """Means of what each worker reported from `start` to `stop`, of each selected scalar series.
+
+        Step n is the `step` ≥ 1 milliseconds from start + n · step on; −2⁵³ < start ≤ stop < 2⁵³, both inclusive. They
+        are sorted by metric, variant and worker; those without a finite value there are not in the answer.
+        """
 
     # logs
 

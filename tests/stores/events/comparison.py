@@ -22,6 +22,7 @@ from apiserver.events.model import (
     ScalarPoints,
     ScalarPosition,
     Selection,
+    WorkerSpan,
 )
 from apiserver.stores.events.base import EventStore, Width
 from tests.contract.plain_event_store import PlainEventStore
@@ -54,6 +55,7 @@ async def _assert_same_scalars(store: EventStore, plain: PlainEventStore, owner:
         assert [_comparable(asdict(one)) for one in got] == [_comparable(asdict(one)) for one in expected]
         for limit in (1, 4, 1000):
             await _assert_same_times(store, plain, owner, selection, limit)
+        await _assert_same_by_worker(store, plain, owner, selection)
         for n in (1, 3, 100):
             values = await store.last_values(owner, selection, n)
             assert _comparable(values) == _comparable(await plain.last_values(owner, selection, n))
@@ -84,6 +86,22 @@ async def _assert_same_times(
         if not len(got.iters):
             return
         after = int(got.timestamps[-1])
+
+
+async def _assert_same_by_worker(store: EventStore, plain: PlainEventStore, owner: Owner, selection: Selection) -> None:
+    got, expected = await store.worker_spans(owner, selection), await plain.worker_spans(owner, selection)
+    assert list(map(_rounded_span, got)) == list(map(_rounded_span, expected))
+    for start, stop, step in ((-(2**52), 2**52, 2**20), (0, 20, 1), (3, 20, 4), (-2, 12, 10**30), (7, 7, 3)):
+        asked: dict[str, Any] = {"selection": selection, "start": start, "stop": stop, "step": step}
+        means, expected_means = await store.worker_means(owner, **asked), await plain.worker_means(owner, **asked)
+        for one, other in zip(means, expected_means, strict=True):
+            assert (one.metric, one.variant, one.worker) == (other.metric, other.variant, other.worker)
+            assert one.steps.tolist() == other.steps.tolist()
+            assert np.allclose(one.means, other.means, rtol=1e-9, atol=1e-9)
+
+
+def _rounded_span(span: WorkerSpan) -> tuple[Any, ...]:
+    return (*span[:4], float(span.first), float(span.last))
 
 
 def _rows(points: ScalarPoints) -> list[tuple[Any, ...]]:

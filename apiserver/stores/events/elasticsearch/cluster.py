@@ -215,8 +215,12 @@ class Cluster:
         after: JsonObject | None = None,
         descending: bool = False,
         size: int = 5000,
+        aggs: JsonObject | None = None,
     ) -> AsyncIterator[JsonObject]:
-        """A bucket for each combination of values of the fields beyond `after`, in their order, all of them."""
+        """A bucket for each combination of values of the fields beyond `after`, in their order, all of them.
+
+        `aggs`: what is asked of each.
+        """
         order = "desc" if descending else "asc"
         group: JsonObject = {
             "size": size,
@@ -225,7 +229,8 @@ class Cluster:
         while True:
             if after is not None:
                 group["after"] = after
-            body = {"size": 0, "track_total_hits": False, "query": query, "aggs": {"group": {"composite": group}}}
+            by_group = {"group": {"composite": group, "aggs": aggs or {}}}
+            body = {"size": 0, "track_total_hits": False, "query": query, "aggs": by_group}
             found = (await self.search(index, body, routing=routing)).get("aggregations")
             if found is None:
                 return

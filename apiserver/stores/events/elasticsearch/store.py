@@ -24,10 +24,12 @@ from apiserver.events.model import (
     ScalarStats,
     Selection,
     SeriesName,
+    WorkerMeans,
+    WorkerSpan,
 )
 from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.base import EventStoreError, Width
-from apiserver.stores.events.elasticsearch import buckets, bulk, logs, names, scalars, stats
+from apiserver.stores.events.elasticsearch import buckets, bulk, by_worker, logs, names, scalars, stats
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.marks import ABANDONED, Marks
 from apiserver.stores.events.elasticsearch.migrations import check_schema
@@ -211,6 +213,17 @@ class ElasticsearchEventStore:
     async def last_values(self, owner: Owner, selection: Selection, n: int) -> dict[tuple[str, str], list[float]]:
         """The last values of each selected series."""
         return await scalars.last_values(self._cluster, self._series, owner, selection, n)
+
+    async def worker_spans(self, owner: Owner, selection: Selection = ()) -> list[WorkerSpan]:
+        """What each worker reported of each selected series."""
+        return await by_worker.spans(self._cluster, owner, selection)
+
+    async def worker_means(
+        self, owner: Owner, selection: Selection = (), *, start: int, stop: int, step: int
+    ) -> list[WorkerMeans]:
+        """Means by worker and step."""
+        steps = by_worker.Steps(start, stop, step)
+        return await by_worker.means(self._cluster, self._series, owner, selection, steps)
 
     async def log_lines(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,16 @@ _WIDTHS: dict[int, npt.DTypeLike] = {4: np.dtype("<f4"), 8: np.dtype("<f8")}
 
 #: How many points a chunk has, and its encoded curve.
 Body = tuple[int, bytes]
+#: How many points a chunk has, its encoded curve and its details.
+WholeBody = tuple[int, bytes, bytes]
+
+
+class Reports(NamedTuple):
+    """What was reported when, and the workers' numbers."""
+
+    timestamps: Int64Array
+    workers: Int64Array
+    values: Float64Array
 
 
 def encode_curve(iters: Int64Array, values: Float64Array) -> bytes:
@@ -102,3 +112,36 @@ def decode_points(count: int, curve_body: bytes, details_body: bytes) -> Points:
     details = memoryview(details_body)[_DETAILS.size :]
     edges = (0, timestamps, timestamps + workers, len(details))
     return Points(*curve, *(integers.decode(details[a:b], count) for a, b in itertools.pairwise(edges)))
+
+
+def only_worker(details_body: bytes) -> int | None:
+    """The worker that reported all points of a chunk; None when there are several."""
+    timestamps, _ = _DETAILS.unpack_from(details_body)
+    return integers.constant(details_body, _DETAILS.size + timestamps)
+
+
+def decode_times(count: int, details_body: bytes) -> tuple[Int64Array, Int64Array]:
+    """Timestamps and workers of a chunk."""
+    times, workers = np.empty(count, np.int64), np.empty(count, np.int64)
+    _decode_times(details_body, times, workers)
+    return times, workers
+
+
+def decode_reports(bodies: Sequence[WholeBody]) -> Reports:
+    """What is in chunks, one after another; there must be at least one."""
+    length = sum(count for count, _, _ in bodies)
+    reports = Reports(np.empty(length, np.int64), np.empty(length, np.int64), np.empty(length, np.float64))
+    np.concatenate([_values(curve) for _, curve, _ in bodies], out=reports.values)
+    start = 0
+    for count, _, details in bodies:
+        _decode_times(details, reports.timestamps[start : start + count], reports.workers[start : start + count])
+        start += count
+    return reports
+
+
+def _decode_times(details_body: bytes, timestamps: Int64Array, workers: Int64Array) -> None:
+    lengths = _DETAILS.unpack_from(details_body)
+    start = _DETAILS.size
+    for length, column in zip(lengths, (timestamps, workers), strict=True):
+        integers.decode_into(memoryview(details_body)[start : start + length], column)
+        start += length

@@ -64,6 +64,12 @@ def progression(encoded: bytes, length: int, offset: int = 0) -> Progression | N
     return Progression(first, step, length) if how == _ARITHMETIC and step > 0 else None
 
 
+def constant(encoded: bytes, offset: int = 0) -> int | None:
+    """The value of a column that was encoded at `offset`, if all of it is the same."""
+    how, first, step = _HEAD.unpack_from(encoded, offset)
+    return int(first) if how == _ARITHMETIC and step == 0 else None
+
+
 def decode(encoded: bytes | memoryview, length: int) -> Int64Array:
     """The column of `length` values that was encoded."""
     column = np.empty(length, np.int64)

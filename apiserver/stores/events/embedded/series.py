@@ -14,6 +14,7 @@ import numpy as np
 
 from apiserver.events.model import EventType, Owner, Selection
 from apiserver.stores.events.embedded import chunks, tail
+from apiserver.stores.events.embedded.chunks import WholeBody
 from apiserver.stores.events.embedded.hot import HotPoints, Name
 from apiserver.stores.events.embedded.names import series_rows
 from apiserver.stores.events.embedded.points import (
@@ -30,7 +31,8 @@ from apiserver.stores.events.embedded.stats import EMPTY, GREATEST, LEAST, STATS
 
 _FROM_CHUNKS = "FROM chunk_index AS i {} WHERE series = ? AND last >= ? AND first <= ? ORDER BY last"
 _WITH_CURVES = "JOIN chunk_curves AS c ON c.id = i.id"
-_WITH_POINTS = f"{_WITH_CURVES} JOIN chunk_details AS d ON d.id = i.id"
+_WITH_DETAILS = "JOIN chunk_details AS d ON d.id = i.id"
+_WITH_POINTS = f"{_WITH_CURVES} {_WITH_DETAILS}"
 
 
 class Chunk(NamedTuple):
@@ -148,6 +150,16 @@ class Series:
         """A row for each chunk before `settled_end`."""
         rows = self._select("SELECT stats", "", LEAST, self.settled_end - 1) if self.settled_end > LEAST else ()
         return np.frombuffer(b"".join(row[0] for row in rows), STATS)
+
+    def settled_details(self) -> Sequence[tuple[int, bytes]]:
+        """How many points each chunk before `settled_end` has, and its details; in the order of `settled_stats`."""
+        if self.settled_end == LEAST:
+            return []
+        return self._chunk_rows("SELECT count, d.body", _WITH_DETAILS, LEAST, self.settled_end - 1)
+
+    def settled_bodies(self, low: int, high: int) -> Sequence[WholeBody]:
+        """The chunks before `settled_end` with points at low ≤ iter ≤ high."""
+        return self._chunk_rows("SELECT count, c.body, d.body", _WITH_POINTS, low, high)
 
     def has_hot(self, low: int, high: int) -> bool:
         """Whether there are hot points at low ≤ iter ≤ high."""

@@ -32,9 +32,11 @@ from apiserver.events.model import (
     ScalarStats,
     Selection,
     SeriesName,
+    WorkerMeans,
+    WorkerSpan,
 )
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError, Width
-from apiserver.stores.events.embedded import buckets, deletion, logs, records, scalars
+from apiserver.stores.events.embedded import buckets, by_worker, deletion, logs, records, scalars
 from apiserver.stores.events.embedded.commit import GroupCommit
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.hot import HotOwner, LogPart
@@ -324,6 +326,28 @@ class EmbeddedEventStore:
             owner,
             lambda hot: hot.points(matches),
             lambda conn, hot: scalars.last_values(views(conn, owner, selection, hot), n),
+        )
+
+    async def worker_spans(self, owner: Owner, selection: Selection = ()) -> list[WorkerSpan]:
+        """What each worker reported of each selected series."""
+        matches, workers = matcher(selection), self._parts.live.workers.names
+        return await self._read(
+            owner,
+            lambda hot: hot.points(matches),
+            lambda conn, hot: by_worker.spans(views(conn, owner, selection, hot), workers),
+        )
+
+    async def worker_means(
+        self, owner: Owner, selection: Selection = (), *, start: int, stop: int, step: int
+    ) -> list[WorkerMeans]:
+        """Means by worker and step."""
+        matches, workers = matcher(selection), self._parts.live.workers.names
+        return await self._read(
+            owner,
+            lambda hot: hot.points(matches),
+            lambda conn, hot: by_worker.means(
+                views(conn, owner, selection, hot), workers, start=start, stop=stop, step=step
+            ),
         )
 
     async def log_lines(

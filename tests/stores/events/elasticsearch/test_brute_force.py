@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from apiserver.events.model import Owner
 from apiserver.stores.addresses import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch import by_worker
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.contract.plain_event_store import PlainEventStore
 from tests.stores.events import comparison
@@ -42,6 +43,11 @@ operations = st.lists(
 def _fewer_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "WIDTHS", comparison.WIDTHS[2::2])
     monkeypatch.setattr(comparison, "BOUNDS", comparison.BOUNDS[::3])
+
+
+@pytest.fixture(autouse=True)
+def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_worker, "_PAGE", 3)
 
 
 async def run(address: ElasticsearchAddress, operations: list[tuple[Any, ...]]) -> None:
