@@ -1,9 +1,10 @@
-"""An owner's log as if it were a file: each line's message, ended by a line feed, in UTF-8."""
+"""An owner's log as if it were a file."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Collection
 
+from apiserver.events.log_text import text_of
 from apiserver.events.model import LogLine, LogPosition, Owner
 from apiserver.stores.events.base import EventStore
 
@@ -13,18 +14,12 @@ LARGEST_PAGE = 2000
 PAGE_CHARACTERS = 4 * 2**20
 
 
-def text(messages: Iterable[str]) -> bytes:
-    """What the messages are in the file."""
-    return "".join([message if message.endswith("\n") else message + "\n" for message in messages]).encode()
-
-
-async def pages(
-    store: EventStore, owner: Owner, *, after: LogPosition | None = None, descending: bool = False
-) -> AsyncIterator[list[LogLine]]:
-    """All lines beyond `after`, in pages that are the shorter the longer their messages are; none is empty."""
+async def pages(store: EventStore, owner: Owner, workers: Collection[str]) -> AsyncIterator[list[LogLine]]:
+    """The workers' lines from the last one on, in pages that are the shorter the longer their messages are."""
     limit = FIRST_PAGE
+    after: LogPosition | None = None
     while True:
-        page = await store.log_lines(owner, after=after, descending=descending, limit=limit)
+        page = await store.log_lines(owner, after=after, descending=True, limit=limit, workers=workers)
         if page:
             yield page
         if len(page) < limit:
@@ -34,15 +29,15 @@ async def pages(
         limit = max(1, min(LARGEST_PAGE, 4 * limit, int(PAGE_CHARACTERS / max(length, 1))))
 
 
-async def tail(store: EventStore, owner: Owner, of: Callable[[str], bool], limit: int) -> bytes:
-    """The last `limit` bytes, or all if there are fewer, of the file of the workers that `of` accepts.
+async def tail(store: EventStore, owner: Owner, workers: Collection[str], limit: int) -> bytes:
+    """The last `limit` bytes, or all if there are fewer, of the file of the workers.
 
     What is cut off ends at a line feed; when the last line alone is longer than `limit`, at a whole character.
     """
     parts: list[bytes] = []
     size = 0
-    async for page in pages(store, owner, descending=True):
-        parts.append(text([line.message for line in reversed(page) if of(line.worker)]))
+    async for page in pages(store, owner, workers):
+        parts.append(text_of([line.message for line in reversed(page)]))
         size += len(parts[-1])
         if size >= limit:
             break

@@ -320,6 +320,13 @@ class LogPosition(NamedTuple):
     sequence: int
 
 
+class LogSize(NamedTuple):
+    """How much a worker logged: the timestamp of its first line, and the bytes of all of them as text (`log_text`)."""
+
+    first: int
+    bytes: int
+
+
 class LogLine(NamedTuple):
     """One stored log line."""
 

@@ -21,6 +21,7 @@ from apiserver.events.model import (
     EventType,
     LogLine,
     LogPosition,
+    LogSize,
     Owner,
     Sample,
     SamplePosition,
@@ -277,8 +278,13 @@ class PlainEventStore:
         descending: bool = False,
         limit: int,
         whole_timestamps: bool = False,
+        workers: Collection[str] | None = None,
     ) -> list[LogLine]:
-        lines = [line for line in self._of(owner).logs if selects(selection, line.metric, line.variant)]
+        lines = [
+            line
+            for line in self._of(owner).logs
+            if selects(selection, line.metric, line.variant) and (workers is None or line.worker in workers)
+        ]
         page = _page(lines, lambda line: line.position, after, descending, limit)
         if whole_timestamps and page:
             rest = _page(lines, lambda line: line.position, page[-1].position, descending, len(lines))
@@ -287,6 +293,18 @@ class PlainEventStore:
 
     async def log_count(self, owner: Owner, selection: Selection = ()) -> int:
         return len(await self.log_lines(owner, selection, limit=self._sequence))
+
+    async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
+        found: dict[str, list[LogLine]] = {}
+        for line in self._of(owner).logs:
+            found.setdefault(line.worker, []).append(line)
+        return {
+            worker: LogSize(
+                min(line.position.timestamp for line in lines),
+                sum(len(line.message.encode()) + (not line.message.endswith("\n")) for line in lines),
+            )
+            for worker, lines in found.items()
+        }
 
     def _samples(self, owner: Owner, type: EventType, selection: Selection) -> list[Sample]:
         return [

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from apiserver.events.model import LogPosition, MetricSelection
+from apiserver.events.model import LogPosition, LogSize, MetricSelection
 from tests.contract.event_stores import OWNER, RECEIVED, Case, batch, case, lines, messages
 
 __all__ = ["case"]
@@ -185,3 +185,43 @@ async def test_lines_added_after_a_deletion_are_kept(case: Case) -> None:
     await case.store.add(batch(lines(["new"])))
     await case.settle()
     assert await messages(case.store) == ["new"]
+
+
+async def test_sizes_are_by_worker(case: Case) -> None:
+    sent = lines(["one", "zwei é\n", "", "a\nb", "of b"], timestamps=[9, 5, 7, 8, 3])
+    sent.workers[-1] = "b"
+    await case.store.add(batch(sent))
+    await case.settle()
+    await case.store.add(batch(lines(["late"], timestamps=[4], metric="other")))
+    await case.settle()
+    assert await case.store.log_sizes(OWNER) == {"worker": LogSize(4, 4 + 8 + 1 + 4 + 5), "b": LogSize(3, 5)}
+    assert await case.store.log_sizes(OWNER._replace(id="other")) == {}
+
+    await case.store.delete_logs(OWNER, 8, (), [MetricSelection("console")])
+    await case.settle()
+    assert await case.store.log_sizes(OWNER) == {"worker": LogSize(4, 4 + 4 + 5)}
+
+
+async def test_any_number_of_workers_may_log(case: Case) -> None:
+    count = 2500
+    for first in (0, count):
+        sent = lines([f"line {n}" for n in range(first, first + count)], timestamps=range(first, first + count))
+        sent.workers[:] = [f"worker {n}" for n in range(count)]
+        await case.store.add(batch(sent))
+        await case.settle()
+    expected = {f"worker {n}": LogSize(n, len(f"line {n}") + len(f"line {n + count}") + 2) for n in range(count)}
+    assert await case.store.log_sizes(OWNER) == expected
+
+
+async def test_lines_of_some_workers(case: Case) -> None:
+    for first in (0, 60):
+        sent = lines([str(n) for n in range(first, first + 60)], timestamps=[n // 2 for n in range(first, first + 60)])
+        sent.workers[:] = [f"worker {n % 6}" for n in range(60)]
+        await case.store.add(batch(sent))
+        await case.settle()
+    wanted = [str(n) for n in range(120) if n % 6 in (1, 4)]
+    assert await messages(case.store, workers=["worker 1", "worker 4", "nobody"]) == wanted
+    assert await messages(case.store, workers=["worker 1", "worker 4"], descending=True) == wanted[::-1]
+    assert await messages(case.store, workers=["worker 4"], limit=3) == ["4", "10", "16"]
+    assert await messages(case.store, workers=["nobody"]) == await messages(case.store, workers=[]) == []
+    assert await messages(case.store, selection=[MetricSelection("other")], workers=["worker 4"]) == []

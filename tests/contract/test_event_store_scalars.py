@@ -69,6 +69,13 @@ async def test_stats_look_at_finite_values_only(case: Case) -> None:
     assert math.isnan(stats.last_value)
 
 
+async def test_the_first_of_equal_extremes_counts_also_where_zeros_have_signs(case: Case) -> None:
+    await case.store.add(batch(scalars([0.0, -0.0, 0.0], variant="a"), scalars([-0.0, 0.0, -0.0], variant="b")))
+    await case.settle()
+    for stats in await case.store.scalar_stats([OWNER]):
+        assert (stats.min_value, stats.min_value_iter, stats.max_value, stats.max_value_iter) == (0.0, 0, 0.0, 0)
+
+
 async def test_a_series_without_a_finite_value_has_no_extremes(case: Case) -> None:
     await case.store.add(batch(scalars([NAN, INF])))
     await case.settle()

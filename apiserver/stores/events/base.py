@@ -16,6 +16,7 @@ from apiserver.events.model import (
     EventType,
     LogLine,
     LogPosition,
+    LogSize,
     Owner,
     Sample,
     SamplePosition,
@@ -164,14 +165,18 @@ class EventStore(Protocol):
         descending: bool = False,
         limit: int,
         whole_timestamps: bool = False,
+        workers: Collection[str] | None = None,
     ) -> list[LogLine]:
-        """Up to `limit` lines beyond `after` in (timestamp, sequence) order.
+        """Up to `limit` lines beyond `after` in (timestamp, sequence) order; of these workers only, unless None.
 
         With `whole_timestamps` the page is extended so that lines which share its last timestamp are all in it.
         """
 
     async def log_count(self, owner: Owner, selection: Selection = ()) -> int:
         """How many lines there are, exactly."""
+
+    async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
+        """How much each worker logged, exactly; times beyond ±2⁵³ may be rounded."""
 
     # vectors, plots and debug images
 

@@ -147,10 +147,16 @@ def _same_buckets(got: Buckets, expected: Buckets) -> bool:
 
 
 async def _assert_same_logs(store: EventStore, plain: PlainEventStore, owner: Owner) -> None:
+    sizes, expected_sizes = await store.log_sizes(owner), await plain.log_sizes(owner)
+    assert {worker: (float(size.first), size.bytes) for worker, size in sizes.items()} == {
+        worker: (float(size.first), size.bytes) for worker, size in expected_sizes.items()
+    }
     for selection in SELECTIONS:
         assert await store.log_count(owner, selection) == await plain.log_count(owner, selection)
-        for descending, limit, whole in product((False, True), (2, 1000), (False, True)):
+        ways = product((False, True), (2, 1000), (False, True), (None, (), ("one", "")))
+        for descending, limit, whole, workers in ways:
             how: dict[str, Any] = {"descending": descending, "limit": limit, "whole_timestamps": whole}
+            how["workers"] = workers
             page = await store.log_lines(owner, selection, **how)
             expected = await plain.log_lines(owner, selection, **how)
             while page or expected:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from apiserver.events.model import EventType, JsonObject, LogLine, LogPosition, Owner, Selection
 from apiserver.stores.events.elasticsearch import names, paging
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.queries import between, of_owner, ordered, without
+from apiserver.stores.events.elasticsearch.queries import between, of_owner, ordered, terms, without
 
 _BY = ("timestamp", "sequence")
 _FIELDS = ("level", "worker", "iter", "metric", "variant", "received")
@@ -28,12 +28,14 @@ async def log_lines(
     descending: bool,
     limit: int,
     whole_timestamps: bool,
+    workers: Collection[str] | None,
 ) -> list[LogLine]:
     """A page, as the protocol says."""
-    hits = await _page(cluster, owner, of_owner(owner, selection), after, descending, limit)
+    of_workers = [] if workers is None else [terms("worker", sorted(workers))]
+    hits = await _page(cluster, owner, of_owner(owner, selection, *of_workers), after, descending, limit)
     if whole_timestamps and len(hits) == limit:
         last = hits[-1]["sort"]
-        same = of_owner(owner, selection, *between("timestamp", last[0], last[0]))
+        same = of_owner(owner, selection, *of_workers, *between("timestamp", last[0], last[0]))
         hits += await _page(cluster, owner, same, last, descending, paging.ALL)
     return [_line(hit) for hit in hits]
 

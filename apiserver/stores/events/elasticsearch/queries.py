@@ -26,12 +26,12 @@ def of_owner(owner: Owner, selection: Selection = (), *more: JsonObject) -> Json
 
 def of_owners(owners: Sequence[Owner]) -> JsonObject:
     """All events of these owners."""
-    return _terms("owner", [owner_key(owner) for owner in owners])
+    return terms("owner", [owner_key(owner) for owner in owners])
 
 
 def of_series(series: Sequence[str], *more: JsonObject) -> JsonObject:
     """The events of the series with these keys, for which all of `more` hold."""
-    return {"bool": {"filter": [_terms("series", series), *more]}}
+    return {"bool": {"filter": [terms("series", series), *more]}}
 
 
 def any_of(conditions: Sequence[JsonObject]) -> JsonObject:
@@ -60,13 +60,14 @@ def _selected(owner: str, selection: Selection) -> JsonObject:
     single = [
         series_key(series_hash(owner, wanted.metric, variant)) for wanted in selection for variant in wanted.variants
     ]
-    choices = [_terms("metric", whole)] if whole else []
+    choices = [terms("metric", whole)] if whole else []
     if single:
-        choices.append(_terms("series", single))
+        choices.append(terms("series", single))
     return any_of(choices)
 
 
-def _terms(field: str, values: Sequence[str]) -> JsonObject:
-    if len(values) == 1:
-        return {"term": {field: values[0]}}
+def terms(field: str, values: Sequence[str]) -> JsonObject:
+    """What has one of the values, of which there may be any number, also none."""
+    if len(values) < 2:
+        return {"term": {field: values[0]}} if values else {"match_none": {}}
     return any_of([{"terms": {field: list(values[start : start + _TERMS])}} for start in range(0, len(values), _TERMS)])

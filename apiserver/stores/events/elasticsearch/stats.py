@@ -60,7 +60,7 @@ async def stats(cluster: Cluster, known: SeriesIndex, owner: Owner, selection: S
         for one in series
         if one.key in summed
     ]
-    asked = [(at, name) for at, (_, of, _) in enumerate(found) for name in _ENDS if name not in of]
+    asked = [(at, name) for at, (_, of, _) in enumerate(found) for name in _ENDS if not _is_known(of, name)]
     bodies = [_end(found[at][0], name, found[at][2], found[at][1]) for at, name in asked]
     for (at, name), answer in zip(asked, await cluster.searches(index, bodies, routing=routing), strict=True):
         found[at][1][name] = answer
@@ -75,6 +75,12 @@ async def stats(cluster: Cluster, known: SeriesIndex, owner: Owner, selection: S
         for (one, of, extents), its in zip(found, ends, strict=True)
         if all(answer["hits"]["hits"] for answer in its)
     ]
+
+
+def _is_known(summed: JsonObject, name: str) -> bool:
+    """Whether the point at an end was found: not if it is zero, as nodes sort −0.0 before 0.0, which are the same."""
+    extreme = {"least": "min", "greatest": "max"}.get(name)
+    return name in summed and (extreme is None or summed["values"][extreme] != 0)
 
 
 async def _extents(cluster: Cluster, index: str, routing: str, series: Series, summed: JsonObject) -> dict[str, int]:

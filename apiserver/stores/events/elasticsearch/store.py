@@ -15,6 +15,7 @@ from apiserver.events.model import (
     EventType,
     LogLine,
     LogPosition,
+    LogSize,
     Owner,
     Sample,
     SamplePosition,
@@ -29,7 +30,7 @@ from apiserver.events.model import (
 )
 from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.base import EventStoreError, Width
-from apiserver.stores.events.elasticsearch import buckets, bulk, by_worker, logs, names, scalars, stats
+from apiserver.stores.events.elasticsearch import buckets, bulk, by_worker, log_sizes, logs, names, scalars, stats
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.marks import ABANDONED, Marks
 from apiserver.stores.events.elasticsearch.migrations import check_schema
@@ -234,6 +235,7 @@ class ElasticsearchEventStore:
         descending: bool = False,
         limit: int,
         whole_timestamps: bool = False,
+        workers: Collection[str] | None = None,
     ) -> list[LogLine]:
         """A page of log lines."""
         return await logs.log_lines(
@@ -244,12 +246,17 @@ class ElasticsearchEventStore:
             descending=descending,
             limit=limit,
             whole_timestamps=whole_timestamps,
+            workers=workers,
         )
 
     async def log_count(self, owner: Owner, selection: Selection = ()) -> int:
         """How many lines there are."""
         index = names.index(self._cluster.prefix, EventType.LOG, owner.company)
         return await self._cluster.count(index, of_owner(owner, selection), routing=names.owner_key(owner))
+
+    async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
+        """How much each worker logged."""
+        return await log_sizes.sizes(self._cluster, owner)
 
     async def sample_series(self, owner: Owner, type: EventType, selection: Selection = ()) -> list[SampleSeries]:
         """The selected series of a type."""

@@ -18,6 +18,7 @@ import numpy as np
 import orjson
 import zstandard
 
+from apiserver.events.log_text import sizes_of
 from apiserver.events.model import EventBatch, EventType, LogColumns, Owner, Sample, ScalarColumns
 from apiserver.stores.events.elasticsearch import names
 
@@ -99,16 +100,17 @@ class Items:
         ids = names.ids(names.series_hash(key, body.hex()), np.arange(first, first + count))
         index = self.index(EventType.LOG, logs.owner)
         head, rest = _shared("create", None if index == main else index, key, received=received)
-        columns = (logs.timestamps.tolist(), logs.levels, logs.workers, logs.messages, logs.iters)
+        sizes = sizes_of(logs.messages).tolist()
+        columns = (logs.timestamps.tolist(), logs.levels, logs.workers, logs.messages, logs.iters, sizes)
         series = zip(logs.metrics, logs.variants, strict=True)
         rows = zip(ids, self._sequence.take(count), *columns, series, strict=True)
-        for id, sequence, timestamp, level, worker, message, iter, (metric, variant) in rows:
+        for id, sequence, timestamp, level, worker, message, iter, size, (metric, variant) in rows:
             reported = "" if iter is None else f'"iter":{iter},'
             yield (
                 f'{head}{id}{rest}"timestamp":{timestamp},"sequence":{sequence},{reported}"level":{_json(level)},'
                 f'"worker":{_json(worker)},"metric":{_json(metric)},"variant":{_json(variant)},'
                 f'"series":"{series_key(key, metric, variant)}",'
-                f'"message":{orjson.dumps(message).decode()}}}\n'
+                f'"size":{size},"message":{orjson.dumps(message).decode()}}}\n'
             )
 
     def _sample(self, sample: Sample, main: str | None) -> str:

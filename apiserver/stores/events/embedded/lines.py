@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -16,6 +17,10 @@ from apiserver.stores.events.embedded import compression, integers
 from apiserver.stores.events.embedded.hot import LogPart, Name
 
 _Which = slice | npt.NDArray[np.intp]
+
+#: As their classes do, in half the time: pages have many lines.
+_POSITION: Callable[[Iterable[int]], LogPosition] = partial(tuple.__new__, LogPosition)
+_LINE: Callable[[Iterable[Any]], LogLine] = partial(tuple.__new__, LogLine)
 
 
 @dataclass(slots=True)
@@ -39,6 +44,10 @@ class Column:
     def take(self, which: _Which) -> Column:
         """The values at `which`."""
         return Column(self.table, self.places[which])
+
+    def where(self, values: Collection[Any]) -> npt.NDArray[np.intp]:
+        """The places of these values."""
+        return np.flatnonzero(np.isin(self.places, [n for n, value in enumerate(self.table) if value in values]))
 
     def distinct(self) -> Column:
         """The same with no value in the table that is not in the column."""
@@ -121,10 +130,10 @@ class Lines:
 
     def log_lines(self) -> list[LogLine]:
         """All lines, each for itself."""
-        positions = map(LogPosition, self.timestamps.tolist(), self.sequences.tolist())
+        positions = map(_POSITION, zip(self.timestamps.tolist(), self.sequences.tolist(), strict=True))
         metrics, variants = zip(*self.names, strict=True) if len(self) else ((), ())
         columns = (positions, self.levels, self.workers, self.messages, self.iters, metrics, variants)
-        return list(map(LogLine, *columns, self.received.tolist()))
+        return list(map(_LINE, zip(*columns, self.received.tolist(), strict=True)))
 
 
 def of_parts(parts: Sequence[LogPart]) -> Lines:

@@ -15,6 +15,7 @@ import numpy as np
 
 from apiserver.events.model import EventType, Owner
 from apiserver.stores.events.embedded import lines as codec
+from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.hot import HotOwner, Memtable, Name
 from apiserver.stores.events.embedded.lines import Lines
 from apiserver.stores.events.embedded.names import Registrar, series_rows
@@ -59,8 +60,8 @@ class BlockWriter:
         """Put everything collected into the database."""
         self._conn.executemany(
             "REPLACE INTO log_blocks"
-            " (id, owner, first_time, first_sequence, last_time, last_sequence, count, names, body)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " (id, owner, first_time, first_sequence, last_time, last_sequence, count, names, body, sizes)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 (
                     id,
@@ -72,6 +73,7 @@ class BlockWriter:
                     len(lines),
                     msgspec.msgpack.encode(lines.names.distinct().map(self._ids).table),
                     codec.encode(lines, self._ids),
+                    log_sizes.encode(lines),
                 )
                 for id, lines in self._pending.items()
             ),

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from apiserver.events.model import EventType, Int64Array, LogLine, LogPosition, Owner, Selection
 from apiserver.stores.events.embedded import lines as codec
+from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.hot import LogPart, Matcher, Name
 from apiserver.stores.events.embedded.lines import Lines
 from apiserver.stores.events.embedded.names import matcher, owner_id, series_rows
@@ -34,11 +35,15 @@ def page(
     descending: bool,
     limit: int,
     whole_timestamps: bool,
+    workers: Collection[str] | None,
 ) -> list[LogLine]:
     """Up to `limit` lines beyond `after`, or more when lines with one timestamp are to stay together."""
     if limit < 1:
         return []
-    wanted = Wanted(matcher(selection) if selection else None, after, descending, limit, whole_timestamps)
+    matches = matcher(selection) if selection else None
+    wanted = Wanted(
+        matches, None if workers is None else frozenset(workers), after, descending, limit, whole_timestamps
+    )
     found = _merged_lines(conn, owner, wanted)
     recent = _hot_lines([part for table in hot for part in table], wanted)
     if not recent:
@@ -48,9 +53,10 @@ def page(
 
 
 class Wanted(NamedTuple):
-    """Which page is asked for; `matches` None: lines of all series."""
+    """Which page is asked for; `matches` None: lines of all series; `workers` None: of all workers."""
 
     matches: Matcher | None
+    workers: frozenset[str] | None
     after: LogPosition | None
     descending: bool
     limit: int
@@ -73,10 +79,12 @@ def _merged_lines(conn: sqlite3.Connection, owner: Owner, wanted: Wanted) -> lis
     parts: list[Lines] = []
     times = np.empty(0, np.int64)
     if number is not None and selected:
-        for body in _bodies(conn, number, selected, wanted.after, wanted.descending):
+        for body in _bodies(conn, number, selected, wanted):
             lines = codec.decode(body, names).beyond(wanted.after, wanted.descending)
             if matches is not None and len(selected) < len(names):
                 lines = lines.take(np.flatnonzero([matches(*name) for name in lines.names]))
+            if wanted.workers is not None:
+                lines = lines.take(lines.workers.where(wanted.workers))
             parts.append(lines.reversed() if wanted.descending else lines)
             times = np.concatenate([times, parts[-1].timestamps])
             if wanted.end(times) < len(times):
@@ -91,24 +99,23 @@ def _cut(parts: Sequence[Lines], end: int) -> list[LogLine]:
     return found
 
 
-def _bodies(
-    conn: sqlite3.Connection, owner: int, selected: Collection[int], after: LogPosition | None, descending: bool
-) -> Iterator[bytes]:
+def _bodies(conn: sqlite3.Connection, owner: int, selected: Collection[int], wanted: Wanted) -> Iterator[bytes]:
     """The blocks that have selected lines beyond `after`, perhaps others, in walking order."""
-    if not descending:
-        cursors = [conn.execute(f"SELECT names, body {_AHEAD}", (owner, *(after or _BEGIN)))]
+    if not wanted.descending:
+        cursors = [conn.execute(f"SELECT names, sizes, body {_AHEAD}", (owner, *(wanted.after or _BEGIN)))]
     else:
         # Blocks are disjoint: of those that end at `after` or beyond, only the first can begin before it.
-        at = after or _END
+        at = wanted.after or _END
         straddling = conn.execute(
-            "SELECT names, body FROM log_blocks WHERE owner = ? AND (last_time, last_sequence) >= (?, ?)"
+            "SELECT names, sizes, body FROM log_blocks WHERE owner = ? AND (last_time, last_sequence) >= (?, ?)"
             " ORDER BY last_time, last_sequence LIMIT 1",
             (owner, *at),
         )
-        cursors = [straddling, conn.execute(f"SELECT names, body {_BACK}", (owner, *at))]
+        cursors = [straddling, conn.execute(f"SELECT names, sizes, body {_BACK}", (owner, *at))]
     for cursor in cursors:
-        for names, body in cursor:
-            if not selected.isdisjoint(msgspec.msgpack.decode(names)):  # type: ignore[attr-defined]
+        for names, sizes, body in cursor:
+            of_others = wanted.workers is not None and sizes and wanted.workers.isdisjoint(log_sizes.workers(sizes))
+            if not of_others and not selected.isdisjoint(msgspec.msgpack.decode(names)):  # type: ignore[attr-defined]
                 yield body
 
 
@@ -120,7 +127,7 @@ def _hot_lines(parts: Sequence[LogPart], wanted: Wanted) -> list[LogLine]:
     ends = np.cumsum(lengths)
     times = np.concatenate([part.columns.timestamps for part in parts])
     sequences = np.repeat([part.sequence for part in parts] - ends + lengths, lengths) + np.arange(len(times))
-    which = np.flatnonzero(_beyond(times, sequences, wanted) & _matching(parts, wanted.matches))
+    which = np.flatnonzero(_beyond(times, sequences, wanted) & _matching(parts, wanted))
     if len(which) > wanted.limit:  # those that come first, and all that share the last one's timestamp
         ahead = np.invert(times[which]) if wanted.descending else times[which]
         which = which[ahead <= np.partition(ahead, wanted.limit - 1)[wanted.limit - 1]]
@@ -141,11 +148,14 @@ def _beyond(times: Int64Array, sequences: Int64Array, wanted: Wanted) -> npt.NDA
     return beyond
 
 
-def _matching(parts: Sequence[LogPart], matches: Matcher | None) -> npt.NDArray[np.bool_]:
-    columns = [part.columns for part in parts]
-    if matches is None:
-        return np.ones(sum(len(one.messages) for one in columns), np.bool_)
-    return np.array([matches(*name) for one in columns for name in zip(one.metrics, one.variants, strict=True)])
+def _matching(parts: Sequence[LogPart], wanted: Wanted) -> npt.NDArray[np.bool_]:
+    columns, (matches, workers, *_) = [part.columns for part in parts], wanted
+    matching = np.ones(sum(len(one.messages) for one in columns), np.bool_)
+    if matches is not None:
+        matching &= [matches(*name) for one in columns for name in zip(one.metrics, one.variants, strict=True)]
+    if workers is not None:
+        matching &= [worker in workers for one in columns for worker in one.workers]
+    return matching
 
 
 def _hot_line(part: LogPart, n: int) -> LogLine:

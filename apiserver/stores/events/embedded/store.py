@@ -23,6 +23,7 @@ from apiserver.events.model import (
     EventType,
     LogLine,
     LogPosition,
+    LogSize,
     Owner,
     Sample,
     SamplePosition,
@@ -36,7 +37,7 @@ from apiserver.events.model import (
     WorkerSpan,
 )
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError, Width
-from apiserver.stores.events.embedded import buckets, by_worker, deletion, logs, records, scalars
+from apiserver.stores.events.embedded import buckets, by_worker, deletion, log_sizes, logs, records, scalars
 from apiserver.stores.events.embedded.commit import GroupCommit
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.hot import HotOwner, LogPart
@@ -359,12 +360,15 @@ class EmbeddedEventStore:
         descending: bool = False,
         limit: int,
         whole_timestamps: bool = False,
+        workers: Collection[str] | None = None,
     ) -> list[LogLine]:
         """A page of log lines."""
         return await self._read(
             owner,
             lambda hot: hot.logs.copy(),
-            lambda conn, hot: logs.page(conn, owner, hot, selection, after, descending, limit, whole_timestamps),
+            lambda conn, hot: logs.page(
+                conn, owner, hot, selection, after, descending, limit, whole_timestamps, workers
+            ),
         )
 
     async def log_count(self, owner: Owner, selection: Selection = ()) -> int:
@@ -372,6 +376,10 @@ class EmbeddedEventStore:
         return await self._read(
             owner, lambda hot: hot.logs.copy(), lambda conn, hot: logs.count(conn, owner, hot, selection)
         )
+
+    async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
+        """How much each worker logged."""
+        return await self._read(owner, lambda hot: hot.logs.copy(), lambda conn, hot: log_sizes.sizes(conn, owner, hot))
 
     async def _read_samples(
         self, owner: Owner, type: EventType, selection: Selection, work: Callable[[Samples], Result]

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from apiserver import resources
+from apiserver.events.model import LogSize
 from apiserver.stores.events.embedded import EmbeddedEventStore, stats
-from tests.contract.event_stores import OWNER, batch, scalars
+from tests.contract.event_stores import OWNER, batch, lines, scalars
 
 pytestmark = pytest.mark.anyio
 
@@ -59,4 +60,21 @@ async def test_tails_of_schema_1_are_read_and_go_on(tmp_path: Path, new: list[in
     assert [iter for iter, *_ in found] == sorted([0, 1, 4, *new])
     assert await store.delete([OWNER]) == 3 + len(new)
     assert store._parts.database.writer.execute("SELECT count(*) FROM tail_pages").fetchone() == (0,)
+    await store.close()
+
+
+async def test_the_sizes_of_blocks_of_schema_2_are_known(tmp_path: Path) -> None:
+    store = EmbeddedEventStore(tmp_path)
+    await store.open()
+    await store.add(batch(lines(["one", "two é"])))
+    await store.close()
+    conn = sqlite3.connect(tmp_path / "events.db")
+    conn.executescript("DROP INDEX log_sizes; ALTER TABLE log_blocks DROP COLUMN sizes; PRAGMA user_version = 2")
+    conn.close()
+    await store.open()
+    assert await store.log_sizes(OWNER) == {"worker": LogSize(0, 11)}
+    await store.add(batch(lines(["three"], timestamps=[1])))
+    await store.merge()
+    await store.add(batch(lines(["four"], timestamps=[9])))
+    assert await store.log_sizes(OWNER) == {"worker": LogSize(0, 22)}
     await store.close()

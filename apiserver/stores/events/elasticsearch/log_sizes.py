@@ -1,0 +1,50 @@
+"""How much each worker logged: lines know how long they are, but for those that were stored before they did."""
+
+from __future__ import annotations
+
+from apiserver.events.log_text import sizes_of
+from apiserver.events.model import LogSize, Owner
+from apiserver.stores.events.elasticsearch import names, paging
+from apiserver.stores.events.elasticsearch.cluster import Cluster
+from apiserver.stores.events.elasticsearch.logs import index_of
+from apiserver.stores.events.elasticsearch.queries import of_owner, ordered, without
+from apiserver.stores.events.elasticsearch.stats import extent
+
+_WITHOUT_SIZE = without({"exists": {"field": "size"}})
+
+
+async def sizes(cluster: Cluster, owner: Owner) -> dict[str, LogSize]:
+    """How much each worker logged."""
+    index, routing = index_of(cluster, owner), names.owner_key(owner)
+    ends = extent("timestamp")
+    low = next(iter(ends))
+    aggs = {low: ends[low], "size": {"stats": {"field": "size"}}}
+    found: dict[str, LogSize] = {}
+    unknown = 0
+    async for bucket in cluster.composite(index, of_owner(owner), ["worker"], routing=routing, aggs=aggs):
+        size = bucket["size"]
+        found[bucket["key"]["worker"]] = LogSize(int(bucket[low]["value"]), int(size["sum"]))
+        unknown += bucket["doc_count"] - size["count"]
+    if unknown:
+        await _add_unknown(cluster, owner, found)
+    return found
+
+
+async def _add_unknown(cluster: Cluster, owner: Owner, found: dict[str, LogSize]) -> None:
+    """Add the lines that do not know how long they are: looked at one by one."""
+    pages = paging.pages(
+        cluster,
+        index_of(cluster, owner),
+        names.owner_key(owner),
+        of_owner(owner, (), _WITHOUT_SIZE),
+        ordered(("timestamp", "sequence")),
+        fields=["worker"],
+        stored=["message"],
+        limit=paging.ALL,
+    )
+    async for hits in pages:
+        lengths = sizes_of([hit["fields"]["message"][0] for hit in hits]).tolist()
+        for hit, length in zip(hits, lengths, strict=True):
+            worker = hit["fields"]["worker"][0]
+            known = found.get(worker, LogSize(hit["sort"][0], 0))
+            found[worker] = LogSize(min(known.first, hit["sort"][0]), known.bytes + length)
