@@ -19,34 +19,27 @@ from starlette.routing import Mount, Route
 from starlette.types import Receive, Scope, Send
 
 from apiserver import __version__, resources
-from apiserver.aggregation.scroll import InvalidScroll, Scrolls
+from apiserver.aggregation.scroll import Scrolls
 from apiserver.data_folder import DataFolder
 from apiserver.files.server import FileServer
 from apiserver.health import Health
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import Limits
-from apiserver.rpc.dispatch import METHODS, Dispatcher, Errors
-from apiserver.rpc.errors import invalid_scroll, overloaded, unavailable, validation_error
-from apiserver.rpc.openapi import openapi
+from apiserver.rpc.dispatch import METHODS, Dispatcher
+from apiserver.rpc.openapi import openapi, with_routes
 from apiserver.rpc.schema import Table, load_schemas
 from apiserver.services import credentials
 from apiserver.services.backend import Backend, registry
 from apiserver.services.last_metrics import LastMetrics
 from apiserver.services.remembered import Remembered
+from apiserver.services.store_errors import STORE_ERRORS
 from apiserver.settings import Settings
-from apiserver.stores.documents.base import DocumentStoreBusy, InvalidDocument, InvalidFilter
 from apiserver.stores.engines import document_store, event_store, owned
-from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.files.disk import FileStore
+from apiserver.vendors import baseten, modelarts, pai
 
-#: The answers that the exceptions of the layers below become.
-STORE_ERRORS: Errors = {
-    EventStoreBusy: lambda error: (overloaded if error.overloaded else unavailable)(str(error), error.retry_after),
-    DocumentStoreBusy: lambda error: unavailable(str(error), error.retry_after),
-    InvalidFilter: lambda error: validation_error(str(error)),
-    InvalidDocument: lambda error: validation_error(str(error)),
-    InvalidScroll: lambda error: invalid_scroll(error.scroll_id),
-}
+#: Beside the API of its own, the server answers those of these.
+VENDORS = (modelarts.router, baseten.router, pai.router)
 
 _CORS_HEADERS = ("content-type", "authorization", "x-clearml-impersonate-as", "access-control-allow-credentials")
 
@@ -81,6 +74,8 @@ def create_app(settings: Settings) -> FastAPI:
 
     dispatcher = _dispatcher(settings, table, backend)
     app = _App(title="apiserver", version=__version__, lifespan=_lifespan(backend, store, folder), openapi_url=None)
+    for vendor in VENDORS:
+        app.include_router(vendor)
     app.router.routes += [
         Route("/health", Health(backend, store)),
         Route("/openapi.json", _openapi(table), methods=["GET"]),
@@ -126,7 +121,8 @@ def _dispatcher(settings: Settings, table: Table, backend: Backend) -> Dispatche
 
 def _openapi(table: Table) -> Callable[[Request], Response]:
     def answer(request: Request) -> Response:
-        return Response(orjson.dumps(openapi(table)), media_type="application/json")
+        described = with_routes(openapi(table), [route for vendor in VENDORS for route in vendor.routes])
+        return Response(orjson.dumps(described), media_type="application/json")
 
     return answer
 

@@ -17,6 +17,15 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
+def epoch_millis(text: object) -> int | None:
+    """The epoch milliseconds of an ISO text, rounded; without an offset it is UTC. None if it is no time."""
+    try:
+        time = datetime.fromisoformat(text)  # type: ignore[arg-type]
+        return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
 @lru_cache(1024)  # many events are received at once
 def iso_millis(epoch_ms: int) -> str:
     """Epoch milliseconds as events answer them: `2026-11-21T08:02:12.615Z`."""

@@ -32,6 +32,10 @@ class Sizes:
     shared_points: int = 50_000
     """Of each of ten series of ten tasks."""
     log_lines: int = 10_000_000
+    monitored_points: int = 20_160
+    """Of each of 57 series."""
+    preview_bodies: int = 100
+    """Of 10k lines."""
     deleted_points: int = 1_000_000
     other_points: int = 1_000_000
     growth_points: int = 100_000_000
@@ -60,6 +64,8 @@ QUICK = Sizes(
     long_points=20_000,
     shared_points=200,
     log_lines=20_000,
+    monitored_points=1000,
+    preview_bodies=1,
     deleted_points=10_000,
     other_points=20_000,
     growth_points=60_000,

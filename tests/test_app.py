@@ -13,8 +13,9 @@ import pytest
 
 import apiserver
 from apiserver import health
-from apiserver.app import STORE_ERRORS, create_app
+from apiserver.app import create_app
 from apiserver.rpc.errors import ApiError
+from apiserver.services.store_errors import STORE_ERRORS
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStoreBusy, InvalidFilter
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError

@@ -26,6 +26,7 @@ ALLOWED = {
     "files": {"rpc", "stores.documents", "stores.files", "times"},
     "copying": {"data_folder", "events", "settings", "stores", "stores.addresses", "stores.documents", "stores.events"},
     "processes": set(),
+    "vendors": {"aggregation", "events", "rpc", "services", "stores.documents", "stores.events", "times"},
     "services": {"", "aggregation", "events", "rpc", "settings", "stores.documents", "stores.events", "times"},
 }
 

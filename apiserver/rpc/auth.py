@@ -110,7 +110,7 @@ class Authenticator:
     async def _by_token(self, token: str) -> Identity:
         identity, expires = self._verified(token)
         if expires <= time.time():
-            raise _bad_token("it has expired")
+            raise unauthorized(30, "Invalid token (it has expired)", expired=True)
         if self._is_live and identity.key and not await self._is_live(identity.key):
             raise _bad_token("the access key it came from is no longer in use")
         return identity
@@ -119,6 +119,8 @@ class Authenticator:
         """Who a token is of, and when it expires; remembered, as it is most of the time that a small call takes."""
         try:
             claims = jwt.decode(token, self._secret, algorithms=[_ALGORITHM], options=_CHECKED)
+        except jwt.ExpiredSignatureError:
+            raise unauthorized(30, "Invalid token (it has expired)", expired=True) from None
         except (jwt.InvalidTokenError, ValueError, RecursionError) as error:
             raise _bad_token(_printable(error)) from None
         return _identity(claims.get("identity")), int(claims["exp"])

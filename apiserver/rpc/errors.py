@@ -52,9 +52,13 @@ def invalid_scroll(scroll_id: str) -> ApiError:
     return ApiError(400, 1104, f"Invalid scroll id: scroll_id={scroll_id[:200]} ({hint})", data={"field": "scroll_id"})
 
 
-def unauthorized(subcode: int, message: str) -> ApiError:
+#: In the data of an error: the token was a good one.
+EXPIRED = "expired"
+
+
+def unauthorized(subcode: int, message: str, *, expired: bool = False) -> ApiError:
     """20 no credentials, 10 bad scheme, 22 bad key or secret, 30 bad token."""
-    return ApiError(401, subcode, message)
+    return ApiError(401, subcode, message, data={EXPIRED: True} if expired else None)
 
 
 def forbidden(message: str) -> ApiError:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from fastapi.openapi.utils import get_openapi
+from starlette.routing import BaseRoute
 
 from apiserver.rpc.auth import TOKEN_COOKIE
 from apiserver.rpc.schema import EndpointVersion, Table
@@ -41,6 +45,19 @@ def openapi(table: Table) -> dict[str, Any]:
             "responses": {"error": _json("An error: `meta` says which", _envelope({"type": "object"}))},
         },
     }
+
+
+def with_routes(document: dict[str, Any], routes: Sequence[BaseRoute]) -> dict[str, Any]:
+    """The document with the paths of FastAPI's routes, which may be called with this server's own credentials, too."""
+    added = get_openapi(title="", version="", routes=routes)
+    for path in added["paths"].values():
+        for operation in path.values():
+            operation["security"] = [*operation.get("security", []), *document["security"]]
+    components = {
+        name: {**document["components"].get(name, {}), **added.get("components", {}).get(name, {})}
+        for name in document["components"].keys() | added.get("components", {}).keys()
+    }
+    return {**document, "paths": {**document["paths"], **added["paths"]}, "components": components}
 
 
 def _path(endpoint: EndpointVersion, operation: str) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class Reply:
 
     async def send(self, request: Mapping[str, str], body: Body, send: Send) -> None:
         """Answer the request with headers `request`. What is left of its `body` is read, so that the answer arrives."""
-        content, headers = await _compressed(self.content, request)
+        content, headers = await compressed(self.content, request)
         headers += [("content-length", str(len(content))), *self.headers]
         if must_close(request) or self.status in _BODY_LEFT:
             headers.append(("connection", "close"))
@@ -68,7 +68,7 @@ def must_close(request: Mapping[str, str]) -> bool:
     return "x-clearml-agent" in request or any(name.lower().startswith(("clearml-", "trains-")) for name in clients)
 
 
-async def _compressed(content: bytes, request: Mapping[str, str]) -> tuple[bytes, Headers]:
+async def compressed(content: bytes, request: Mapping[str, str]) -> tuple[bytes, Headers]:
     headers = [("content-type", "application/json")] if content else []
     if len(content) < _SMALL:
         return content, headers

@@ -5,8 +5,10 @@ They are configured by the `clearml.conf` that the server itself hands out.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -39,15 +41,21 @@ class Sdk:
             "PYTHONUNBUFFERED": "1",
         }
 
-    def start(self, script: str, *arguments: str) -> subprocess.Popen[str]:
+    @property
+    def folder(self) -> Path:
+        """Where scripts run."""
+        return self._home
+
+    def start(self, script: str, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         """Start a script; what it prints can be read from its pipes."""
         return subprocess.Popen(
             [self._python, SCRIPTS / script, *arguments],
             cwd=self._home,
-            env=self._environment,
+            env={**self._environment, **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
 
     def run(self, script: str, *arguments: str, timeout: float = 180) -> Any:
@@ -57,6 +65,13 @@ class Sdk:
             return self.finish(process, timeout=timeout)
         finally:
             process.kill()
+
+    @staticmethod
+    def kill(process: subprocess.Popen[str]) -> None:
+        """Kill a started script and the processes that the SDK made for it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
     @staticmethod
     def finish(process: subprocess.Popen[str], *, timeout: float = 180) -> Any:

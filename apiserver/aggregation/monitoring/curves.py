@@ -1,0 +1,96 @@
+"""Curves of resources over equal steps of time, and what can be made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from apiserver.aggregation.monitoring.nodes import Node
+from apiserver.aggregation.monitoring.quantities import Quantity
+from apiserver.events.model import Float64Array, Int64Array, MetricSelection, Owner
+from apiserver.stores.events.base import EventStore
+
+_GREATEST = 2**53 - 1
+#: No machine has more of anything. What is greater would become no number when it is added up, or in other units.
+_MOST = 1e30
+
+
+class Grid(NamedTuple):
+    """Steps of `step` milliseconds from `start` on; what is reported until `stop`, inclusive, counts."""
+
+    start: int
+    stop: int
+    step: int
+
+    @classmethod
+    def of(cls, start: int, stop: int, step: int) -> Self:
+        """The same, within the times that stores can count with."""
+        return cls(max(start, -_GREATEST), min(max(start, -_GREATEST, stop), _GREATEST), min(step, _GREATEST))
+
+    @property
+    def steps(self) -> int:
+        """How many steps have begun by `stop`."""
+        return (self.stop - self.start) // self.step + 1
+
+    def times(self, steps: Int64Array) -> Int64Array:
+        """When these steps begin."""
+        return self.start + steps * self.step
+
+
+class Curve(NamedTuple):
+    """A mean for each step in which something was reported: ascending numbers of steps, and values."""
+
+    steps: Int64Array
+    values: Float64Array
+
+
+NOTHING = Curve(np.empty(0, np.int64), np.empty(0))
+
+#: Curves by quantity and number of the device.
+Curves = dict[Quantity, dict[int, Curve]]
+
+
+async def curves_of(
+    store: EventStore, owner: Owner, nodes: Sequence[Node], quantities: Collection[Quantity], grid: Grid
+) -> list[Curves]:
+    """Of each node the curves of these quantities; what was not reported is not there."""
+    selection = _selection(nodes, quantities)
+    if not selection:
+        return [{} for _ in nodes]
+    means = await store.worker_means(owner, selection, start=grid.start, stop=grid.stop, step=grid.step)
+    read = {(one.metric, one.variant, one.worker): _credible(one.steps, one.means) for one in means}
+    return [_curves(node, quantities, read) for node in nodes]
+
+
+def _selection(nodes: Iterable[Node], quantities: Collection[Quantity]) -> list[MetricSelection]:
+    variants: dict[str, set[str]] = {}
+    for node in nodes:
+        for (quantity, _), spans in node.curves.items():
+            for span in spans if quantity in quantities else ():
+                variants.setdefault(span.metric, set()).add(span.variant)
+    return [MetricSelection(metric, tuple(sorted(of_it))) for metric, of_it in sorted(variants.items())]
+
+
+def _credible(steps: Int64Array, means: Float64Array) -> Curve:
+    credible = np.abs(means) <= _MOST
+    return Curve(steps[credible], means[credible])
+
+
+def _curves(node: Node, quantities: Collection[Quantity], read: dict[tuple[str, str, str], Curve]) -> Curves:
+    found: Curves = {}
+    for (quantity, device), spans in sorted(node.curves.items(), key=lambda one: one[0][1]):
+        parts = [read[span[:3]] for span in spans if span[:3] in read] if quantity in quantities else []
+        if parts:
+            found.setdefault(quantity, {})[device] = mean(parts)
+    return found
+
+
+def mean(curves: Collection[Curve]) -> Curve:
+    """The mean of the curves at each step that one of them has."""
+    if len(curves) < 2:
+        return next(iter(curves), NOTHING)
+    steps, where = np.unique(np.concatenate([curve.steps for curve in curves]), return_inverse=True)
+    values = np.concatenate([curve.values for curve in curves])
+    return Curve(steps, np.bincount(where, values, len(steps)) / np.bincount(where, minlength=len(steps)))

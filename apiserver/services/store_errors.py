@@ -1,0 +1,17 @@
+"""The answers that the exceptions of the layers below become."""
+
+from __future__ import annotations
+
+from apiserver.aggregation.scroll import InvalidScroll
+from apiserver.rpc.dispatch import Errors
+from apiserver.rpc.errors import invalid_scroll, overloaded, unavailable, validation_error
+from apiserver.stores.documents.base import DocumentStoreBusy, InvalidDocument, InvalidFilter
+from apiserver.stores.events.base import EventStoreBusy
+
+STORE_ERRORS: Errors = {
+    EventStoreBusy: lambda error: (overloaded if error.overloaded else unavailable)(str(error), error.retry_after),
+    DocumentStoreBusy: lambda error: unavailable(str(error), error.retry_after),
+    InvalidFilter: lambda error: validation_error(str(error)),
+    InvalidDocument: lambda error: validation_error(str(error)),
+    InvalidScroll: lambda error: invalid_scroll(error.scroll_id),
+}

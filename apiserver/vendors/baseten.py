@@ -1,0 +1,166 @@
+"""Baseten's training metrics of a job: curves of its leader, and of each of its nodes, with the job itself.
+
+The document has POST; newer clients of the vendor ask the same by GET, and say Bearer where older ones say Api-Key.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request, Response, Security
+from fastapi.security import APIKeyHeader
+
+from apiserver.aggregation.monitoring.curves import Grid
+from apiserver.rpc.call import Identity
+from apiserver.services.backend import Backend
+from apiserver.times import epoch_millis, iso_millis
+from apiserver.vendors.baseten_curves import NodeCurves, read
+from apiserver.vendors.baseten_schemas import Error, MetricsRequest, MetricsResponse
+from apiserver.vendors.callers import of_text
+from apiserver.vendors.jobs import Job, Machine, find_job
+from apiserver.vendors.refusals import Problem, Refused
+from apiserver.vendors.routes import Refusal, TheBackend, TheCaller, json_answer, refuse_other_paths, vendor_route
+
+_MEBIBYTES = 1024
+
+
+_ERRORS = {
+    Problem.NO_CREDENTIALS: (401, "UNAUTHORIZED"),
+    Problem.BAD_SCHEME: (401, "UNAUTHORIZED"),
+    Problem.BAD_CREDENTIALS: (401, "UNAUTHORIZED"),
+    Problem.EXPIRED: (401, "UNAUTHORIZED"),
+    Problem.FORBIDDEN: (403, "FORBIDDEN"),
+    Problem.MISSING: (400, "VALIDATION_ERROR"),
+    Problem.INVALID: (400, "VALIDATION_ERROR"),
+    Problem.NO_PATH: (404, "NOT_FOUND"),
+    Problem.NO_PROJECT: (404, "NOT_FOUND"),
+    Problem.NO_JOB: (404, "NOT_FOUND"),
+    Problem.TOO_SLOW: (408, "REQUEST_TIMEOUT"),
+    Problem.TOO_LARGE: (413, "VALIDATION_ERROR"),
+    Problem.OVERLOADED: (429, "TOO_MANY_REQUESTS"),
+    Problem.UNAVAILABLE: (503, "SERVICE_UNAVAILABLE"),
+}
+_INTERNAL = (500, "INTERNAL_SERVER_ERROR")
+_SCHEMES = ("api-key", "bearer")
+
+
+def _refusal(refused: Refused, request: Request) -> Refusal:
+    status, code = _ERRORS.get(refused.problem, _INTERNAL)
+    return Refusal(status, {"code": code, "message": refused.message})
+
+
+def _authorization(request: Request) -> str | None:
+    scheme, _, key = request.headers.get("authorization", "").strip().partition(" ")
+    return of_text(key) if scheme.lower() in _SCHEMES else None
+
+
+router = APIRouter(
+    tags=["Baseten"],
+    route_class=vendor_route(_authorization, _refusal),
+    dependencies=[Security(APIKeyHeader(name="Authorization", scheme_name="ApiKeyAuth", auto_error=False))],
+    responses={"default": {"model": Error, "description": "Why there is no answer"}},
+)
+
+
+# Names of projects have slashes.
+_PATH = "/v1/training_projects/{training_project_id:path}/jobs/{training_job_id}/metrics"
+ProjectId = Annotated[str, Path(max_length=1024, description="A project's id or name")]
+JobId = Annotated[str, Path(max_length=256, description="A task's id")]
+
+
+@router.post(_PATH, name="get_training_job_metrics", response_model=MetricsResponse)
+async def get_training_job_metrics(
+    request: Request,
+    backend: TheBackend,
+    caller: TheCaller,
+    training_project_id: ProjectId,
+    training_job_id: JobId,
+    wanted: MetricsRequest,
+) -> Response:
+    return await json_answer(request, await _metrics(backend, caller, training_project_id, training_job_id, wanted))
+
+
+@router.get(_PATH, name="get_training_job_metrics_by_query", response_model=MetricsResponse)
+async def get_training_job_metrics_by_query(
+    request: Request,
+    backend: TheBackend,
+    caller: TheCaller,
+    training_project_id: ProjectId,
+    training_job_id: JobId,
+    start_epoch_millis: Annotated[int | None, Query()] = None,
+    end_epoch_millis: Annotated[int | None, Query()] = None,
+    step_seconds: Annotated[int | None, Query(ge=1)] = None,
+) -> Response:
+    wanted = MetricsRequest(
+        start_epoch_millis=start_epoch_millis, end_epoch_millis=end_epoch_millis, step_seconds=step_seconds
+    )
+    return await json_answer(request, await _metrics(backend, caller, training_project_id, training_job_id, wanted))
+
+
+refuse_other_paths(router, "/v1/training_projects/{path:path}")
+
+
+async def _metrics(
+    backend: Backend, caller: Identity, project_id: str, job_id: str, wanted: MetricsRequest
+) -> dict[str, Any]:
+    start, stop = wanted.start_epoch_millis, wanted.end_epoch_millis
+    if start is not None and stop is not None and start > stop:
+        raise Refused(Problem.INVALID, "it must not be after end_epoch_millis", parameter="start_epoch_millis")
+    job = await find_job(backend, caller, job_id, project=project_id)
+    nodes = await read(backend.events, job, start, stop, wanted.step_seconds and wanted.step_seconds * 1000)
+    metrics = [node.metrics() for node in nodes]
+    leader = nodes[0] if nodes else NodeCurves({}, job.machine, Grid(0, 0, 1))
+    return {
+        **(metrics[0] if metrics else leader.metrics()),
+        "training_job": _job(job),
+        "cache": leader.cache(),
+        "per_node_metrics": [
+            {"node_id": node.name, "metrics": of_node} for node, of_node in zip(job.nodes, metrics, strict=True)
+        ],
+    }
+
+
+_FAILED = "TRAINING_JOB_FAILED"
+_STATUSES = {
+    "created": "TRAINING_JOB_CREATED",
+    "queued": "TRAINING_JOB_PENDING",
+    "in_progress": "TRAINING_JOB_RUNNING",
+    "stopped": "TRAINING_JOB_STOPPED",
+    **dict.fromkeys(("completed", "closed", "publishing", "published"), "TRAINING_JOB_COMPLETED"),
+    **dict.fromkeys(("failed", "unknown"), _FAILED),
+}
+
+
+def _job(job: Job) -> dict[str, Any]:
+    task, project = job.task, job.project or {}
+    failed = task["status"] == "failed"
+    return {
+        "id": task["id"],
+        "created_at": _time(task.get("created")),
+        "current_status": _STATUSES.get(task["status"], _FAILED),
+        "error_message": (task.get("status_message") or task.get("status_reason") or None) if failed else None,
+        "instance_type": _instance_type(job.machine),
+        "updated_at": _time(task.get("last_update") or task.get("created")),
+        "training_project_id": project.get("id", ""),
+        "training_project": {"id": project.get("id", ""), "name": project.get("name", "")},
+        "name": task.get("name"),
+    }
+
+
+def _time(text: Any) -> str:
+    """A task's time as others here: in milliseconds, with a Z."""
+    return iso_millis(epoch_millis(text) or 0)
+
+
+def _instance_type(machine: Machine) -> dict[str, Any]:
+    cores, memory = machine.cores or 0, machine.memory_gib or 0
+    gpus = f"{machine.gpu_type or 'GPU'} x{machine.gpus}, " if machine.gpus else ""
+    return {
+        "id": f"{machine.gpus}x{cores}x{memory:g}",
+        "name": f"{gpus}{cores} cores, {memory:g} GiB",
+        "memory_limit_mib": round(memory * _MEBIBYTES),
+        "millicpu_limit": cores * 1000,
+        "gpu_count": machine.gpus,
+        "gpu_type": machine.gpu_type,
+        "gpu_memory_limit_mib": round(machine.gpu_memory_gib * _MEBIBYTES) if machine.gpu_memory_gib else None,
+    }

@@ -1,0 +1,146 @@
+"""The curves that Baseten's training metrics show of a node.
+
+Curves of up to `MOST_POINTS` points come as they were reported. Of longer ones the means of equal steps come, each with
+the time where its step begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from apiserver.aggregation.monitoring.curves import NOTHING, Curve, Curves, Grid, curves_of
+from apiserver.aggregation.monitoring.nodes import Node
+from apiserver.aggregation.monitoring.quantities import Quantity
+from apiserver.events.model import WorkerSpan
+from apiserver.stores.events.base import EventStore
+from apiserver.vendors.jobs import Job, Machine
+from apiserver.vendors.measures import CORES, Measure, by_device, mean_of
+from apiserver.vendors.refusals import Problem, Refused
+
+#: Longer curves come as means.
+MOST_POINTS = 1000
+#: Of a step that is asked for, there may be so many.
+MOST_STEPS = 50_000
+
+_SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
+#: How long steps may be, but for even longer ones, which are whole days.
+_STEPS = (
+    *(n * _SECOND for n in (1, 2, 5, 10, 15, 30)),
+    *(n * _MINUTE for n in (1, 2, 5, 10, 15, 30)),
+    *(n * _HOUR for n in (1, 2, 3, 6, 12)),
+)
+
+_MEMORY, _EPHEMERAL, _EPHEMERAL_USAGE, _CACHE, _CACHE_USAGE = map(
+    mean_of,
+    (
+        Quantity.MEMORY_USED,
+        *(Quantity.EPHEMERAL_STORAGE_USED, Quantity.EPHEMERAL_STORAGE_USAGE),
+        *(Quantity.CACHE_USED, Quantity.CACHE_USAGE),
+    ),
+)
+_GPU = (Quantity.GPU_MEMORY_USED, Quantity.GPU_UTILIZATION)
+_MEASURES = (CORES, _MEMORY, _EPHEMERAL, _EPHEMERAL_USAGE, _CACHE, _CACHE_USAGE)
+_QUANTITIES = {*_GPU, *(quantity for measure in _MEASURES for quantity in measure.quantities)}
+_FRACTION = 0.01
+
+
+@dataclass(slots=True, frozen=True)
+class NodeCurves:
+    """What is known of a node; `grid` says when the curves' steps are."""
+
+    curves: Curves
+    machine: Machine
+    grid: Grid
+
+    def metrics(self) -> dict[str, Any]:
+        """A TrainingJobMetricsV1."""
+        memory, utilization = (by_device(self.curves, quantity) for quantity in _GPU)
+        ranks = sorted(memory.keys() | utilization.keys())  # clients look up in one what they found in the other
+        return {
+            "gpu_memory_usage_bytes": {str(rank): self._points(memory.get(rank, NOTHING)) for rank in ranks},
+            "gpu_utilization": {str(rank): self._points(utilization.get(rank, NOTHING), _FRACTION) for rank in ranks},
+            "cpu_usage": self._read(CORES),
+            "cpu_memory_usage_bytes": self._read(_MEMORY),
+            "ephemeral_storage": self._storage(_EPHEMERAL, _EPHEMERAL_USAGE),
+        }
+
+    def cache(self) -> dict[str, Any] | None:
+        """A StorageMetricsV1; None if nobody reported anything of a cache."""
+        cache = self._storage(_CACHE, _CACHE_USAGE)
+        return cache if any(cache.values()) else None
+
+    def _storage(self, used: Measure, usage: Measure) -> dict[str, Any]:
+        return {"usage_bytes": self._read(used), "utilization": self._read(usage, _FRACTION)}
+
+    def _read(self, measure: Measure, factor: float = 1) -> list[dict[str, Any]]:
+        return self._points(measure.read(self.curves, self.machine), factor)
+
+    def _points(self, curve: Curve, factor: float = 1) -> list[dict[str, Any]]:
+        times = np.datetime_as_string(self.grid.times(curve.steps).astype("datetime64[ms]"), timezone="UTC").tolist()
+        values = (curve.values * factor).tolist()
+        return [{"value": value, "timestamp": time} for value, time in zip(values, times, strict=True)]
+
+
+async def read(
+    store: EventStore, job: Job, start: int | None, stop: int | None, step: int | None = None
+) -> list[NodeCurves]:
+    """The curves of each node from `start` to `stop`, inclusive (None: of all times), by steps of `step` milliseconds.
+
+    Without `step`, by such as are needed.
+    """
+    spans = [span for node in job.nodes for span in _spans(node)]
+    grid = grid_of(spans, start, stop, step)
+    if grid is None:
+        return [NodeCurves({}, job.machine, Grid(0, 0, 1)) for _ in job.nodes]
+    found = await curves_of(store, job.owner, job.nodes, _QUANTITIES, grid)
+    if grid.step == 1 and max(map(_longest, found), default=0) > MOST_POINTS:  # reported in fits and starts
+        grid = _whole(grid, _step(grid.stop - grid.start + 1), start)
+        found = await curves_of(store, job.owner, job.nodes, _QUANTITIES, grid)
+    return [NodeCurves(curves, job.machine, grid) for curves in found]
+
+
+def grid_of(spans: Sequence[WorkerSpan], start: int | None, stop: int | None, step: int | None) -> Grid | None:
+    """The steps in which something of the spans may have been reported; None when there are none."""
+    if not spans:
+        return None
+    first, last = min(span.first for span in spans), max(span.last for span in spans)
+    first, last = first if start is None else max(start, first), last if stop is None else min(stop, last)
+    if last < first:
+        return None
+    if step is None and max(_share(span, first, last) for span in spans) <= MOST_POINTS:
+        return Grid.of(first, last, 1)
+    grid = _whole(Grid.of(first, last, 1), step or _step(last - first + 1), start)
+    if grid.steps > MOST_STEPS:
+        reason = f"the time would have {grid.steps} steps, and may have {MOST_STEPS}"
+        raise Refused(Problem.INVALID, reason, parameter="step_seconds")
+    return grid
+
+
+def _spans(node: Node) -> Iterable[WorkerSpan]:
+    return (span for (quantity, _), spans in node.curves.items() if quantity in _QUANTITIES for span in spans)
+
+
+def _longest(curves: Curves) -> int:
+    return max((len(curve.steps) for devices in curves.values() for curve in devices.values()), default=0)
+
+
+def _whole(grid: Grid, step: int, start: int | None) -> Grid:
+    """The grid by steps of whole minutes, hours …, of which none begins before `start`."""
+    whole = grid.start - grid.start % step
+    return Grid.of(grid.start if start is not None and whole < start else whole, grid.stop, step)
+
+
+def _share(span: WorkerSpan, first: int, last: int) -> float:
+    """How many of a span's points lie from `first` to `last`, if they are equally far apart."""
+    inside = min(last, span.last) - max(first, span.first) + 1
+    return span.points * max(inside, 0) / (span.last - span.first + 1)
+
+
+def _step(length: int) -> int:
+    """The shortest step of which no more than `MOST_POINTS` are needed for `length` milliseconds."""
+    least = -(-length // MOST_POINTS)
+    return next((step for step in _STEPS if step >= least), -(-least // _DAY) * _DAY)

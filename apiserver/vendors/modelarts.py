@@ -1,0 +1,185 @@
+"""Huawei Cloud ModelArts: the running metrics of a task of a training job, and the preview of its log.
+
+Metrics are percents, one average a minute from the earlier of the job's start and its first report to its end or last
+report, −1 for a minute in which nothing was reported. GPU and NPU metrics are means of a node's devices.
+
+Error codes, their texts and statuses are those of the vendor's list of error codes.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from fastapi import APIRouter, Path, Request, Response, Security
+from fastapi.security import APIKeyHeader
+from pydantic import BaseModel, Field
+
+from apiserver.aggregation import log_file
+from apiserver.aggregation.monitoring.curves import Curve, Grid, curves_of
+from apiserver.aggregation.monitoring.quantities import Quantity
+from apiserver.services.backend import Backend
+from apiserver.vendors.callers import of_text
+from apiserver.vendors.jobs import Job, find_job
+from apiserver.vendors.measures import MEMORY_USAGE, mean_of
+from apiserver.vendors.refusals import Problem, Refused
+from apiserver.vendors.routes import Refusal, TheBackend, TheCaller, json_answer, refuse_other_paths, vendor_route
+
+#: Of a job that took longer, the last so many minutes are answered: a year.
+MOST_MINUTES = 366 * 24 * 60
+#: The longest part of a log that is answered, in bytes.
+LARGEST_PREVIEW = 5 * 2**20
+
+_MINUTE = 60_000
+_NOTHING = -1.0
+_DIGITS = 3
+_HEADER = "X-Auth-Token"
+#: Where the vendor's own clients put a temporary token, beside a signature that nobody can check here.
+_OTHER_HEADER = "X-Security-Token"
+
+#: The metrics that are always answered, in the document's order, and what each is read from.
+_METRICS = {
+    "cpuUsage": mean_of(Quantity.CPU_USAGE),
+    "memUsage": MEMORY_USAGE,
+    "gpuUtil": mean_of(Quantity.GPU_UTILIZATION),
+    "gpuMemUsage": mean_of(Quantity.GPU_MEMORY_USAGE),
+    "npuUtil": mean_of(Quantity.NPU_UTILIZATION),
+    "npuMemUsage": mean_of(Quantity.NPU_MEMORY_USAGE),
+}
+_QUANTITIES = {quantity for metric in _METRICS.values() for quantity in metric.quantities}
+
+
+class Metric(BaseModel):
+    """One metric over the job's minutes."""
+
+    metric: str = Field(description=", ".join(_METRICS))
+    value: list[float] = Field(description="Averages by minute; -1 for a minute without data")
+
+
+class TaskMetrics(BaseModel):
+    """The running metrics of a task."""
+
+    metrics: list[Metric]
+
+
+class LogPreview(BaseModel):
+    """A task's log, or the latest part of it."""
+
+    content: str
+    current_size: int = Field(description="Bytes of the content", le=LARGEST_PREVIEW)
+    full_size: int = Field(description="Bytes of the whole log")
+
+
+class Error(BaseModel):
+    """Why there is no answer."""
+
+    error_msg: str
+    error_code: str
+    error_solution: str
+
+
+#: Status, code, and what to do.
+_ERRORS = {
+    Problem.NO_CREDENTIALS: (401, "ModelArts.0201", f"Add a token in the header {_HEADER}."),
+    Problem.BAD_SCHEME: (401, "ModelArts.0203", f"Use a token in the header {_HEADER}."),
+    Problem.BAD_CREDENTIALS: (401, "ModelArts.0203", "Use a valid token."),
+    Problem.EXPIRED: (401, "ModelArts.0202", "Use a token that has not expired."),
+    Problem.FORBIDDEN: (403, "ModelArts.2784", "Check the token."),
+    Problem.MISSING: (400, "ModelArts.2788", "Check the request parameter."),
+    Problem.INVALID: (400, "ModelArts.2788", "Check the request parameter."),
+    Problem.NO_PATH: (404, "ModelArts.2836", "Check the path and the method."),
+    Problem.NO_PROJECT: (404, "ModelArts.2786", "Use a project of the token's company."),
+    Problem.NO_JOB: (400, "ModelArts.2775", "Check whether the training job is in this project."),
+    Problem.NO_NODE: (400, "ModelArts.2788", "Use worker-0, or another worker that reported."),
+    Problem.NO_LOG: (400, "ModelArts.2818", "Look at the log after it has been generated."),
+    Problem.OVERLOADED: (429, "ModelArts.2799", "Try again later."),
+    Problem.UNAVAILABLE: (503, "ModelArts.2952", "Try again later."),
+}
+_INTERNAL = (500, "ModelArts.2950", "Look into the server's log.")
+
+
+def _refusal(refused: Refused, request: Request) -> Refusal:
+    status, code, solution = _ERRORS.get(refused.problem, _INTERNAL)
+    return Refusal(status, {"error_msg": refused.message, "error_code": code, "error_solution": solution})
+
+
+def _authorization(request: Request) -> str | None:
+    token = request.headers.get(_HEADER) or request.headers.get(_OTHER_HEADER)
+    return of_text(token) if token else None
+
+
+router = APIRouter(
+    prefix="/v2/{project_id}/training-jobs",
+    tags=["ModelArts"],
+    route_class=vendor_route(_authorization, _refusal, id_header="x-request-id"),
+    dependencies=[Security(APIKeyHeader(name=_HEADER, auto_error=False))],
+    responses={"default": {"model": Error, "description": "Why there is no answer"}},
+)
+
+ProjectId = Annotated[str, Path(pattern=r"^[A-Za-z0-9-]{1,64}$", description="A project's id or name")]
+JobId = Annotated[str, Path(pattern=r"^[A-Za-z0-9-]{1,64}$", description="A task's id")]
+TaskId = Annotated[str, Path(min_length=1, max_length=256, description="worker-0, worker-1 …, or a worker's name")]
+
+
+@router.get("/{training_job_id}/metrics/{task_id:path}", name="ShowTrainingJobMetrics", response_model=TaskMetrics)
+async def show_training_job_metrics(
+    request: Request,
+    backend: TheBackend,
+    caller: TheCaller,
+    project_id: ProjectId,
+    training_job_id: JobId,
+    task_id: TaskId,
+) -> Response:
+    job = await find_job(backend, caller, training_job_id, project=project_id)
+    values = await _values(backend, job, job.node(task_id))
+    return await json_answer(request, {"metrics": [{"metric": name, "value": of} for name, of in values.items()]})
+
+
+@router.get(
+    "/{training_job_id}/tasks/{task_id:path}/logs/preview", name="ShowTrainingJobLogsPreview", response_model=LogPreview
+)
+async def show_training_job_logs_preview(
+    request: Request,
+    backend: TheBackend,
+    caller: TheCaller,
+    project_id: ProjectId,
+    training_job_id: JobId,
+    task_id: TaskId,
+) -> Response:
+    job = await find_job(backend, caller, training_job_id, project=project_id)
+    is_of_node = job.logged_by(job.node(task_id))
+    logs = {worker: log for worker, log in (await backend.events.log_sizes(job.owner)).items() if is_of_node(worker)}
+    size = sum(log.bytes for log in logs.values())
+    if not size:
+        raise Refused(Problem.NO_LOG, f"no log has been generated for the task {task_id}")
+    content = await log_file.tail(backend.events, job.owner, logs, min(size, LARGEST_PREVIEW))
+    # Lines may have come in between.
+    sizes = {"current_size": len(content), "full_size": max(size, len(content))}
+    return await json_answer(request, {"content": content.decode(), **sizes})
+
+
+refuse_other_paths(router, "/{path:path}")
+
+
+def _grid(job: Job) -> Grid | None:
+    """The job's minutes; None before it began, or reported anything."""
+    if job.first is None or job.last is None:
+        return None
+    last = max(job.first, job.last)
+    return Grid.of(max(job.first, last - MOST_MINUTES * _MINUTE + 1), last, _MINUTE)
+
+
+async def _values(backend: Backend, job: Job, number: int) -> dict[str, list[float]]:
+    """The values of each metric of one node."""
+    grid = _grid(job)
+    if grid is None:
+        return {metric: [] for metric in _METRICS}
+    (curves,) = await curves_of(backend.events, job.owner, job.nodes[number : number + 1], _QUANTITIES, grid) or [{}]
+    return {name: _by_minute(metric.read(curves, job.machine), grid) for name, metric in _METRICS.items()}
+
+
+def _by_minute(curve: Curve, grid: Grid) -> list[float]:
+    values = np.full(grid.steps, _NOTHING)
+    values[curve.steps] = np.round(curve.values, _DIGITS)
+    by_minute: list[float] = values.tolist()
+    return by_minute

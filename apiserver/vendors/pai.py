@@ -1,0 +1,204 @@
+"""Alibaba Cloud PAI-DLC's GetJobMetrics (version 2020-12-03): one metric of each pod of a job, averaged by steps.
+
+Percents for usages, MB a second for rates (of 2²⁰ bytes, as the SDK reports them); a GPU metric is the mean of the
+pod's GPUs. Steps count from StartTime on, those in which nothing was reported are left out.
+
+The document does not say its codes, so they follow the patterns of the vendor's gateway. What its own clients sign, by
+`ACS3-HMAC-SHA256`, nobody can check who keeps secrets as hashes only: with it a token has to say who calls.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from pydantic import BaseModel, Field
+
+from apiserver.aggregation.monitoring.curves import Grid, curves_of
+from apiserver.aggregation.monitoring.quantities import Quantity
+from apiserver.times import epoch_millis, now_ms
+from apiserver.vendors.callers import of_text
+from apiserver.vendors.jobs import find_job
+from apiserver.vendors.measures import MEMORY_USAGE, mean_of
+from apiserver.vendors.refusals import Problem, Refused
+from apiserver.vendors.routes import (
+    Refusal,
+    TheBackend,
+    TheCaller,
+    TheId,
+    id_of,
+    json_answer,
+    refuse_other_paths,
+    vendor_route,
+)
+
+#: More steps than these are refused.
+MOST_STEPS = 50_000
+
+_HOUR = 3_600_000
+_UNITS = {"s": 1_000, "m": 60_000, "h": _HOUR, "d": 24 * _HOUR}
+_STEP = re.compile(r"(\d{1,9})([smhd]?)")
+#: How Authorization begins where a request is signed.
+_SIGNED = ("acs ", "acs3-", "acs4-")
+#: Where a token may be, other than in the query.
+_TOKEN_HEADERS = ("x-acs-bearer-token", "x-acs-security-token")
+
+
+class MetricType(StrEnum):
+    """What can be asked for."""
+
+    GPU_CORE_USAGE = "GpuCoreUsage"
+    GPU_MEMORY_USAGE = "GpuMemoryUsage"
+    CPU_CORE_USAGE = "CpuCoreUsage"
+    MEMORY_USAGE = "MemoryUsage"
+    NETWORK_INPUT_RATE = "NetworkInputRate"
+    NETWORK_OUTPUT_RATE = "NetworkOutputRate"
+    DISK_READ_RATE = "DiskReadRate"
+    DISK_WRITE_RATE = "DiskWriteRate"
+
+
+#: What each is read from.
+_METRICS = {
+    MetricType.GPU_CORE_USAGE: mean_of(Quantity.GPU_UTILIZATION),
+    MetricType.GPU_MEMORY_USAGE: mean_of(Quantity.GPU_MEMORY_USAGE),
+    MetricType.CPU_CORE_USAGE: mean_of(Quantity.CPU_USAGE),
+    MetricType.MEMORY_USAGE: MEMORY_USAGE,
+    MetricType.NETWORK_INPUT_RATE: mean_of(Quantity.NETWORK_RECEIVED),
+    MetricType.NETWORK_OUTPUT_RATE: mean_of(Quantity.NETWORK_SENT),
+    MetricType.DISK_READ_RATE: mean_of(Quantity.DISK_READ),
+    MetricType.DISK_WRITE_RATE: mean_of(Quantity.DISK_WRITTEN),
+}
+
+
+class Metric(BaseModel):
+    """The average of one step."""
+
+    Time: int = Field(description="Where the step begins, in epoch milliseconds")
+    Value: float
+
+
+class PodMetric(BaseModel):
+    """What one pod reported."""
+
+    PodId: str
+    Metrics: list[Metric]
+
+
+class JobMetrics(BaseModel):
+    """The monitoring data of a job."""
+
+    JobId: str
+    PodMetrics: list[PodMetric]
+    RequestId: str
+
+
+class Error(BaseModel):
+    """Why there is no answer."""
+
+    RequestId: str
+    HostId: str
+    Code: str
+    Message: str
+
+
+_ERRORS = {
+    Problem.NO_CREDENTIALS: (401, "MissingSecurityToken"),
+    Problem.BAD_SCHEME: (403, "SignatureDoesNotMatch"),
+    Problem.BAD_CREDENTIALS: (403, "InvalidSecurityToken.Malformed"),
+    Problem.EXPIRED: (403, "InvalidSecurityToken.Expired"),
+    Problem.FORBIDDEN: (403, "Forbidden"),
+    Problem.MISSING: (400, "Missing{parameter}"),
+    Problem.INVALID: (400, "Invalid{parameter}"),
+    Problem.NO_PATH: (404, "InvalidApi.NotFound"),
+    Problem.NO_JOB: (404, "InvalidJobId.NotFound"),
+    Problem.OVERLOADED: (429, "Throttling.User"),
+    Problem.UNAVAILABLE: (503, "ServiceUnavailable"),
+}
+_INTERNAL = (500, "InternalError")
+
+
+def _refusal(refused: Refused, request: Request) -> Refusal:
+    status, code = _ERRORS.get(refused.problem, _INTERNAL)
+    body = {
+        "RequestId": id_of(request),
+        "HostId": request.url.netloc,
+        "Code": code.format(parameter=refused.parameter or "Parameter"),
+        "Message": refused.message,
+    }
+    retry = {} if refused.retry_after is None else {"x-acs-retry-after": str(refused.retry_after * 1000)}
+    return Refusal(status, body, retry)
+
+
+def _authorization(request: Request) -> str | None:
+    said = request.headers.get("authorization", "").lower()
+    if said and not said.startswith(_SIGNED):
+        return None
+    tokens = (request.query_params.get("Token"), *map(request.headers.get, _TOKEN_HEADERS))
+    return next((of_text(token) for token in tokens if token), None)
+
+
+router = APIRouter(
+    tags=["PAI"],
+    route_class=vendor_route(_authorization, _refusal, id_header="x-acs-request-id"),
+    responses={"default": {"model": Error, "description": "Why there is no answer"}},
+)
+
+
+@router.get("/api/v1/jobs/{JobId}/metrics", name="GetJobMetrics", response_model=JobMetrics)
+async def get_job_metrics(
+    request: Request,
+    backend: TheBackend,
+    caller: TheCaller,
+    request_id: TheId,
+    job_id: Annotated[str, Path(alias="JobId", pattern=r"^[A-Za-z0-9_-]{1,64}$")],
+    metric_type: Annotated[MetricType, Query(alias="MetricType")],
+    start_time: Annotated[str | None, Query(alias="StartTime", description="UTC; an hour ago by default")] = None,
+    end_time: Annotated[str | None, Query(alias="EndTime", description="UTC; now by default")] = None,
+    time_step: Annotated[str, Query(alias="TimeStep", description="Minutes, or with a unit: 30s, 5m, 1h")] = "5",
+    token: Annotated[str | None, Query(alias="Token", description="A token, or key:secret")] = None,
+) -> Response:
+    now = now_ms()
+    start, end = _time("StartTime", start_time, now - _HOUR), _time("EndTime", end_time, now)
+    grid = _grid(start, end, _step(time_step))
+    job = await find_job(backend, caller, job_id)
+    metric = _METRICS[metric_type]
+    pods = []
+    for number, curves in enumerate(await curves_of(backend.events, job.owner, job.nodes, metric.quantities, grid)):
+        steps, values = metric.read(curves, job.machine)
+        pairs = zip(grid.times(steps).tolist(), values.tolist(), strict=True)
+        metrics = [{"Time": time, "Value": value} for time, value in pairs]
+        pods.append({"PodId": f"{job_id}-worker-{number}", "Metrics": metrics})
+    return await json_answer(request, {"JobId": job_id, "PodMetrics": pods, "RequestId": request_id})
+
+
+refuse_other_paths(router, "/api/v1/jobs/{path:path}")
+
+
+def _time(name: str, text: str | None, default: int) -> int:
+    """Epoch milliseconds of an ISO time; without an offset it is UTC."""
+    if not text:
+        return default
+    time = epoch_millis(text)
+    if time is None:
+        raise Refused(Problem.INVALID, "expected a UTC time such as 2020-11-08T16:00:00Z", parameter=name)
+    return time
+
+
+def _step(text: str) -> int:
+    """Milliseconds of a number of minutes, or of a number with a unit."""
+    found = _STEP.fullmatch(text or "5")
+    if found is None or not int(found[1]):
+        raise Refused(Problem.INVALID, "expected minutes, or a number with a unit: 30s, 5m, 1h", parameter="TimeStep")
+    return int(found[1]) * _UNITS[found[2] or "m"]
+
+
+def _grid(start: int, end: int, step: int) -> Grid:
+    if start >= end:
+        raise Refused(Problem.INVALID, "it must be before EndTime", parameter="StartTime")
+    grid = Grid.of(start, end - 1, step)
+    if grid.steps > MOST_STEPS:
+        reason = f"the time would have {grid.steps} steps, and may have {MOST_STEPS}"
+        raise Refused(Problem.INVALID, reason, parameter="TimeStep")
+    return grid

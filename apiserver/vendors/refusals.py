@@ -1,0 +1,74 @@
+"""What a request of any vendor's API may be refused for; each vendor has its own statuses, codes and bodies for it."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from fastapi.exceptions import RequestValidationError
+
+from apiserver.rpc.errors import EXPIRED, ApiError
+
+
+class Problem(Enum):
+    """Why a request is refused."""
+
+    NO_CREDENTIALS = auto()
+    BAD_SCHEME = auto()
+    BAD_CREDENTIALS = auto()
+    EXPIRED = auto()
+    FORBIDDEN = auto()
+    MISSING = auto()
+    INVALID = auto()
+    NO_PATH = auto()
+    NO_PROJECT = auto()
+    NO_JOB = auto()
+    NO_NODE = auto()
+    NO_LOG = auto()
+    TOO_LARGE = auto()
+    TOO_SLOW = auto()
+    OVERLOADED = auto()
+    UNAVAILABLE = auto()
+    INTERNAL = auto()
+
+
+_BY_CODE = {
+    401: Problem.BAD_CREDENTIALS,
+    403: Problem.FORBIDDEN,
+    408: Problem.TOO_SLOW,
+    413: Problem.TOO_LARGE,
+    429: Problem.OVERLOADED,
+    503: Problem.UNAVAILABLE,
+}
+_BY_SUBCODE = {(401, 10): Problem.BAD_SCHEME, (401, 20): Problem.NO_CREDENTIALS}
+
+
+class Refused(Exception):
+    """A request that is not answered. `parameter` names the one that is wrong; `retry_after` is in seconds."""
+
+    def __init__(
+        self, problem: Problem, reason: str, *, parameter: str | None = None, retry_after: int | None = None
+    ) -> None:
+        super().__init__(reason)
+        self.problem = problem
+        self.message = f"{parameter}: {reason}" if parameter else reason
+        self.parameter = parameter
+        self.retry_after = retry_after
+
+
+def of_api_error(error: ApiError) -> Refused:
+    """What the API below refuses."""
+    known = error.code < 500 or error.code in _BY_CODE
+    problem = _BY_CODE.get(error.code, Problem.INVALID if known else Problem.INTERNAL)
+    problem = _BY_SUBCODE.get((error.code, error.subcode), problem)
+    if error.data.get(EXPIRED):
+        problem = Problem.EXPIRED
+    return Refused(problem, error.message, retry_after=error.retry_after)
+
+
+def of_invalid(error: RequestValidationError) -> Refused:
+    """The first parameter that is not what the document says, by its name."""
+    first = error.errors()[0]
+    # The place is ("path", name), ("query", name), ("body", name …), or ("body", offset) of what is no JSON.
+    name = ".".join(step for step in first["loc"][1:] if isinstance(step, str)) or str(first["loc"][0])
+    problem = Problem.MISSING if first["type"] == "missing" else Problem.INVALID
+    return Refused(problem, first["msg"], parameter=name)

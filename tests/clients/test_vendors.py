@@ -1,0 +1,187 @@
+"""A job of two nodes that the real SDK monitored, as the vendors' own clients see it, and by hand from raw scalars."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import fmean
+from subprocess import Popen
+from typing import Any
+
+import pytest
+
+from tests.clients.sdk import Sdk
+from tests.harness import Served, wait_until
+
+NODES = ("node-a", "node-b")
+#: Series of a node, and how often each is reported at least.
+SERIES, ENOUGH = 14, 5
+
+
+@dataclass(frozen=True)
+class Point:
+    """A scalar as the SDK reported it."""
+
+    worker: str
+    variant: str
+    time: int
+    value: float
+
+
+@dataclass(frozen=True)
+class Monitored:
+    """A job, and all that was reported of it."""
+
+    task: dict[str, Any]
+    points: list[Point]
+
+    def values(self, node: str, variant: str) -> list[tuple[int, float]]:
+        """Times and values of one series of a node, in the order of times."""
+        return sorted((one.time, one.value) for one in self.points if (one.worker, one.variant) == (node, variant))
+
+    def by_step(self, node: str, variant: str, start: int, step: int) -> dict[int, float]:
+        """The mean of each step."""
+        steps: dict[int, list[float]] = defaultdict(list)
+        for time, value in self.values(node, variant):
+            steps[(time - start) // step].append(value)
+        return {number: fmean(values) for number, values in steps.items()}
+
+
+@pytest.fixture
+def monitored(sdk: Sdk, server: Served) -> Monitored:
+    """Two real SDK processes report for some seconds, until they are killed: the leader, and one of rank 1."""
+    processes: list[Popen[str]] = []
+    try:
+        processes.append(sdk.start("monitored.py", CLEARML_WORKER_NAME=NODES[0]))
+        assert processes[0].stdout is not None
+        made = json.loads(next(line for line in processes[0].stdout if line.startswith("{")))
+        as_node = {"CLEARML_TASK_ID": made["task"], "CLEARML_MULTI_NODE_SINGLE_TASK": "1", "NODE_RANK": "1"}
+        processes.append(sdk.start("monitored.py", "1", CLEARML_WORKER_NAME=NODES[1], **as_node))
+        wait_until(lambda: _has_enough(server, made["task"]), 90)
+    finally:
+        for process in processes:
+            Sdk.kill(process)
+    task: str = made["task"]
+    server.call("tasks.completed", {"task": task, "force": True})
+    points: list[Point] = []
+    while points != (points := _points(server, task)):  # what was under way arrives
+        pass
+    return Monitored(server.call("tasks.get_by_id", {"task": task})["task"], points)
+
+
+def _has_enough(server: Served, task: str) -> bool:
+    """Whether both nodes have reported every series some times, and a line of log."""
+    points = _points(server, task)
+    lines = server.call("events.get_task_log", {"task": task, "batch_size": 1000})["events"]
+    names = {(one.worker, one.variant) for one in points}
+    return all(
+        len({variant for worker, variant in names if worker == node}) >= SERIES
+        and sum((one.worker, one.variant) == (node, "cpu_usage") for one in points) >= ENOUGH
+        and any(line["worker"] == node and " at second 0: " in line["msg"] for line in lines)
+        for node in NODES
+    )
+
+
+def _points(server: Served, task: str) -> list[Point]:
+    asked = {"task": task, "event_type": "training_stats_scalar", "batch_size": 10_000}
+    events = server.call("events.get_task_events", asked)["events"]
+    return [Point(one["worker"], one["variant"], one["timestamp"], one["value"]) for one in events]
+
+
+@pytest.mark.parametrize("server", ["embedded", "engines"], indirect=True)
+def test_the_vendors_own_clients_read_a_job_of_two_nodes(sdk: Sdk, server: Served, monitored: Monitored) -> None:
+    task = monitored.task
+    key = f"{server.key}:{server.secret}"
+    token = server.call("auth.login", {})["token"]
+    for number, node in enumerate(NODES):
+        huawei = sdk.run("vendor_huawei.py", server.api_url, token, task["project"], task["id"], f"worker-{number}")
+        assert "metrics" in huawei, huawei
+        _check_modelarts(monitored, node, {one["metric"]: one["value"] for one in huawei["metrics"]})
+        lines = huawei["log"]["content"].splitlines()
+        of_nodes = [line for line in lines if line.startswith("node ")]
+        assert of_nodes[:2] == [f"node {number} at second 0: größer {line}" for line in (0, 1)]
+        assert all(line.startswith(f"node {number} at second ") for line in of_nodes)
+        assert huawei["log"]["current_size"] == huawei["log"]["full_size"] == len(huawei["log"]["content"].encode())
+
+    baseten = sdk.run("vendor_baseten.py", server.api_url, key, task["project"], task["id"])
+    _check_baseten(monitored, baseten["posted"])
+    assert [one["node_id"] for one in baseten["got"]["per_node_metrics"]] == list(NODES)
+
+    start = min(one.time for one in monitored.points) // 1000 * 1000
+    period = [datetime.fromtimestamp(start / 1000 + more).isoformat() + "Z" for more in (0, 3600)]
+    for metric, variants in {"CpuCoreUsage": ["cpu_usage"], "GpuMemoryUsage": ["gpu_0_mem_usage"]}.items():
+        pai = sdk.run("vendor_pai.py", server.api_url, token, task["id"], metric, *period, "10s")
+        assert [pod["PodId"] for pod in pai["PodMetrics"]] == [f"{task['id']}-worker-0", f"{task['id']}-worker-1"]
+        for node, pod in zip(NODES, pai["PodMetrics"], strict=True):
+            expected = monitored.by_step(node, variants[0], start, 10_000)
+            if metric.startswith("Gpu"):
+                other = monitored.by_step(node, "gpu_1_mem_usage", start, 10_000)
+                expected = {n: fmean([expected[n], other[n]]) for n in expected}
+            assert {one["Time"]: one["Value"] for one in pod["Metrics"]} == pytest.approx(
+                {start + n * 10_000: value for n, value in expected.items()}
+            )
+
+    _check_errors(sdk, server, task, token)
+
+
+def _check_modelarts(monitored: Monitored, node: str, values: dict[str, list[float]]) -> None:
+    task = monitored.task
+    start = min(_millis(task["started"]), min(one.time for one in monitored.points))
+    minutes = math.ceil(
+        (max(_millis(task["completed"]), max(one.time for one in monitored.points) + 1) - start) / 60_000
+    )
+    memory = 100 / task["runtime"]["memory_gb"]
+    assert list(values) == ["cpuUsage", "memUsage", "gpuUtil", "gpuMemUsage", "npuUtil", "npuMemUsage"]
+    cpu = monitored.by_step(node, "cpu_usage", start, 60_000)
+    used = monitored.by_step(node, "memory_used_gb", start, 60_000)
+    gpus = [monitored.by_step(node, f"gpu_{number}_utilization", start, 60_000) for number in (0, 1)]
+    for minute in range(minutes):
+        assert values["cpuUsage"][minute] == pytest.approx(cpu.get(minute, -1), abs=1e-3)
+        expected = used[minute] * memory if minute in used else -1
+        assert values["memUsage"][minute] == pytest.approx(expected, abs=1e-3)
+        expected = fmean(gpu[minute] for gpu in gpus) if minute in gpus[0] else -1
+        assert values["gpuUtil"][minute] == pytest.approx(expected, abs=1e-3)
+    assert {len(one) for one in values.values()} == {minutes}
+    assert set(values["npuUtil"]) == {-1}
+
+
+def _check_baseten(monitored: Monitored, answer: dict[str, Any]) -> None:
+    job, runtime = answer["training_job"], monitored.task["runtime"]
+    assert (job["id"], job["name"], job["current_status"]) == (monitored.task["id"], "a job", "TRAINING_JOB_COMPLETED")
+    assert job["training_project"] == {"id": monitored.task["project"], "name": "monitored jobs"}
+    assert job["instance_type"]["millicpu_limit"] == runtime["cpu_cores"] * 1000
+    assert job["instance_type"]["gpu_count"] == 2
+    assert [one["node_id"] for one in answer["per_node_metrics"]] == list(NODES)
+    for node, metrics in zip(NODES, (one["metrics"] for one in answer["per_node_metrics"]), strict=True):
+        for found, variant, factor in (
+            (metrics["cpu_usage"], "cpu_usage", runtime["cpu_cores"] / 100),
+            (metrics["cpu_memory_usage_bytes"], "memory_used_gb", 2**30),
+            (metrics["gpu_utilization"]["0"], "gpu_0_utilization", 0.01),
+            (metrics["gpu_utilization"]["1"], "gpu_1_utilization", 0.01),
+            (metrics["gpu_memory_usage_bytes"]["1"], "gpu_1_mem_used_gb", 2**30),
+        ):
+            expected = monitored.values(node, variant)
+            assert [_millis(one["timestamp"]) for one in found] == [time for time, _ in expected]
+            assert [one["value"] for one in found] == pytest.approx([value * factor for _, value in expected])
+    assert answer["cpu_usage"] == answer["per_node_metrics"][0]["metrics"]["cpu_usage"]
+    assert answer["cache"] is None
+
+
+def _check_errors(sdk: Sdk, server: Served, task: dict[str, Any], token: str) -> None:
+    """The clients know our errors for what they are."""
+    url, project = server.api_url, task["project"]
+    huawei = sdk.run("vendor_huawei.py", url, token, project, task["id"], "worker-7")
+    assert (huawei["status"], huawei["code"]) == (400, "ModelArts.2788")
+    huawei = sdk.run("vendor_huawei.py", url, "none", project, task["id"], "worker-0")
+    assert (huawei["status"], huawei["code"]) == (401, "ModelArts.0203")
+    baseten = sdk.run("vendor_baseten.py", url, token, project, "unknown")
+    assert (baseten["status"], baseten["body"]["code"]) == (404, "NOT_FOUND")
+    pai = sdk.run("vendor_pai.py", url, token, task["id"], "Else", "", "", "5m")
+    assert (pai["status"], pai["code"]) == (400, "InvalidMetricType")
+
+
+def _millis(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1000)

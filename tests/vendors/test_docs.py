@@ -1,0 +1,28 @@
+"""docs/vendor-apis.md names what there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from apiserver.aggregation.monitoring.quantities import Kind, Quantity
+from apiserver.app import VENDORS
+from apiserver.vendors.pai import MetricType
+
+TEXT = (Path(__file__).parents[2] / "docs" / "vendor-apis.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("quantity", Quantity)
+def test_every_scalar_that_is_read_is_named(quantity: Quantity) -> None:
+    name = quantity.value[1] if quantity.kind is Kind.MACHINE else f"{quantity.kind}_N_{quantity.value[1]}"
+    assert f"`{name}`" in TEXT
+    assert f"`:monitor:{quantity.kind}`" in TEXT
+
+
+def test_every_path_and_metric_is_named() -> None:
+    paths = {route.path.replace(":path}", "}") for vendor in VENDORS for route in vendor.routes}  # type: ignore[attr-defined]
+    paths = {path for path in paths if not path.endswith("{path}")}
+    assert len(paths) == 4
+    assert all(path in TEXT for path in paths)
+    assert all(f"`{name}`" in TEXT for name in MetricType)
