@@ -83,6 +83,7 @@ def create_app(settings: Settings) -> FastAPI:
         Mount("/files", files_below_api),
         Mount("/", dispatcher),
     ]
+    app.router.default = dispatcher  # for what no pattern matches, such as a line feed
     if settings.allowed_origins:
         app.add_middleware(CORSMiddleware, **_cors(settings))
     else:

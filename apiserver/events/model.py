@@ -303,13 +303,14 @@ class WorkerSpan(NamedTuple):
 class WorkerMeans:
     """Means of what one worker reported of one scalar series, by equal steps of time.
 
-    `steps` are the ascending numbers of the steps with a finite value, `means` those of their finite values.
+    `steps` are the ascending numbers of the steps with a finite value; `counts` and `means` are of their finite values.
     """
 
     metric: str
     variant: str
     worker: str
     steps: Int64Array
+    counts: Int64Array
     means: Float64Array
 
 

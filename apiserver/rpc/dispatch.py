@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from typing import Any
 
@@ -15,7 +15,7 @@ from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import Body, ClientDisconnected, Limits
 from apiserver.rpc.call import ANONYMOUS, Answer, Call, Identity, Streamed
 from apiserver.rpc.envelope import Meta, failure, success
-from apiserver.rpc.errors import ApiError, method_not_allowed
+from apiserver.rpc.errors import ApiError, Errors, known_error, method_not_allowed
 from apiserver.rpc.in_flight import InFlight
 from apiserver.rpc.parse import parse_json, parse_query
 from apiserver.rpc.registry import Registration
@@ -28,9 +28,6 @@ logger = logging.getLogger("apiserver.rpc")
 
 METHODS = ("GET", "POST", "PUT")
 _ALLOW = ", ".join((*METHODS, "OPTIONS"))
-
-#: Exceptions of the parts below, and the answers they become.
-Errors = Mapping[type[Exception], Callable[[Any], ApiError]]
 
 
 class Dispatcher:
@@ -136,9 +133,9 @@ class Dispatcher:
     def _api_error(self, error: Exception, meta: Meta) -> ApiError:
         if isinstance(error, ApiError):
             return error
-        known = next((self._errors[kind] for kind in type(error).__mro__ if kind in self._errors), None)
+        known = known_error(error, self._errors)
         if known is not None:
-            return known(error)
+            return known
         logger.error("%s failed", meta.endpoint, exc_info=error, extra={"request": meta.id})
         return ApiError(500, 0, f"Internal server error (request {meta.id})")
 

@@ -5,6 +5,7 @@ Codes and subcodes are those ClearML clients know; the wording is ours. The HTTP
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -50,6 +51,16 @@ def invalid_scroll(scroll_id: str) -> ApiError:
     """A scroll id that was forged, belongs to another query, or is of another server."""
     hint = "it is for the same request only; leave it out to begin anew"
     return ApiError(400, 1104, f"Invalid scroll id: scroll_id={scroll_id[:200]} ({hint})", data={"field": "scroll_id"})
+
+
+#: Exceptions of the parts below, and the answers they become.
+Errors = Mapping[type[Exception], Callable[[Any], "ApiError"]]
+
+
+def known_error(error: Exception, errors: Errors) -> ApiError | None:
+    """The answer that `errors` has for an exception, by its class or a base class of it; None if it has none."""
+    make = next((errors[kind] for kind in type(error).__mro__ if kind in errors), None)
+    return None if make is None else make(error)
 
 
 #: In the data of an error: the token was a good one.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from apiserver.aggregation.scroll import InvalidScroll
-from apiserver.rpc.dispatch import Errors
-from apiserver.rpc.errors import invalid_scroll, overloaded, unavailable, validation_error
+from apiserver.rpc.errors import Errors, invalid_scroll, overloaded, unavailable, validation_error
 from apiserver.stores.documents.base import DocumentStoreBusy, InvalidDocument, InvalidFilter
 from apiserver.stores.events.base import EventStoreBusy
 

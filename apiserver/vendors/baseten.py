@@ -5,6 +5,7 @@ The document has POST; newer clients of the vendor ask the same by GET, and say 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response, Security
@@ -15,13 +16,17 @@ from apiserver.rpc.call import Identity
 from apiserver.services.backend import Backend
 from apiserver.times import epoch_millis, iso_millis
 from apiserver.vendors.baseten_curves import NodeCurves, read
-from apiserver.vendors.baseten_schemas import Error, MetricsRequest, MetricsResponse
+from apiserver.vendors.baseten_schemas import (
+    BasetenError,
+    GetTrainingJobMetricsRequestV1,
+    GetTrainingJobMetricsResponseV1,
+)
 from apiserver.vendors.callers import of_text
 from apiserver.vendors.jobs import Job, Machine, find_job
 from apiserver.vendors.refusals import Problem, Refused
 from apiserver.vendors.routes import Refusal, TheBackend, TheCaller, json_answer, refuse_other_paths, vendor_route
 
-_MEBIBYTES = 1024
+_MIB_A_GIB = 1024
 
 
 _ERRORS = {
@@ -58,7 +63,7 @@ router = APIRouter(
     tags=["Baseten"],
     route_class=vendor_route(_authorization, _refusal),
     dependencies=[Security(APIKeyHeader(name="Authorization", scheme_name="ApiKeyAuth", auto_error=False))],
-    responses={"default": {"model": Error, "description": "Why there is no answer"}},
+    responses={"default": {"model": BasetenError, "description": "Why there is no answer"}},
 )
 
 
@@ -68,19 +73,20 @@ ProjectId = Annotated[str, Path(max_length=1024, description="A project's id or 
 JobId = Annotated[str, Path(max_length=256, description="A task's id")]
 
 
-@router.post(_PATH, name="get_training_job_metrics", response_model=MetricsResponse)
+@router.post(_PATH, name="get_training_job_metrics", response_model=GetTrainingJobMetricsResponseV1)
 async def get_training_job_metrics(
     request: Request,
     backend: TheBackend,
     caller: TheCaller,
     training_project_id: ProjectId,
     training_job_id: JobId,
-    wanted: MetricsRequest,
+    wanted: GetTrainingJobMetricsRequestV1,
 ) -> Response:
-    return await json_answer(request, await _metrics(backend, caller, training_project_id, training_job_id, wanted))
+    return await _metrics(request, backend, caller, training_project_id, training_job_id, wanted)
 
 
-@router.get(_PATH, name="get_training_job_metrics_by_query", response_model=MetricsResponse)
+# Beyond the document, as newer clients of the vendor ask.
+@router.get(_PATH, name="get_training_job_metrics_by_query", response_model=GetTrainingJobMetricsResponseV1)
 async def get_training_job_metrics_by_query(
     request: Request,
     backend: TheBackend,
@@ -91,23 +97,32 @@ async def get_training_job_metrics_by_query(
     end_epoch_millis: Annotated[int | None, Query()] = None,
     step_seconds: Annotated[int | None, Query(ge=1)] = None,
 ) -> Response:
-    wanted = MetricsRequest(
+    wanted = GetTrainingJobMetricsRequestV1(
         start_epoch_millis=start_epoch_millis, end_epoch_millis=end_epoch_millis, step_seconds=step_seconds
     )
-    return await json_answer(request, await _metrics(backend, caller, training_project_id, training_job_id, wanted))
+    return await _metrics(request, backend, caller, training_project_id, training_job_id, wanted)
 
 
 refuse_other_paths(router, "/v1/training_projects/{path:path}")
 
 
 async def _metrics(
-    backend: Backend, caller: Identity, project_id: str, job_id: str, wanted: MetricsRequest
-) -> dict[str, Any]:
+    request: Request,
+    backend: Backend,
+    caller: Identity,
+    project_id: str,
+    job_id: str,
+    wanted: GetTrainingJobMetricsRequestV1,
+) -> Response:
     start, stop = wanted.start_epoch_millis, wanted.end_epoch_millis
     if start is not None and stop is not None and start > stop:
         raise Refused(Problem.INVALID, "it must not be after end_epoch_millis", parameter="start_epoch_millis")
     job = await find_job(backend, caller, job_id, project=project_id)
     nodes = await read(backend.events, job, start, stop, wanted.step_seconds and wanted.step_seconds * 1000)
+    return await json_answer(request, lambda: _answer(job, nodes))
+
+
+def _answer(job: Job, nodes: Sequence[NodeCurves]) -> dict[str, Any]:
     metrics = [node.metrics() for node in nodes]
     leader = nodes[0] if nodes else NodeCurves({}, job.machine, Grid(0, 0, 1))
     return {
@@ -158,9 +173,9 @@ def _instance_type(machine: Machine) -> dict[str, Any]:
     return {
         "id": f"{machine.gpus}x{cores}x{memory:g}",
         "name": f"{gpus}{cores} cores, {memory:g} GiB",
-        "memory_limit_mib": round(memory * _MEBIBYTES),
+        "memory_limit_mib": round(memory * _MIB_A_GIB),
         "millicpu_limit": cores * 1000,
         "gpu_count": machine.gpus,
         "gpu_type": machine.gpu_type,
-        "gpu_memory_limit_mib": round(machine.gpu_memory_gib * _MEBIBYTES) if machine.gpu_memory_gib else None,
+        "gpu_memory_limit_mib": round(machine.gpu_memory_gib * _MIB_A_GIB) if machine.gpu_memory_gib else None,
     }

@@ -1,7 +1,7 @@
 """The curves that Baseten's training metrics show of a node.
 
-Curves of up to `MOST_POINTS` points come as they were reported. Of longer ones the means of equal steps come, each with
-the time where its step begins.
+Curves of up to `MOST_POINTS` points come as they were reported, or of fewer where there are many curves. Of longer ones
+the means of equal steps come, each with the time where its step begins.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from apiserver.vendors.jobs import Job, Machine
 from apiserver.vendors.measures import CORES, Measure, by_device, mean_of
 from apiserver.vendors.refusals import Problem, Refused
 
-#: Longer curves come as means.
-MOST_POINTS = 1000
-#: Of a step that is asked for, there may be so many.
-MOST_STEPS = 50_000
+#: Longer curves come as means. There may be `ALL_POINTS` of all curves together, but each may have `FEW_POINTS`.
+MOST_POINTS, FEW_POINTS = 1000, 100
+ALL_POINTS = 200_000
+
+#: By how much curves may be longer than it seems, as nodes report in fits and starts, to be looked at as they are.
+_UNEVEN = 4
 
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
 #: How long steps may be, but for even longer ones, which are whole days.
@@ -34,14 +36,9 @@ _STEPS = (
     *(n * _HOUR for n in (1, 2, 3, 6, 12)),
 )
 
-_MEMORY, _EPHEMERAL, _EPHEMERAL_USAGE, _CACHE, _CACHE_USAGE = map(
-    mean_of,
-    (
-        Quantity.MEMORY_USED,
-        *(Quantity.EPHEMERAL_STORAGE_USED, Quantity.EPHEMERAL_STORAGE_USAGE),
-        *(Quantity.CACHE_USED, Quantity.CACHE_USAGE),
-    ),
-)
+_MEMORY = mean_of(Quantity.MEMORY_USED)
+_EPHEMERAL, _EPHEMERAL_USAGE = mean_of(Quantity.EPHEMERAL_STORAGE_USED), mean_of(Quantity.EPHEMERAL_STORAGE_USAGE)
+_CACHE, _CACHE_USAGE = mean_of(Quantity.CACHE_USED), mean_of(Quantity.CACHE_USAGE)
 _GPU = (Quantity.GPU_MEMORY_USED, Quantity.GPU_UTILIZATION)
 _MEASURES = (CORES, _MEMORY, _EPHEMERAL, _EPHEMERAL_USAGE, _CACHE, _CACHE_USAGE)
 _QUANTITIES = {*_GPU, *(quantity for measure in _MEASURES for quantity in measure.quantities)}
@@ -93,35 +90,33 @@ async def read(
     Without `step`, by such as are needed.
     """
     spans = [span for node in job.nodes for span in _spans(node)]
-    grid = grid_of(spans, start, stop, step)
-    if grid is None:
+    period = _period(spans, start, stop)
+    if period is None:
         return [NodeCurves({}, job.machine, Grid(0, 0, 1)) for _ in job.nodes]
-    found = await curves_of(store, job.owner, job.nodes, _QUANTITIES, grid)
-    if grid.step == 1 and max(map(_longest, found), default=0) > MOST_POINTS:  # reported in fits and starts
-        grid = _whole(grid, _step(grid.stop - grid.start + 1), start)
-        found = await curves_of(store, job.owner, job.nodes, _QUANTITIES, grid)
-    return [NodeCurves(curves, job.machine, grid) for curves in found]
+    most = max(min(ALL_POINTS // len(spans), MOST_POINTS), FEW_POINTS)
+    longer = _whole(period, step or _step(period.steps, most), start)
+    if longer.steps * len(spans) > ALL_POINTS and step is not None:
+        reason = f"the {len(spans)} curves would have {longer.steps} steps each, and {ALL_POINTS} together at most"
+        raise Refused(Problem.INVALID, reason, parameter="step_seconds")
+    if step is None and max(_share(span, period) for span in spans) <= _UNEVEN * most:
+        found = await curves_of(store, job.owner, job.nodes, _QUANTITIES, period)
+        if max(map(_longest, found)) <= most:
+            return [NodeCurves(curves, job.machine, period) for curves in found]
+    found = await curves_of(store, job.owner, job.nodes, _QUANTITIES, longer)
+    return [NodeCurves(curves, job.machine, longer) for curves in found]
 
 
-def grid_of(spans: Sequence[WorkerSpan], start: int | None, stop: int | None, step: int | None) -> Grid | None:
-    """The steps in which something of the spans may have been reported; None when there are none."""
+def _spans(node: Node) -> Iterable[WorkerSpan]:
+    return (span for (quantity, _), spans in node.series.items() if quantity in _QUANTITIES for span in spans)
+
+
+def _period(spans: Sequence[WorkerSpan], start: int | None, stop: int | None) -> Grid | None:
+    """The milliseconds in which something of the spans may have been reported; None when there are none."""
     if not spans:
         return None
     first, last = min(span.first for span in spans), max(span.last for span in spans)
     first, last = first if start is None else max(start, first), last if stop is None else min(stop, last)
-    if last < first:
-        return None
-    if step is None and max(_share(span, first, last) for span in spans) <= MOST_POINTS:
-        return Grid.of(first, last, 1)
-    grid = _whole(Grid.of(first, last, 1), step or _step(last - first + 1), start)
-    if grid.steps > MOST_STEPS:
-        reason = f"the time would have {grid.steps} steps, and may have {MOST_STEPS}"
-        raise Refused(Problem.INVALID, reason, parameter="step_seconds")
-    return grid
-
-
-def _spans(node: Node) -> Iterable[WorkerSpan]:
-    return (span for (quantity, _), spans in node.curves.items() if quantity in _QUANTITIES for span in spans)
+    return None if last < first else Grid.of(first, last, 1)
 
 
 def _longest(curves: Curves) -> int:
@@ -129,18 +124,18 @@ def _longest(curves: Curves) -> int:
 
 
 def _whole(grid: Grid, step: int, start: int | None) -> Grid:
-    """The grid by steps of whole minutes, hours …, of which none begins before `start`."""
+    """The same by longer steps: they begin at multiples of `step`, unless the first would begin before `start`."""
     whole = grid.start - grid.start % step
     return Grid.of(grid.start if start is not None and whole < start else whole, grid.stop, step)
 
 
-def _share(span: WorkerSpan, first: int, last: int) -> float:
-    """How many of a span's points lie from `first` to `last`, if they are equally far apart."""
-    inside = min(last, span.last) - max(first, span.first) + 1
+def _share(span: WorkerSpan, period: Grid) -> float:
+    """How many of a span's points lie in the period, if they are equally far apart."""
+    inside = min(period.stop, span.last) - max(period.start, span.first) + 1
     return span.points * max(inside, 0) / (span.last - span.first + 1)
 
 
-def _step(length: int) -> int:
-    """The shortest step of which no more than `MOST_POINTS` are needed for `length` milliseconds."""
-    least = -(-length // MOST_POINTS)
+def _step(length: int, most: int) -> int:
+    """The shortest step of which no more than `most` are needed for `length` milliseconds."""
+    least = -(-length // most)
     return next((step for step in _STEPS if step >= least), -(-least // _DAY) * _DAY)

@@ -4,62 +4,50 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt
+from pydantic import BaseModel, Field, StrictInt
 
 
-class MetricsRequest(BaseModel):
+class GetTrainingJobMetricsRequestV1(BaseModel):
     """A period of time; without its ends, all of it."""
-
-    model_config = ConfigDict(title="GetTrainingJobMetricsRequestV1")
 
     end_epoch_millis: StrictInt | None = Field(None, description="Epoch milliseconds to end at")
     start_epoch_millis: StrictInt | None = Field(None, description="Epoch milliseconds to start at")
-    step_seconds: StrictInt | None = Field(None, ge=1, description="How long steps are; by default, as is needed")
+    step_seconds: StrictInt | None = Field(None, ge=1, description="Beyond the document: how long steps are")
 
 
-class Metric(BaseModel):
+class TrainingJobMetricV1(BaseModel):
     """A value at a time."""
-
-    model_config = ConfigDict(title="TrainingJobMetricV1")
 
     value: float
     timestamp: datetime
 
 
-class StorageMetrics(BaseModel):
+class StorageMetricsV1(BaseModel):
     """What is used of a storage."""
 
-    model_config = ConfigDict(title="StorageMetricsV1")
-
-    usage_bytes: list[Metric]
-    utilization: list[Metric] = Field(description="As a fraction")
+    usage_bytes: list[TrainingJobMetricV1]
+    utilization: list[TrainingJobMetricV1] = Field(description="As a fraction")
 
 
-class NodeMetrics(BaseModel):
+class TrainingJobMetricsV1(BaseModel):
     """The curves of one node."""
 
-    model_config = ConfigDict(title="TrainingJobMetricsV1")
-
-    gpu_memory_usage_bytes: dict[str, list[Metric]] = Field(description="By the GPU's rank")
-    gpu_utilization: dict[str, list[Metric]] = Field(description="By the GPU's rank, as a fraction")
-    cpu_usage: list[Metric] = Field(description="In cores")
-    cpu_memory_usage_bytes: list[Metric]
-    ephemeral_storage: StorageMetrics
+    gpu_memory_usage_bytes: dict[str, list[TrainingJobMetricV1]] = Field(description="By the GPU's rank")
+    gpu_utilization: dict[str, list[TrainingJobMetricV1]] = Field(description="By the GPU's rank, as a fraction")
+    cpu_usage: list[TrainingJobMetricV1] = Field(description="In cores")
+    cpu_memory_usage_bytes: list[TrainingJobMetricV1]
+    ephemeral_storage: StorageMetricsV1
 
 
-class TrainingJobNode(BaseModel):
+class TrainingJobNodeMetricsV1(BaseModel):
     """A node and its curves."""
 
-    model_config = ConfigDict(title="TrainingJobNodeMetricsV1")
-
     node_id: str
-    metrics: NodeMetrics
+    metrics: TrainingJobMetricsV1
 
 
-class InstanceType(BaseModel):
+class InstanceTypeV1(BaseModel):
     """What a node is like; 0 or null is not known."""
-
-    model_config = ConfigDict(title="InstanceTypeV1")
 
     id: str
     name: str
@@ -70,42 +58,36 @@ class InstanceType(BaseModel):
     gpu_memory_limit_mib: int | None
 
 
-class TrainingProject(BaseModel):
+class TrainingProjectSummaryV1(BaseModel):
     """A project's id and name."""
-
-    model_config = ConfigDict(title="TrainingProjectSummaryV1")
 
     id: str
     name: str
 
 
-class TrainingJob(BaseModel):
+class TrainingJobV1(BaseModel):
     """A job."""
-
-    model_config = ConfigDict(title="TrainingJobV1")
 
     id: str
     created_at: datetime
     current_status: str
     error_message: str | None = None
-    instance_type: InstanceType
+    instance_type: InstanceTypeV1
     updated_at: datetime
     training_project_id: str
-    training_project: TrainingProject
+    training_project: TrainingProjectSummaryV1
     name: str | None = None
 
 
-class MetricsResponse(NodeMetrics):
+class GetTrainingJobMetricsResponseV1(TrainingJobMetricsV1):
     """The curves of the leader, those of each node, and the job."""
 
-    model_config = ConfigDict(title="GetTrainingJobMetricsResponseV1")
-
-    training_job: TrainingJob
-    cache: StorageMetrics | None
-    per_node_metrics: list[TrainingJobNode]
+    training_job: TrainingJobV1
+    cache: StorageMetricsV1 | None
+    per_node_metrics: list[TrainingJobNodeMetricsV1]
 
 
-class Error(BaseModel):
+class BasetenError(BaseModel):
     """Why there is no answer."""
 
     code: str

@@ -12,8 +12,10 @@ Authorization = Callable[[Request], str | None]
 
 
 def of_text(credentials: str) -> str:
-    """The Authorization header for `key:secret`, or for a token."""
+    """The Authorization header for `key:secret`, or for a token; "" for neither."""
     credentials = credentials.strip()
+    if not credentials:
+        return ""
     if ":" in credentials:
         return f"Basic {b64encode(credentials.encode()).decode()}"
     return f"Bearer {credentials}"

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from apiserver.aggregation.monitoring.nodes import Node, nodes_of
 from apiserver.aggregation.monitoring.quantities import Kind
-from apiserver.events.model import Owner
+from apiserver.events.model import LogSize, Owner
 from apiserver.rpc.call import Identity
 from apiserver.services.backend import Backend
 from apiserver.services.names import unescape_keys
 from apiserver.stores.documents.base import Document
 from apiserver.stores.documents.scoped import CompanyDocuments
+from apiserver.stores.events.base import EventStore
 from apiserver.times import epoch_millis
 from apiserver.vendors.refusals import Problem, Refused
 
@@ -24,7 +25,7 @@ _FIELDS = (
 )
 _DASHED = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _NUMBERED = re.compile(r"worker-(0|[1-9]\d{0,8})")
-_NUMBER = re.compile(r"(?<!\d)\d{1,9}(?!\d)(?:\.\d{1,9})?")
+_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?(?![0-9eE,])")
 
 
 @dataclass(slots=True, frozen=True)
@@ -46,41 +47,48 @@ class Job:
     task: Document
     project: Document | None
     nodes: list[Node]
+    logs: Mapping[str, LogSize] | None = None
+    """How much each worker logged, if that was looked up."""
 
     @property
     def first(self) -> int | None:
         """The earlier of its start and its first report; None before both."""
-        started = epoch_millis(self.task.get("started"))
-        return min([*([] if started is None else [started]), *(node.first for node in self.nodes)], default=None)
+        begins = [epoch_millis(self.task.get("started")), *(node.first for node in self.nodes)]
+        return min((begin for begin in begins if begin is not None), default=None)
 
     @property
     def last(self) -> int | None:
         """Where it ended, or its last report if that is later or it has not ended; inclusive."""
-        end = epoch_millis(self.task.get("completed"))
-        return max([*([] if end is None else [end - 1]), *(node.last for node in self.nodes)], default=None)
+        completed = epoch_millis(self.task.get("completed"))
+        ends = [None if completed is None else completed - 1, *(node.last for node in self.nodes)]
+        return max((end for end in ends if end is not None), default=None)
 
     def node(self, name: str) -> int:
-        """The number of the node of this name, or else of `worker-` and a number. Refused NO_NODE.
+        """The place of the node of this name, or else of `worker-` and its number. Refused NO_NODE.
 
         A job of which no node is known has one, as other jobs have at least.
         """
-        by_name = [number for number, node in enumerate(self.nodes) if node.name == name]
         numbered = _NUMBERED.fullmatch(name)
-        number = by_name[0] if by_name else int(numbered[1]) if numbered else None
-        if number is None or number >= max(len(self.nodes), 1):
+        number = int(numbered[1]) if numbered is not None else None
+        if not self.nodes and number == 0:
+            return 0
+        by_name = [n for n, node in enumerate(self.nodes) if node.name == name]
+        found = by_name or [n for n, node in enumerate(self.nodes) if node.number == number]
+        if not found:
             raise Refused(Problem.NO_NODE, f"the training job {self.owner.id} has no task {name}")
-        return number
+        return found[0]
 
-    def logged_by(self, number: int) -> Callable[[str], bool]:
-        """Tells which workers' lines are of this node; those of workers that are no node are of the first."""
-        holders = {worker: n for n, node in reversed([*enumerate(self.nodes)]) for worker in node.workers}
-        return lambda worker: holders.get(worker, 0) == number
+    async def logs_of(self, store: EventStore, number: int) -> dict[str, LogSize]:
+        """How much the workers of a node logged; what workers logged that are no node is the first one's."""
+        logs = await store.log_sizes(self.owner) if self.logs is None else self.logs
+        nodes = {worker: n for n, node in reversed([*enumerate(self.nodes)]) for worker in node.workers}
+        return {worker: size for worker, size in logs.items() if nodes.get(worker, 0) == number}
 
     @property
     def machine(self) -> Machine:
         """What its nodes are like; of nodes that differ, the one that said so last. GPUs that report are there, too."""
         runtime = self.task.get("runtime") or {}
-        curves = self.nodes[0].curves if self.nodes else {}
+        curves = self.nodes[0].series if self.nodes else {}
         reporting = {device for quantity, device in curves if quantity.kind is Kind.GPU}
         gpu_type = str(runtime.get("gpu_type") or "").partition(",")[0].strip()
         cores, gpus = _number(runtime, "cpu_cores"), _number(runtime, "gpu_count")
@@ -105,15 +113,17 @@ async def find_job(backend: Backend, caller: Identity, id: str, *, project: str 
     if task is None or (in_project is not None and task.get("project") != in_project["id"]):
         raise Refused(Problem.NO_JOB, f"there is no training job {id}")
     owner = Owner(caller.company, task["id"])
-    nodes = await nodes_of(backend.events, owner) or await _loggers(backend, owner)
-    return Job(owner, unescape_keys(task), in_project, nodes)
-
-
-async def _loggers(backend: Backend, owner: Owner) -> list[Node]:
-    """Where no resources were reported, the workers that logged, in the order of their first lines."""
+    nodes = await nodes_of(backend.events, owner)
+    if nodes:
+        return Job(owner, unescape_keys(task), in_project, nodes)
     logs = await backend.events.log_sizes(owner)
+    return Job(owner, unescape_keys(task), in_project, _loggers(logs), logs)
+
+
+def _loggers(logs: Mapping[str, LogSize]) -> list[Node]:
+    """Where no resources were reported: the workers that logged, in the order of their first lines."""
     ordered = sorted(logs.items(), key=lambda one: (one[1].first, one[0]))
-    return [Node(worker or f"worker-{n}", {worker}, log.first, log.first) for n, (worker, log) in enumerate(ordered)]
+    return [Node(worker or f"worker-{n}", n, {worker}, log.first, log.first) for n, (worker, log) in enumerate(ordered)]
 
 
 async def _find_project(documents: CompanyDocuments, wanted: str) -> Document:
@@ -130,5 +140,5 @@ def _ids(id: str) -> list[str]:
 
 def _number(runtime: Mapping[str, Any], name: str) -> float | None:
     """The (first) number of a runtime property, such as 8, "8" or "80GB, 80GB"."""
-    found = _NUMBER.search(str(runtime.get(name, "")))
+    found = _NUMBER.match(str(runtime.get(name, "")))
     return float(found[0]) if found is not None else None

@@ -8,19 +8,19 @@ Error codes, their texts and statuses are those of the vendor's list of error co
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Path, Request, Response, Security
 from fastapi.security import APIKeyHeader
 from pydantic import BaseModel, Field
 
-from apiserver.aggregation import log_file
-from apiserver.aggregation.monitoring.curves import Curve, Grid, curves_of
+from apiserver.aggregation.log_tail import tail
+from apiserver.aggregation.monitoring.curves import Curve, Curves, Grid, curves_of
 from apiserver.aggregation.monitoring.quantities import Quantity
-from apiserver.services.backend import Backend
+from apiserver.events.model import Float64Array
 from apiserver.vendors.callers import of_text
-from apiserver.vendors.jobs import Job, find_job
+from apiserver.vendors.jobs import Job, Machine, find_job
 from apiserver.vendors.measures import MEMORY_USAGE, mean_of
 from apiserver.vendors.refusals import Problem, Refused
 from apiserver.vendors.routes import Refusal, TheBackend, TheCaller, json_answer, refuse_other_paths, vendor_route
@@ -49,20 +49,20 @@ _METRICS = {
 _QUANTITIES = {quantity for metric in _METRICS.values() for quantity in metric.quantities}
 
 
-class Metric(BaseModel):
+class MetricObject(BaseModel):
     """One metric over the job's minutes."""
 
     metric: str = Field(description=", ".join(_METRICS))
     value: list[float] = Field(description="Averages by minute; -1 for a minute without data")
 
 
-class TaskMetrics(BaseModel):
+class ShowTrainingJobMetricsResponse(BaseModel):
     """The running metrics of a task."""
 
-    metrics: list[Metric]
+    metrics: list[MetricObject]
 
 
-class LogPreview(BaseModel):
+class ShowTrainingJobLogsPreviewResponse(BaseModel):
     """A task's log, or the latest part of it."""
 
     content: str
@@ -70,7 +70,7 @@ class LogPreview(BaseModel):
     full_size: int = Field(description="Bytes of the whole log")
 
 
-class Error(BaseModel):
+class ModelArtsError(BaseModel):
     """Why there is no answer."""
 
     error_msg: str
@@ -113,7 +113,7 @@ router = APIRouter(
     tags=["ModelArts"],
     route_class=vendor_route(_authorization, _refusal, id_header="x-request-id"),
     dependencies=[Security(APIKeyHeader(name=_HEADER, auto_error=False))],
-    responses={"default": {"model": Error, "description": "Why there is no answer"}},
+    responses={"default": {"model": ModelArtsError, "description": "Why there is no answer"}},
 )
 
 ProjectId = Annotated[str, Path(pattern=r"^[A-Za-z0-9-]{1,64}$", description="A project's id or name")]
@@ -121,7 +121,11 @@ JobId = Annotated[str, Path(pattern=r"^[A-Za-z0-9-]{1,64}$", description="A task
 TaskId = Annotated[str, Path(min_length=1, max_length=256, description="worker-0, worker-1 …, or a worker's name")]
 
 
-@router.get("/{training_job_id}/metrics/{task_id:path}", name="ShowTrainingJobMetrics", response_model=TaskMetrics)
+@router.get(
+    "/{training_job_id}/metrics/{task_id:path}",
+    name="ShowTrainingJobMetrics",
+    response_model=ShowTrainingJobMetricsResponse,
+)
 async def show_training_job_metrics(
     request: Request,
     backend: TheBackend,
@@ -131,12 +135,16 @@ async def show_training_job_metrics(
     task_id: TaskId,
 ) -> Response:
     job = await find_job(backend, caller, training_job_id, project=project_id)
-    values = await _values(backend, job, job.node(task_id))
-    return await json_answer(request, {"metrics": [{"metric": name, "value": of} for name, of in values.items()]})
+    number, grid = job.node(task_id), _grid(job)
+    node = job.nodes[number : number + 1] if grid is not None else []
+    (curves,) = await curves_of(backend.events, job.owner, node, _QUANTITIES, grid) if node and grid else [{}]
+    return await json_answer(request, lambda: {"metrics": _metrics(curves, job.machine, grid)})
 
 
 @router.get(
-    "/{training_job_id}/tasks/{task_id:path}/logs/preview", name="ShowTrainingJobLogsPreview", response_model=LogPreview
+    "/{training_job_id}/tasks/{task_id:path}/logs/preview",
+    name="ShowTrainingJobLogsPreview",
+    response_model=ShowTrainingJobLogsPreviewResponse,
 )
 async def show_training_job_logs_preview(
     request: Request,
@@ -147,15 +155,13 @@ async def show_training_job_logs_preview(
     task_id: TaskId,
 ) -> Response:
     job = await find_job(backend, caller, training_job_id, project=project_id)
-    is_of_node = job.logged_by(job.node(task_id))
-    logs = {worker: log for worker, log in (await backend.events.log_sizes(job.owner)).items() if is_of_node(worker)}
+    logs = await job.logs_of(backend.events, job.node(task_id))
     size = sum(log.bytes for log in logs.values())
     if not size:
         raise Refused(Problem.NO_LOG, f"no log has been generated for the task {task_id}")
-    content = await log_file.tail(backend.events, job.owner, logs, min(size, LARGEST_PREVIEW))
-    # Lines may have come in between.
-    sizes = {"current_size": len(content), "full_size": max(size, len(content))}
-    return await json_answer(request, {"content": content.decode(), **sizes})
+    content = await tail(backend.events, job.owner, logs, min(size, LARGEST_PREVIEW))
+    sizes = {"current_size": len(content), "full_size": size}
+    return await json_answer(request, lambda: {"content": content.decode(), **sizes})
 
 
 refuse_other_paths(router, "/{path:path}")
@@ -165,21 +171,17 @@ def _grid(job: Job) -> Grid | None:
     """The job's minutes; None before it began, or reported anything."""
     if job.first is None or job.last is None:
         return None
-    last = max(job.first, job.last)
-    return Grid.of(max(job.first, last - MOST_MINUTES * _MINUTE + 1), last, _MINUTE)
+    whole = Grid.of(job.first, max(job.first, job.last), _MINUTE)
+    return whole._replace(start=whole.start + max(whole.steps - MOST_MINUTES, 0) * _MINUTE)
 
 
-async def _values(backend: Backend, job: Job, number: int) -> dict[str, list[float]]:
-    """The values of each metric of one node."""
-    grid = _grid(job)
-    if grid is None:
-        return {metric: [] for metric in _METRICS}
-    (curves,) = await curves_of(backend.events, job.owner, job.nodes[number : number + 1], _QUANTITIES, grid) or [{}]
-    return {name: _by_minute(metric.read(curves, job.machine), grid) for name, metric in _METRICS.items()}
+def _metrics(curves: Curves, machine: Machine, grid: Grid | None) -> list[dict[str, Any]]:
+    return [
+        {"metric": name, "value": _by_minute(metric.read(curves, machine), grid)} for name, metric in _METRICS.items()
+    ]
 
 
-def _by_minute(curve: Curve, grid: Grid) -> list[float]:
-    values = np.full(grid.steps, _NOTHING)
-    values[curve.steps] = np.round(curve.values, _DIGITS)
-    by_minute: list[float] = values.tolist()
-    return by_minute
+def _by_minute(curve: Curve, grid: Grid | None) -> Float64Array:
+    values = np.full(grid.steps if grid is not None else 0, _NOTHING)
+    values[curve.steps] = np.round(curve.values, _DIGITS) + 0.0  # there is no -0
+    return values

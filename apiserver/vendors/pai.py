@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from apiserver.aggregation.monitoring.curves import Grid, curves_of
+from apiserver.aggregation.monitoring.curves import Curve, Grid, curves_of
 from apiserver.aggregation.monitoring.quantities import Quantity
 from apiserver.times import epoch_millis, now_ms
 from apiserver.vendors.callers import of_text
@@ -34,12 +34,12 @@ from apiserver.vendors.routes import (
     vendor_route,
 )
 
-#: More steps than these are refused.
-MOST_STEPS = 50_000
+#: Of all pods' steps together more are refused.
+MOST_STEPS = 200_000
 
 _HOUR = 3_600_000
 _UNITS = {"s": 1_000, "m": 60_000, "h": _HOUR, "d": 24 * _HOUR}
-_STEP = re.compile(r"(\d{1,9})([smhd]?)")
+_STEP = re.compile(r"([0-9]{1,9})([smhd]?)")
 #: How Authorization begins where a request is signed.
 _SIGNED = ("acs ", "acs3-", "acs4-")
 #: Where a token may be, other than in the query.
@@ -86,7 +86,7 @@ class PodMetric(BaseModel):
     Metrics: list[Metric]
 
 
-class JobMetrics(BaseModel):
+class GetJobMetricsResponse(BaseModel):
     """The monitoring data of a job."""
 
     JobId: str
@@ -94,7 +94,7 @@ class JobMetrics(BaseModel):
     RequestId: str
 
 
-class Error(BaseModel):
+class PaiError(BaseModel):
     """Why there is no answer."""
 
     RequestId: str
@@ -142,11 +142,11 @@ def _authorization(request: Request) -> str | None:
 router = APIRouter(
     tags=["PAI"],
     route_class=vendor_route(_authorization, _refusal, id_header="x-acs-request-id"),
-    responses={"default": {"model": Error, "description": "Why there is no answer"}},
+    responses={"default": {"model": PaiError, "description": "Why there is no answer"}},
 )
 
 
-@router.get("/api/v1/jobs/{JobId}/metrics", name="GetJobMetrics", response_model=JobMetrics)
+@router.get("/api/v1/jobs/{JobId}/metrics", name="GetJobMetrics", response_model=GetJobMetricsResponse)
 async def get_job_metrics(
     request: Request,
     backend: TheBackend,
@@ -163,14 +163,25 @@ async def get_job_metrics(
     start, end = _time("StartTime", start_time, now - _HOUR), _time("EndTime", end_time, now)
     grid = _grid(start, end, _step(time_step))
     job = await find_job(backend, caller, job_id)
+    if grid.steps * len(job.nodes) > MOST_STEPS:
+        reason = f"{len(job.nodes)} pods would have {grid.steps} steps each, and may have {MOST_STEPS} together"
+        raise Refused(Problem.INVALID, reason, parameter="TimeStep")
     metric = _METRICS[metric_type]
-    pods = []
-    for number, curves in enumerate(await curves_of(backend.events, job.owner, job.nodes, metric.quantities, grid)):
-        steps, values = metric.read(curves, job.machine)
-        pairs = zip(grid.times(steps).tolist(), values.tolist(), strict=True)
-        metrics = [{"Time": time, "Value": value} for time, value in pairs]
-        pods.append({"PodId": f"{job_id}-worker-{number}", "Metrics": metrics})
-    return await json_answer(request, {"JobId": job_id, "PodMetrics": pods, "RequestId": request_id})
+    read = await curves_of(backend.events, job.owner, job.nodes, metric.quantities, grid)
+
+    def answer() -> dict[str, Any]:
+        pods = [
+            {"PodId": f"{job_id}-worker-{node.number}", "Metrics": _metrics(metric.read(curves, job.machine), grid)}
+            for node, curves in zip(job.nodes, read, strict=True)
+        ]
+        return {"JobId": job_id, "PodMetrics": pods, "RequestId": request_id}
+
+    return await json_answer(request, answer)
+
+
+def _metrics(curve: Curve, grid: Grid) -> list[dict[str, Any]]:
+    pairs = zip(grid.times(curve.steps).tolist(), curve.values.tolist(), strict=True)
+    return [{"Time": time, "Value": value} for time, value in pairs]
 
 
 refuse_other_paths(router, "/api/v1/jobs/{path:path}")
@@ -196,9 +207,7 @@ def _step(text: str) -> int:
 
 def _grid(start: int, end: int, step: int) -> Grid:
     if start >= end:
-        raise Refused(Problem.INVALID, "it must be before EndTime", parameter="StartTime")
-    grid = Grid.of(start, end - 1, step)
-    if grid.steps > MOST_STEPS:
-        reason = f"the time would have {grid.steps} steps, and may have {MOST_STEPS}"
-        raise Refused(Problem.INVALID, reason, parameter="TimeStep")
-    return grid
+        raise Refused(
+            Problem.INVALID, "it must be before EndTime, and is an hour ago by default", parameter="StartTime"
+        )
+    return Grid.of(start, end - 1, step)

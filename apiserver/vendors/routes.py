@@ -1,8 +1,4 @@
-"""A route of a vendor's API: caller first, then parameters, then the answer; what is refused, in its vendor's shape.
-
-Bodies are read as the API reads its own, within limits, and are JSON whatever their Content-Type says: the example of
-Baseten's document has curl say that it is a form.
-"""
+"""A route of a vendor's API: caller first, then parameters, then the answer; what is refused, in its vendor's shape."""
 
 from __future__ import annotations
 
@@ -11,19 +7,20 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Annotated, Any, NamedTuple
 from uuid import uuid4
 
+import anyio.to_thread
 import orjson
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from apiserver.rpc.body import Body, ClientDisconnected, Limits
+from apiserver.rpc.body import ClientDisconnected
 from apiserver.rpc.call import Identity
-from apiserver.rpc.errors import ApiError
-from apiserver.rpc.in_flight import InFlight
+from apiserver.rpc.errors import ApiError, known_error
 from apiserver.rpc.reply import compressed
 from apiserver.services.backend import Backend
 from apiserver.services.store_errors import STORE_ERRORS
+from apiserver.vendors.bodies import whole
 from apiserver.vendors.callers import Authorization, headers_with
 from apiserver.vendors.refusals import Problem, Refused, of_api_error, of_invalid
 
@@ -43,8 +40,6 @@ ToRefusal = Callable[[Refused, Request], Refusal]
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _JSON = "application/json"
-_LIMITS = Limits(body=64 * 2**10)
-_in_flight = InFlight(_LIMITS.in_flight)
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -61,9 +56,11 @@ def vendor_route(
             async def handle(request: Request) -> Response:
                 request.state.id = str(uuid4()).upper()
                 try:
+                    if "\n" in request.scope["path"]:  # patterns see the end of the path in it
+                        raise Refused(Problem.NO_PATH, "there is a line feed in the path")
                     backend: Backend = request.app.state.backend
                     request.state.caller = await backend.auth.authenticate(headers_with(request, authorization))
-                    response = await answer(await _whole(request) if has_body else request)
+                    response = await answer(await whole(request) if has_body else request)
                 except ClientDisconnected:
                     return Response(status_code=400)
                 except Exception as error:
@@ -112,30 +109,11 @@ def refuse_other_paths(router: APIRouter, path: str) -> None:
         raise Refused(Problem.NO_PATH, "there is no such API, or not by this method")
 
 
-async def json_answer(request: Request, answer: Any) -> Response:
-    """200, compressed as the client takes it."""
-    content, headers = await compressed(orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY), request.headers)
+async def json_answer(request: Request, make: Callable[[], Any]) -> Response:
+    """200 and what is made, in a thread as it may be much, compressed as the client takes it."""
+    content = await anyio.to_thread.run_sync(lambda: orjson.dumps(make(), option=orjson.OPT_SERIALIZE_NUMPY))
+    content, headers = await compressed(content, request.headers)
     return Response(content, headers=dict(headers))
-
-
-class _WholeRequest(Request):
-    """A request whose body has been read, and is JSON."""
-
-    def __init__(self, request: Request, content: bytes) -> None:
-        headers = [(name, value) for name, value in request.scope["headers"] if name != b"content-type"]
-        super().__init__({**request.scope, "headers": [*headers, (b"content-type", b"application/json")]})
-        self._content = content
-
-    async def body(self) -> bytes:
-        return self._content
-
-
-async def _whole(request: Request) -> Request:
-    body = Body(request.receive, request.headers, _LIMITS, _in_flight)
-    try:
-        return _WholeRequest(request, await body.read())
-    finally:
-        body.release()
 
 
 def _refused(error: Exception, request: Request) -> Refused:
@@ -148,8 +126,8 @@ def _refused(error: Exception, request: Request) -> Refused:
             return of_api_error(error)
         case HTTPException():
             return Refused(Problem.INVALID, str(error.detail))
-    known = next((STORE_ERRORS[kind] for kind in type(error).__mro__ if kind in STORE_ERRORS), None)
+    known = known_error(error, STORE_ERRORS)
     if known is not None:
-        return of_api_error(known(error))
+        return of_api_error(known)
     logger.error("%s failed", request.url.path, exc_info=error, extra={"request": request.state.id})
     return Refused(Problem.INTERNAL, f"Internal server error (request {request.state.id})")

@@ -42,12 +42,16 @@ class Monitored:
         """Times and values of one series of a node, in the order of times."""
         return sorted((one.time, one.value) for one in self.points if (one.worker, one.variant) == (node, variant))
 
-    def by_step(self, node: str, variant: str, start: int, step: int) -> dict[int, float]:
-        """The mean of each step."""
-        steps: dict[int, list[float]] = defaultdict(list)
-        for time, value in self.values(node, variant):
-            steps[(time - start) // step].append(value)
-        return {number: fmean(values) for number, values in steps.items()}
+    def means(self, node: str, variants: list[str], start: int, step: int) -> dict[int, float]:
+        """For each step the mean of the variants' means."""
+        means: dict[int, list[float]] = defaultdict(list)
+        for variant in variants:
+            steps: dict[int, list[float]] = defaultdict(list)
+            for time, value in self.values(node, variant):
+                steps[(time - start) // step].append(value)
+            for number, values in steps.items():
+                means[number].append(fmean(values))
+        return {number: fmean(values) for number, values in means.items()}
 
 
 @pytest.fixture
@@ -66,10 +70,7 @@ def monitored(sdk: Sdk, server: Served) -> Monitored:
             Sdk.kill(process)
     task: str = made["task"]
     server.call("tasks.completed", {"task": task, "force": True})
-    points: list[Point] = []
-    while points != (points := _points(server, task)):  # what was under way arrives
-        pass
-    return Monitored(server.call("tasks.get_by_id", {"task": task})["task"], points)
+    return Monitored(server.call("tasks.get_by_id", {"task": task})["task"], _points(server, task))
 
 
 def _has_enough(server: Served, task: str) -> bool:
@@ -112,14 +113,14 @@ def test_the_vendors_own_clients_read_a_job_of_two_nodes(sdk: Sdk, server: Serve
 
     start = min(one.time for one in monitored.points) // 1000 * 1000
     period = [datetime.fromtimestamp(start / 1000 + more).isoformat() + "Z" for more in (0, 3600)]
-    for metric, variants in {"CpuCoreUsage": ["cpu_usage"], "GpuMemoryUsage": ["gpu_0_mem_usage"]}.items():
+    for metric, variants in {
+        "CpuCoreUsage": ["cpu_usage"],
+        "GpuMemoryUsage": ["gpu_0_mem_usage", "gpu_1_mem_usage"],
+    }.items():
         pai = sdk.run("vendor_pai.py", server.api_url, token, task["id"], metric, *period, "10s")
         assert [pod["PodId"] for pod in pai["PodMetrics"]] == [f"{task['id']}-worker-0", f"{task['id']}-worker-1"]
         for node, pod in zip(NODES, pai["PodMetrics"], strict=True):
-            expected = monitored.by_step(node, variants[0], start, 10_000)
-            if metric.startswith("Gpu"):
-                other = monitored.by_step(node, "gpu_1_mem_usage", start, 10_000)
-                expected = {n: fmean([expected[n], other[n]]) for n in expected}
+            expected = monitored.means(node, variants, start, 10_000)
             assert {one["Time"]: one["Value"] for one in pod["Metrics"]} == pytest.approx(
                 {start + n * 10_000: value for n, value in expected.items()}
             )
@@ -133,17 +134,15 @@ def _check_modelarts(monitored: Monitored, node: str, values: dict[str, list[flo
     minutes = math.ceil(
         (max(_millis(task["completed"]), max(one.time for one in monitored.points) + 1) - start) / 60_000
     )
-    memory = 100 / task["runtime"]["memory_gb"]
     assert list(values) == ["cpuUsage", "memUsage", "gpuUtil", "gpuMemUsage", "npuUtil", "npuMemUsage"]
-    cpu = monitored.by_step(node, "cpu_usage", start, 60_000)
-    used = monitored.by_step(node, "memory_used_gb", start, 60_000)
-    gpus = [monitored.by_step(node, f"gpu_{number}_utilization", start, 60_000) for number in (0, 1)]
-    for minute in range(minutes):
-        assert values["cpuUsage"][minute] == pytest.approx(cpu.get(minute, -1), abs=1e-3)
-        expected = used[minute] * memory if minute in used else -1
-        assert values["memUsage"][minute] == pytest.approx(expected, abs=1e-3)
-        expected = fmean(gpu[minute] for gpu in gpus) if minute in gpus[0] else -1
-        assert values["gpuUtil"][minute] == pytest.approx(expected, abs=1e-3)
+    for metric, variants, factor in (
+        ("cpuUsage", ["cpu_usage"], 1),
+        ("memUsage", ["memory_used_gb"], 100 / task["runtime"]["memory_gb"]),
+        ("gpuUtil", ["gpu_0_utilization", "gpu_1_utilization"], 1),
+    ):
+        means = monitored.means(node, variants, start, 60_000)
+        expected = [means[minute] * factor if minute in means else -1 for minute in range(minutes)]
+        assert values[metric] == pytest.approx(expected, abs=1e-3)
     assert {len(one) for one in values.values()} == {minutes}
     assert set(values["npuUtil"]) == {-1}
 

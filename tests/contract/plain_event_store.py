@@ -259,7 +259,8 @@ class PlainEventStore:
             steps = sorted(values)
             means = [math.fsum(values[number]) / len(values[number]) for number in steps]
             if steps:
-                found.append(WorkerMeans(*name, np.array(steps, np.int64), np.array(means)))
+                counts = np.array([len(values[number]) for number in steps], np.int64)
+                found.append(WorkerMeans(*name, np.array(steps, np.int64), counts, np.array(means)))
         return found
 
     def _by_worker(self, owner: Owner, selection: Selection) -> dict[tuple[str, str, str], list[Point]]:

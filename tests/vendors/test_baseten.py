@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from apiserver.vendors import baseten_curves
 from tests.harness import Api
 from tests.vendors.reported import (
     BEGIN,
@@ -135,6 +136,25 @@ async def test_a_machine_of_which_nothing_is_known(api: Api) -> None:
     machine = answer["training_job"]["instance_type"]
     assert [machine[name] for name in ("memory_limit_mib", "millicpu_limit", "gpu_count")] == [0, 0, 0]
     assert (machine["gpu_type"], machine["gpu_memory_limit_mib"]) == (None, None)
+
+
+async def test_gpus_that_report_are_there(api: Api) -> None:
+    job = await reported(api, runtime={"gpu_count": 1})
+    await job.send([Report("w", ":monitor:gpu", f"gpu_{n}_utilization", BEGIN, 50) for n in range(3)])
+    assert (await metrics(job))["training_job"]["instance_type"]["gpu_count"] == 3
+
+
+async def test_a_projects_id_comes_before_anothers_name(api: Api) -> None:
+    job = await reported(api, project="first")
+    other = await reported(api, project=job.project)
+    assert (await metrics(job))["training_job"]["training_project"]["name"] == "first"
+    assert (await metrics(other, project=other.project))["training_job"]["id"] == other.id
+
+
+async def test_a_failed_job_without_a_message_has_its_reason(api: Api) -> None:
+    job = await reported(api)
+    await api.call("tasks.failed", {"task": job.id, "status_reason": "out of memory", "status_message": ""})
+    assert (await metrics(job))["training_job"]["error_message"] == "out of memory"
 
 
 async def test_statuses(api: Api) -> None:
@@ -337,6 +357,39 @@ async def test_newer_clients_ask_by_get(job: Reported) -> None:
         by_post = await job.api.raw("POST", path, json=period)
         by_get = await job.api.raw("GET", path, params=period)
         assert (by_get.status_code, by_get.json()) == (200, by_post.json())
+
+
+async def test_of_many_curves_each_has_fewer_points(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(baseten_curves, "ALL_POINTS", 1000)
+    job = await reported(api)
+    gpus = [f"gpu_{n}_utilization" for n in range(4)]
+    await job.send([Report("w", ":monitor:gpu", gpu, BEGIN + n * SECOND, n / 4) for n in range(400) for gpu in gpus])
+    found = (await metrics(job))["gpu_utilization"]
+    assert all(200 <= len(curve) <= 250 for curve in found.values())
+    path = f"/v1/training_projects/{job.project}/jobs/{job.id}/metrics"
+    response = await job.api.raw("POST", path, json={"step_seconds": 1})
+    assert (response.status_code, response.json()["code"]) == (400, "VALIDATION_ERROR")
+    assert response.json()["message"].startswith("step_seconds: the 4 curves would have 40")
+    assert (await job.api.raw("POST", path, json={"step_seconds": 2})).status_code == 200
+
+
+async def test_a_long_job_begins_at_a_whole_step_unless_it_was_asked_for_later(api: Api) -> None:
+    job = await long_job(api, 5000)
+    early = points((await metrics(job, BEGIN - HOUR))["gpu_utilization"]["0"])
+    assert early == points((await metrics(job))["gpu_utilization"]["0"])
+    step = early[1][0] - early[0][0]
+    assert early[0][0] % step == 0
+    assert points((await metrics(job, BEGIN))["gpu_utilization"]["0"])[0][0] == BEGIN
+
+
+async def test_few_points_after_many_come_as_they_are(api: Api) -> None:
+    job = await reported(api)
+    gpu = (":monitor:gpu", "gpu_0_mem_used_gb")
+    await job.send([Report("w", *gpu, BEGIN + n * 1500, n) for n in range(2400)])
+    few = [Report("w", *gpu, BEGIN + HOUR + n * 350 * SECOND + 234, n) for n in range(10)]
+    await job.send(few)
+    found = (await metrics(job, BEGIN + HOUR))["gpu_memory_usage_bytes"]["0"]
+    assert_alike(found, [(one.time, one.value) for one in few], GIB)
 
 
 async def test_points_that_come_in_fits_and_starts(api: Api) -> None:

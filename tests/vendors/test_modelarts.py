@@ -111,6 +111,14 @@ async def test_minutes_last_until_the_job_has_ended(api: Api, end: str) -> None:
     assert (await metrics(job))["cpuUsage"] == [*running, *[-1] * (minutes - 4)]
 
 
+async def test_a_job_of_three_minutes_has_three(api: Api) -> None:
+    job = await reported(api)
+    times = {"started": "2026-03-01T10:00:00+00:00", "completed": "2026-03-01T10:03:00+00:00"}
+    await api.backend.documents.update("tasks", {"id": job.id}, {"$set": times})
+    await job.send([Report("w", ":monitor:machine", "cpu_usage", millis(times["started"]), 5)])
+    assert (await metrics(job))["cpuUsage"] == [5, -1, -1]
+
+
 async def test_minutes_count_from_the_start_when_reports_come_later(api: Api) -> None:
     job = await reported(api)
     started = millis((await job.document())["started"])
@@ -131,6 +139,9 @@ async def test_of_a_long_job_the_last_minutes_are_answered(api: Api, monkeypatch
     job = await reported(api)
     await job.send([Report("w", ":monitor:machine", "cpu_usage", BEGIN + n * MINUTE, n) for n in range(20)])
     assert (await metrics(job))["cpuUsage"] == [15, 16, 17, 18, 19]
+    # The minutes stay where they are while more is reported.
+    await job.send([Report("w", ":monitor:machine", "cpu_usage", BEGIN + 19 * MINUTE + 45 * SECOND, 29)])
+    assert (await metrics(job))["cpuUsage"] == [15, 16, 17, 18, 24]
 
 
 async def test_memory_is_of_all_there_is(api: Api) -> None:
@@ -139,8 +150,11 @@ async def test_memory_is_of_all_there_is(api: Api) -> None:
     await job.send([Report("w", ":monitor:machine", variant, BEGIN + s * SECOND, of) for variant, s, of in times])
     # Of the second minute nobody knows how much was free.
     assert (await metrics(job))["memUsage"] == [25, -1]
+    nothing = [Report("w", ":monitor:machine", f"memory_{what}_gb", BEGIN + 130_000, 0) for what in ("used", "free")]
+    await job.send(nothing)
+    assert (await metrics(job))["memUsage"] == [25, -1, -1]
     await job.api.call("tasks.edit", {"task": job.id, "force": True, "runtime": {"memory_gb": "40.0"}})
-    assert (await metrics(job))["memUsage"] == [10, 2.5]
+    assert (await metrics(job))["memUsage"] == [10, 2.5, 0]
 
 
 async def test_anybody_may_report_npus(api: Api) -> None:
@@ -211,6 +225,20 @@ async def test_a_machine_that_begins_anew_under_another_name_is_the_same(api: Ap
     ]
     await job.send(cpu)
     assert (await metrics(job, "worker-1"))["cpuUsage"] == [0, 60]
+
+
+async def test_points_count_alike_whichever_worker_reported_them(api: Api) -> None:
+    job = await reported(api)
+    cpu = (":monitor:machine:rank1", "cpu_usage")
+    await job.send([Report("old", *cpu, BEGIN, 10), *(Report("new", *cpu, BEGIN + n * SECOND, 50) for n in (1, 2, 3))])
+    assert (await metrics(job, "worker-1"))["cpuUsage"] == [40]
+
+
+async def test_a_nodes_number_is_its_rank(api: Api) -> None:
+    job = await reported(api)
+    await job.send([Report(f"w{n}", f":monitor:machine:rank{n}", "cpu_usage", BEGIN - n, n) for n in (2, 5)])
+    assert (await metrics(job, "worker-5"))["cpuUsage"] == [5]
+    assert (await job.api.raw("GET", f"/v2/{job.project}/training-jobs/{job.id}/metrics/worker-0")).status_code == 400
 
 
 async def test_values_that_are_too_great_do_not_break_the_answer(api: Api) -> None:

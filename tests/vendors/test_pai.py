@@ -140,6 +140,18 @@ async def test_times_are_utc(api: Api) -> None:
         assert await pods(job, StartTime=start, EndTime=stop) == [[(BEGIN - 3_250, 0)]], start
 
 
+async def test_pods_share_the_most_steps(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pai, "MOST_STEPS", 100)
+    job = await reported(api)
+    await job.send([Report(worker, ":monitor:machine", "cpu_usage", BEGIN, 1) for worker in "ab"])
+    path = f"/api/v1/jobs/{job.id}/metrics"
+    for end, code in ((50, 200), (51, 400)):
+        params = {"MetricType": "CpuCoreUsage", "TimeStep": "1m", "StartTime": iso(BEGIN)}
+        response = await api.raw("GET", path, params={**params, "EndTime": iso(BEGIN + end * MINUTE)})
+        assert response.status_code == code
+    assert response.json()["Code"] == "InvalidTimeStep"
+
+
 async def test_a_job_without_reports_has_no_pods(api: Api) -> None:
     job = await reported(api)
     for metric in ALL:

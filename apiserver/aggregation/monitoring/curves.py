@@ -9,7 +9,7 @@ import numpy as np
 
 from apiserver.aggregation.monitoring.nodes import Node
 from apiserver.aggregation.monitoring.quantities import Quantity
-from apiserver.events.model import Float64Array, Int64Array, MetricSelection, Owner
+from apiserver.events.model import Float64Array, Int64Array, MetricSelection, Owner, WorkerMeans
 from apiserver.stores.events.base import EventStore
 
 _GREATEST = 2**53 - 1
@@ -60,31 +60,41 @@ async def curves_of(
     if not selection:
         return [{} for _ in nodes]
     means = await store.worker_means(owner, selection, start=grid.start, stop=grid.stop, step=grid.step)
-    read = {(one.metric, one.variant, one.worker): _credible(one.steps, one.means) for one in means}
+    read = {(one.metric, one.variant, one.worker): one for one in means}
     return [_curves(node, quantities, read) for node in nodes]
 
 
 def _selection(nodes: Iterable[Node], quantities: Collection[Quantity]) -> list[MetricSelection]:
     variants: dict[str, set[str]] = {}
     for node in nodes:
-        for (quantity, _), spans in node.curves.items():
+        for (quantity, _), spans in node.series.items():
             for span in spans if quantity in quantities else ():
                 variants.setdefault(span.metric, set()).add(span.variant)
     return [MetricSelection(metric, tuple(sorted(of_it))) for metric, of_it in sorted(variants.items())]
 
 
-def _credible(steps: Int64Array, means: Float64Array) -> Curve:
-    credible = np.abs(means) <= _MOST
-    return Curve(steps[credible], means[credible])
-
-
-def _curves(node: Node, quantities: Collection[Quantity], read: dict[tuple[str, str, str], Curve]) -> Curves:
+def _curves(node: Node, quantities: Collection[Quantity], read: dict[tuple[str, str, str], WorkerMeans]) -> Curves:
     found: Curves = {}
-    for (quantity, device), spans in sorted(node.curves.items(), key=lambda one: one[0][1]):
+    for (quantity, device), spans in sorted(node.series.items(), key=lambda one: one[0][1]):
         parts = [read[span[:3]] for span in spans if span[:3] in read] if quantity in quantities else []
         if parts:
-            found.setdefault(quantity, {})[device] = mean(parts)
+            found.setdefault(quantity, {})[device] = _of_points(parts)
     return found
+
+
+def _of_points(parts: Sequence[WorkerMeans]) -> Curve:
+    """The means of all points of a device, whoever reported them: a node that ran anew has another worker."""
+    if len(parts) == 1:
+        credible = np.abs(parts[0].means) <= _MOST
+        return Curve(parts[0].steps[credible], parts[0].means[credible])
+    steps, where = np.unique(np.concatenate([part.steps for part in parts]), return_inverse=True)
+    counts, means = (np.concatenate([getattr(part, name) for part in parts]) for name in ("counts", "means"))
+    credible = np.abs(means) <= _MOST
+    counts, where = counts[credible], where[credible]
+    of_step = np.bincount(where, counts, len(steps))
+    some = of_step > 0
+    sums = np.bincount(where, means[credible] * counts, len(steps))
+    return Curve(steps[some], sums[some] / of_step[some])
 
 
 def mean(curves: Collection[Curve]) -> Curve:

@@ -1,4 +1,4 @@
-"""The nodes that a job ran on: the workers that reported, each with the curves of its resources.
+"""The nodes that a job ran on: the workers that reported, each with the series of its resources.
 
 Nodes are told apart by their ranks where series say them, else by the workers' names; they come in the order of ranks,
 then of their first reports. A node that runs anew under another name but with its old rank is the same node.
@@ -6,8 +6,11 @@ then of their first reports. A node that runs anew under another name but with i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+
+import anyio.to_thread
 
 from apiserver.aggregation.monitoring.quantities import Quantity, Resource, monitored, resource_of
 from apiserver.events.model import EventType, Owner, WorkerSpan
@@ -20,17 +23,21 @@ class Node:
 
     name: str
     """Its worker's name, if it has one; of several nodes with the same one, also the rank."""
+    number: int
+    """Its rank, or else its place among the nodes."""
     workers: set[str]
     first: int
     last: int
-    curves: dict[tuple[Quantity, int], list[WorkerSpan]] = field(default_factory=dict)
+    series: dict[tuple[Quantity, int], list[WorkerSpan]] = field(default_factory=dict)
     """What it reported, by quantity and number of the device; of more than one worker if it ran anew."""
 
 
 async def nodes_of(store: EventStore, owner: Owner) -> list[Node]:
     """The nodes that reported resources, the leader first."""
     selection = monitored(await store.series(owner, (EventType.SCALAR,)))
-    return nodes(await store.worker_spans(owner, selection)) if selection else []
+    if not selection:
+        return []
+    return await anyio.to_thread.run_sync(nodes, await store.worker_spans(owner, selection))  # there may be thousands
 
 
 def nodes(spans: Iterable[WorkerSpan]) -> list[Node]:
@@ -41,12 +48,12 @@ def nodes(spans: Iterable[WorkerSpan]) -> list[Node]:
         by_key.setdefault(span.worker if resource.rank is None else resource.rank, []).append((resource, span))
     # Keys are all ranks, or all names.
     ordered = sorted(by_key.items(), key=lambda one: (_rank(one[0]), min(span.first for _, span in one[1]), one[0]))
-    found = [_node(of_node) for _, of_node in ordered]
-    names = [node.name for node in found]
-    for n, (node, (key, _)) in enumerate(zip(found, ordered, strict=True)):
-        if names.count(node.name) > 1:
-            node.name = f"{node.name}:rank{key}"
-        node.name = node.name or f"worker-{n}"
+    found = [_node(key if isinstance(key, int) else n, of_node) for n, (key, of_node) in enumerate(ordered)]
+    names = Counter(node.name for node in found)
+    for node in found:
+        if names[node.name] > 1:
+            node.name = f"{node.name}:rank{node.number}"
+        node.name = node.name or f"worker-{node.number}"
     return found
 
 
@@ -55,7 +62,12 @@ def _rank(key: int | str) -> int:
 
 
 def _said_once(about: Sequence[tuple[Resource, WorkerSpan]]) -> list[tuple[Resource, WorkerSpan]]:
-    """With ranks, those without one are of their worker's node, or the first, which may say the same with its rank."""
+    """What each node said, once.
+
+    Where some say their rank, those who do not are the first node: it reports `:monitor:machine` while others report
+    `:monitor:machine:rank1`. It may report the same as `rank 0` besides. What a worker with a rank reports without it,
+    such as a scalar that its user added, is of its own node.
+    """
     ranked = {resource for resource, _ in about if resource.rank is not None}
     if not ranked:
         return list(about)
@@ -70,7 +82,10 @@ def _said_once(about: Sequence[tuple[Resource, WorkerSpan]]) -> list[tuple[Resou
 
 
 def _ranks(about: Iterable[tuple[Resource, WorkerSpan]]) -> dict[str, int]:
-    """The ranks of the workers that say one; a name that says the same without it is that of another node, too."""
+    """The ranks of those workers that say just one.
+
+    Not of those that are two nodes by one name: they report the same both with a rank and without one.
+    """
     said: dict[str, set[Resource]] = {}
     for resource, span in about:
         said.setdefault(span.worker, set()).add(resource)
@@ -82,14 +97,15 @@ def _ranks(about: Iterable[tuple[Resource, WorkerSpan]]) -> dict[str, int]:
     return found
 
 
-def _node(reported: Sequence[tuple[Resource, WorkerSpan]]) -> Node:
+def _node(number: int, reported: Sequence[tuple[Resource, WorkerSpan]]) -> Node:
     earliest = min(reported, key=lambda one: (one[1].first, one[1].worker))[1]
     node = Node(
         earliest.worker,
+        number,
         {span.worker for _, span in reported},
         earliest.first,
         max(span.last for _, span in reported),
     )
     for resource, span in reported:
-        node.curves.setdefault((resource.quantity, resource.device), []).append(span)
+        node.series.setdefault((resource.quantity, resource.device), []).append(span)
     return node

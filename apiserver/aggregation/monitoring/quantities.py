@@ -2,8 +2,7 @@
 
 The SDK's resource monitor reports `:monitor:machine` and `:monitor:gpu`. Of several nodes on one task, those beyond the
 first add their rank: `:monitor:machine:rank1`, or, as every node does in another mode of it, the series `rank 1` of
-`:monitor:cpu_usage` (`CLEARML_MULTI_NODE_SINGLE_TASK` = 1 or 2). What it does not report,
-anyone may, by the names here.
+`:monitor:cpu_usage` (`CLEARML_MULTI_NODE_SINGLE_TASK` = 1 or 2). What it does not report, anyone may, by these names.
 """
 
 from __future__ import annotations
@@ -33,8 +32,16 @@ class Kind(StrEnum):
     NPU = "npu"
 
 
+class Named(NamedTuple):
+    """A quantity's kind, its name in the variant, and its unit."""
+
+    kind: Kind
+    name: str
+    unit: Unit
+
+
 class Quantity(Enum):
-    """Kind, name in the variant, and unit. Variants of devices begin with kind and number: `gpu_0_utilization`."""
+    """What can be known, by its `Named`. Variants of devices begin with kind and number: `gpu_0_utilization`."""
 
     CPU_USAGE = (Kind.MACHINE, "cpu_usage", Unit.PERCENT)
     MEMORY_USED = (Kind.MACHINE, "memory_used_gb", Unit.GIBIBYTES)
@@ -57,12 +64,17 @@ class Quantity(Enum):
     @property
     def kind(self) -> Kind:
         """What it is of."""
-        return self.value[0]
+        return self.named.kind
 
     @property
     def unit(self) -> Unit:
         """What its values count."""
-        return self.value[2]
+        return self.named.unit
+
+    @property
+    def named(self) -> Named:
+        """Kind, name and unit."""
+        return Named(*self.value)
 
 
 class Resource(NamedTuple):
@@ -73,11 +85,11 @@ class Resource(NamedTuple):
     rank: int | None
 
 
-_BY_NAME = {quantity.value[:2]: quantity for quantity in Quantity}
-_OF_KIND = re.compile(r":monitor:(machine|gpu|npu)(?::rank0*(\d{1,9}))?")
+_BY_NAME = {quantity.named[:2]: quantity for quantity in Quantity}
+_OF_KIND = re.compile(r":monitor:(machine|gpu|npu)(?::rank0*([0-9]{1,9}))?")
 _OF_ANY = re.compile(r":monitor:([a-z_0-9]+)")
-_RANK = re.compile(r"rank 0*(\d{1,9})")
-_DEVICE = re.compile(r"(gpu|npu)_(\d{1,9})_(.+)")
+_RANK = re.compile(r"rank 0*([0-9]{1,9})")
+_DEVICE = re.compile(r"(gpu|npu)_([0-9]{1,9})_(.+)")
 
 
 def resource_of(metric: str, variant: str) -> Resource | None:

@@ -20,7 +20,7 @@ def span(worker: str, name: tuple[str, str], *, rank: int | None = None, first: 
 def found(*spans: WorkerSpan) -> dict[str, set[tuple[str, str]]]:
     """The nodes in their order, and by whom they reported what."""
     return {
-        node.name: {(one.worker, quantity.name) for (quantity, _), spans in node.curves.items() for one in spans}
+        node.name: {(one.worker, quantity.name) for (quantity, _), spans in node.series.items() for one in spans}
         for node in nodes(spans)
     }
 
@@ -68,7 +68,7 @@ def test_what_is_said_with_the_rank_and_without_is_said_once() -> None:
         "b": {("b", "CPU_USAGE")},
     }
     (first, _) = nodes([span("a", CPU), series, span("b", CPU, rank=1)])
-    assert [one for spans in first.curves.values() for one in spans] == [series]
+    assert [one for spans in first.series.values() for one in spans] == [series]
 
 
 def test_what_is_no_resource_makes_no_node() -> None:

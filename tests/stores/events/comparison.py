@@ -96,7 +96,7 @@ async def _assert_same_by_worker(store: EventStore, plain: PlainEventStore, owne
         means, expected_means = await store.worker_means(owner, **asked), await plain.worker_means(owner, **asked)
         for one, other in zip(means, expected_means, strict=True):
             assert (one.metric, one.variant, one.worker) == (other.metric, other.variant, other.worker)
-            assert one.steps.tolist() == other.steps.tolist()
+            assert (one.steps.tolist(), one.counts.tolist()) == (other.steps.tolist(), other.counts.tolist())
             assert np.allclose(one.means, other.means, rtol=1e-9, atol=1e-9)
 
 

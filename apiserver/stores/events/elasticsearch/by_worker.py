@@ -25,13 +25,13 @@ from apiserver.stores.events.elasticsearch.stats import extent
 #: Buckets of one page: a worker's minutes of a week are fewer.
 _PAGE = 12_000
 #: Series that have a page each in one answer.
-_AT_ONCE = 8
+_AT_ONCE = 2
 
-_MEAN: JsonObject = {"mean": {"avg": {"field": "value"}}}
+_MEAN: JsonObject = {"mean": {"avg": {"field": "value"}}, "count": {"value_count": {"field": "value"}}}
 _GREATEST = 2**63 - 1
 
-#: Where a step begins, and the mean of the values in it; None when none of them is finite.
-_Row = tuple[int, float | None]
+#: Where a step begins, how many finite values are in it, and their mean; None when there are none.
+_Row = tuple[int, int, float | None]
 
 
 @dataclass(slots=True, frozen=True)
@@ -93,9 +93,13 @@ async def means(
 
 
 def _means(name: tuple[str, str, str], rows: Sequence[_Row], steps: Steps) -> WorkerMeans:
-    begins, values = np.array([begin for begin, _ in rows], np.int64), np.array([mean for _, mean in rows], np.float64)
-    some = np.array([mean is not None for _, mean in rows])
-    return WorkerMeans(*name, (begins[some] - steps.start) // steps.width, values[some])
+    begins, counts = (np.array([row[n] for row in rows], np.int64) for n in (0, 1))
+    values, some = np.array([mean for *_, mean in rows], np.float64), counts > 0
+    return WorkerMeans(*name, (begins[some] - steps.start) // steps.width, counts[some], values[some])
+
+
+def _values(bucket: JsonObject) -> tuple[int, float | None]:
+    return bucket["count"]["value"], bucket["mean"]["value"]
 
 
 # --- short series ----------------------------------------------------------------------------------
@@ -109,7 +113,7 @@ def _shared(steps: Steps) -> JsonObject:
 
 def _of_shared(found: JsonObject) -> Iterator[tuple[str, Iterable[_Row]]]:
     for bucket in found["workers"]["buckets"]:
-        yield bucket["key"], ((step["key"], step["mean"]["value"]) for step in bucket["steps"]["buckets"])
+        yield bucket["key"], ((step["key"], *_values(step)) for step in bucket["steps"]["buckets"])
 
 
 # --- long series -----------------------------------------------------------------------------------
@@ -145,4 +149,4 @@ def _page(series: Series, after: JsonObject | None, steps: Steps) -> JsonObject:
 
 def _of_page(buckets: Iterable[JsonObject]) -> Iterator[tuple[str, Iterable[_Row]]]:
     for worker, of_worker in groupby(buckets, lambda bucket: bucket["key"]["worker"]):
-        yield str(worker), ((bucket["key"]["step"], bucket["mean"]["value"]) for bucket in of_worker)
+        yield str(worker), ((bucket["key"]["step"], *_values(bucket)) for bucket in of_worker)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from apiserver.events.model import Float64Array, Int64Array, WorkerMeans, WorkerSpan
 from apiserver.stores.events.embedded import chunks
 from apiserver.stores.events.embedded.chunks import Reports
+from apiserver.stores.events.embedded.points import grouped
 from apiserver.stores.events.embedded.series import Series
 from apiserver.stores.events.embedded.unsettled import in_parts
 
@@ -70,7 +71,7 @@ def _extents(series: Series) -> Iterator[tuple[int, _Extent]]:
 def _extents_of(times: Int64Array, workers: Int64Array) -> Iterator[tuple[int, _Extent]]:
     if not len(workers):
         return
-    order, starts = _grouped(workers)
+    order, starts = grouped(workers)
     times = times[order]
     counts = np.diff(np.append(starts, len(order)))
     columns = (counts, np.minimum.reduceat(times, starts), np.maximum.reduceat(times, starts))
@@ -112,24 +113,18 @@ def _by_worker(reports: Reports) -> Iterator[tuple[int, Int64Array, Float64Array
     if bool((workers == workers[0]).all()):
         yield int(workers[0]), times, values
         return
-    order, starts = _grouped(workers)
+    order, starts = grouped(workers)
     for own in np.split(order, starts[1:]):
         yield int(workers[own[0]]), times[own], values[own]
 
 
-def _means(steps: Int64Array, values: Float64Array) -> tuple[Int64Array, Float64Array]:
-    """The steps with a value, of which there is one at least, ascending, and the means of their values."""
+def _means(steps: Int64Array, values: Float64Array) -> tuple[Int64Array, Int64Array, Float64Array]:
+    """The steps with a value, of which there is one at least, ascending; how many values they have, and the means."""
     if bool((steps[1:] < steps[:-1]).any()):
         order = np.argsort(steps, kind="stable")
         steps, values = steps[order], values[order]
     begin = np.flatnonzero(np.append(True, steps[1:] != steps[:-1]))
     with np.errstate(over="ignore", invalid="ignore"):
         sums: npt.NDArray[np.float64] = np.add.reduceat(values, begin)
-    return steps[begin], sums / np.diff(np.append(begin, len(steps)))
-
-
-def _grouped(workers: Int64Array) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """The numbers of points, of which there is one at least, by worker; and where those of each worker begin."""
-    order = np.argsort(workers, kind="stable")
-    by_worker = workers[order]
-    return order, np.flatnonzero(np.append(True, by_worker[1:] != by_worker[:-1]))
+    counts = np.diff(np.append(begin, len(steps)))
+    return steps[begin], counts, sums / counts

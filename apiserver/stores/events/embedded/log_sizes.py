@@ -14,6 +14,7 @@ from apiserver.stores.events.embedded import lines as codec
 from apiserver.stores.events.embedded.hot import LogPart
 from apiserver.stores.events.embedded.lines import Column, Lines
 from apiserver.stores.events.embedded.names import owner_id, series_rows
+from apiserver.stores.events.embedded.points import grouped
 
 _Sizes = list[tuple[str, int, int]]
 
@@ -50,11 +51,10 @@ def _of_lines(lines: Lines) -> _Sizes:
 
 
 def _by_worker(workers: Column, timestamps: Int64Array, sizes: Int64Array) -> _Sizes:
-    found = []
-    for number in np.unique(workers.places).tolist():
-        own = workers.places == number
-        found.append((workers.table[number], int(timestamps[own].min()), int(sizes[own].sum())))
-    return found
+    order, starts = grouped(workers.places)
+    names = [workers.table[number] for number in workers.places[order[starts]].tolist()]
+    first, bytes = np.minimum.reduceat(timestamps[order], starts), np.add.reduceat(sizes[order], starts)
+    return list(zip(names, first.tolist(), bytes.tolist(), strict=True))
 
 
 def _add(found: dict[str, LogSize], sizes: Iterable[tuple[str, int, int]]) -> None:

@@ -103,6 +103,13 @@ def spread(starts: npt.NDArray[np.integer[Any]], lengths: npt.NDArray[np.integer
     return offsets
 
 
+def grouped(numbers: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """The places of equal numbers, of which there is one at least, after one another; and where those of each begin."""
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    return order, np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+
+
 def as_bytes(rows: npt.NDArray[Any]) -> list[bytes]:
     """Each element, as it is in memory."""
     items: list[bytes] = rows.view(f"V{rows.itemsize}").tolist()

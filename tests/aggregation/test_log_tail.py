@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.aggregation import log_file
-from apiserver.aggregation.log_file import tail
+from apiserver.aggregation import log_tail
+from apiserver.aggregation.log_tail import tail
 from apiserver.events.ingest import ingest_lines
 from apiserver.events.model import EventBatch, LogColumns, LogLine, Owner
 from apiserver.stores.events.base import EventStore
@@ -105,7 +105,7 @@ async def test_the_end_is_that_of_the_whole_text(
     if late:
         await store.add(batch(late))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_file, "FIRST_PAGE", page)
+        patch.setattr(log_tail, "FIRST_PAGE", page)
         for workers in WORKERS:
             file = whole(await all_lines(store), workers)
             for limit in {*range(0, len(file), 7), *range(45), len(file) - 1, len(file)} - {-1}:
@@ -115,9 +115,9 @@ async def test_the_end_is_that_of_the_whole_text(
 async def test_pages_are_short_where_messages_are_long(
     store: EmbeddedEventStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_file, "PAGE_CHARACTERS", 1000)
+    monkeypatch.setattr(log_tail, "PAGE_CHARACTERS", 1000)
     messages = ["x"] * 600 + ["x" * 100] * 900 + ["x" * 5000] * 30 + ["x"] * 5
     await store.add(batch((n, "w", message) for n, message in enumerate(messages)))
-    pages = [page async for page in log_file.pages(store, TASK, ["w"])]
+    pages = [page async for page in log_tail.pages(store, TASK, ["w"])]
     assert [line.message for page in pages for line in page] == messages[::-1]
     assert max(sum(len(line.message) for line in page) for page in pages[1:]) <= 5000

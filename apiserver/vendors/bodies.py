@@ -1,0 +1,35 @@
+"""Bodies of vendors' requests: read within limits, as the API reads its own, and JSON whatever their Content-Type says.
+
+The example of Baseten's document has curl say that it is a form.
+"""
+
+from __future__ import annotations
+
+from fastapi import Request
+
+from apiserver.rpc.body import Body, Limits
+from apiserver.rpc.in_flight import InFlight
+
+_LIMITS = Limits(body=64 * 2**10)
+_in_flight = InFlight(_LIMITS.in_flight)
+
+
+class _WholeRequest(Request):
+    """A request whose body has been read, and is JSON."""
+
+    def __init__(self, request: Request, content: bytes) -> None:
+        headers = [(name, value) for name, value in request.scope["headers"] if name != b"content-type"]
+        super().__init__({**request.scope, "headers": [*headers, (b"content-type", b"application/json")]})
+        self._content = content
+
+    async def body(self) -> bytes:
+        return self._content
+
+
+async def whole(request: Request) -> Request:
+    """The request with its body; raises what `Body.read` does."""
+    body = Body(request.receive, request.headers, _LIMITS, _in_flight)
+    try:
+        return _WholeRequest(request, await body.read())
+    finally:
+        body.release()
