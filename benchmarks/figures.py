@@ -91,7 +91,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("vendor.modelarts", "ModelArts metrics, a week every 30 s, 8 GPUs", "ms", (Bar(50),)),
     Figure("vendor.baseten", "Baseten metrics, the same week", "ms", (Bar(50),)),
     Figure("vendor.pai", "PAI GetJobMetrics, the same week by 5 minutes", "ms", (Bar(50),)),
-    Figure("vendor.log", "ModelArts log preview, 1 M lines", "ms", (Bar(100),)),
+    Figure("vendor.log", "ModelArts log preview, 5 MB of 1 M lines", "ms", (Bar(200),)),
     Figure("delete", "delete_for_task of 1 M points", "ms", (Bar(200),)),
     Figure("delete.returned", "space given back when 10 of 11 M points go", "%", (least(80),)),
     Figure("disk.points", "disk, a point", "bytes", (Bar(12),)),

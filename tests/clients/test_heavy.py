@@ -21,7 +21,7 @@ from tests.engines.fixtures import OUTAGE_SECONDS
 from tests.engines.nodes import Node
 from tests.harness import Served, wait_until
 
-SCALARS = int(os.environ.get("EVENTS_HEAVY", "20000"))
+SCALARS = int(os.environ.get("EVENTS_HEAVY", "10000"))
 LINES = SCALARS // 10
 
 

@@ -84,7 +84,8 @@ def _merged_lines(conn: sqlite3.Connection, owner: Owner, wanted: Wanted) -> lis
             if matches is not None and len(selected) < len(names):
                 lines = lines.take(np.flatnonzero([matches(*name) for name in lines.names]))
             if wanted.workers is not None:
-                lines = lines.take(lines.workers.where(wanted.workers))
+                theirs = lines.workers.where(wanted.workers)
+                lines = lines if len(theirs) == len(lines) else lines.take(theirs)
             parts.append(lines.reversed() if wanted.descending else lines)
             times = np.concatenate([times, parts[-1].timestamps])
             if wanted.end(times) < len(times):
