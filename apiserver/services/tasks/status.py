@@ -51,6 +51,8 @@ async def change_status(
         task = await get_task(call, task_id, _FIELDS)
         check_transition(task, status, force=request.get("force", False))
         fields = _status_fields(call, task, status, request) | (values or {})
+        # One update may not both set and unset a field.
+        fields = {name: value for name, value in fields.items() if name not in unset}
         update: Document = {"$set": fields}
         if earliest:
             update["$min"] = earliest

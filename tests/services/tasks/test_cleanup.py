@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 async def new_model(api: Api, task: str, name: str, **fields: Any) -> str:
     """A model that the task has put out."""
-    request = {"name": name, "uri": f"http://files/{name}", "task": task, **fields}
+    request = {"name": name, "uri": f"http://files/{name}", "task": task, "ready": False, **fields}
     made: str = (await api.call("models.create", request))["id"]
     await api.call("tasks.add_or_update_model", {"task": task, "name": name, "model": made, "type": "output"})
     return made
@@ -78,6 +78,16 @@ async def test_reset_leaves_the_inputs(api: Api, task: str) -> None:
     assert "queue" not in now["execution"]
     assert await events(api, task) == 0
     assert (await api.call("models.get_all"))["models"] == []
+
+
+async def test_a_task_is_reset_while_it_runs(api: Api) -> None:
+    task = await make(api)
+    await api.call("tasks.started", {"task": task})
+    answer = await api.call("tasks.reset", {"task": task})
+    assert (answer["updated"], answer["fields"]["status"]) == (1, "created")
+    now = await get(api, task)
+    assert now["status"] == "created"
+    assert not now.keys() & {"started", "active_duration"}
 
 
 async def test_a_reset_task_reports_from_the_beginning(api: Api, task: str) -> None:
