@@ -41,7 +41,10 @@ from apiserver.vendors import baseten, modelarts, pai
 #: Beside the API of its own, the server answers those of these.
 VENDORS = (modelarts.router, baseten.router, pai.router)
 
-_CORS_HEADERS = ("content-type", "authorization", "x-clearml-impersonate-as", "access-control-allow-credentials")
+_CORS_HEADERS = (
+    *("content-type", "authorization", "x-clearml-impersonate-as", "access-control-allow-credentials"),
+    "x-auth-token",  # of ModelArts' clients
+)
 
 
 class _App(FastAPI):
