@@ -34,11 +34,12 @@ async def publish_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def _publish(call: Call, model_id: str, with_task: bool, *, force: bool) -> dict[str, Any]:
     """Publish the task first, so that a task which cannot be published leaves the model as it is."""
     model = await get_model(call, model_id, ["task", "ready", "project"])
+    if model["ready"]:
+        raise ApiError(400, 203, f"Model is published already: id={model_id}")
     published = await _publish_task(call, model, force=force) if with_task else {}
-    if not model["ready"]:
-        await change_model(call, model_id, {"$set": {"ready": True}})
-        await touch_projects(call, model.get("project"))
-    return {"updated": int(not model["ready"]), **published}
+    await change_model(call, model_id, {"$set": {"ready": True}})
+    await touch_projects(call, model.get("project"))
+    return {"updated": 1, **published}
 
 
 async def _publish_task(call: Call, model: Document, *, force: bool) -> dict[str, Any]:

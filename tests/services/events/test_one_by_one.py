@@ -140,7 +140,7 @@ async def test_versions(api: Api, task: str, endpoint: str, version: str, actual
 
 
 async def test_samples_of_a_model(api: Api, add: Add) -> None:
-    model = (await api.call("models.create", {"name": "m", "uri": "file:///m"}))["id"]
+    model = (await api.call("models.create", {"name": "m", "uri": "file:///m", "ready": False}))["id"]
     await add(*({**image(model, n), "model_event": True} for n in range(2)))
     request = {"task": model, "model_events": True}
     first = await api.call(IMAGE, {**request, "metric": "im", "variant": "a"})

@@ -82,7 +82,7 @@ def _post(client: httpx.Client, path: str, body: Any) -> Any:
 def known(client: httpx.Client) -> dict[str, str]:
     """What the names in capitals stand for."""
     task = _post(client, "/tasks.create", {"name": "t", "type": "training"})["id"]
-    model = _post(client, "/models.create", {"name": "m", "uri": "file:///m"})["id"]
+    model = _post(client, "/models.create", {"name": "m", "uri": "file:///m", "ready": False})["id"]
     _fill(client, task, model)
     image_of = {"task": task, "metric": "m", "variant": "v", "navigate_current_metric": False}
     images = _post(client, "/events.get_debug_image_sample", image_of)["scroll_id"]

@@ -90,7 +90,7 @@ async def test_what_is_asked_for_must_be_right(api: Api, add: Add, task: str) ->
 
 
 async def test_points_of_a_model(api: Api, add: Add) -> None:
-    model = (await api.call("models.create", {"name": "m", "uri": "file:///m"}))["id"]
+    model = (await api.call("models.create", {"name": "m", "uri": "file:///m", "ready": False}))["id"]
     await add(scalar(model, 1, 2, model_event=True))
     page = await api.call(RAW, {"task": model, "metric": {"metric": "m"}, "model_events": True})
     assert page["variants"] == {"v": {"y": [2], "iter": [1]}}

@@ -140,7 +140,7 @@ async def test_a_range_must_be_one(api: Api, task: str, bad: Any) -> None:
 
 
 async def test_x_axes_have_their_labels(api: Api, add: Add, task: str) -> None:
-    model = (await api.call("models.create", {"name": "m", "uri": "file:///m"}))["id"]
+    model = (await api.call("models.create", {"name": "m", "uri": "file:///m", "ready": False}))["id"]
     await add(
         scalar(task, 1, 1, x_axis_label="epochs"),
         scalar(task, 1, 1, "other"),

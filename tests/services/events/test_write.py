@@ -144,7 +144,7 @@ async def test_delete_for_task_deletes_all_of_it_and_nothing_else(api: Api, add:
 
 
 async def test_events_of_models(api: Api, add: Add) -> None:
-    model = (await api.call("models.create", {"name": "a model", "uri": "file:///a/b", "labels": {}}))["id"]
+    model = (await api.call("models.create", {"name": "a model", "uri": "file:///a/b", "ready": False}))["id"]
     assert (await add(scalar(model, model_event=True, iter=4))).json()["data"]["added"] == 1
     request = {"task": model, "model_events": True}
     assert (await api.call("events.scalar_metrics_iter_histogram", request))["m"]["v"]["x"] == [4]

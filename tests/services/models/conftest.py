@@ -14,10 +14,10 @@ Create = Callable[..., Awaitable[str]]
 
 @pytest.fixture
 def model(api: Api) -> Create:
-    """Makes a model; its id."""
+    """Makes a model that is not published; its id."""
 
     async def create(**fields: Any) -> str:
-        request = {"name": "a model", "uri": "https://files/m.pkl", **fields}
+        request = {"name": "a model", "uri": "https://files/m.pkl", "ready": False, **fields}
         made: str = (await api.call("models.create", request))["id"]
         return made
 

@@ -46,7 +46,25 @@ async def test_publishing_publishes_the_task_too(api: Api, model: Create, task: 
     assert (answer["published_task"]["id"], answer["published_task"]["data"]["updated"]) == (maker, 1)
     assert (await get(id))["ready"] is True
     assert await status(api, maker) == "published"
-    assert await api.call("models.set_ready", {"model": id}) == {"updated": 0}
+
+
+async def test_a_model_is_published_once(api: Api, model: Create, task: Create) -> None:
+    maker = await task()
+    await run(api, maker)
+    id, draft = await model(task=maker, ready=True), await model()
+
+    answer = await api.call("models.set_ready", {"model": id}, expect=400)
+
+    assert answer["meta"]["result_subcode"] == 203
+    assert await status(api, maker) == "stopped"
+    many = await api.call("models.publish_many", {"ids": [id, draft]})
+    assert many["succeeded"] == [{"id": draft, "updated": 1}]
+    assert [(one["id"], one["error"]["codes"]) for one in many["failed"]] == [(id, [400, 203])]
+
+
+async def test_a_model_that_is_made_without_a_word_of_it_is_published(api: Api, get: Get) -> None:
+    id = (await api.call("models.create", {"name": "m", "uri": "u"}))["id"]
+    assert (await get(id))["ready"] is True
 
 
 async def test_publishing_may_leave_the_task_alone(api: Api, model: Create, task: Create, get: Get) -> None:

@@ -115,7 +115,7 @@ async def test_completed_may_publish_too(api: Api) -> None:
 
 async def test_publishing_publishes_the_last_output_model(api: Api) -> None:
     task = await make(api)
-    models = [(await api.call("models.create", {"name": n, "uri": f"file:///{n}"}))["id"] for n in "ab"]
+    models = [(await api.call("models.create", {"name": n, "uri": f"file:///{n}", "ready": False}))["id"] for n in "ab"]
     for name, model in zip("ab", models, strict=True):
         link = {"task": task, "name": name, "model": model, "type": "output"}
         await api.call("tasks.add_or_update_model", link)
@@ -126,7 +126,8 @@ async def test_publishing_publishes_the_last_output_model(api: Api) -> None:
 
 
 async def test_publishing_may_leave_the_model_alone(api: Api) -> None:
-    task, model = await make(api), (await api.call("models.create", {"name": "m", "uri": "file:///m"}))["id"]
+    task = await make(api)
+    model = (await api.call("models.create", {"name": "m", "uri": "file:///m", "ready": False}))["id"]
     await api.call("tasks.add_or_update_model", {"task": task, "name": "m", "model": model, "type": "output"})
     await api.call("tasks.publish", {"task": task, "force": True, "publish_model": False})
     assert (await api.call("models.get_by_id", {"model": model}))["model"]["ready"] is not True
