@@ -106,6 +106,8 @@ async def _find_expanded(call: Call, request: dict[str, Any], page: Page) -> lis
 
 async def _with_subprojects(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     """The request for the tasks of the named projects and of all below them, if it asks for these."""
-    if not (request.get("include_subprojects") and request.get("project")):
+    wanted = request.get("project")
+    if not (wanted and request.get("include_subprojects")):
         return request
-    return {**request, "project": await with_descendants(call, request["project"])}
+    projects = [wanted] if isinstance(wanted, str) else wanted
+    return {**request, "project": await with_descendants(call, projects)}

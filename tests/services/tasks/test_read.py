@@ -194,6 +194,7 @@ async def test_tasks_and_types_of_projects_below(api: Api) -> None:
     assert await names(api, project=[ids["a"]]) == ["top"]
     assert await names(api, project=[ids["a"]], include_subprojects=True) == ["top", "deep"]
     assert await names(api, project=[ids["a/b"]], include_subprojects=True) == ["deep"]
+    assert await names(api, project=ids["a"], include_subprojects=True) == ["top", "deep"]
     assert (await api.call("tasks.get_types", {"projects": [ids["a"]]}))["types"] == ["custom", "qc"]
     assert (await api.call("tasks.get_types"))["types"] == ["custom", "qc", "testing"]
 
