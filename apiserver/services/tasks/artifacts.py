@@ -1,4 +1,4 @@
-"""The artifacts of a task: a list in which (key, mode) is unique; the one sent last wins."""
+"""The artifacts of a task, which runs put out as they go: a list in which (key, mode) is unique; the last one wins."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ async def add_or_update_artifacts(call: Call, request: dict[str, Any]) -> dict[s
     given = escape_keys(request["artifacts"])
 
     def merged(task: Document) -> Update:
-        return {"$set": {"execution.artifacts": without_duplicates([*artifacts_of(task), *given])}}
+        return {"$set": {"execution.artifacts": in_order([*artifacts_of(task), *given])}}
 
-    statuses = editable(request["force"])
+    statuses = editable(force=True)
     return {"updated": int(await revise_task(call, request["task"], merged, fields=_ARTIFACTS, statuses=statuses))}
 
 
@@ -32,7 +32,7 @@ async def delete_artifacts(call: Call, request: dict[str, Any]) -> dict[str, Any
         after = [artifact for artifact in before if _identity(artifact) not in doomed]
         return {"$set": {"execution.artifacts": after}} if len(after) < len(before) else None
 
-    statuses = editable(request["force"])
+    statuses = editable(force=True)
     return {"deleted": int(await revise_task(call, request["task"], without, fields=_ARTIFACTS, statuses=statuses))}
 
 
@@ -42,9 +42,10 @@ def artifacts_of(task: Document) -> list[Document]:
     return artifacts
 
 
-def without_duplicates(artifacts: list[Document]) -> list[Document]:
-    """The artifacts in the order of their first mention, each as it was mentioned last."""
-    return list({_identity(artifact): artifact for artifact in artifacts}.values())
+def in_order(artifacts: list[Document]) -> list[Document]:
+    """The artifacts by key and type, each as it was mentioned last."""
+    unique = {_identity(artifact): artifact for artifact in artifacts}.values()
+    return sorted(unique, key=lambda artifact: (artifact["key"], artifact["type"]))
 
 
 def _identity(artifact: Document) -> tuple[str, str]:

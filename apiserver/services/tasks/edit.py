@@ -9,7 +9,7 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.names import escape, escape_keys
 from apiserver.services.project_tree import PROJECTS, find_or_create, get_project, touch_projects
 from apiserver.services.queries import parse_time
-from apiserver.services.tasks.artifacts import without_duplicates
+from apiserver.services.tasks.artifacts import in_order
 from apiserver.services.tasks.configurations import named_configuration
 from apiserver.services.tasks.documents import (
     STATUSES,
@@ -148,7 +148,7 @@ async def checked_fields(call: Call, request: dict[str, Any]) -> Document:
     if "output_dest" in request:
         fields["output"] = {"destination": request["output_dest"]}
     if "artifacts" in fields.get("execution", {}):
-        fields["execution"]["artifacts"] = without_duplicates(fields["execution"]["artifacts"])
+        fields["execution"]["artifacts"] = in_order(fields["execution"]["artifacts"])
     _name_items(fields)
     await _check_references(call, fields)
     return fields

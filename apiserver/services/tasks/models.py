@@ -1,11 +1,12 @@
-"""The models a task takes in and puts out: two lists of `{name, model, updated}`, a name at most once in each."""
+"""The models a task takes in and puts out: two lists of `{name, model, updated}`, a name at most once in each.
+
+The models need not be there: other servers' tasks may name theirs."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from apiserver.rpc.errors import invalid_id
-from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.backend import Call, endpoint
 from apiserver.services.tasks.documents import editable, revise_task
 from apiserver.stores.documents.base import Document, Update
 from apiserver.times import utc_now
@@ -15,10 +16,7 @@ _MODELS = ["models"]
 
 @endpoint("tasks.add_or_update_model", "2.13")
 async def add_or_update_model(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    name, kind, model = request["name"], request["type"], request["model"]
-    if await documents(call).find_one("models", {"id": model}, projection=["id"]) is None:
-        raise invalid_id("model", model)
-    item = {"name": name, "model": model, "updated": utc_now()}
+    kind, item = request["type"], {"name": request["name"], "model": request["model"], "updated": utc_now()}
 
     def merged(task: Document) -> Update:
         update: Document = {"$set": {f"models.{kind}": put(models_of(task, kind), item)}}

@@ -56,7 +56,7 @@ async def test_artifacts_are_added_and_updated_by_key_and_mode(api: Api) -> None
 
     more = [{"key": "b", "type": "t"}, {"key": "a.$b", "type": "new"}, {"key": "b", "type": "in", "mode": "input"}]
     await api.call("tasks.add_or_update_artifacts", {"task": task, "artifacts": more})
-    assert await artifacts(api, task) == [("a.$b", "output", "new"), ("b", "output", "t"), ("b", "input", "in")]
+    assert await artifacts(api, task) == [("a.$b", "output", "new"), ("b", "input", "in"), ("b", "output", "t")]
 
     doomed = {"task": task, "artifacts": [{"key": "b"}, {"key": "none"}]}
     assert await api.call("tasks.delete_artifacts", doomed) == {"deleted": 1}
@@ -97,8 +97,9 @@ async def test_models_are_linked_by_name(api: Api) -> None:
     assert await linked("output") == [("y", one)]
     assert await linked("input") == [("x", one)]
     assert await api.call("tasks.delete_models", gone) == {"updated": 0}
-    link = {"task": task, "name": "x", "model": "none", "type": "input"}
-    assert await refused(api, "tasks.add_or_update_model", link) == (400, 201)
+    link = {"task": task, "name": "x", "model": "of another server", "type": "input"}
+    assert await api.call("tasks.add_or_update_model", link) == {"updated": 1}
+    assert await linked("input") == [("x", "of another server")]
 
 
 # --- hyperparameters ---------------------------------------------------------------------------------
@@ -230,9 +231,12 @@ async def test_configurations_are_added_replaced_and_deleted(api: Api) -> None:
 
 # --- all of them -------------------------------------------------------------------------------------
 
-EDITS: list[tuple[str, dict[str, Any]]] = [
+#: What runs do as they go, without force.
+REPORTS: list[tuple[str, dict[str, Any]]] = [
     ("tasks.add_or_update_artifacts", {"artifacts": [{"key": "k", "type": "t"}]}),
     ("tasks.delete_artifacts", {"artifacts": [{"key": "k"}]}),
+]
+EDITS: list[tuple[str, dict[str, Any]]] = [
     ("tasks.edit_hyper_params", {"hyperparams": [param("s", "n")]}),
     ("tasks.delete_hyper_params", {"hyperparams": [{"section": "s", "name": "n"}]}),
     ("tasks.edit_configuration", {"configuration": [{"name": "n"}]}),
@@ -245,12 +249,14 @@ async def test_only_a_new_task_is_changed_without_force_and_a_published_one_neve
     await api.call("tasks.started", {"task": task})
     for endpoint, request in EDITS:
         assert await refused(api, endpoint, {"task": task, **request}) == (400, 110)
+    for endpoint, request in [*EDITS, *REPORTS]:
+        forced = {"force": True} if (endpoint, request) in EDITS else {}
         before = (await get(api, task))["last_change"]
-        await api.call(endpoint, {"task": task, **request, "force": True})
+        await api.call(endpoint, {"task": task, **request, **forced})
         assert (await get(api, task))["last_change"] > before
         assert await refused(api, endpoint, {"task": "none", **request}) == (400, 101)
     await api.call("tasks.publish", {"task": task, "force": True})
-    for endpoint, request in EDITS:
+    for endpoint, request in [*EDITS, *REPORTS]:
         assert await refused(api, endpoint, {"task": task, **request, "force": True}) == (400, 110)
 
 
