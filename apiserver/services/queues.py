@@ -8,7 +8,7 @@ from typing import Any
 from apiserver.rpc.errors import ApiError, invalid_id
 from apiserver.services import queue_entries
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.metadata import metadata_removal, metadata_update
+from apiserver.services.metadata import metadata_of, metadata_removal, metadata_update
 from apiserver.services.names import unescape_keys
 from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden, page_of, projection_of, sort_of
 from apiserver.services.queue_documents import (
@@ -30,17 +30,17 @@ REFERENCES = {"entries.task": "tasks"}
 
 @endpoint("queues.create", "1.0")
 async def create(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    fields = {key: request[key] for key in FIELDS if key in request and key != "name"}
-    return {"id": (await create_queue(call, request["name"], **fields))["id"]}
+    fields = _fields(request)
+    return {"id": (await create_queue(call, fields.pop("name"), **fields))["id"]}
 
 
 @endpoint("queues.update", "1.0")
 async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    fields = {key: request[key] for key in FIELDS if key in request}
+    fields = _fields(request)
     if "name" in fields:
         checked_name(fields["name"])
     await change_queue(call, request["queue"], {"$set": fields})
-    return {"updated": 1, "fields": fields}
+    return {"updated": 1, "fields": unescape_keys(fields)}
 
 
 @endpoint("queues.delete", "1.0")
@@ -175,6 +175,12 @@ async def delete_metadata(call: Call, request: dict[str, Any]) -> dict[str, Any]
 
 
 # --- what the handlers share -------------------------------------------------------------------------
+
+
+def _fields(request: dict[str, Any]) -> Document:
+    """What a request to make or change a queue sets, as it is stored."""
+    fields = {key: request[key] for key in FIELDS if key in request}
+    return fields | ({"metadata": metadata_of(request["metadata"])} if "metadata" in request else {})
 
 
 async def _find(call: Call, request: dict[str, Any], projection: list[str] | None) -> dict[str, Any]:

@@ -276,6 +276,23 @@ async def test_only_queued_tasks_are_moved(api: Api, queue: str) -> None:
 # --- metadata ----------------------------------------------------------------------------------------
 
 
+async def test_metadata_is_given_with_the_queue_as_a_list_or_by_keys(api: Api) -> None:
+    item = {"key": "a.b", "type": "int", "value": "1"}
+    for name, metadata in (
+        ("list", [item]),
+        ("map", {"a.b": item}),
+        ("keys alone", {"a.b": {"type": "int", "value": "1"}}),
+    ):
+        queue = (await api.call("queues.create", {"name": name, "metadata": metadata}))["id"]
+        assert (await api.call("queues.get_by_id", {"queue": queue}))["queue"]["metadata"] == {"a.b": item}
+
+    answer = await api.call("queues.update", {"queue": queue, "metadata": {"c.d": {"value": "2"}}})
+    assert answer["fields"] == {"metadata": {"c.d": {"key": "c.d", "type": None, "value": "2"}}}
+    assert (await api.call("queues.get_by_id", {"queue": queue}))["queue"]["metadata"] == answer["fields"]["metadata"]
+    for refused in ("a", [{"value": "no key"}], {"a": "no item"}):
+        await api.call("queues.create", {"name": "other", "metadata": refused}, expect=400)
+
+
 async def test_metadata_is_set_replaced_and_dropped(api: Api, queue: str) -> None:
     async def metadata() -> dict[str, Any]:
         found: dict[str, Any] = (await api.call("queues.get_by_id", {"queue": queue}))["queue"]["metadata"]

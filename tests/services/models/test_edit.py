@@ -111,6 +111,18 @@ async def test_a_move_that_names_an_unknown_model_moves_none(api: Api, model: Cr
     await api.call("models.move", {"ids": [id]}, expect=400)
 
 
+async def test_metadata_is_given_as_a_list_or_by_keys(api: Api, model: Create, get: Get) -> None:
+    item = {"key": "a.b", "type": "int", "value": "1"}
+    for given in ([item], {"a.b": item}):
+        id = await model(metadata=given)
+        assert (await get(id))["metadata"] == {"a.b": item}
+        for action in ("edit", "update"):
+            await api.call(f"models.{action}", {"model": id, "metadata": []})
+            assert (await get(id))["metadata"] == {}
+            await api.call(f"models.{action}", {"model": id, "metadata": given})
+            assert (await get(id))["metadata"] == {"a.b": item}
+
+
 async def test_metadata_is_set_replaced_and_dropped(api: Api, model: Create, get: Get) -> None:
     id = await model(metadata=[{"key": "old", "value": "0"}])
     item = {"key": "a.b$c", "type": "int", "value": "7"}
