@@ -26,6 +26,7 @@ from apiserver.services.tasks.documents import (
 from apiserver.services.tasks.edit import DELETED
 from apiserver.services.tasks.queueing import leave_queues, release
 from apiserver.services.tasks.status import change_status
+from apiserver.services.tasks.steps import of_step, steps_of
 from apiserver.stores.documents.base import Document
 
 _RUN_FIELDS = (
@@ -67,7 +68,7 @@ async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[
     task = await get_task(call, task_id)
     if task["status"] in LOCKED and not request["force"]:
         raise wrong_status(task, [status for status in STATUSES if status not in LOCKED])
-    dequeued = await release(call, task_id)
+    removed = await release(call, task_id)
     values: Document = {
         "last_iteration": 0,
         "last_metrics": {},
@@ -89,13 +90,15 @@ async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[
     async with call.backend.last_metrics.rewriting([Owner(call.identity.company, task_id)]):
         outcome = await _clean(call, task, request)
         done = await change_status(call, task_id, "created", told, values=values, unset=tuple(unset))
-    return {**done, "dequeued": dequeued or {}, **outcome}
+    return {**done, "dequeued": {"removed": removed} if removed else {}, **outcome}
 
 
 async def delete_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[str, Any]:
     """Remove a task. Its children and the models that are kept lose the link to it."""
     task = await get_task(call, task_id)
     await _check_deletable(call, task, force=request["force"])
+    for step in await steps_of(call, task_id, request):
+        await delete_task(call, step, of_step(request))
     await leave_queues(call, task_id)
     outcome = await _clean(call, task, request)
     mark = {"$set": {**changed_now(call), "parent": DELETED + task_id}}

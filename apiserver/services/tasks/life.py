@@ -10,6 +10,7 @@ from apiserver.services.many import do_each
 from apiserver.services.tasks.documents import TASKS, change_task, changed_now, get_task
 from apiserver.services.tasks.queueing import leave_queues, release
 from apiserver.services.tasks.status import change_status
+from apiserver.services.tasks.steps import do_to_steps_too
 from apiserver.stores.documents.base import Document
 from apiserver.times import utc_now
 
@@ -35,7 +36,7 @@ async def ping(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def completed(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     done = await change_status(call, request["task"], "completed", request, values={"completed": utc_now()})
     if not request["publish"]:
-        return done
+        return {**done, "published": 0}
     published = await publish_task(call, request["task"], request)
     return {"updated": 1, "published": 1, "fields": done["fields"] | published["fields"]}
 
@@ -57,12 +58,12 @@ async def close(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("tasks.stop", "1.0")
 async def stop(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await stop_task(call, request["task"], request)
+    return await _stop(call, request["task"], request)
 
 
 @endpoint("tasks.stop_many", "1.0")
 async def stop_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await do_each(request["ids"], lambda task_id: stop_task(call, task_id, request))
+    return await do_each(request["ids"], lambda task_id: _stop(call, task_id, request))
 
 
 @endpoint("tasks.publish", "1.0")
@@ -80,18 +81,18 @@ async def archive(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     for task_id in request["tasks"]:
         await get_task(call, task_id, ["id"])
     for task_id in request["tasks"]:
-        await _archive(call, task_id, request)
+        await do_to_steps_too(call, task_id, request, _archive)
     return {"archived": len(request["tasks"])}
 
 
 @endpoint("tasks.archive_many", "1.0")
 async def archive_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await do_each(request["ids"], lambda task_id: _archive(call, task_id, request))
+    return await do_each(request["ids"], lambda task_id: do_to_steps_too(call, task_id, request, _archive))
 
 
 @endpoint("tasks.unarchive_many", "1.0")
 async def unarchive_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await do_each(request["ids"], lambda task_id: _unarchive(call, task_id, request))
+    return await do_each(request["ids"], lambda task_id: do_to_steps_too(call, task_id, request, _unarchive))
 
 
 async def stop_task(call: Call, task_id: str, request: dict[str, Any]) -> Document:
@@ -114,6 +115,11 @@ async def publish_task(call: Call, task_id: str, request: dict[str, Any]) -> Doc
         ready = {"$set": {**changed_now(call), "ready": True}}
         await documents(call).update("models", {"id": output[-1]["model"], "ready": {"$ne": True}}, ready)
     return done
+
+
+async def _stop(call: Call, task_id: str, request: dict[str, Any]) -> dict[str, Any]:
+    # Steps that have ended stay as they are.
+    return await do_to_steps_too(call, task_id, request, stop_task, statuses=("queued", "in_progress"))
 
 
 def _has_worker(task: Document) -> bool:

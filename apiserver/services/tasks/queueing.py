@@ -57,13 +57,13 @@ async def leave_queues(call: Call, task_id: str, *, but: str | None = None) -> i
     return await documents(call).update("queues", elsewhere, change, many=True)
 
 
-async def release(call: Call, task_id: str) -> Document | None:
-    """Take a task out of its queue, if it waits in one: back to the status that it had before."""
+async def release(call: Call, task_id: str) -> int:
+    """Take a task out of its queue, if it waits in one: back to the status that it had before. Of how many queues."""
     task = await get_task(call, task_id, ["status", "enqueue_status"])
-    await leave_queues(call, task_id)
-    if task["status"] != "queued":
-        return None
-    return await _back(call, task, {"force": True}, None)
+    left = await leave_queues(call, task_id)
+    if task["status"] == "queued":
+        await _back(call, task, {"force": True}, None)
+    return left
 
 
 async def _wanted_queue(call: Call, request: dict[str, Any]) -> str:

@@ -59,7 +59,7 @@ async def test_a_whole_life(api: Api) -> None:
 
     answer = await api.call("tasks.completed", {"task": task})
     assert answer["updated"] == 1
-    assert "published" not in answer
+    assert answer["published"] == 0
     done = await get(api, task)
     assert (done["status"], done["status_reason"], done["status_message"]) == ("completed", "", "")
     assert done["completed"] >= done["started"] == running["started"]
@@ -109,6 +109,14 @@ async def test_a_status_that_changes_meanwhile_is_not_overwritten(api: Api, monk
 async def test_completed_may_publish_too(api: Api) -> None:
     task = await make(api)
     await api.call("tasks.started", {"task": task})
+    answer = await api.call("tasks.completed", {"task": task, "publish": True})
+    assert (answer["updated"], answer["published"], answer["fields"]["status"]) == (1, 1, "published")
+
+
+async def test_a_completed_task_may_be_published_by_completing_it_again(api: Api) -> None:
+    task = await make(api)
+    await api.call("tasks.started", {"task": task})
+    assert (await api.call("tasks.completed", {"task": task}))["published"] == 0
     answer = await api.call("tasks.completed", {"task": task, "publish": True})
     assert (answer["updated"], answer["published"], answer["fields"]["status"]) == (1, 1, "published")
 
