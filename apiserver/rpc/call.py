@@ -42,6 +42,8 @@ class Call(Generic[BackendT]):
     backend: BackendT
     headers: Mapping[str, str]
     """Request headers by lower-case name."""
+    client: str = ""
+    """The address that the request came from: the client's, or that of a proxy in between."""
     body: bytes = b""
     """The decoded body; raw handlers (`raw=True`) read it themselves."""
     response_headers: list[tuple[str, str]] = field(default_factory=list)

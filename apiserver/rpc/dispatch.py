@@ -108,6 +108,7 @@ class Dispatcher:
             identity=identity,
             backend=self._backend,
             headers=headers,
+            client=(scope.get("client") or ("",))[0],
             body=content,
         )
         return await _answer(meta, call, await route.handler(call, request))

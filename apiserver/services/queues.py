@@ -10,7 +10,7 @@ from apiserver.services import queue_entries
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.metadata import metadata_of, metadata_removal, metadata_update
 from apiserver.services.names import unescape_keys
-from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden, page_of, projection_of, sort_of
+from apiserver.services.queries import QuerySpec, all_of, build_filter, page_of, projection_of, sort_of
 from apiserver.services.queue_documents import (
     FIELDS,
     change_queue,
@@ -21,11 +21,13 @@ from apiserver.services.queue_documents import (
 )
 from apiserver.services.references import expand, projection_with
 from apiserver.services.tasks.queueing import release
-from apiserver.services.workers import live_workers
-from apiserver.stores.documents.base import Document
+from apiserver.services.workers import key_of, live_workers
+from apiserver.stores.documents.base import Document, Filter
 
 SPEC = QuerySpec()
 REFERENCES = {"entries.task": "tasks"}
+#: System tags of queues that are for those who know of them. Agents in a cluster make the latter kind for themselves.
+HIDDEN = ["hidden", "k8s-glue"]
 
 
 @endpoint("queues.create", "1.0")
@@ -79,8 +81,11 @@ async def _add_workers(call: Call, queues: list[Document]) -> None:
     listening = await live_workers(documents(call), {"queues": {"$in": [queue["id"] for queue in queues]}})
     for queue in queues:
         queue["workers"] = [
-            {"id": worker["name"], "task": worker["task"]} for worker in listening if queue["id"] in worker["queues"]
+            {"name": worker["name"], "ip": worker.get("ip"), "task": worker["task"], "key": key_of(worker)}
+            for worker in listening
+            if queue["id"] in worker["queues"]
         ]
+    await expand(documents(call), queues, {"workers.task": "tasks"})
 
 
 @endpoint("queues.get_default", "1.0")
@@ -187,7 +192,7 @@ async def _find(call: Call, request: dict[str, Any], projection: list[str] | Non
     page = page_of(request)
     queues = await documents(call).find(
         "queues",
-        all_of([build_filter(request, SPEC), hide_hidden(request)]),
+        all_of([build_filter(request, SPEC), _visible(request)]),
         projection=projection,
         sort=sort_of(request),
         skip=page.skip,
@@ -195,6 +200,12 @@ async def _find(call: Call, request: dict[str, Any], projection: list[str] | Non
     )
     answers = [_answer(queue, request.get("max_task_entries")) for queue in queues]
     return {"queues": answers, **page.next_scroll(len(queues))}
+
+
+def _visible(request: dict[str, Any]) -> Filter:
+    """Keeps hidden queues out, unless they are asked for by id, by name or by `search_hidden`."""
+    named = any(request.get(field) for field in ("search_hidden", "id", "name"))
+    return {} if named else {"system_tags": {"$nin": HIDDEN}}
 
 
 def _answer(queue: Document, max_entries: int | None) -> Document:

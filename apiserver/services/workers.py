@@ -89,7 +89,12 @@ async def _seen(call: Call, worker: str, fields: Document) -> None:
     id = f"{call.identity.company}/{worker}"
     known = await documents(call).find_one("workers", {"id": id}, projection=("timeout",)) or {}
     timeout = fields.get("timeout") or known.get("timeout") or DEFAULT_TIMEOUT
-    said = {**fields, "last_activity_time": _text(now), "expires": _text(now + timedelta(seconds=timeout))}
+    said = {
+        **fields,
+        "ip": call.client,
+        "last_activity_time": _text(now),
+        "expires": _text(now + timedelta(seconds=timeout)),
+    }
     await documents(call).update(
         "workers", {"id": id}, {"$set": said}, upsert=_new_worker(call, id, worker, _text(now))
     )
@@ -100,6 +105,7 @@ def _new_worker(call: Call, id: str, worker: str, now: str) -> Document:
         "id": id,
         "name": worker,
         "user": call.identity.user,
+        "ip": call.client,
         "register_time": now,
         "last_activity_time": now,
         "last_report_time": None,
@@ -138,6 +144,11 @@ async def get_count(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     return {"count": await documents(call).count("workers", all_of([_live(), _filter(request)]))}
 
 
+def key_of(worker: Document) -> str:
+    """What clients tell workers apart by, whichever company they are of."""
+    return f"worker_{worker['company']}_{worker['user']}_{worker['name']}"
+
+
 async def live_workers(documents: CompanyDocuments, filter: Filter) -> list[Document]:
     """The matching workers that have not timed out, by id."""
     return await documents.find("workers", all_of([_live(), filter]), sort=[("name", 1)])
@@ -165,7 +176,8 @@ def _ago(seconds: int) -> str:
 
 def _answer(worker: Document) -> Document:
     hidden = ("name", "expires", "timeout")
-    return {**{key: value for key, value in worker.items() if key not in hidden}, "id": worker["name"]}
+    shown = {key: value for key, value in worker.items() if key not in hidden}
+    return {**shown, "id": worker["name"], "key": key_of(worker)}
 
 
 def _milliseconds_since(started: str | None) -> int | None:
@@ -177,7 +189,8 @@ def _milliseconds_since(started: str | None) -> int | None:
 async def _describe_queues(documents: CompanyDocuments, workers: list[Document]) -> None:
     """Put what waits in them in the place of the ids of the queues that each worker listens to."""
     ids = sorted({id for worker in workers for id in worker["queues"]})
-    found = await documents.find("queues", {"id": {"$in": ids}}, projection=("name", "entries")) if ids else []
+    fields = ("name", "display_name", "entries")
+    found = await documents.find("queues", {"id": {"$in": ids}}, projection=fields) if ids else []
     queues = {queue["id"]: _describe(queue) for queue in found}
     for worker in workers:
         worker["queues"] = [dict(queues.get(id, {"id": id})) for id in worker["queues"]]
@@ -185,7 +198,8 @@ async def _describe_queues(documents: CompanyDocuments, workers: list[Document])
 
 def _describe(queue: Document) -> Document:
     tasks = tasks_of(queue)
-    return {"id": queue["id"], "name": queue["name"], "num_tasks": len(tasks), "next_task": tasks[0] if tasks else None}
+    names = {field: queue[field] for field in ("id", "name", "display_name")}
+    return {**names, "num_tasks": len(tasks), "next_task": tasks[0] if tasks else None}
 
 
 # --- runtime properties ------------------------------------------------------------------------------

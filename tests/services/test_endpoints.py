@@ -15,7 +15,7 @@ from tests.harness import Api
 
 pytestmark = pytest.mark.anyio
 
-SERVICES = ("auth", "debug", "login", "models", "organization", "queues", "server", "users", "workers")
+SERVICES = ("auth", "debug", "login", "models", "organization", "queues", "reports", "server", "users", "workers")
 ANONYMOUS = {"debug.ping", "login.logout", "login.supported_modes"}
 ENDPOINTS = [
     endpoint
@@ -48,6 +48,8 @@ def example(field: Schema) -> Any:
     """A value that the schema of a field allows, and that refers to nothing."""
     if "enum" in field:
         return field["enum"][0]
+    if "anyOf" in field:
+        return example(field["anyOf"][0])
     match field.get("type"):
         case "string":
             return "nothing"
@@ -83,6 +85,8 @@ async def known_ids(api: Api, endpoint: EndpointVersion) -> dict[str, Any]:
     await api.call("queues.add_task", {"queue": queue, "task": task})
     user = (await api.call("auth.create_user", {"name": f"{endpoint.name} {task}"}))["id"]
     ids = [model]
+    if endpoint.name.startswith("reports."):
+        task = (await api.call("reports.create", {"name": "r"}))["id"]
     return {"task": task, "model": model, "queue": queue, "user": user, "ids": ids, "id": ids}
 
 

@@ -85,6 +85,7 @@ async def test_update_changes_what_is_given(api: Api, queue: str) -> None:
 async def test_queues_are_found_as_sdk_and_agent_look_for_them(api: Api, queue: str) -> None:
     await api.call("queues.create", {"name": "a.b", "tags": ["fast"]})
     await api.call("queues.create", {"name": "secret", "system_tags": ["hidden"]})
+    glue = (await api.call("queues.create", {"name": "cluster", "system_tags": ["k8s-glue"]}))["id"]
 
     async def names(**request: Any) -> list[str]:
         return [found["name"] for found in (await api.call("queues.get_all", request))["queues"]]
@@ -96,6 +97,7 @@ async def test_queues_are_found_as_sdk_and_agent_look_for_them(api: Api, queue: 
     assert await names(tags=["-fast"]) == ["default", "gpu"]
     assert await names(system_tags=["default"]) == ["default"]
     assert await names(search_hidden=True, order_by=["-name"], page=0, page_size=2) == ["secret", "gpu"]
+    assert await names(name="^cluster$") == await names(id=[glue]) == ["cluster"]
     assert await names(_any_={"fields": ["name"], "pattern": "GP"}) == ["gpu"]
     answer = await api.call("queues.get_all", {"name": "["}, expect=400)
     assert answer["meta"]["result_subcode"] == 12
@@ -138,7 +140,13 @@ async def test_get_all_ex_names_tasks_and_workers(api: Api, queue: str) -> None:
     [found] = (await api.call("queues.get_all_ex", {"id": [queue]}))["queues"]
 
     assert [entry["task"] for entry in found["entries"]] == [{"id": task, "name": "task 0"}]
-    assert [worker["id"] for worker in found["workers"]] == ["host:0"]
+    user = (await api.call("users.get_current_user"))["user"]
+    key = f"worker_{user['company']['id']}_{user['id']}_host:0"
+    assert found["workers"] == [{"name": "host:0", "ip": "127.0.0.1", "task": None, "key": key}]
+    report = {"worker": "host:0", "timestamp": 1, "task": task}
+    await api.call("workers.status_report", report)
+    [found] = (await api.call("queues.get_all_ex", {"id": [queue]}))["queues"]
+    assert found["workers"][0]["task"] == {"id": task, "name": "task 0"}
     only = {"id": [queue], "only_fields": ["name", "entries.task.name"]}
     [found] = (await api.call("queues.get_all_ex", only))["queues"]
     assert found["entries"] == [{"task": {"id": task, "name": "task 0"}}]

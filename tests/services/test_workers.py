@@ -47,7 +47,10 @@ async def test_registered_workers_are_seen(api: Api) -> None:
 
     [worker] = await workers(api)
     assert worker["id"] == "host:gpu0"
-    assert worker["queues"] == [{"id": queue, "name": "default", "num_tasks": 0, "next_task": None}]
+    described = {"id": queue, "name": "default", "display_name": "default"}
+    assert worker["queues"] == [{**described, "num_tasks": 0, "next_task": None}]
+    assert worker["key"] == f"worker_{api.backend.settings.company}_{worker['user']['id']}_host:gpu0"
+    assert worker["ip"] == "127.0.0.1"
     assert (worker["tags"], worker["system_tags"], worker["task"]) == (["a"], [], None)
     assert worker["user"]["name"] == "admin"
     assert worker["company"] == {"id": api.backend.settings.company, "name": "default"}
