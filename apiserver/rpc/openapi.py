@@ -74,7 +74,7 @@ def _path(endpoint: EndpointVersion, operation: str) -> dict[str, Any]:
 
 def _request(endpoint: EndpointVersion) -> dict[str, Any]:
     if endpoint.item is None:
-        return {"application/json": {"schema": endpoint.request}}
+        return {"application/json": {"schema": _with_nulls(endpoint.request)}}
     lines = {"type": "string", "description": "One JSON object a line", "contentSchema": endpoint.item}
     return {"application/json-lines": {"schema": {**lines, "contentMediaType": "application/json-lines"}}}
 
@@ -86,7 +86,7 @@ def _response(endpoint: EndpointVersion) -> dict[str, Any]:
 
 
 def _with_nulls(schema: Any) -> Any:
-    """The schema of a response, `nullable` said as OpenAPI 3.1 does. (In any request, null means "not given".)"""
+    """A schema, `nullable` said as OpenAPI 3.1 does. (Other properties of a request may be null: "not given".)"""
     if isinstance(schema, list):
         return [_with_nulls(one) for one in schema]
     if not isinstance(schema, dict):

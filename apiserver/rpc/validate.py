@@ -1,7 +1,8 @@
 """Request validation: a schema is compiled once into closures, which check and complete requests quickly.
 
-What clients need is built in: null means "not given", numbers and booleans may come as text, an integral float is an
-integer, and fields that a schema does not know are left out. Errors name the field by its dotted path.
+What clients need is built in: null means "not given" (but in `nullable` properties), numbers and booleans may come as
+text, an integral float is an integer, and fields that a schema does not know are left out. Errors name the field by its
+dotted path.
 """
 
 from __future__ import annotations
@@ -190,6 +191,7 @@ def _object(schema: Schema, ignore: frozenset[str]) -> Check:
     checks = {name: compile_schema(field) for name, field in schema.get("properties", {}).items()}
     defaults = {name: field["default"] for name, field in schema.get("properties", {}).items() if "default" in field}
     mutable = [name for name, default in defaults.items() if isinstance(default, (dict, list))]
+    nullable = {name for name, field in schema.get("properties", {}).items() if field.get("nullable")}
     required = tuple(name for name in schema.get("required", ()) if name not in defaults)
     check_other = _other_fields(schema)
 
@@ -203,8 +205,8 @@ def _object(schema: Schema, ignore: frozenset[str]) -> Check:
         try:
             for name, given in value.items():
                 check_field = checks.get(name) or check_other
-                if check_field is not None and given is not None and name not in ignore:
-                    fields[name] = check_field(given)
+                if check_field is not None and (given is not None or name in nullable) and name not in ignore:
+                    fields[name] = None if given is None else check_field(given)
             for name in required:
                 if name not in fields:
                     raise Invalid("is required")

@@ -33,7 +33,10 @@ EVENTS = """
       request {
         type: object
         required: [tasks]
-        properties { tasks { type: array, minItems: 1, items { type: string } } }
+        properties {
+          tasks { type: array, minItems: 1, items { type: string } }
+          scroll { type: string, nullable: true }
+        }
       }
       response {
         type: object
@@ -168,3 +171,5 @@ def test_what_may_be_null_is_said_as_json_schema_does(document: dict[str, Any]) 
     answer = document["paths"]["/v2.9/events.get_log"]["post"]["responses"]["200"]["content"]["application/json"]
     fields = answer["schema"]["properties"]["data"]["properties"]
     assert (fields["total"], fields["events"]["type"]) == ({"type": ["integer", "null"]}, "array")
+    asked = document["paths"]["/v2.9/events.get_log"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert asked["properties"]["scroll"] == {"type": ["string", "null"]}

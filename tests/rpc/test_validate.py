@@ -151,6 +151,13 @@ def test_null_means_not_given() -> None:
     assert validate(fields, {"user": None, "samples": None}) == {"samples": 6000}
 
 
+def test_null_is_kept_where_it_means_something() -> None:
+    fields = {"project": {**STRING, "nullable": True}, "n": {**INTEGER, "nullable": True, "default": 5}}
+    assert validate(fields, {"project": None, "n": None}) == {"project": None, "n": None}
+    assert validate(fields, {}) == {"n": 5}
+    assert "expected a string" in refusal(fields["project"], 5)
+
+
 def test_defaults_are_filled_in_also_for_required_fields() -> None:
     assert validate({"n": {**INTEGER, "default": 5}}, {}, required=["n"]) == {"n": 5}
 

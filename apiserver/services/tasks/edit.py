@@ -25,6 +25,7 @@ from apiserver.services.tasks.documents import (
 )
 from apiserver.services.tasks.hyperparams import named_param
 from apiserver.stores.documents.base import Document
+from apiserver.times import utc_now
 
 #: What a task may be made with, and edited.
 _FIELDS = (
@@ -65,6 +66,8 @@ async def validate(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("tasks.edit", "1.0")
 async def edit(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     fields = await checked_fields(call, request)
+    if "status" in request:
+        fields |= {"status": request["status"], "status_changed": utc_now()}
     if not fields:
         await get_task(call, request["task"], ["id"])
         return {"updated": 0, "fields": {}}
@@ -111,11 +114,14 @@ async def update_tags(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("tasks.move", "1.0")
 async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     tasks = await get_tasks(call, request["ids"], ["project"])
-    project = await place(call, request)
-    moved = {"$set": {**changed_now(call), "project": project["id"]}}
+    if "project" in request and request["project"] is None and not request.get("project_name"):
+        project, moved = None, {"$set": changed_now(call), "$unset": {"project": 1}}
+    else:
+        project = (await place(call, request))["id"]
+        moved = {"$set": {**changed_now(call), "project": project}}
     await documents(call).update(TASKS, {"id": {"$in": request["ids"]}}, moved, many=True)
-    await touch_projects(call, project["id"], *(task.get("project") for task in tasks))
-    return {"project_id": project["id"]}
+    await touch_projects(call, project, *(task.get("project") for task in tasks))
+    return {"project_id": project}
 
 
 async def change_tags(call: Call, collection: str, request: dict[str, Any]) -> int:

@@ -181,6 +181,16 @@ async def test_runtime_is_changed_name_by_name(api: Api) -> None:
     assert (await get(api, task))["runtime"] == {"a.b": "3", "$d": "4"}
 
 
+async def test_a_status_may_be_told(api: Api) -> None:
+    task = await make(api)
+    answer = await api.call("tasks.edit", {"task": task, "status": "queued"})
+    assert (answer["updated"], answer["fields"]["status"]) == (1, "queued")
+    now = await get(api, task)
+    assert (now["status"], now["status_changed"]) == ("queued", answer["fields"]["status_changed"])
+    assert (await api.call("tasks.dequeue", {"task": task}))["fields"]["status"] == "created"
+    assert await refused(api, "tasks.edit", {"task": task, "status": "none"}) == (400, 12)
+
+
 async def test_tags_are_added_and_removed(api: Api) -> None:
     one, other = await make(api, tags=["a", "b"]), await make(api, tags=["b"])
     change = {"ids": [one, other], "add_tags": ["b", "c"], "remove_tags": ["a"]}
@@ -196,6 +206,8 @@ async def test_tasks_move_to_projects_by_id_or_name(api: Api) -> None:
     made = (await api.call("tasks.move", {"ids": [task], "project_name": "p/new"}))["project_id"]
     assert (await get(api, task))["project"] == made
     assert (await api.call("projects.get_by_id", {"project": made}))["project"]["parent"] == project
+    assert await api.call("tasks.move", {"ids": [task], "project": None}) == {"project_id": None}
+    assert "project" not in await get(api, task)
     assert await refused(api, "tasks.move", {"ids": [task]}) == (400, 12)
     assert await refused(api, "tasks.move", {"ids": [task], "project": "p"}) == (400, 401)
     assert await refused(api, "tasks.move", {"ids": [task, "none"], "project": project}) == (400, 101)
