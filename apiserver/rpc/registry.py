@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from apiserver.rpc.call import Handler
+
+#: A handler keeps its own type: others may call it, and rely on what it answers.
+H = TypeVar("H", bound=Handler)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +29,14 @@ class Registry:
     def __init__(self) -> None:
         self._registrations: dict[tuple[str, str], Registration] = {}
 
-    def endpoint(
-        self, name: str, version: str, *, anonymous: bool = False, raw: bool = False
-    ) -> Callable[[Handler], Handler]:
+    def endpoint(self, name: str, version: str, *, anonymous: bool = False, raw: bool = False) -> Callable[[H], H]:
         """Register the decorated coroutine for `name` at `version`.
 
         `anonymous` lets callers without credentials in; `raw` gives the handler the body in `call.body`, unparsed, and
         only the query string in the request dict.
         """
 
-        def register(handler: Handler) -> Handler:
+        def register(handler: H) -> H:
             if (name, version) in self._registrations:
                 raise ValueError(f"{name} {version} has two handlers")
             self._registrations[name, version] = Registration(name, version, handler, anonymous, raw)

@@ -29,18 +29,7 @@ async def scalar_metrics_iter_histogram(call: Call, request: dict[str, Any]) -> 
 
 @endpoint("events.multi_task_scalar_metrics_iter_histogram", "2.1")
 async def multi_task_scalar_metrics_iter_histogram(call: Call, request: dict[str, Any]) -> Encoded:
-    asked = await owners.many(call, request, limit=call.backend.settings.multi_task_limit)
-    if call.backend.events.reads_in_parallel:
-        answers = await asyncio.gather(*(_histogram(call, request, owner) for owner in asked))
-    else:
-        answers = [await _histogram(call, request, owner) for owner in asked]
-    metrics: dict[str, dict[str, dict[str, Any]]] = {}
-    for (owner, name), answer in zip(asked.items(), answers, strict=True):
-        for metric, variants in answer.items():
-            for variant, series in variants.items():
-                of_variant = metrics.setdefault(metric, {}).setdefault(variant, {})
-                of_variant[owner.id] = {**series, "name": name}
-    return _encoded({"metrics": metrics})
+    return _encoded({"metrics": await histograms(call, request)})
 
 
 @endpoint("events.get_task_single_value_metrics", "2.20")
@@ -86,6 +75,22 @@ async def get_scalar_metric_data(call: Call, request: dict[str, Any]) -> dict[st
         "total": sum(stats.count for stats in await store.scalar_stats([owner], selection)),
         "scroll_id": None if request["no_scroll"] else scrolls.encode(query, position),
     }
+
+
+async def histograms(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    """Scalar series of `tasks` side by side: {metric: {variant: {task: {name, x, y}}}}."""
+    asked = await owners.many(call, request, limit=call.backend.settings.multi_task_limit)
+    if call.backend.events.reads_in_parallel:
+        answers = await asyncio.gather(*(_histogram(call, request, owner) for owner in asked))
+    else:
+        answers = [await _histogram(call, request, owner) for owner in asked]
+    metrics: dict[str, dict[str, dict[str, Any]]] = {}
+    for (owner, name), answer in zip(asked.items(), answers, strict=True):
+        for metric, variants in answer.items():
+            for variant, series in variants.items():
+                of_variant = metrics.setdefault(metric, {}).setdefault(variant, {})
+                of_variant[owner.id] = {**series, "name": name}
+    return metrics
 
 
 async def _histogram(call: Call, request: dict[str, Any], owner: Owner) -> Histogram:

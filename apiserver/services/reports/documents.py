@@ -1,0 +1,63 @@
+"""Reports as they are stored: tasks of a type of their own, hidden, in hidden projects called `.reports`.
+
+Each project has one `.reports` below it at most, its reports' home, and one more lies at the top. Homes are made when
+they are needed, and go when their last report does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.rpc.errors import invalid_id
+from apiserver.services.backend import Call, documents
+from apiserver.services.project_tree import PROJECTS, find_or_create, get_project
+from apiserver.services.tasks.documents import TASKS
+from apiserver.stores.documents.base import Document
+
+#: The type of the tasks that are reports.
+REPORT = "report"
+#: What reports and their homes are marked with.
+SYSTEM_TAGS = ("hidden", "reports")
+_HOME = ".reports"
+
+
+async def get_report(call: Call, report_id: str) -> Document:
+    """The `{id, project}` of a report, or 400/101."""
+    report = await documents(call).find_one(TASKS, {"id": report_id, "type": REPORT}, projection=["project"])
+    if report is None:
+        raise invalid_id("task", report_id)
+    return report
+
+
+async def home_for(call: Call, request: dict[str, Any]) -> Document:
+    """The home below the project that `project` (an id) or `project_name` of a request asks for; else that at the top.
+
+    Both the project of that name and the home are made when there are none. 400/401 for an unknown id.
+    """
+    if project := request.get("project"):
+        name = (await get_project(call, project))["name"]
+    else:
+        name = request.get("project_name", "").strip()
+    parts = name.split("/") if name else []
+    if not parts or parts[-1] != _HOME:
+        parts.append(_HOME)
+    return await find_or_create(call, "/".join(parts), {"system_tags": list(SYSTEM_TAGS)})
+
+
+async def homes_below(call: Call, project_ids: list[str]) -> dict[str | None, str]:
+    """The ids of the homes right below these projects, by the project; that at the top by None."""
+    below = {"basename": _HOME, "parent": {"$in": project_ids}}
+    found = await documents(call).find(PROJECTS, {"$or": [below, {"name": _HOME}]}, projection=["parent"])
+    return {home.get("parent"): home["id"] for home in found}
+
+
+async def leave_home(call: Call, project_id: str | None) -> None:
+    """Delete a home that holds nothing any more; what is no home stays."""
+    home = await documents(call).find_one(PROJECTS, {"id": project_id, "basename": _HOME}, projection=["id"])
+    if home is None:
+        return
+    held = ((TASKS, "project"), ("models", "project"), (PROJECTS, "parent"))
+    for collection, field in held:
+        if await documents(call).find_one(collection, {field: project_id}, projection=["id"]):
+            return
+    await documents(call).delete(PROJECTS, {"id": project_id})

@@ -1,0 +1,48 @@
+"""Writing reports, and keeping them where they belong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.project_tree import touch_projects
+from apiserver.services.reports.documents import REPORT, SYSTEM_TAGS, get_report, home_for, leave_home
+from apiserver.services.tasks.documents import TASKS, change_task, new_task
+
+#: What a report says: it stays as it is once the report is published.
+_CONTENT = ("report", "report_assets")
+_FIELDS = ("name", "tags", "comment", *_CONTENT)
+
+
+@endpoint("reports.create", "2.24")
+async def create(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    home = await home_for(call, request)
+    fields = {name: request[name] for name in _FIELDS if name in request}
+    place = {"type": REPORT, "system_tags": list(SYSTEM_TAGS), "project": home["id"]}
+    report = new_task(call, fields | place)
+    await documents(call).insert(TASKS, report)
+    await touch_projects(call, home["id"])
+    return {"id": report["id"], "project_id": home["id"]}
+
+
+@endpoint("reports.update", "2.24")
+async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    report = await get_report(call, request["task"])
+    fields = {name: request[name] for name in _FIELDS if name in request}
+    if not fields:
+        return {"updated": 0, "fields": {}}
+    statuses = ("created",) if any(name in fields for name in _CONTENT) else None
+    stamps = await change_task(call, report["id"], {"$set": fields}, statuses=statuses)
+    await touch_projects(call, report.get("project"))
+    return {"updated": 1, "fields": fields | stamps}
+
+
+@endpoint("reports.move", "2.23")
+async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    report = await get_report(call, request["task"])
+    home = await home_for(call, request)
+    if home["id"] != report.get("project"):
+        await change_task(call, report["id"], {"$set": {"project": home["id"]}})
+        await touch_projects(call, home["id"], report.get("project"))
+        await leave_home(call, report.get("project"))
+    return {"project_id": home["id"]}

@@ -1,0 +1,48 @@
+"""What becomes of reports: published, archived and back, deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.services.backend import Call, endpoint
+from apiserver.services.reports.documents import get_report, leave_home
+from apiserver.services.tasks.cleanup import delete_task
+from apiserver.services.tasks.documents import change_task
+from apiserver.services.tasks.status import change_status
+from apiserver.stores.documents.base import Document
+from apiserver.times import utc_now
+
+
+@endpoint("reports.publish", "2.23")
+async def publish(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    report = await get_report(call, request["task"])
+    # A report never runs: unlike other tasks, it is published as soon as it is written.
+    said = {"force": True, "status_message": request.get("comment", "")}
+    return await change_status(call, report["id"], "published", said, values={"published": utc_now()})
+
+
+@endpoint("reports.archive", "2.23")
+async def archive(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    await _mark(call, request, {"$addToSet": {"system_tags": "archived"}})
+    return {"archived": 1}
+
+
+@endpoint("reports.unarchive", "2.23")
+async def unarchive(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    await _mark(call, request, {"$pull": {"system_tags": "archived"}})
+    return {"unarchived": 1}
+
+
+@endpoint("reports.delete", "2.23")
+async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    report = await get_report(call, request["task"])
+    asked = {"force": request["force"], "delete_output_models": True, "return_file_urls": False}
+    await delete_task(call, report["id"], asked)
+    await leave_home(call, report.get("project"))
+    return {"deleted": 1}
+
+
+async def _mark(call: Call, request: dict[str, Any], change: Document) -> None:
+    report = await get_report(call, request["task"])
+    said = {"status_reason": "", "status_message": request.get("comment", "")}
+    await change_task(call, report["id"], {**change, "$set": said})

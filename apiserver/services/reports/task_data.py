@@ -1,0 +1,51 @@
+"""reports.get_task_data: what a report shows of tasks or models, found and read in one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.services.backend import Call, endpoint
+from apiserver.services.events.multi_plots import get_multi_task_plots
+from apiserver.services.events.samples import debug_images
+from apiserver.services.events.scalars import get_task_single_value_metrics, histograms
+from apiserver.services.models import read as models
+from apiserver.services.tasks import read as tasks
+
+
+@endpoint("reports.get_task_data", "2.26")
+async def get_task_data(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    found = await _found(call, request)
+    answer: dict[str, Any] = {"tasks": found}
+    of = {"tasks": [owner["id"] for owner in found], "model_events": request["model_events"]}
+    if "plots" in request:
+        answer["plots"] = (await get_multi_task_plots(call, {**request["plots"], **of, "no_scroll": True}))["plots"]
+    if "debug_images" in request:
+        answer["debug_images"] = await _images(call, of, request["debug_images"])
+    if "scalar_metrics_iter_histogram" in request:
+        answer["scalar_metrics_iter_histogram"] = await histograms(
+            call, {**request["scalar_metrics_iter_histogram"], **of}
+        )
+    if "single_value_metrics" in request:
+        answer["single_value_metrics"] = (await get_task_single_value_metrics(call, of))["tasks"]
+    return answer
+
+
+async def _found(call: Call, request: dict[str, Any]) -> list[dict[str, Any]]:
+    """The tasks, or with `model_events` the models, that the request's conditions are for."""
+    answer = await (models.get_all_ex if request["model_events"] else tasks.get_all_ex)(call, request)
+    found: list[dict[str, Any]] = answer["models" if request["model_events"] else "tasks"]
+    return found
+
+
+async def _images(call: Call, of: dict[str, Any], asked: dict[str, Any]) -> list[dict[str, Any]]:
+    """By task its newest images, of the metrics that are asked for or, when none are, of all."""
+    metrics = asked.get("metrics") or [{}]
+    walk = {
+        "metrics": [{**metric, "task": id} for id in of["tasks"] for metric in metrics],
+        "model_events": of["model_events"],
+        "iters": asked["iters"],
+        "navigate_earlier": True,
+        "refresh": False,
+    }
+    images: list[dict[str, Any]] = (await debug_images(call, walk))["metrics"]
+    return images
