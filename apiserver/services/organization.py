@@ -23,5 +23,9 @@ async def get_tags(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("organization.get_user_companies", "1.0")
 async def get_user_companies(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    """The one company, whose users all own it. They have no pictures."""
     company = await documents(call).find_one("companies", {"id": call.identity.company}, projection=["name"])
-    return {"companies": [{"id": call.identity.company, "name": company["name"] if company else ""}]}
+    users = await documents(call).find("users", {}, projection=["name"], sort=[("name", 1)])
+    owners = [{"id": user["id"], "name": user["name"], "avatar": None} for user in users]
+    name = company["name"] if company else ""
+    return {"companies": [{"id": call.identity.company, "name": name, "allocated": len(owners), "owners": owners}]}

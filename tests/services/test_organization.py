@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness import Api
+from tests.services.test_auth import new_user
 
 pytestmark = pytest.mark.anyio
 
@@ -22,6 +23,14 @@ async def test_tags_are_those_of_tasks_and_models(api: Api) -> None:
     assert await api.call("organization.get_tags", {"filter": {"tags": ["b"]}}) == {"tags": ["a", "b"]}
 
 
-async def test_there_is_one_company(api: Api) -> None:
-    companies = (await api.call("organization.get_user_companies"))["companies"]
-    assert companies == [{"id": api.backend.settings.company, "name": "default"}]
+async def test_there_is_one_company_with_all_its_users(api: Api) -> None:
+    eve, _ = await new_user(api, "eve")
+    adam, _ = await new_user(api, "adam")
+    admin = (await api.call("users.get_current_user"))["user"]["id"]
+
+    [company] = (await api.call("organization.get_user_companies"))["companies"]
+
+    assert (company["id"], company["name"]) == (api.backend.settings.company, "default")
+    named = [(adam, "adam"), (admin, "admin"), (eve, "eve")]
+    assert company["owners"] == [{"id": id, "name": name, "avatar": None} for id, name in named]
+    assert company["allocated"] == 3

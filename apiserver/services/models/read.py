@@ -14,7 +14,7 @@ from apiserver.services.project_tree import with_descendants
 from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden, page_of, projection_of, sort_of
 from apiserver.services.references import expand, projection_with
 from apiserver.services.tasks.documents import get_task
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.base import Document, Filter
 
 SPEC = QuerySpec(
     lists=(
@@ -60,6 +60,8 @@ async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     fields = projection_of(request)
     answer = await _find(call, request, projection_with(REFERENCES, request))
     await expand(documents(call), answer["models"], REFERENCES, fields)
+    if request.get("include_stats"):
+        await _add_stats(call, answer["models"])
     return answer
 
 
@@ -102,6 +104,16 @@ async def _find(call: Call, request: dict[str, Any], projection: list[str] | Non
     )
     models: list[Document] = [answered(model) for model in found]
     return {"models": models, **page.next_scroll(len(models))}
+
+
+async def _add_stats(call: Call, models: list[Document]) -> None:
+    """Give each model its `stats`; what they count need not be among the fields that were asked for."""
+    chosen: Filter = {"id": {"$in": [model["id"] for model in models]}}
+    labels = {
+        found["id"]: found["labels"] for found in await documents(call).find(MODELS, chosen, projection=["labels"])
+    }
+    for model in models:
+        model["stats"] = {"labels_count": len(labels.get(model["id"], {}))}
 
 
 def _with_metadata_paths(request: dict[str, Any]) -> dict[str, Any]:

@@ -132,3 +132,13 @@ async def test_models_of_another_company_are_not_there(api: Api, model: Create) 
     foreign = {"name": "m", "uri": "u", "parent": id}
     await api.call("models.create", foreign, auth=key, expect=400)
     assert await names(api) == ["a model"]
+
+
+async def test_labels_are_counted_when_asked_for(api: Api, model: Create) -> None:
+    labelled, plain = await model(labels={"cat": 1, "dog.x": 2}), await model()
+
+    counted = (await api.call("models.get_all_ex", {"include_stats": True, "only_fields": ["name"]}))["models"]
+
+    assert {one["id"]: one["stats"] for one in counted} == {labelled: {"labels_count": 2}, plain: {"labels_count": 0}}
+    assert all("labels" not in one for one in counted)
+    assert all("stats" not in one for one in (await api.call("models.get_all_ex"))["models"])
