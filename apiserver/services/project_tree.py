@@ -21,8 +21,10 @@ MAX_NAME = 1024
 
 
 def checked_name(name: str, *, field: str = "name") -> str:
-    """`name` without blanks around its parts; 400/12 when it has empty parts, or too many."""
+    """`name` without blanks around its parts; 400/407 when all are empty, 400/12 when some are, 409 for too many."""
     parts = [part.strip() for part in name.strip().split("/")]
+    if len(parts) > 1 and not any(parts):
+        raise ApiError(400, 407, f"Invalid project name: there is nothing between '/': name={name[:100]}")
     if not all(parts) or len(name) > MAX_NAME:
         raise validation_error(f"expected 1 to {MAX_NAME} characters, and no empty part between '/'", field=field)
     if len(parts) > MAX_DEPTH:

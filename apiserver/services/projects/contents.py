@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from apiserver.events.model import Owner
 from apiserver.services.backend import Call, documents
+from apiserver.services.project_tree import PROJECTS
 from apiserver.services.projects.stats import STATES
 from apiserver.services.queries import all_of
 from apiserver.services.tasks.cleanup import delete_task
@@ -22,6 +24,13 @@ async def active_tasks(call: Call, inside: Filter) -> int:
 async def active_models(call: Call, inside: Filter) -> int:
     """How many models that are not archived match."""
     return await documents(call).count("models", all_of([inside, STATES["active"]]))
+
+
+async def holding(call: Call, ids: Sequence[str], kind: str) -> int:
+    """How many of the projects are of that `kind` (a system tag: dataset or pipeline), and hold active tasks."""
+    of_kind: Filter = {"id": {"$in": ids}, "system_tags": kind}
+    projects: Filter = {"project": {"$in": await documents(call).distinct(PROJECTS, "id", of_kind)}}
+    return len(await documents(call).distinct("tasks", "project", all_of([projects, STATES["active"]])))
 
 
 async def delete_tasks(call: Call, inside: Filter) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import PROJECTS, checked_name, create_project, get_project, with_descendants
-from apiserver.services.projects.contents import active_models, active_tasks, delete_models, delete_tasks
+from apiserver.services.projects.contents import active_models, active_tasks, delete_models, delete_tasks, holding
 from apiserver.services.projects.places import relocate
 from apiserver.stores.documents.base import Document, Filter
 from apiserver.times import utc_now
@@ -36,12 +37,15 @@ async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("projects.validate_delete", "1.0")
 async def validate_delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     project = await get_project(call, request["project"])
-    inside: Filter = {"project": {"$in": await with_descendants(call, [project["id"]])}}
+    ids = await with_descendants(call, [project["id"]])
+    inside: Filter = {"project": {"$in": ids}}
     return {
         "tasks": await documents(call).count("tasks", inside),
         "non_archived_tasks": await active_tasks(call, inside),
         "models": await documents(call).count("models", inside),
         "non_archived_models": await active_models(call, inside),
+        "datasets": await holding(call, ids, "dataset"),
+        "pipelines": await holding(call, ids, "pipeline"),
     }
 
 
@@ -52,7 +56,7 @@ async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     ids = await with_descendants(call, [project["id"]])
     inside: Filter = {"project": {"$in": ids}}
     if not request["force"]:
-        await _check_empty(call, project, inside)
+        await _check_empty(call, project, ids)
     answer: dict[str, Any] = {"disassociated_tasks": 0, "deleted_tasks": 0, "deleted_models": 0}
     if request["delete_contents"]:
         answer |= await delete_tasks(call, inside)
@@ -74,9 +78,15 @@ async def _rename(call: Call, project: Document, name: str) -> Document:
     return place
 
 
-async def _check_empty(call: Call, project: Document, inside: Filter) -> None:
-    """400/402 or 400/405 when there are tasks or models that are not archived."""
-    if tasks := await active_tasks(call, inside):
-        raise ApiError(400, 402, f"Project has tasks, use force to delete it: id={project['id']}, tasks={tasks}")
-    if models := await active_models(call, inside):
-        raise ApiError(400, 405, f"Project has models, use force to delete it: id={project['id']}, models={models}")
+async def _check_empty(call: Call, project: Document, ids: Sequence[str]) -> None:
+    """400/406, 413, 402 or 405 when there are datasets, pipelines, tasks or models that are not archived."""
+    inside: Filter = {"project": {"$in": ids}}
+    for subcode, kind, found in (
+        (406, "datasets", await holding(call, ids, "dataset")),
+        (413, "pipelines", await holding(call, ids, "pipeline")),
+        (402, "tasks", await active_tasks(call, inside)),
+        (405, "models", await active_models(call, inside)),
+    ):
+        if found:
+            message = f"Project has {kind}, use force to delete it: id={project['id']}, {kind}={found}"
+            raise ApiError(400, subcode, message)

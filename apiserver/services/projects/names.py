@@ -69,7 +69,7 @@ async def get_model_metadata_values(call: Call, request: dict[str, Any]) -> dict
 
 @endpoint("projects.get_task_parents", "1.0")
 async def get_task_parents(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    children = all_of([await _inside(call, request, "projects"), STATES[request["tasks_state"]]])
+    children = all_of([await _inside(call, request, "projects"), STATES.get(request.get("tasks_state", ""), {})])
     ids = [id for id in await documents(call).distinct("tasks", "parent", children) if id]
     wanted: Filter = {"id": {"$in": ids}}
     if request.get("task_name"):

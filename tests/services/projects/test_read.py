@@ -84,12 +84,15 @@ async def test_the_stats_of_a_project_count_what_is_below_it(api: Api, ids: dict
     a = found["a"]["active"]
     assert (a["total_tasks"], a["completed_tasks_24h"], a["total_runtime"]) == (2, 1, 60)
     assert {status: n for status, n in a["status_count"].items() if n} == {"created": 1, "completed": 1}
-    assert found["a"]["archived"]["total_tasks"] == 1
+    assert found["a"].keys() == {"active"}
     assert found["a/b"]["active"]["total_tasks"] == 1
     assert found["z.x"]["active"]["total_tasks"] == 0
     assert (await stats(stats_with_children=False))["a"]["active"]["total_tasks"] == 1
     assert (await stats(include_stats_filter={"type": ["testing"]}))["a"]["active"]["total_tasks"] == 1
-    assert (await stats(stats_for_state="archived"))["a"].keys() == {"archived"}
+    [archived_stats] = (await stats(stats_for_state="archived", id=[ids["a"]])).values()
+    assert archived_stats.keys() == {"archived"}
+    assert archived_stats["archived"]["total_tasks"] == 1
+    assert (await stats(stats_for_state=None))["a"].keys() == {"active", "archived"}
 
 
 async def test_ex_says_more_of_projects(api: Api, ids: dict[str, str]) -> None:
@@ -198,7 +201,9 @@ async def test_parents_and_users(api: Api, ids: dict[str, str]) -> None:
     for request, wanted in cases:
         assert (await api.call("projects.get_task_parents", request))["parents"] == wanted
     await api.call("tasks.archive", {"tasks": [child]})
-    assert (await api.call("projects.get_task_parents"))["parents"] == []
+    assert (await api.call("projects.get_task_parents"))["parents"] == [shown]
+    assert (await api.call("projects.get_task_parents", {"tasks_state": "active"}))["parents"] == []
+    assert (await api.call("projects.get_task_parents", {"tasks_state": "archived"}))["parents"] == [shown]
 
     user = (await api.call("users.get_current_user"))["user"]
     who = [{"id": user["id"], "name": user["name"]}]

@@ -79,10 +79,16 @@ async def test_names_are_unique_also_when_made_at_the_same_time(api: Api) -> Non
     assert sorted(await tree(api)) == ["a", "x", "x/y", "x/y/0", "x/y/1"]
 
 
-@pytest.mark.parametrize("name", ["", " ", "/", "a//b", "a/", "/a", "a/ /b", "x" * 1025])
+@pytest.mark.parametrize("name", ["", " ", "a//b", "a/", "/a", "a/ /b", "x" * 1025])
 async def test_names_with_empty_parts_are_refused(api: Api, name: str) -> None:
     meta = (await api.call("projects.create", {"name": name}, expect=400))["meta"]
     assert (meta["result_subcode"], meta["error_data"]) == (12, {"field": "name"})
+    assert await tree(api) == {}
+
+
+@pytest.mark.parametrize("name", ["/", " / /"])
+async def test_a_name_is_more_than_where_it_would_be(api: Api, name: str) -> None:
+    assert await refused(api, "create", {"name": name}) == (400, 407)
     assert await tree(api) == {}
 
 
@@ -177,13 +183,14 @@ async def test_projects_with_contents_are_deleted_by_force_only(api: Api) -> Non
     model = (await api.call("models.create", {"name": "m", "uri": "file:///m", "project": ids["a"]}))["id"]
 
     counts = await api.call("projects.validate_delete", {"project": ids["a"]})
-    assert counts == {"tasks": 1, "non_archived_tasks": 1, "models": 1, "non_archived_models": 1}
+    nothing_else = {"datasets": 0, "pipelines": 0}
+    assert counts == {"tasks": 1, "non_archived_tasks": 1, "models": 1, "non_archived_models": 1, **nothing_else}
     assert await refused(api, "delete", {"project": ids["a"]}) == (400, 402)
     await api.call("tasks.archive", {"tasks": [task]})
     assert await refused(api, "delete", {"project": ids["a"]}) == (400, 405)
     await api.call("models.archive_many", {"ids": [model]})
     counts = await api.call("projects.validate_delete", {"project": ids["a"]})
-    assert counts == {"tasks": 1, "non_archived_tasks": 0, "models": 1, "non_archived_models": 0}
+    assert counts == {"tasks": 1, "non_archived_tasks": 0, "models": 1, "non_archived_models": 0, **nothing_else}
 
     answer = await api.call("projects.delete", {"project": ids["a"]})
     assert (answer["deleted"], answer["disassociated_tasks"], answer["deleted_tasks"]) == (2, 1, 0)
@@ -191,6 +198,25 @@ async def test_projects_with_contents_are_deleted_by_force_only(api: Api) -> Non
     assert "project" not in (await api.call("tasks.get_by_id", {"task": task}))["task"]
     assert "project" not in (await api.call("models.get_by_id", {"model": model}))["model"]
     assert await refused(api, "get_by_id", {"project": ids["a"]}) == (400, 401)
+
+
+@pytest.mark.parametrize(("kind", "subcode"), [("dataset", 406), ("pipeline", 413)])
+async def test_projects_with_datasets_or_pipelines_are_deleted_by_force_only(api: Api, kind: str, subcode: int) -> None:
+    async def count() -> int:
+        found: int = (await api.call("projects.validate_delete", {"project": project}))[f"{kind}s"]
+        return found
+
+    project = await make(api, "a")
+    inner = {"name": f"a/.{kind}s/one", "description": "", "system_tags": [kind]}
+    place = (await api.call("projects.create", inner))["id"]
+    assert await count() == 0
+    new = {"name": "t", "type": "training", "project": place, "system_tags": [kind]}
+    task = (await api.call("tasks.create", new))["id"]
+    assert await count() == 1
+    assert await refused(api, "delete", {"project": project}) == (400, subcode)
+    await api.call("tasks.archive", {"tasks": [task]})
+    assert await count() == 0
+    await api.call("projects.delete", {"project": project})
 
 
 async def test_a_delete_may_take_the_contents_along(api: Api) -> None:
