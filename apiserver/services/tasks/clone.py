@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver.rpc.errors import invalid_id
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import find_or_create, touch_projects
 from apiserver.services.tasks.documents import TASKS, get_task, new_task
-from apiserver.services.tasks.edit import checked_fields
+from apiserver.services.tasks.edit import check_references, checked_fields
 from apiserver.stores.documents.base import Document
 from apiserver.times import utc_now
 
@@ -53,7 +54,11 @@ async def clone(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         answer["new_project"] = {"id": project["id"], "name": project["name"]}
     task = new_task(call, _inherited(original) | given)
     task["execution"] = _inputs(task["execution"] | overrides["execution"])
-    task["models"]["input"] = _input_models(original, request)
+    task["models"]["input"] = _input_models(original, request, overrides)
+    for name in ("hyperparams", "configuration"):
+        if name not in given:
+            task[name] = task[name] | overrides.get(name, {})
+    await _check(call, task, request, own_models="models" in overrides or bool(request.get("new_task_input_models")))
     task["output"] = {key: value for key, value in original.get("output", {}).items() if key == "destination"}
     await documents(call).insert(TASKS, task)
     await touch_projects(call, task.get("project"))
@@ -72,9 +77,21 @@ def _inputs(execution: Document) -> Document:
     return {key: value for key, value in execution.items() if key != "queue"} | {"artifacts": artifacts}
 
 
-def _input_models(original: Document, request: dict[str, Any]) -> list[Document]:
+def _input_models(original: Document, request: dict[str, Any], overrides: Document) -> list[Document]:
     models = request.get("new_task_input_models")
     if models:
         return [{"name": model["name"], "model": model["model"], "updated": utc_now()} for model in models]
-    inherited: list[Document] = original.get("models", {}).get("input", [])
+    source = overrides if "models" in overrides else original
+    inherited: list[Document] = source.get("models", {}).get("input", [])
     return inherited
+
+
+async def _check(call: Call, task: Document, request: dict[str, Any], *, own_models: bool) -> None:
+    """400 when the clone refers to what is not there: always its own models, the rest if the request wants that."""
+    if request["validate_references"]:
+        await check_references(call, task)
+    if own_models or request["validate_references"]:
+        wanted = {item["model"] for item in task["models"]["input"]}
+        found = await documents(call).find("models", {"id": {"$in": list(wanted)}}, projection=["id"])
+        if missing := wanted - {model["id"] for model in found}:
+            raise invalid_id("model", *sorted(missing))

@@ -24,7 +24,8 @@ from apiserver.services.tasks.documents import (
     set_fields,
 )
 from apiserver.services.tasks.hyperparams import named_param
-from apiserver.stores.documents.base import Document
+from apiserver.services.tasks.legacy import modernise, replacing
+from apiserver.stores.documents.base import Document, Update
 from apiserver.times import utc_now
 
 #: What a task may be made with, and edited.
@@ -72,7 +73,7 @@ async def edit(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         await get_task(call, request["task"], ["id"])
         return {"updated": 0, "fields": {}}
     statuses = STATUSES if request["force"] else ("created",)
-    stamps = await change_task(call, request["task"], {"$set": set_fields(fields)}, statuses=statuses)
+    stamps = await change_task(call, request["task"], await _edit(call, request, fields), statuses=statuses)
     await touch_projects(call, fields.get("project"))
     return {"updated": 1, "fields": answered(fields | stamps)}
 
@@ -80,7 +81,7 @@ async def edit(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("tasks.update", "1.0")
 async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     fields = _update_fields(request)
-    await _check_references(call, fields)
+    await check_references(call, fields)
     if not fields:
         await get_task(call, request["task"], ["id"])
         return {"updated": 0, "fields": {}}
@@ -124,6 +125,16 @@ async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     return {"project_id": project}
 
 
+async def _edit(call: Call, request: dict[str, Any], fields: Document) -> Update:
+    """The update that sets `fields`; sections that only their older form gave leave all but older entries alone."""
+    legacy = [name for name in ("hyperparams", "configuration") if name in fields and name not in request]
+    if not legacy:
+        return {"$set": set_fields(fields)}
+    update = replacing(await get_task(call, request["task"], legacy), fields, legacy)
+    others = {name: value for name, value in fields.items() if name not in legacy}
+    return {**update, "$set": set_fields(others) | update["$set"]}
+
+
 async def change_tags(call: Call, collection: str, request: dict[str, Any]) -> int:
     """Add `add_tags` to and take `remove_tags` from the documents named by `ids`; returns how many there are."""
     chosen = {"id": {"$in": request["ids"]}}
@@ -155,8 +166,9 @@ async def checked_fields(call: Call, request: dict[str, Any]) -> Document:
         fields["output"] = {"destination": request["output_dest"]}
     if "artifacts" in fields.get("execution", {}):
         fields["execution"]["artifacts"] = in_order(fields["execution"]["artifacts"])
+    modernise(fields)
     _name_items(fields)
-    await _check_references(call, fields)
+    await check_references(call, fields)
     return fields
 
 
@@ -169,7 +181,8 @@ def _name_items(fields: Document) -> None:
         fields["configuration"][name] = named_configuration(name, item)
 
 
-async def _check_references(call: Call, fields: Document) -> None:
+async def check_references(call: Call, fields: Document) -> None:
+    """400 unless the project and the parent in `fields` are there; empty ones are dropped."""
     project, parent = fields.get("project"), fields.get("parent")
     if project == "" or project is None:
         fields.pop("project", None)

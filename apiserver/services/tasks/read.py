@@ -20,6 +20,7 @@ from apiserver.services.queries import (
 )
 from apiserver.services.references import expand, projection_with
 from apiserver.services.tasks.documents import TASKS, answered, get_task
+from apiserver.services.tasks.legacy import with_legacy
 from apiserver.stores.documents.base import Document, Filter
 
 SPEC = QuerySpec(
@@ -56,14 +57,14 @@ REFERENCES = {
 @endpoint("tasks.get_by_id", "1.0")
 async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     await call.backend.last_metrics.settle(call.identity.company, ids=[request["task"]])
-    return {"task": answered(await get_task(call, request["task"]))}
+    return {"task": _shown(call, await get_task(call, request["task"]))}
 
 
 @endpoint("tasks.get_all", "1.0")
 async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     page = page_of(request)
     tasks = await _find(call, request, page, projection_of(request))
-    return {"tasks": [answered(task) for task in tasks], **page.next_scroll(len(tasks))}
+    return {"tasks": [_shown(call, task) for task in tasks], **page.next_scroll(len(tasks))}
 
 
 @endpoint("tasks.get_by_id_ex", "1.0")
@@ -99,9 +100,13 @@ async def _find(call: Call, request: dict[str, Any], page: Page, projection: lis
 
 async def _find_expanded(call: Call, request: dict[str, Any], page: Page) -> list[Document]:
     found = await _find(call, request, page, projection_with(REFERENCES, request))
-    tasks = [answered(task) for task in found]
+    tasks = [_shown(call, task) for task in found]
     await expand(documents(call), tasks, REFERENCES, projection_of(request) or ())
     return tasks
+
+
+def _shown(call: Call, task: Document) -> Document:
+    return with_legacy(answered(task), call.requested_version)
 
 
 async def _with_subprojects(call: Call, request: dict[str, Any]) -> dict[str, Any]:

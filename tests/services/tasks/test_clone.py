@@ -97,8 +97,21 @@ async def test_a_clone_may_go_into_a_new_project(api: Api, original: str) -> Non
 
 
 async def test_a_clone_may_take_other_models_in(api: Api, original: str) -> None:
-    new = await clone(api, original, new_task_input_models=[{"name": "n", "model": "m"}])
-    assert [(item["name"], item["model"]) for item in new["models"]["input"]] == [("n", "m")]
+    model = (await api.call("models.create", {"name": "other", "uri": "file:///m"}))["id"]
+    new = await clone(api, original, new_task_input_models=[{"name": "n", "model": model}])
+    assert [(item["name"], item["model"]) for item in new["models"]["input"]] == [("n", model)]
+    new = await clone(api, original, execution_overrides={"model": model})
+    assert [item["model"] for item in new["models"]["input"]] == [model]
+
+
+async def test_a_clones_own_models_are_checked_and_the_rest_when_asked(api: Api, original: str) -> None:
+    none = {"name": "n", "model": "none"}
+    assert await refused(api, "tasks.clone", {"task": original, "new_task_input_models": [none]}) == (400, 201)
+    assert await refused(api, "tasks.clone", {"task": original, "execution_overrides": {"model": "none"}}) == (400, 201)
+    await clone(api, original, validate_references=True)
+    await api.call("tasks.add_or_update_model", {"task": original, "type": "input", "name": "n", "model": "none"})
+    await clone(api, original)
+    assert await refused(api, "tasks.clone", {"task": original, "validate_references": True}) == (400, 201)
 
 
 async def test_what_is_not_there_is_an_error(api: Api, original: str) -> None:

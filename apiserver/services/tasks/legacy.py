@@ -1,0 +1,83 @@
+"""Where clients of older API versions have a task's inputs: in its execution section.
+
+`execution.parameters` are hyperparameters, `execution.model_desc` configurations (either of type "legacy"), and
+`execution.model` is the input model. They are stored as what they are now, and shown to those clients where they look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from apiserver.rpc.errors import validation_error
+from apiserver.rpc.versions import Version
+from apiserver.stores.documents.base import Document, Update
+from apiserver.times import utc_now
+
+_LEGACY = "legacy"
+_SECTION = "Args"
+#: The one section that the names of older parameters may spell, before a slash.
+_SPELLED_SECTION = "TF_DEFINE"
+_INPUT_MODEL = "Input Model"
+#: The versions from which clients look elsewhere.
+_PARAMETERS_MOVED, _MODEL_MOVED = Version(2, 9), Version(2, 13)
+
+
+def modernise(fields: Document) -> None:
+    """Move what the (escaped) execution section of `fields` has of older kinds to where it belongs now."""
+    execution = fields.get("execution", {})
+    for name, value in (execution.pop("parameters", None) or {}).items():
+        section, own = _split(name)
+        fields.setdefault("hyperparams", {}).setdefault(section, {})[own] = _item(value)
+    for name, value in (execution.pop("model_desc", None) or {}).items():
+        fields.setdefault("configuration", {})[name] = _item(value)
+    if model := execution.pop("model", None):
+        item = {"name": _INPUT_MODEL, "model": model, "updated": utc_now()}
+        fields["models"] = {"input": [item]} | fields.get("models", {})
+
+
+def replacing(task: Document, fields: Document, names: Sequence[str]) -> Update:
+    """What puts the sections `names` of `fields`, all of it legacy, in the place of the task's legacy entries alone."""
+    given = {path: item for name in names for path, item in _entries(name, fields[name]).items()}
+    stored = {path: item for name in names for path, item in _entries(name, task.get(name, {})).items()}
+    gone = {path: 1 for path, item in stored.items() if item.get("type") == _LEGACY and path not in given}
+    return {"$set": given, "$unset": gone}
+
+
+def with_legacy(task: Document, version: str) -> Document:
+    """The task as clients of that version know it; its names are those of users, not escaped."""
+    asked = Version.parse(version)
+    execution: dict[str, Any] = {}
+    if asked < _PARAMETERS_MOVED:
+        params = [item for section in task.get("hyperparams", {}).values() for item in section.values()]
+        execution["parameters"] = {_full_name(item): item["value"] for item in params if item.get("type") == _LEGACY}
+        items = task.get("configuration", {}).items()
+        execution["model_desc"] = {name: item["value"] for name, item in items if item.get("type") == _LEGACY}
+    if asked < _MODEL_MOVED and (models := task.get("models", {}).get("input")):
+        execution["model"] = models[0]["model"]
+    shown = {name: value for name, value in execution.items() if value}
+    return {**task, "execution": task.get("execution", {}) | shown} if shown else task
+
+
+def _split(name: str) -> tuple[str, str]:
+    section, slash, own = name.partition("/")
+    if section != _SPELLED_SECTION or not slash:
+        return _SECTION, name
+    if not own:
+        raise validation_error(f"expected a name after '{_SPELLED_SECTION}/'", field="execution.parameters")
+    return section, own
+
+
+def _full_name(param: Document) -> str:
+    return "/".join((param["section"], param["name"])) if param["section"] == _SPELLED_SECTION else param["name"]
+
+
+def _item(value: Any) -> Document:
+    return {"value": "" if value is None else str(value), "type": _LEGACY}
+
+
+def _entries(name: str, section: Document) -> Document:
+    """The parameters or configurations of a stored section, by their paths."""
+    if name == "configuration":
+        return {f"{name}.{key}": item for key, item in section.items()}
+    return {f"{name}.{outer}.{key}": item for outer, params in section.items() for key, item in params.items()}
