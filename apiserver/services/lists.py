@@ -120,14 +120,15 @@ def _condition(path: str, group: _Group) -> Filter:
 
 def _object_condition(name: str, value: Any) -> Filter:
     path = escape_path(name)
-    parts = [part for part in ("any", "all") if value.get(part)] if isinstance(value, dict) else None
-    if parts is None or value.get("op", "and") not in ("and", "or"):
+    known = isinstance(value, dict) and value.keys() <= {"any", "all", "op"}
+    if not known or (value.get("op") or "and") not in ("and", "or"):
         raise validation_error("expected {any, all, op: 'and' or 'or'}", field=f"filters.{name}")
+    parts = [part for part in ("any", "all") if value.get(part)]
     conditions = [_part_condition(path, part, value[part], f"filters.{name}.{part}") for part in parts]
     present = [condition for condition in conditions if condition]
     if len(present) <= 1:
         return present[0] if present else {}
-    return {f"${value.get('op', 'and')}": present}
+    return {f"${value.get('op') or 'and'}": present}
 
 
 def _part_condition(path: str, part: str, values: Any, source: str) -> Filter:
@@ -139,7 +140,8 @@ def _part_condition(path: str, part: str, values: Any, source: str) -> Filter:
 
 
 def _part_values(values: Any, key: str, source: str) -> list[Any]:
-    found = values.get(key) or [] if isinstance(values, dict) else None
+    known = isinstance(values, dict) and values.keys() <= {"include", "exclude"}
+    found = values.get(key) or [] if known else None
     if not isinstance(found, list) or not all(item is None or isinstance(item, str) for item in found):
         raise validation_error("expected {include: [texts], exclude: [texts]}", field=source)
     return found

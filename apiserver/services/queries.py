@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +17,7 @@ import orjson
 from apiserver.rpc.errors import invalid_scroll, validation_error
 from apiserver.services.lists import list_filter, lists_filter
 from apiserver.services.names import escape_path
-from apiserver.stores.documents.base import Filter, InvalidFilter
+from apiserver.stores.documents.base import Document, Filter, InvalidFilter
 from apiserver.stores.documents.dialect.patterns import compile_pattern
 
 #: How many documents an answer has when the request does not say.
@@ -100,10 +100,28 @@ def sort_of(
 
 
 def projection_of(request: Mapping[str, Any]) -> list[str] | None:
-    """The fields that `only_fields` asks for (dotted), none of them inside another; None: all."""
+    """The fields that `only_fields` asks for (dotted), none of them inside another; None: all (but see `leave_out`)."""
     fields = {escape_path(field) for field in request.get("only_fields") or [] if field and not field.startswith("-")}
     inside = {field for field in fields if any(field.startswith(f"{other}.") for other in fields)}
     return sorted(fields - inside) or None
+
+
+def leave_out(request: Mapping[str, Any], found: Iterable[Document]) -> None:
+    """Take the fields that `only_fields` has after a "-" (dotted) out of stored documents, in place; never the id."""
+    for field in request.get("only_fields") or []:
+        if field.startswith("-") and field not in ("-", "-id"):
+            for document in found:
+                _drop(document, escape_path(field[1:]).split("."))
+
+
+def _drop(value: Any, path: Sequence[str]) -> None:
+    if isinstance(value, list):
+        for item in value:
+            _drop(item, path)
+    elif isinstance(value, dict) and len(path) > 1:
+        _drop(value.get(path[0]), path[1:])
+    elif isinstance(value, dict):
+        value.pop(path[0], None)
 
 
 def page_of(request: Mapping[str, Any]) -> Page:

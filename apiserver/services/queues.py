@@ -10,7 +10,7 @@ from apiserver.services import queue_entries
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.metadata import metadata_of, metadata_removal, metadata_update
 from apiserver.services.names import unescape_keys
-from apiserver.services.queries import QuerySpec, all_of, build_filter, page_of, projection_of, sort_of
+from apiserver.services.queries import QuerySpec, all_of, build_filter, leave_out, page_of, projection_of, sort_of
 from apiserver.services.queue_documents import (
     FIELDS,
     change_queue,
@@ -198,6 +198,7 @@ async def _find(call: Call, request: dict[str, Any], projection: list[str] | Non
         skip=page.skip,
         limit=page.limit,
     )
+    leave_out(request, queues)
     answers = [_answer(queue, request.get("max_task_entries")) for queue in queues]
     return {"queues": answers, **page.next_scroll(len(queues))}
 

@@ -100,7 +100,18 @@ def test_what_is_no_list_of_values_is_an_error_that_names_the_field(value: Any) 
     assert error.value.data == {"field": "tags"}
 
 
-@pytest.mark.parametrize("value", [["a"], {"any": ["a"]}, {"any": {"include": "a"}}, {"any": {"include": [1]}}])
+@pytest.mark.parametrize(
+    "value",
+    [
+        ["a"],
+        {"any": ["a"]},
+        {"any": {"include": "a"}},
+        {"any": {"include": [1]}},
+        {"some": {"include": ["a"]}},
+        {"all": {"only": ["a"]}},
+        {"any": {"include": ["a"]}, "op": "nor"},
+    ],
+)
 def test_what_is_no_filters_object_is_an_error_that_names_the_field(value: Any) -> None:
     with pytest.raises(ApiError) as error:
         lists_filter({"tags": value}, ("tags",))

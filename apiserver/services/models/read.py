@@ -11,7 +11,16 @@ from apiserver.services.lists import only_values
 from apiserver.services.models.documents import MODELS, answered, get_model
 from apiserver.services.names import escape, unescape
 from apiserver.services.project_tree import with_descendants
-from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden, page_of, projection_of, sort_of
+from apiserver.services.queries import (
+    QuerySpec,
+    all_of,
+    build_filter,
+    hide_hidden,
+    leave_out,
+    page_of,
+    projection_of,
+    sort_of,
+)
 from apiserver.services.references import expand, projection_with
 from apiserver.services.tasks.documents import get_task
 from apiserver.stores.documents.base import Document, Filter
@@ -71,6 +80,7 @@ async def get_by_id_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     await call.backend.last_metrics.settle(call.identity.company, models=True, ids=wanted)
     projection = projection_with(REFERENCES, request)
     found = await documents(call).find(MODELS, {"id": {"$in": wanted}}, projection=projection)
+    leave_out(request, found)
     models = {model["id"]: answered(model) for model in found}
     if unknown := [id for id in wanted if id not in models]:
         raise invalid_id("model", *unknown)
@@ -102,6 +112,7 @@ async def _find(call: Call, request: dict[str, Any], projection: list[str] | Non
         skip=page.skip,
         limit=page.limit,
     )
+    leave_out(request, found)
     models: list[Document] = [answered(model) for model in found]
     return {"models": models, **page.next_scroll(len(models))}
 

@@ -89,10 +89,13 @@ async def get_user_names(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _inside(call: Call, request: dict[str, Any], field: str) -> Filter:
-    """What is in the project or projects that `field` of the request names; everything when it names none."""
+    """What is in the project or projects that `field` of the request names.
+
+    When it names none that is everything, or without what is in projects, what is in none of them.
+    """
     projects = request.get(field)
     if not projects:
-        return {}
+        return {} if request["include_subprojects"] else {"project": None}
     ids = [projects] if isinstance(projects, str) else projects
     return {"project": {"$in": await with_descendants(call, ids) if request["include_subprojects"] else ids}}
 

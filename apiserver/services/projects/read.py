@@ -8,7 +8,16 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.lists import list_filter
 from apiserver.services.project_tree import PROJECTS, get_project
 from apiserver.services.projects.stats import own_counts, stats_of, sub_projects
-from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden, page_of, projection_of, sort_of
+from apiserver.services.queries import (
+    QuerySpec,
+    all_of,
+    build_filter,
+    hide_hidden,
+    leave_out,
+    page_of,
+    projection_of,
+    sort_of,
+)
 from apiserver.services.references import expand, projection_with
 from apiserver.stores.documents.base import Document, Filter
 
@@ -51,6 +60,7 @@ async def _find(call: Call, request: dict[str, Any], wanted: Filter, projection:
     projects = await documents(call).find(
         PROJECTS, wanted, projection=projection, sort=sort_of(request), skip=page.skip, limit=page.limit
     )
+    leave_out(request, projects)
     return {"projects": projects, **page.next_scroll(len(projects))}
 
 

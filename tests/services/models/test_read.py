@@ -142,3 +142,17 @@ async def test_labels_are_counted_when_asked_for(api: Api, model: Create) -> Non
     assert {one["id"]: one["stats"] for one in counted} == {labelled: {"labels_count": 2}, plain: {"labels_count": 0}}
     assert all("labels" not in one for one in counted)
     assert all("stats" not in one for one in (await api.call("models.get_all_ex"))["models"])
+
+
+async def test_fields_are_left_out(api: Api, model: Create) -> None:
+    id = await model(labels={"a.b": 1, "c": 2}, metadata=[{"key": "k", "type": "int", "value": "1"}])
+    request = {"only_fields": ["-comment", "-labels.a%2Eb", "-metadata.k.type", "-id", "-nothing.at.all"]}
+    for found in (
+        (await api.call("models.get_all", request))["models"],
+        (await api.call("models.get_all_ex", request))["models"],
+        (await api.call("models.get_by_id_ex", {**request, "id": [id]}))["models"],
+    ):
+        [one] = found
+        assert "comment" not in one
+        assert (one["id"], one["name"], one["labels"]) == (id, "a model", {"c": 2})
+        assert one["metadata"] == {"k": {"key": "k", "value": "1"}}

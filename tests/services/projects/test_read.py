@@ -181,6 +181,9 @@ async def test_metadata_of_models(api: Api, ids: dict[str, str]) -> None:
     await api.call("models.add_or_update_metadata", {"model": model, "metadata": metadata})
     found = await api.call("projects.get_model_metadata_keys", {"project": ids["a"]})
     assert found == {"keys": ["$c", "a.b"], "total": 2, "remaining": 0}
+    await api.call("models.create", {"name": "n", "uri": "file:///n", "metadata": {"free": {"value": "3"}}})
+    assert (await api.call("projects.get_model_metadata_keys"))["keys"] == ["$c", "a.b", "free"]
+    assert (await api.call("projects.get_model_metadata_keys", {"include_subprojects": False}))["keys"] == ["free"]
     values = await api.call("projects.get_model_metadata_values", {"key": "a.b"})
     assert values == {"total": 1, "values": ["1"]}
 
