@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.rpc.errors import invalid_id
+from apiserver.rpc.errors import invalid_id, unavailable
 from apiserver.services.backend import Call, documents
 from apiserver.services.project_tree import PROJECTS, find_or_create, get_project
-from apiserver.services.tasks.documents import TASKS
+from apiserver.services.tasks.documents import ATTEMPTS, TASKS, change_task
 from apiserver.stores.documents.base import Document
+from apiserver.times import utc_now
 
 #: The type of the tasks that are reports.
 REPORT = "report"
@@ -51,13 +52,24 @@ async def homes_below(call: Call, project_ids: list[str]) -> dict[str | None, st
     return {home.get("parent"): home["id"] for home in found}
 
 
+async def settled(call: Call, report_id: str, home: Document, request: dict[str, Any]) -> Document:
+    """The home that a report, just put into `home`, stays in: another one when that was deleted at the same time."""
+    for _ in range(ATTEMPTS):
+        # A home that has changed since it was found empty is not deleted: see leave_home.
+        if await documents(call).update(PROJECTS, {"id": home["id"]}, {"$set": {"last_update": utc_now()}}):
+            return home
+        home = await home_for(call, request)
+        await change_task(call, report_id, {"$set": {"project": home["id"]}})
+    raise unavailable(f"the home of report {report_id} is deleted too often just now", retry_after=1)
+
+
 async def leave_home(call: Call, project_id: str | None) -> None:
     """Delete a home that holds nothing any more; what is no home stays."""
-    home = await documents(call).find_one(PROJECTS, {"id": project_id, "basename": _HOME}, projection=["id"])
+    wanted = {"id": project_id, "basename": _HOME}
+    home = await documents(call).find_one(PROJECTS, wanted, projection=["last_update"])
     if home is None:
         return
-    held = ((TASKS, "project"), ("models", "project"), (PROJECTS, "parent"))
-    for collection, field in held:
+    for collection, field in ((TASKS, "project"), ("models", "project"), (PROJECTS, "parent")):
         if await documents(call).find_one(collection, {field: project_id}, projection=["id"]):
             return
-    await documents(call).delete(PROJECTS, {"id": project_id})
+    await documents(call).delete(PROJECTS, {"id": project_id, "last_update": home["last_update"]})

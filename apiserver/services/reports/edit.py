@@ -6,7 +6,7 @@ from typing import Any
 
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import touch_projects
-from apiserver.services.reports.documents import REPORT, SYSTEM_TAGS, get_report, home_for, leave_home
+from apiserver.services.reports.documents import REPORT, SYSTEM_TAGS, get_report, home_for, leave_home, settled
 from apiserver.services.tasks.documents import TASKS, change_task, new_task
 
 #: What a report says: it stays as it is once the report is published.
@@ -21,7 +21,7 @@ async def create(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     place = {"type": REPORT, "system_tags": list(SYSTEM_TAGS), "project": home["id"]}
     report = new_task(call, fields | place)
     await documents(call).insert(TASKS, report)
-    await touch_projects(call, home["id"])
+    home = await settled(call, report["id"], home, request)
     return {"id": report["id"], "project_id": home["id"]}
 
 
@@ -43,6 +43,7 @@ async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     home = await home_for(call, request)
     if home["id"] != report.get("project"):
         await change_task(call, report["id"], {"$set": {"project": home["id"]}})
-        await touch_projects(call, home["id"], report.get("project"))
+        home = await settled(call, report["id"], home, request)
+        await touch_projects(call, report.get("project"))
         await leave_home(call, report.get("project"))
     return {"project_id": home["id"]}

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
+from apiserver.services.backend import Call, documents
+from apiserver.services.project_tree import PROJECTS
+from apiserver.services.reports import documents as stored
+from apiserver.services.reports import edit
+from apiserver.stores.documents.base import Document
 from tests.harness import Api
 from tests.services.reports.calls import homes, make, project
 from tests.services.tasks.calls import get, refused
@@ -81,6 +89,40 @@ async def test_a_home_that_holds_something_else_stays(api: Api) -> None:
 
     assert await homes(api) == [".reports", "a/.reports"]
     assert (await get(api, task))["project"] == made["project_id"]
+
+
+async def test_no_report_loses_its_home_to_one_that_leaves(api: Api) -> None:
+    about = await project(api, "a")
+    for _ in range(10):
+        leaving, deleted = await make(api, project=about), await make(api, project=about)
+        made = await asyncio.gather(
+            api.call("reports.move", {"task": leaving, "project": None}),
+            api.call("reports.delete", {"task": deleted}),
+            *(api.call("reports.create", {"name": "r", "project": about}) for _ in range(3)),
+        )
+        for report in made[2:]:
+            home = (await get(api, report["id"]))["project"]
+            assert home == report["project_id"]
+            assert (await api.call("projects.get_by_id", {"project": home}))["project"]["name"] == "a/.reports"
+            await api.call("reports.delete", {"task": report["id"]})
+        assert await homes(api) == [".reports"]
+
+
+async def test_a_home_that_goes_while_a_report_comes_is_made_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    find = stored.home_for
+
+    async def find_just_before_it_goes(call: Call, request: dict[str, Any]) -> Document:
+        home = await find(call, request)
+        await documents(call).delete(PROJECTS, {"id": home["id"]})
+        return home
+
+    monkeypatch.setattr(edit, "home_for", find_just_before_it_goes)
+    made = await api.call("reports.create", {"name": "r"})
+    moved = (await api.call("reports.move", {"task": made["id"], "project_name": "a"}))["project_id"]
+
+    assert (await get(api, made["id"]))["project"] == moved
+    assert (await api.call("projects.get_by_id", {"project": moved}))["project"]["name"] == "a/.reports"
+    assert await homes(api) == ["a/.reports"]
 
 
 async def test_a_project_of_a_wrong_name_is_refused(api: Api) -> None:
