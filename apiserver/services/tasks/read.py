@@ -14,6 +14,7 @@ from apiserver.services.queries import (
     all_of,
     build_filter,
     hide_hidden,
+    leave_out,
     page_of,
     projection_of,
     sort_of,
@@ -93,9 +94,11 @@ async def get_types(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def _find(call: Call, request: dict[str, Any], page: Page, projection: list[str] | None) -> list[Document]:
     await call.backend.last_metrics.settle(call.identity.company, ids=only_values(request.get("id")))
     wanted = all_of([build_filter(await _with_subprojects(call, request), SPEC), hide_hidden(request)])
-    return await documents(call).find(
+    tasks = await documents(call).find(
         TASKS, wanted, projection=projection, sort=sort_of(request), skip=page.skip, limit=page.limit
     )
+    leave_out(request, tasks)
+    return tasks
 
 
 async def _find_expanded(call: Call, request: dict[str, Any], page: Page) -> list[Document]:

@@ -144,6 +144,17 @@ async def test_labels_are_counted_when_asked_for(api: Api, model: Create) -> Non
     assert all("stats" not in one for one in (await api.call("models.get_all_ex"))["models"])
 
 
+@pytest.mark.parametrize("service", ["tasks", "projects", "queues"])
+async def test_other_services_leave_fields_out_too(api: Api, service: str) -> None:
+    new = {"name": "n", **({"type": "testing"} if service == "tasks" else {})}
+    id = (await api.call(f"{service}.create", new))["id"]
+    for action in ("get_all", "get_all_ex"):
+        [found] = (await api.call(f"{service}.{action}", {"id": [id], "only_fields": ["-name"]}))[service]
+        assert found["id"] == id
+        assert "name" not in found
+        assert "created" in found
+
+
 async def test_fields_are_left_out(api: Api, model: Create) -> None:
     id = await model(labels={"a.b": 1, "c": 2}, metadata=[{"key": "k", "type": "int", "value": "1"}])
     request = {"only_fields": ["-comment", "-labels.a%2Eb", "-metadata.k.type", "-id", "-nothing.at.all"]}
