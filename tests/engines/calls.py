@@ -95,6 +95,7 @@ async def make_all(api: Api) -> dict[str, Any]:
     await _samples(call, tasks)
     await _any_events(call, tasks)
     await _documents(call, tasks, model)
+    await _reports(call, tasks)
     await _delete(call, tasks, model)
     return call.answers
 
@@ -294,6 +295,31 @@ async def _documents(call: Recorder, tasks: list[str], model: str) -> None:
     await call("publish", "tasks.publish", {"task": tasks[1], "force": True})
     await call("write to a published one", "events.add", _scalar(tasks[1], 5000, "m", "v", 1))
     await call("write to it nevertheless", "events.add", _scalar(tasks[1], 5000, "m", "v", 1, allow_locked=True))
+
+
+async def _reports(call: Recorder, tasks: list[str]) -> None:
+    report = await call.make("reports.create", "report", name="a report", tags=["b", "a"], report="# Text")
+    other = await call.api.call("reports.create", {"name": "another report", "tags": ["c"]})
+    call.names |= {other["id"]: "other report", other["project_id"]: "home at the top"}
+    moved = await call.api.call("reports.move", {"task": report, "project_name": "about"})
+    call.names[moved["project_id"]] = "home"
+    await call("reports", "reports.get_all_ex", {"order_by": ["name"], "only_fields": ["name", "project.name"]})
+    await call("reports at the top", "reports.get_all_ex", {"project": [None], "only_fields": ["name"]})
+    await call("reports of a home", "reports.get_all_ex", {"project": [moved["project_id"]], "only_fields": ["name"]})
+    fields = ["name", "tags", "report"]
+    await call(
+        "reports by text", "reports.get_all_ex", {"_any_": {"pattern": "TEXT", "fields": fields}, "id": [report]}
+    )
+    await call("tags of reports", "reports.get_tags")
+    shown = {"plots": {}, "debug_images": {"iters": 2}, "single_value_metrics": {}}
+    curves = {"scalar_metrics_iter_histogram": {"samples": 10}}
+    found = {"id": tasks, "order_by": ["name"], "only_fields": ["name"]}
+    await call("data of tasks", "reports.get_task_data", {**found, **shown, **curves})
+    await call("publish a report", "reports.publish", {"task": report})
+    await call("write a published report", "reports.update", {"task": report, "report": "other"})
+    await call("delete a published report", "reports.delete", {"task": report})
+    await call("delete a report", "reports.delete", {"task": report, "force": True})
+    await call("the home has gone", "projects.get_by_id", {"project": moved["project_id"]})
 
 
 async def _delete(call: Recorder, tasks: list[str], model: str) -> None:
