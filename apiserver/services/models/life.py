@@ -10,9 +10,11 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.many import do_each
 from apiserver.services.models.documents import MODELS, change_model, get_model
 from apiserver.services.project_tree import touch_projects
-from apiserver.services.tasks.documents import LOCKED, TASKS, changed_now
+from apiserver.services.tasks.documents import LOCKED, TASKS, changed_now, revise_task
+from apiserver.services.tasks.edit import DELETED
 from apiserver.services.tasks.life import publish_task
-from apiserver.stores.documents.base import Document
+from apiserver.services.tasks.models import models_of
+from apiserver.stores.documents.base import Document, Update
 
 ARCHIVED = "archived"
 
@@ -108,7 +110,16 @@ async def _check_unused(call: Call, model: Document) -> None:
 
 
 async def _unlink(call: Call, model_id: str) -> None:
-    """Take the model out of the lists of every task."""
+    """Take the model out of the lists of every task. Tasks that are published still tell that they made it."""
+    made_by = {"models.output.model": model_id, "status": {"$in": list(LOCKED)}}
+    for task in await documents(call).find(TASKS, made_by, projection=["id"]):
+        await revise_task(call, task["id"], lambda task: _told_as_deleted(task, model_id), fields=["models"])
     for kind in ("models.input", "models.output"):
         change = {"$pull": {kind: {"model": model_id}}, "$set": changed_now(call)}
         await documents(call).update(TASKS, {f"{kind}.model": model_id}, change, many=True)
+
+
+def _told_as_deleted(task: Document, model_id: str) -> Update | None:
+    output = models_of(task, "output")
+    told = [{**item, "model": DELETED + model_id} if item["model"] == model_id else item for item in output]
+    return None if told == output else {"$set": {"models.output": told}}

@@ -20,7 +20,7 @@ _FIELDS = ("name", "comment", "tags", "system_tags")
 async def update_for_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if bool(request.get("uri")) == bool(request.get("override_model_id")):
         raise validation_error("exactly one of uri and override_model_id is required", field="uri")
-    task = await get_task(call, request["task"], ["name", "project", "models", "status"])
+    task = await get_task(call, request["task"], ["name", "project", "models", "status", "execution.framework"])
     if task["status"] not in editable(force=True):
         raise wrong_status(task, editable(force=True))
     answer, model = await _model_of(call, request, task)
@@ -39,7 +39,9 @@ async def _model_of(call: Call, request: dict[str, Any], task: Document) -> tupl
     output = models_of(task, "output")
     known = await documents(call).find_one(MODELS, {"id": output[-1]["model"]}, projection=["name"]) if output else None
     if known is None:
-        made = new_model(call, {"name": task["name"], "project": task.get("project"), "task": task["id"], **fields})
+        framework = task.get("execution", {}).get("framework")
+        inherited = {"name": task["name"], "project": task.get("project"), "framework": framework or None}
+        made = new_model(call, {**inherited, "task": task["id"], **fields})
         await documents(call).insert(MODELS, made)
         return {"id": made["id"], "created": True}, made
     stamps = await change_model(call, known["id"], {"$set": fields})

@@ -102,6 +102,18 @@ async def test_models_move_to_a_project_by_name_or_id(api: Api, model: Create, g
     await api.call("models.move", {"ids": ids[:1], "project": other})
     assert [(await get(id))["project"] for id in ids] == [other, moved["project_id"]]
 
+    nowhere = await api.call("models.move", {"ids": ids[:1], "project": None})
+    assert nowhere == {"updated": 1, "project_id": None, "project_name": None}
+    assert [(await get(id))["project"] for id in ids] == [None, moved["project_id"]]
+
+
+async def test_tags_are_added_and_taken(api: Api, model: Create, get: Get) -> None:
+    ids = [await model(tags=["a", "b"]), await model()]
+    change = {"ids": ids, "add_tags": ["c", "a"], "remove_tags": ["b"]}
+    assert await api.call("models.update_tags", change) == {"updated": 2}
+    assert [(await get(id))["tags"] for id in ids] == [["a", "c"], ["c", "a"]]
+    assert await api.call("models.update_tags", {"ids": ids}) == {"updated": 0}
+
 
 async def test_a_move_that_names_an_unknown_model_moves_none(api: Api, model: Create, get: Get) -> None:
     id = await model()

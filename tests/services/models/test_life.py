@@ -154,16 +154,18 @@ async def test_a_model_that_tasks_start_from_needs_force(api: Api, model: Create
     assert await links(user, "input") == []
 
 
-async def test_a_model_of_a_published_task_needs_force(api: Api, model: Create, task: Create) -> None:
+async def test_a_model_of_a_published_task_needs_force(api: Api, model: Create, task: Create, links: Links) -> None:
     maker = await task()
+    id = await model(task=maker)
+    await link(api, maker, id, "output")
     await run(api, maker)
     await api.call("tasks.publish", {"task": maker})
-    id = await model(task=maker)
 
     answer = await api.call("models.delete", {"model": id}, expect=400)
 
     assert answer["meta"]["result_subcode"] == 206
     assert (await api.call("models.delete", {"model": id, "force": True}))["deleted"] is True
+    assert await links(maker, "output") == [("m", f"__DELETED__{id}")]
 
 
 async def test_many_are_deleted_each_by_itself(api: Api, model: Create, task: Create) -> None:

@@ -27,6 +27,13 @@ async def test_the_first_uri_makes_a_model(api: Api, task: Create, get: Get, lin
     assert await links(maker, "output") == [("trains", answer["id"])]
 
 
+async def test_the_model_has_the_tasks_framework(api: Api, task: Create, get: Get) -> None:
+    maker = await task(execution={"framework": "PyTorch"})
+    answer = await api.call("models.update_for_task", {"task": maker, "uri": "file:///1"})
+    assert (await get(answer["id"]))["framework"] == "PyTorch"
+    assert (await api.call("models.get_frameworks")) == {"frameworks": ["PyTorch"]}
+
+
 async def test_the_next_uri_changes_it(api: Api, task: Create, get: Get, links: Links) -> None:
     maker = await task()
     first = await api.call("models.update_for_task", {"task": maker, "uri": "file:///1"})
