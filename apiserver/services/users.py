@@ -13,9 +13,10 @@ from apiserver.rpc.errors import forbidden, invalid_id, unavailable, validation_
 from apiserver.services import credentials
 from apiserver.services.auth import name_taken
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.queries import QuerySpec, build_filter, page_of, projection_of, sort_of
+from apiserver.services.project_tree import PROJECTS, with_descendants
+from apiserver.services.queries import QuerySpec, all_of, build_filter, page_of, projection_of, sort_of
 from apiserver.services.roles import is_admin
-from apiserver.stores.documents.base import Document, DuplicateDocument
+from apiserver.stores.documents.base import Document, DuplicateDocument, Filter
 
 FIELDS = ("id", "name", "given_name", "family_name", "email", "role", "company", "created")
 SPEC = QuerySpec(lists=("id", "role"), times=())
@@ -59,10 +60,30 @@ async def get_current_user(call: Call, request: dict[str, Any]) -> dict[str, Any
 
 @endpoint("users.get_all", "1.0")
 async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await _find(call, request, {})
+
+
+@endpoint("users.get_all_ex", "1.0")
+async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await _find(call, request, await _active(call, request))
+
+
+async def _active(call: Call, request: dict[str, Any]) -> Filter:
+    """Only who has made something in the projects `active_in_projects` or below; anywhere when that is empty."""
+    projects = request.get("active_in_projects")
+    if projects is None:
+        return {}
+    ids: Filter = {"$in": await with_descendants(call, projects)}
+    made = [("tasks", "project"), ("models", "project"), (PROJECTS, "id")]
+    active = [await documents(call).distinct(kind, "user", {field: ids} if projects else {}) for kind, field in made]
+    return {"id": {"$in": sorted({user for users in active for user in users if user})}}
+
+
+async def _find(call: Call, request: dict[str, Any], condition: Filter) -> dict[str, Any]:
     page = page_of(request)
     users = await documents(call).find(
         "users",
-        build_filter(request, SPEC),
+        all_of([build_filter(request, SPEC), condition]),
         projection=[field for field in projection_of(request) or FIELDS if field in FIELDS] or ["id"],
         sort=sort_of(request, (("name", 1),)),
         skip=page.skip,

@@ -52,6 +52,26 @@ async def test_users_are_found(api: Api) -> None:
     assert (await api.call("users.get_all", {"id": [eve], "only_fields": ["id"]}))["users"] == [{"id": eve}]
 
 
+async def test_users_are_found_by_where_they_are_active(api: Api) -> None:
+    (eve, eves), (adam, adams), (idle, _) = [await new_user(api, name) for name in ("eve", "adam", "idle")]
+    project = (await api.call("projects.create", {"name": "a", "description": ""}))["id"]
+    below = (await api.call("projects.create", {"name": "a/b", "description": ""}))["id"]
+    await api.call("tasks.create", {"name": "t", "type": "training", "project": below}, auth=eves)
+    await api.call("models.create", {"name": "m", "uri": "u"}, auth=adams)
+
+    async def found(**request: Any) -> list[str]:
+        users = (await api.call("users.get_all_ex", {**request, "id": [eve, adam, idle]}))["users"]
+        return [user["name"] for user in users]
+
+    assert await found() == ["adam", "eve", "idle"]
+    assert await found(active_in_projects=[]) == ["adam", "eve"]
+    assert await found(active_in_projects=[project]) == await found(active_in_projects=[below]) == ["eve"]
+    assert await found(active_in_projects=["nothing"]) == []
+    admin = (await api.call("users.get_current_user"))["user"]["id"]
+    makers = (await api.call("users.get_all_ex", {"active_in_projects": [project]}))["users"]
+    assert {user["id"] for user in makers} == {admin, eve}
+
+
 async def test_users_rename_themselves_and_admins_anybody(api: Api) -> None:
     eve, key = await new_user(api, "eve")
     admin = (await api.call("users.get_current_user"))["user"]["id"]
