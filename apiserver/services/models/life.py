@@ -110,16 +110,23 @@ async def _check_unused(call: Call, model: Document) -> None:
 
 
 async def _unlink(call: Call, model_id: str) -> None:
-    """Take the model out of the lists of every task. Tasks that are published still tell that they made it."""
-    made_by = {"models.output.model": model_id, "status": {"$in": list(LOCKED)}}
-    for task in await documents(call).find(TASKS, made_by, projection=["id"]):
+    """Take the model out of the lists of every task.
+
+    Tasks that took it in, and published ones that made it, still tell so, and that it was deleted.
+    """
+    made_by: Document = {"models.output.model": model_id, "status": {"$in": list(LOCKED)}}
+    told_by = {"$or": [{"models.input.model": model_id}, made_by]}
+    for task in await documents(call).find(TASKS, told_by, projection=["id"]):
         await revise_task(call, task["id"], lambda task: _told_as_deleted(task, model_id), fields=["models"])
-    for kind in ("models.input", "models.output"):
-        change = {"$pull": {kind: {"model": model_id}}, "$set": changed_now(call)}
-        await documents(call).update(TASKS, {f"{kind}.model": model_id}, change, many=True)
+    change = {"$pull": {"models.output": {"model": model_id}}, "$set": changed_now(call)}
+    await documents(call).update(TASKS, {"models.output.model": model_id}, change, many=True)
 
 
 def _told_as_deleted(task: Document, model_id: str) -> Update | None:
-    output = models_of(task, "output")
-    told = [{**item, "model": DELETED + model_id} if item["model"] == model_id else item for item in output]
-    return None if told == output else {"$set": {"models.output": told}}
+    changes: Document = {}
+    for kind in ("input", "output") if task["status"] in LOCKED else ("input",):
+        items = models_of(task, kind)
+        told = [{**item, "model": DELETED + model_id} if item["model"] == model_id else item for item in items]
+        if told != items:
+            changes[f"models.{kind}"] = told
+    return {"$set": changes} if changes else None

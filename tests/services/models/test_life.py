@@ -151,7 +151,7 @@ async def test_a_model_that_tasks_start_from_needs_force(api: Api, model: Create
     assert answer["meta"]["result_subcode"] == 205
     assert await links(user, "input") == [("m", id)]
     await api.call("models.delete", {"model": id, "force": True})
-    assert await links(user, "input") == []
+    assert await links(user, "input") == [("m", f"__DELETED__{id}")]
 
 
 async def test_a_model_of_a_published_task_needs_force(api: Api, model: Create, task: Create, links: Links) -> None:
