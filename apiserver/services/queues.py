@@ -20,7 +20,8 @@ from apiserver.services.queue_documents import (
     get_queue,
 )
 from apiserver.services.references import expand, projection_with
-from apiserver.services.tasks.queueing import release
+from apiserver.services.tasks.documents import changed_now
+from apiserver.services.tasks.queueing import leave_queues, release
 from apiserver.services.workers import key_of, live_workers
 from apiserver.stores.documents.base import Document, Filter
 
@@ -104,6 +105,9 @@ async def add_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         raise invalid_id("task", task)
     if not await queue_entries.append(documents(call), queue["id"], task):
         raise ApiError(400, 706, f"Task is in the queue already: queue={queue['id']}, task={task}")
+    waiting = {"id": task, "status": "queued"}
+    if await documents(call).update("tasks", waiting, {"$set": {**changed_now(call), "execution.queue": queue["id"]}}):
+        await leave_queues(call, task, but=queue["id"])
     return {"added": 1}
 
 
@@ -112,6 +116,8 @@ async def remove_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     queue, task = await get_queue(call, request["queue"]), request["task"]
     if not await queue_entries.remove(documents(call), queue["id"], task):
         raise _not_queued(queue["id"], task)
+    if request["update_task_status"]:
+        await release(call, task)
     return {"removed": 1}
 
 

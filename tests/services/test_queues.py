@@ -202,6 +202,21 @@ async def test_tasks_are_added_once_and_removed(api: Api, queue: str) -> None:
     assert again["meta"]["result_subcode"] == 703
 
 
+async def test_a_task_that_waits_goes_to_another_queue(api: Api, queue: str) -> None:
+    other = (await api.call("queues.create", {"name": "other"}))["id"]
+    [first, second] = await fill(api, queue, 2)
+
+    await api.call("queues.add_task", {"queue": other, "task": first})
+    moved = (await api.call("tasks.get_by_id", {"task": first}))["task"]
+    assert (moved["status"], moved["execution"]["queue"]) == ("queued", other)
+    assert (await entries(api, queue), await entries(api, other)) == ([second], [first])
+
+    await api.call("queues.remove_task", {"queue": queue, "task": second})
+    assert await status(api, second) == "queued"
+    await api.call("queues.remove_task", {"queue": other, "task": first, "update_task_status": True})
+    assert await status(api, first) == "created"
+
+
 async def test_tasks_leave_in_the_order_they_came(api: Api, queue: str) -> None:
     tasks = await fill(api, queue, 3)
 
