@@ -5,8 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.queries import QuerySpec, build_filter
+from apiserver.services.models import read as models
+from apiserver.services.models.documents import MODELS
+from apiserver.services.project_tree import PROJECTS
+from apiserver.services.projects import read as projects
+from apiserver.services.projects.read import of_active_users
+from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden
+from apiserver.services.tasks import read as tasks
+from apiserver.services.tasks.documents import TASKS
 
+#: What is counted: where it is, and how it is found there.
+_KINDS = {
+    "projects": (PROJECTS, projects.SPEC),
+    "datasets": (PROJECTS, projects.SPEC),
+    "pipelines": (PROJECTS, projects.SPEC),
+    "tasks": (TASKS, tasks.SPEC),
+    "dataset_versions": (TASKS, tasks.SPEC),
+    "pipeline_runs": (TASKS, tasks.SPEC),
+    "reports": (TASKS, tasks.SPEC),
+    "models": (MODELS, models.SPEC),
+}
 _TAGS = QuerySpec(patterns=(), lists=("tags", "system_tags"), times=())
 
 
@@ -19,6 +37,26 @@ async def get_tags(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         found = {tag for entity in ("tasks", "models") for tag in await documents(call).distinct(entity, kind, chosen)}
         answer[kind] = sorted(found)
     return answer
+
+
+@endpoint("organization.get_entities_count", "1.0")
+async def get_entities_count(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    """`{kind: count}` of the kinds that the request has criteria for."""
+    return {kind: await _count(call, kind, request) for kind in _KINDS if kind in request}
+
+
+async def _count(call: Call, kind: str, request: dict[str, Any]) -> int:
+    collection, spec = _KINDS[kind]
+    criteria = {"search_hidden": request["search_hidden"], **request[kind]}
+    conditions = [build_filter(criteria, spec)]
+    if kind == "reports":
+        conditions.append({"type": "report"})
+    else:
+        conditions.append(hide_hidden(criteria))
+    if collection == PROJECTS:
+        conditions.append(await of_active_users(call, request))
+    found = await documents(call).count(collection, all_of(conditions))
+    return found if "limit" not in request else min(found, int(request["limit"]))
 
 
 @endpoint("organization.get_user_companies", "1.0")

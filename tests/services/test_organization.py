@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.harness import Api
@@ -34,3 +36,28 @@ async def test_there_is_one_company_with_all_its_users(api: Api) -> None:
     named = [(adam, "adam"), (admin, "admin"), (eve, "eve")]
     assert company["owners"] == [{"id": id, "name": name, "avatar": None} for id, name in named]
     assert company["allocated"] == 3
+
+
+async def test_things_are_counted_by_kind(api: Api) -> None:
+    for name, tags in (("data", ["dataset"]), (".secret", ["hidden"]), ("plain", [])):
+        await api.call("projects.create", {"name": name, "description": "", "system_tags": tags})
+    await api.call("tasks.create", {"name": "t", "type": "training"})
+    await api.call("reports.create", {"name": "r"})
+    await api.call("models.create", {"name": "m", "uri": "u"})
+
+    async def count(**request: Any) -> dict[str, int]:
+        found: dict[str, int] = await api.call("organization.get_entities_count", request)
+        return found
+
+    assert await count() == {}
+    assert await count(projects={}, tasks={}, models={}) == {"projects": 2, "tasks": 1, "models": 1}
+    assert await count(projects={}, tasks={"name": "t"}, search_hidden=True) == {"projects": 4, "tasks": 1}
+    tagged = {"system_tags": ["dataset"]}
+    assert await count(datasets=tagged, dataset_versions=tagged) == {"datasets": 1, "dataset_versions": 0}
+    assert await count(reports={}, models={"_any_": {"fields": ["name"], "pattern": "x"}}) == {
+        "reports": 1,
+        "models": 0,
+    }
+    assert await count(projects={}, active_users=["nobody"]) == {"projects": 0}
+    assert await count(projects={}, limit=1) == {"projects": 1}
+    await api.call("organization.get_entities_count", {"tasks": {"name": 5}}, expect=400)

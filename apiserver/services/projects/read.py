@@ -7,7 +7,7 @@ from typing import Any
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.lists import list_filter
 from apiserver.services.project_tree import PROJECTS, get_project
-from apiserver.services.projects.stats import own_counts, stats_of, sub_projects
+from apiserver.services.projects.stats import dataset_stats, own_counts, stats_of, sub_projects
 from apiserver.services.queries import (
     QuerySpec,
     all_of,
@@ -28,7 +28,7 @@ SPEC = QuerySpec(
 )
 REFERENCES = {"user": "users", "company": "companies", "parent": PROJECTS}
 #: Fields that are put together when they are asked for, and not stored.
-_DERIVED = ("stats", "sub_projects", "own_tasks", "own_models")
+_DERIVED = ("stats", "sub_projects", "own_tasks", "own_models", "dataset_stats")
 
 
 @endpoint("projects.get_by_id", "1.0")
@@ -43,13 +43,15 @@ async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("projects.get_all_ex", "1.0")
 async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    wanted = all_of([await _wanted(call, request), await _of_active_users(call, request)])
+    wanted = all_of([await _wanted(call, request), await of_active_users(call, request)])
     answer = await _find(call, request, wanted, _stored(projection_with(REFERENCES, request)))
     projects: list[Document] = answer["projects"]
     await expand(documents(call), projects, REFERENCES, projection_of(request) or ())
     if request["include_stats"]:
         for part in (stats_of(call, projects, request), sub_projects(call, projects, request)):
             _join(projects, await part)
+    if request["include_dataset_stats"]:
+        _join(projects, await dataset_stats(call, projects))
     if request["check_own_contents"]:
         _join(projects, await own_counts(call, projects))
     return answer
@@ -79,7 +81,7 @@ def _place_filter(request: dict[str, Any]) -> Filter:
     return {"parent": None} if request["shallow_search"] and not request.get("id") else {}
 
 
-async def _of_active_users(call: Call, request: dict[str, Any]) -> Filter:
+async def of_active_users(call: Call, request: dict[str, Any]) -> Filter:
     """Only projects that `active_users` have made, or have tasks in, or in projects below."""
     users = request.get("active_users")
     if not users:

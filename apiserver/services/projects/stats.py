@@ -63,6 +63,24 @@ async def own_counts(call: Call, projects: list[Document]) -> dict[str, Document
     }
 
 
+async def dataset_stats(call: Call, projects: list[Document]) -> dict[str, Document]:
+    """By project id: `{dataset_stats: {file_count, total_size}}` of its newest version; null where there is none."""
+    inside: Filter = {
+        "project": {"$in": [project["id"] for project in projects]},
+        "runtime.ds_file_count": {"$ne": None},
+    }
+    fields = ["project", "runtime.ds_file_count", "runtime.ds_total_size"]
+    versions = await documents(call).find(TASKS, inside, projection=fields, sort=[("created", 1), ("id", 1)])
+    newest = {version["project"]: version["runtime"] for version in versions}
+    return {project["id"]: {"dataset_stats": _dataset_size(newest.get(project["id"]))} for project in projects}
+
+
+def _dataset_size(runtime: Document | None) -> Document | None:
+    if runtime is None:
+        return None
+    return {"file_count": runtime["ds_file_count"], "total_size": runtime.get("ds_total_size")}
+
+
 async def _holders(call: Call, projects: list[Document], *, with_children: bool) -> Holders:
     ids = {project["id"] for project in projects}
     holders = {id: [id] for id in ids}

@@ -212,3 +212,17 @@ async def test_parents_and_users(api: Api, ids: dict[str, str]) -> None:
     who = [{"id": user["id"], "name": user["name"]}]
     assert (await api.call("projects.get_user_names", {"projects": [ids["a"]], "entity": "task"}))["users"] == who
     assert (await api.call("projects.get_user_names", {"entity": "model"}))["users"] == []
+
+
+async def test_the_size_of_a_dataset_is_that_of_its_newest_version(api: Api, ids: dict[str, str]) -> None:
+    async def size() -> Any:
+        [found] = (await api.call("projects.get_all_ex", {"id": [ids["a"]], "include_dataset_stats": True}))["projects"]
+        return found["dataset_stats"]
+
+    first = await make_task(api, project=ids["a"])
+    assert await size() is None
+    await api.call("tasks.edit", {"task": first, "runtime": {"ds_file_count": 1, "ds_total_size": 10}})
+    assert await size() == {"file_count": 1, "total_size": 10}
+    second = await make_task(api, project=ids["a"])
+    await api.call("tasks.edit", {"task": second, "runtime": {"ds_file_count": 2, "ds_total_size": 30}})
+    assert await size() == {"file_count": 2, "total_size": 30}
