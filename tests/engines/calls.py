@@ -95,6 +95,7 @@ async def make_all(api: Api) -> dict[str, Any]:
     await _samples(call, tasks)
     await _any_events(call, tasks)
     await _documents(call, tasks, model)
+    await _life(call)
     await _reports(call, tasks)
     await _delete(call, tasks, model)
     return call.answers
@@ -295,6 +296,24 @@ async def _documents(call: Recorder, tasks: list[str], model: str) -> None:
     await call("publish", "tasks.publish", {"task": tasks[1], "force": True})
     await call("write to a published one", "events.add", _scalar(tasks[1], 5000, "m", "v", 1))
     await call("write to it nevertheless", "events.add", _scalar(tasks[1], 5000, "m", "v", 1, allow_locked=True))
+
+
+async def _life(call: Recorder) -> None:
+    """Of a task with inputs of older clients: edited, run, reset while it runs, and moved out of its project."""
+    older = {"parameters": {"l.r": 1, "TF_DEFINE/$b": "2"}, "model_desc": {"design": "net"}}
+    fields = {"name": "older", "type": "controller", "execution": older}
+    task = await call.make("tasks.create", "older", **fields)
+    await call.make("tasks.create", "step", name="step", type="training", parent=task)
+    await call.api.call("tasks.edit", {"task": task, "execution": {"parameters": {"x.$y": "3"}}})
+    await call("task with older inputs", "tasks.get_all_ex", {"id": [task]}, version="2.8")
+    await call.api.call("tasks.started", {"task": task})
+    await call.api.call("tasks.reset", {"task": task})
+    await call("task reset while it ran", "tasks.get_by_id", {"task": task})
+    await call("task out of projects", "tasks.move", {"ids": [task], "project": None})
+    await call("archived with steps", "tasks.archive", {"tasks": [task], "include_pipeline_steps": True})
+    archived = {"name": "^(older|step)$", "system_tags": ["archived"], "order_by": ["name"], "only_fields": ["name"]}
+    await call("archived", "tasks.get_all_ex", archived)
+    await call.api.call("tasks.delete", {"task": task, "force": True, "include_pipeline_steps": True})
 
 
 async def _reports(call: Recorder, tasks: list[str]) -> None:
