@@ -58,6 +58,14 @@ class MetricSelection(NamedTuple):
 Selection = Sequence[MetricSelection]
 
 
+def selection_of(names: Iterable[tuple[str, str]]) -> list[MetricSelection]:
+    """The selection of just these series, each a metric and a variant."""
+    variants: dict[str, set[str]] = {}
+    for metric, variant in names:
+        variants.setdefault(metric, set()).add(variant)
+    return [MetricSelection(metric, tuple(sorted(of_it))) for metric, of_it in sorted(variants.items())]
+
+
 def selects(selection: Selection, metric: str, variant: str) -> bool:
     """Whether `selection` holds the series (metric, variant)."""
     return not selection or any(

@@ -110,7 +110,7 @@ class Authenticator:
     async def _by_token(self, token: str) -> Identity:
         identity, expires = self._verified(token)
         if expires <= time.time():
-            raise unauthorized(30, "Invalid token (it has expired)", expired=True)
+            raise _expired_token()
         if self._is_live and identity.key and not await self._is_live(identity.key):
             raise _bad_token("the access key it came from is no longer in use")
         return identity
@@ -120,7 +120,7 @@ class Authenticator:
         try:
             claims = jwt.decode(token, self._secret, algorithms=[_ALGORITHM], options=_CHECKED)
         except jwt.ExpiredSignatureError:
-            raise unauthorized(30, "Invalid token (it has expired)", expired=True) from None
+            raise _expired_token() from None
         except (jwt.InvalidTokenError, ValueError, RecursionError) as error:
             raise _bad_token(_printable(error)) from None
         return _identity(claims.get("identity")), int(claims["exp"])
@@ -145,8 +145,12 @@ def _bad_key() -> ApiError:
     return unauthorized(22, "Unauthorized (invalid credentials)")
 
 
-def _bad_token(reason: str) -> ApiError:
-    return unauthorized(30, f"Invalid token ({reason})")
+def _bad_token(reason: str, *, expired: bool = False) -> ApiError:
+    return unauthorized(30, f"Invalid token ({reason})", expired=expired)
+
+
+def _expired_token() -> ApiError:
+    return _bad_token("it has expired", expired=True)
 
 
 def _printable(error: Exception) -> str:

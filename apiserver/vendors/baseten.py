@@ -11,11 +11,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request, Response, Security
 from fastapi.security import APIKeyHeader
 
-from apiserver.aggregation.monitoring.curves import Grid
 from apiserver.rpc.call import Identity
 from apiserver.services.backend import Backend
 from apiserver.times import epoch_millis, iso_millis
-from apiserver.vendors.baseten_curves import NodeCurves, read
+from apiserver.vendors.baseten_curves import NodeCurves, no_curves, read
 from apiserver.vendors.baseten_schemas import (
     BasetenError,
     GetTrainingJobMetricsRequestV1,
@@ -124,7 +123,7 @@ async def _metrics(
 
 def _answer(job: Job, nodes: Sequence[NodeCurves]) -> dict[str, Any]:
     metrics = [node.metrics() for node in nodes]
-    leader = nodes[0] if nodes else NodeCurves({}, job.machine, Grid(0, 0, 1))
+    leader = nodes[0] if nodes else no_curves(job.machine)
     return {
         **(metrics[0] if metrics else leader.metrics()),
         "training_job": _job(job),

@@ -6,14 +6,13 @@ the means of equal steps come, each with the time where its step begins.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from apiserver.aggregation.monitoring.curves import NOTHING, Curve, Curves, Grid, curves_of
-from apiserver.aggregation.monitoring.nodes import Node
 from apiserver.aggregation.monitoring.quantities import Quantity
 from apiserver.events.model import WorkerSpan
 from apiserver.stores.events.base import EventStore
@@ -82,6 +81,11 @@ class NodeCurves:
         return [{"value": value, "timestamp": time} for value, time in zip(values, times, strict=True)]
 
 
+def no_curves(machine: Machine) -> NodeCurves:
+    """What is known of a node that reported nothing."""
+    return NodeCurves({}, machine, Grid(0, 0, 1))
+
+
 async def read(
     store: EventStore, job: Job, start: int | None, stop: int | None, step: int | None = None
 ) -> list[NodeCurves]:
@@ -89,10 +93,10 @@ async def read(
 
     Without `step`, by such as are needed.
     """
-    spans = [span for node in job.nodes for span in _spans(node)]
+    spans = [span for node in job.nodes for span in node.spans_of(_QUANTITIES)]
     period = _period(spans, start, stop)
     if period is None:
-        return [NodeCurves({}, job.machine, Grid(0, 0, 1)) for _ in job.nodes]
+        return [no_curves(job.machine) for _ in job.nodes]
     most = max(min(ALL_POINTS // len(spans), MOST_POINTS), FEW_POINTS)
     longer = _whole(period, step or _step(period.steps, most), start)
     if longer.steps * len(spans) > ALL_POINTS and step is not None:
@@ -104,10 +108,6 @@ async def read(
             return [NodeCurves(curves, job.machine, period) for curves in found]
     found = await curves_of(store, job.owner, job.nodes, _QUANTITIES, longer)
     return [NodeCurves(curves, job.machine, longer) for curves in found]
-
-
-def _spans(node: Node) -> Iterable[WorkerSpan]:
-    return (span for (quantity, _), spans in node.series.items() if quantity in _QUANTITIES for span in spans)
 
 
 def _period(spans: Sequence[WorkerSpan], start: int | None, stop: int | None) -> Grid | None:

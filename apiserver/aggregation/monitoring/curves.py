@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
 
 from apiserver.aggregation.monitoring.nodes import Node
 from apiserver.aggregation.monitoring.quantities import Quantity
-from apiserver.events.model import Float64Array, Int64Array, MetricSelection, Owner, WorkerMeans
+from apiserver.events.model import Float64Array, Int64Array, Owner, WorkerMeans, selection_of
 from apiserver.stores.events.base import EventStore
 
 _GREATEST = 2**53 - 1
@@ -56,21 +56,13 @@ async def curves_of(
     store: EventStore, owner: Owner, nodes: Sequence[Node], quantities: Collection[Quantity], grid: Grid
 ) -> list[Curves]:
     """Of each node the curves of these quantities; what was not reported is not there."""
-    selection = _selection(nodes, quantities)
+    spans = [span for node in nodes for span in node.spans_of(quantities)]
+    selection = selection_of((span.metric, span.variant) for span in spans)
     if not selection:
         return [{} for _ in nodes]
     means = await store.worker_means(owner, selection, start=grid.start, stop=grid.stop, step=grid.step)
     read = {(one.metric, one.variant, one.worker): one for one in means}
     return [_curves(node, quantities, read) for node in nodes]
-
-
-def _selection(nodes: Iterable[Node], quantities: Collection[Quantity]) -> list[MetricSelection]:
-    variants: dict[str, set[str]] = {}
-    for node in nodes:
-        for (quantity, _), spans in node.series.items():
-            for span in spans if quantity in quantities else ():
-                variants.setdefault(span.metric, set()).add(span.variant)
-    return [MetricSelection(metric, tuple(sorted(of_it))) for metric, of_it in sorted(variants.items())]
 
 
 def _curves(node: Node, quantities: Collection[Quantity], read: dict[tuple[str, str, str], WorkerMeans]) -> Curves:

@@ -7,7 +7,7 @@ then of their first reports. A node that runs anew under another name but with i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import anyio.to_thread
@@ -30,6 +30,10 @@ class Node:
     last: int
     series: dict[tuple[Quantity, int], list[WorkerSpan]] = field(default_factory=dict)
     """What it reported, by quantity and number of the device; of more than one worker if it ran anew."""
+
+    def spans_of(self, quantities: Collection[Quantity]) -> Iterator[WorkerSpan]:
+        """All that it reported of these quantities."""
+        return (span for (quantity, _), spans in self.series.items() if quantity in quantities for span in spans)
 
 
 async def nodes_of(store: EventStore, owner: Owner) -> list[Node]:

@@ -11,7 +11,7 @@ import re
 from enum import Enum, StrEnum
 from typing import NamedTuple
 
-from apiserver.events.model import MetricSelection, Selection, SeriesName
+from apiserver.events.model import Selection, SeriesName, selection_of
 
 PREFIX = ":monitor:"
 
@@ -114,8 +114,8 @@ def _resource(kind: Kind, device: int, name: str, rank: str | None) -> Resource 
 
 def monitored(series: list[SeriesName]) -> Selection:
     """Those of the series that are about a resource."""
-    variants: dict[str, list[str]] = {}
-    for _, metric, variant in series:
-        if metric.startswith(PREFIX) and resource_of(metric, variant) is not None:
-            variants.setdefault(metric, []).append(variant)
-    return [MetricSelection(metric, tuple(of_it)) for metric, of_it in variants.items()]
+    return selection_of(
+        (metric, variant)
+        for _, metric, variant in series
+        if metric.startswith(PREFIX) and resource_of(metric, variant) is not None
+    )

@@ -8,7 +8,7 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.models.documents import MODELS, answered, change_model, checked_fields, get_model, new_model
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.tasks.documents import changed_now
-from apiserver.services.tasks.edit import change_tags, place
+from apiserver.services.tasks.edit import change_tags, destination
 from apiserver.stores.documents.base import Document
 
 _UPDATE_FIELDS = (
@@ -50,8 +50,7 @@ async def update_tags(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("models.move", "1.0")
 async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     models = [await get_model(call, id, ["project"]) for id in dict.fromkeys(request["ids"])]
-    nowhere = "project" in request and request["project"] is None and not request.get("project_name")
-    project = {"id": None, "name": None} if nowhere else await place(call, request)
+    project = await destination(call, request) or {"id": None, "name": None}
     moved = {"$set": {**changed_now(call), "project": project["id"]}}
     chosen = {"id": {"$in": [model["id"] for model in models]}}
     updated = await documents(call).update(MODELS, chosen, moved, many=True)

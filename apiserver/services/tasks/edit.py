@@ -115,14 +115,14 @@ async def update_tags(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("tasks.move", "1.0")
 async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     tasks = await get_tasks(call, request["ids"], ["project"])
-    if "project" in request and request["project"] is None and not request.get("project_name"):
-        project, moved = None, {"$set": changed_now(call), "$unset": {"project": 1}}
-    else:
-        project = (await place(call, request))["id"]
-        moved = {"$set": {**changed_now(call), "project": project}}
+    project = await destination(call, request)
+    moved: Update = {"$set": changed_now(call), "$unset": {"project": 1}}
+    if project is not None:
+        moved = {"$set": {**changed_now(call), "project": project["id"]}}
     await documents(call).update(TASKS, {"id": {"$in": request["ids"]}}, moved, many=True)
-    await touch_projects(call, project, *(task.get("project") for task in tasks))
-    return {"project_id": project}
+    project_id = project["id"] if project is not None else None
+    await touch_projects(call, project_id, *(task.get("project") for task in tasks))
+    return {"project_id": project_id}
 
 
 async def _edit(call: Call, request: dict[str, Any], fields: Document) -> Update:
@@ -148,6 +148,13 @@ async def change_tags(call: Call, collection: str, request: dict[str, Any]) -> i
         addition: Document = {**changed, "$addToSet": {"tags": {"$each": tags}}}
         updated = await documents(call).update(collection, chosen, addition, many=True)
     return updated
+
+
+async def destination(call: Call, request: dict[str, Any]) -> Document | None:
+    """The project to move to, as `place` finds it; None, which is out of any, when `project` is given as null."""
+    if "project" in request and request["project"] is None and not request.get("project_name"):
+        return None
+    return await place(call, request)
 
 
 async def place(call: Call, request: dict[str, Any]) -> Document:
