@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.rpc.errors import invalid_id
-from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.project_tree import find_or_create, touch_projects
-from apiserver.services.tasks.documents import TASKS, get_task, new_task
-from apiserver.services.tasks.edit import check_references, checked_fields
+from apiserver.services.backend import Call, endpoint, visible
+from apiserver.services.project_tree import find_or_create
+from apiserver.services.tasks.documents import insert_task, new_task, read_task
+from apiserver.services.tasks.edit import DELETED, check_references, checked_fields
 from apiserver.stores.documents.base import Document
 from apiserver.times import utc_now
 
@@ -44,7 +44,14 @@ _OWN_TAGS = ("development", "archived")
 
 @endpoint("tasks.clone", "1.0")
 async def clone(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    original = await get_task(call, request["task"])
+    original = await read_task(call, request["task"])
+    task, answer = await cloned(call, original, request)
+    await insert_task(call, task)
+    return {"id": task["id"], **answer}
+
+
+async def cloned(call: Call, original: Document, request: dict[str, Any]) -> tuple[Document, dict[str, Any]]:
+    """A new task of the original's inputs, yet to be kept, as `tasks.clone` wants it; and what to answer besides."""
     given = await checked_fields(call, {_GIVEN[name]: request[name] for name in _GIVEN if request.get(name)})
     overrides = await checked_fields(call, {"execution": request.get("execution_overrides", {})})
     answer: dict[str, Any] = {}
@@ -60,13 +67,13 @@ async def clone(call: Call, request: dict[str, Any]) -> dict[str, Any]:
             task[name] = task[name] | overrides.get(name, {})
     await _check(call, task, request, own_models="models" in overrides or bool(request.get("new_task_input_models")))
     task["output"] = {key: value for key, value in original.get("output", {}).items() if key == "destination"}
-    await documents(call).insert(TASKS, task)
-    await touch_projects(call, task.get("project"))
-    return {"id": task["id"], **answer}
+    return task, answer
 
 
 def _inherited(original: Document) -> Document:
     fields = {name: original[name] for name in _INHERITED if name in original}
+    if (fields.get("parent") or DELETED).startswith(DELETED):
+        fields["parent"] = original["id"]
     fields["system_tags"] = [tag for tag in original.get("system_tags", []) if tag not in _OWN_TAGS]
     return fields
 
@@ -88,10 +95,10 @@ def _input_models(original: Document, request: dict[str, Any], overrides: Docume
 
 async def _check(call: Call, task: Document, request: dict[str, Any], *, own_models: bool) -> None:
     """400 when the clone refers to what is not there: always its own models, the rest if the request wants that."""
-    if request["validate_references"]:
+    if request.get("validate_references"):
         await check_references(call, task)
-    if own_models or request["validate_references"]:
+    if own_models or request.get("validate_references"):
         wanted = {item["model"] for item in task["models"]["input"]}
-        found = await documents(call).find("models", {"id": {"$in": list(wanted)}}, projection=["id"])
+        found = await visible(call).find("models", {"id": {"$in": list(wanted)}}, projection=["id"])
         if missing := wanted - {model["id"] for model in found}:
             raise invalid_id("model", *sorted(missing))

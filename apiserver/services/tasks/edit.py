@@ -20,7 +20,9 @@ from apiserver.services.tasks.documents import (
     editable,
     get_task,
     get_tasks,
+    insert_task,
     new_task,
+    read_task,
     set_fields,
 )
 from apiserver.services.tasks.hyperparams import named_param
@@ -53,8 +55,7 @@ DELETED = "__DELETED__"
 @endpoint("tasks.create", "1.0")
 async def create(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     task = new_task(call, await checked_fields(call, request))
-    await documents(call).insert(TASKS, task)
-    await touch_projects(call, task.get("project"))
+    await insert_task(call, task)
     return {"id": task["id"]}
 
 
@@ -193,12 +194,12 @@ async def check_references(call: Call, fields: Document) -> None:
     project, parent = fields.get("project"), fields.get("parent")
     if project == "" or project is None:
         fields.pop("project", None)
-    elif await documents(call).find_one(PROJECTS, {"id": project}, projection=["id"]) is None:
-        raise invalid_id("project", project)
+    else:
+        await get_project(call, project)
     if parent == "":
         fields.pop("parent")
     elif parent is not None and not parent.startswith(DELETED):
-        await get_task(call, parent, ["id"])
+        await read_task(call, parent, ["id"])
 
 
 def _update_fields(request: dict[str, Any]) -> Document:

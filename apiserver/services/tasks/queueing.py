@@ -20,19 +20,19 @@ from apiserver.times import utc_now
 
 @endpoint("tasks.enqueue", "1.0")
 async def enqueue(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    queue = await _wanted_queue(call, request)
-    done = await _enqueue(call, request["task"], queue, request)
-    return {"queued": 1, **done, **await _watched(call, queue, request)}
+    queue = await wanted_queue(call, request)
+    done = await enqueue_task(call, request["task"], queue, request)
+    return {"queued": 1, **done, **await watched(call, queue, request)}
 
 
 @endpoint("tasks.enqueue_many", "1.0")
 async def enqueue_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    queue = await _wanted_queue(call, request)
+    queue = await wanted_queue(call, request)
 
     async def act(task_id: str) -> dict[str, Any]:
-        return {"queued": True, **await _enqueue(call, task_id, queue, request)}
+        return {"queued": True, **await enqueue_task(call, task_id, queue, request)}
 
-    return {**await do_each(request["ids"], act), **await _watched(call, queue, request)}
+    return {**await do_each(request["ids"], act), **await watched(call, queue, request)}
 
 
 @endpoint("tasks.dequeue", "1.0")
@@ -66,7 +66,7 @@ async def release(call: Call, task_id: str) -> int:
     return left
 
 
-async def _wanted_queue(call: Call, request: dict[str, Any]) -> str:
+async def wanted_queue(call: Call, request: dict[str, Any]) -> str:
     """The id of the queue that a request asks for by `queue` or `queue_name` (made when missing), or of the default."""
     queue_id, name = request.get("queue"), request.get("queue_name")
     if queue_id and name:
@@ -81,7 +81,7 @@ async def _wanted_queue(call: Call, request: dict[str, Any]) -> str:
     return str((known or await create_queue(call, name))["id"])
 
 
-async def _enqueue(call: Call, task_id: str, queue: str, request: dict[str, Any]) -> Document:
+async def enqueue_task(call: Call, task_id: str, queue: str, request: dict[str, Any]) -> Document:
     """The status first and then the entry, so that whoever takes the entry finds a queued task."""
     task = await get_task(call, task_id, ["status", "enqueue_status"])
     check_transition(task, "queued", force=request.get("force", False))
@@ -94,7 +94,8 @@ async def _enqueue(call: Call, task_id: str, queue: str, request: dict[str, Any]
     return done
 
 
-async def _watched(call: Call, queue: str, request: dict[str, Any]) -> dict[str, Any]:
+async def watched(call: Call, queue: str, request: dict[str, Any]) -> dict[str, Any]:
+    """`queue_watched`, whether workers take tasks from the queue, if the request asks for it."""
     if not request.get("verify_watched_queue"):
         return {}
     return {"queue_watched": await documents(call).count("workers", {"queues": queue}) > 0}

@@ -52,6 +52,8 @@ async def test_a_clone_has_the_inputs_alone(api: Api, original: str) -> None:
     for field in ("name", "type", "comment", "tags", "project", "script", "hyperparams", "configuration", "container"):
         assert new[field] == old[field]
     assert new["status"] == "created"
+    assert new["parent"] == original
+    assert (await clone(api, new["id"]))["parent"] == original
     assert new["system_tags"] == ["kept"]
     assert new["output"] == {"destination": "s3://b"}
     assert new["runtime"] == new["last_metrics"] == {}
