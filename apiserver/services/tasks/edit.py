@@ -22,7 +22,6 @@ from apiserver.services.tasks.documents import (
     get_tasks,
     insert_task,
     new_task,
-    read_task,
     set_fields,
 )
 from apiserver.services.tasks.hyperparams import named_param
@@ -194,12 +193,12 @@ async def check_references(call: Call, fields: Document) -> None:
     project, parent = fields.get("project"), fields.get("parent")
     if project == "" or project is None:
         fields.pop("project", None)
-    else:
-        await get_project(call, project)
+    elif await documents(call).find_one(PROJECTS, {"id": project}, projection=["id"]) is None:
+        raise invalid_id("project", project)
     if parent == "":
         fields.pop("parent")
     elif parent is not None and not parent.startswith(DELETED):
-        await read_task(call, parent, ["id"])
+        await get_task(call, parent, ["id"])
 
 
 def _update_fields(request: dict[str, Any]) -> Document:
