@@ -12,9 +12,11 @@ BIN = .venv/bin
 run: .venv/core.stamp
 	$(BIN)/apiserver serve
 
-# Elasticsearch and MongoDB are started for it where that can be done: CONTRIBUTING.md says what it takes.
+# Elasticsearch and MongoDB are started for it where that can be done: CONTRIBUTING.md says what it takes. Each of the
+# processes that run tests starts its own.
+PROCESSES ?= 2
 test: lint check-format types .venv/accelerator.stamp .venv-clients/stamp
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
 
 # The compiled scanner of scalar events: optional, and the same answers several times as fast.
 accelerator: .venv/accelerator.stamp

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -30,6 +31,7 @@ NEWEST = "2.34"
 
 _START_SECONDS = 30
 _STOP_SECONDS = 30
+_PORTS = (12_000, 32_000)
 
 
 def _path(endpoint: str, version: str | None) -> str:
@@ -199,12 +201,26 @@ def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody listens on."""
+    """Ports of 127.0.0.1 that nobody listens on, and that no other process of this test run is given.
+
+    They lie below those that the system gives to outgoing connections, so that none of these takes them meanwhile.
+    """
+    processes, process = _processes()
+    ports: list[int] = []
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for listener in sockets:
-            listener.bind(("127.0.0.1", 0))
-        return [listener.getsockname()[1] for listener in sockets]
+        while len(ports) < count:
+            port = random.randrange(*_PORTS, processes) + process
+            listener = stack.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                listener.bind(("127.0.0.1", port))
+                ports.append(port)
+    return ports
+
+
+def _processes() -> tuple[int, int]:
+    """How many processes run the tests, and which of them this is."""
+    name = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+    return int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), int(name.removeprefix("gw"))
 
 
 def basic(key: str = ADMIN_KEY, secret: str = ADMIN_SECRET) -> str:
