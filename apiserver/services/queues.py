@@ -10,7 +10,7 @@ from apiserver.services import queue_entries
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.metadata import metadata_of, metadata_removal, metadata_update
 from apiserver.services.names import unescape_keys
-from apiserver.services.queries import QuerySpec, all_of, build_filter, leave_out, page_of, projection_of, sort_of
+from apiserver.services.queries import QuerySpec, all_of, build_filter, leave_out, projection_of, sort_of
 from apiserver.services.queue_documents import (
     FIELDS,
     change_queue,
@@ -20,6 +20,7 @@ from apiserver.services.queue_documents import (
     get_queue,
 )
 from apiserver.services.references import expand, projection_with
+from apiserver.services.scrolls import scroll_answer, scrolled_page
 from apiserver.services.tasks.documents import changed_now
 from apiserver.services.tasks.queueing import leave_queues, release
 from apiserver.services.workers import key_of, live_workers
@@ -195,7 +196,7 @@ def _fields(request: dict[str, Any]) -> Document:
 
 
 async def _find(call: Call, request: dict[str, Any], projection: list[str] | None) -> dict[str, Any]:
-    page = page_of(request)
+    page = await scrolled_page(call, request)
     queues = await documents(call).find(
         "queues",
         all_of([build_filter(request, SPEC), _visible(request)]),
@@ -206,7 +207,7 @@ async def _find(call: Call, request: dict[str, Any], projection: list[str] | Non
     )
     leave_out(request, queues)
     answers = [_answer(queue, request.get("max_task_entries")) for queue in queues]
-    return {"queues": answers, **page.next_scroll(len(queues))}
+    return {"queues": answers, **await scroll_answer(call, page, len(queues))}
 
 
 def _visible(request: dict[str, Any]) -> Filter:

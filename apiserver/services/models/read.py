@@ -17,11 +17,11 @@ from apiserver.services.queries import (
     build_filter,
     hide_hidden,
     leave_out,
-    page_of,
     projection_of,
     sort_of,
 )
 from apiserver.services.references import expand, projection_with
+from apiserver.services.scrolls import scroll_answer, scrolled_page
 from apiserver.services.tasks.documents import get_task
 from apiserver.stores.documents.base import Document, Filter
 
@@ -103,7 +103,8 @@ async def _one(call: Call, model_id: str) -> dict[str, Any]:
 
 async def _find(call: Call, request: dict[str, Any], projection: list[str] | None) -> dict[str, Any]:
     await call.backend.last_metrics.settle(call.identity.company, models=True, ids=only_values(request.get("id")))
-    query, page = _with_metadata_paths(await _with_subprojects(call, request)), page_of(request)
+    query = _with_metadata_paths(await _with_subprojects(call, request))
+    page = await scrolled_page(call, request)
     found = await documents(call).find(
         MODELS,
         all_of([build_filter(query, SPEC), hide_hidden(query)]),
@@ -114,7 +115,7 @@ async def _find(call: Call, request: dict[str, Any], projection: list[str] | Non
     )
     leave_out(request, found)
     models: list[Document] = [answered(model) for model in found]
-    return {"models": models, **page.next_scroll(len(models))}
+    return {"models": models, **await scroll_answer(call, page, len(models))}
 
 
 async def _add_stats(call: Call, models: list[Document]) -> None:

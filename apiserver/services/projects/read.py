@@ -14,11 +14,11 @@ from apiserver.services.queries import (
     build_filter,
     hide_hidden,
     leave_out,
-    page_of,
     projection_of,
     sort_of,
 )
 from apiserver.services.references import expand, projection_with
+from apiserver.services.scrolls import scroll_answer, scrolled_page
 from apiserver.stores.documents.base import Document, Filter
 
 SPEC = QuerySpec(
@@ -58,12 +58,12 @@ async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _find(call: Call, request: dict[str, Any], wanted: Filter, projection: list[str] | None) -> dict[str, Any]:
-    page = page_of(request)
+    page = await scrolled_page(call, request)
     projects = await documents(call).find(
         PROJECTS, wanted, projection=projection, sort=sort_of(request), skip=page.skip, limit=page.limit
     )
     leave_out(request, projects)
-    return {"projects": projects, **page.next_scroll(len(projects))}
+    return {"projects": projects, **await scroll_answer(call, page, len(projects))}
 
 
 async def _wanted(call: Call, request: dict[str, Any]) -> Filter:

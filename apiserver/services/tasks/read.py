@@ -15,11 +15,11 @@ from apiserver.services.queries import (
     build_filter,
     hide_hidden,
     leave_out,
-    page_of,
     projection_of,
     sort_of,
 )
 from apiserver.services.references import expand, projection_with
+from apiserver.services.scrolls import scroll_answer, scrolled_page
 from apiserver.services.tasks.documents import TASKS, answered, get_task
 from apiserver.services.tasks.legacy import with_legacy
 from apiserver.stores.documents.base import Document, Filter
@@ -63,9 +63,9 @@ async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("tasks.get_all", "1.0")
 async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    page = page_of(request)
+    page = await scrolled_page(call, request)
     tasks = await _find(call, request, page, projection_of(request))
-    return {"tasks": [_shown(call, task) for task in tasks], **page.next_scroll(len(tasks))}
+    return {"tasks": [_shown(call, task) for task in tasks], **await scroll_answer(call, page, len(tasks))}
 
 
 @endpoint("tasks.get_by_id_ex", "1.0")
@@ -79,9 +79,9 @@ async def get_by_id_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("tasks.get_all_ex", "1.0")
 async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    page = page_of(request)
+    page = await scrolled_page(call, request)
     tasks = await _find_expanded(call, request, page)
-    return {"tasks": tasks, **page.next_scroll(len(tasks))}
+    return {"tasks": tasks, **await scroll_answer(call, page, len(tasks))}
 
 
 @endpoint("tasks.get_types", "1.0")
