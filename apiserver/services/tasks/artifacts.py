@@ -43,8 +43,8 @@ def artifacts_of(task: Document) -> list[Document]:
 
 
 def in_order(artifacts: list[Document]) -> list[Document]:
-    """The artifacts by key and type, each as it was mentioned last."""
-    unique = {_identity(artifact): artifact for artifact in artifacts}.values()
+    """The artifacts by key and type, each as it was mentioned last; the web UI counts on their `display_data`."""
+    unique = {_identity(artifact): {"display_data": [], **artifact} for artifact in artifacts}.values()
     return sorted(unique, key=lambda artifact: (artifact["key"], artifact["type"]))
 
 

@@ -66,7 +66,7 @@ async def test_what_a_task_is_made_with_comes_back(api: Api) -> None:
 
 async def test_artifacts_are_outputs_unless_they_say_otherwise(api: Api) -> None:
     task = await get(api, await make(api, **WHOLE))
-    assert task["execution"]["artifacts"] == [{"key": "k", "type": "t", "mode": "output"}]
+    assert task["execution"]["artifacts"] == [{"key": "k", "type": "t", "mode": "output", "display_data": []}]
 
 
 async def test_validate_makes_nothing(api: Api) -> None:

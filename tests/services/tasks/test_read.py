@@ -112,7 +112,7 @@ async def test_only_fields_reach_into_sections(api: Api) -> None:
     assert found == {
         "id": task,
         "name": "a task",
-        "execution": {"artifacts": [{"key": "k", "type": "t", "mode": "output"}]},
+        "execution": {"artifacts": [{"key": "k", "type": "t", "mode": "output", "display_data": []}]},
         "hyperparams": {"a.b": {"c": {"value": "1"}}},
     }
 
