@@ -6,6 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from apiserver.stores.documents.base import (
     Document,
@@ -17,6 +19,8 @@ from apiserver.stores.documents.base import (
     Sort,
     Update,
 )
+from apiserver.stores.documents.dialect.filters import parse_filter
+from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
 from tests.contract.document_stores import store
 
 __all__ = ["store"]
@@ -217,19 +221,34 @@ async def test_any_field_name_is_found(store: DocumentStore, name: str) -> None:
     assert await store.find_one("things", {"id": "c"}) == {"id": "c", name: {name: "z"}}
 
 
-async def test_sorts_by_class_then_value(store: DocumentStore) -> None:
-    order: list[Any] = [None, -1, 0, 0.5, 2, "A", "a", "é", {"x": 1}, False, True]
+async def test_sorts_by_class_then_value_what_has_none_last(store: DocumentStore) -> None:
+    order: list[Any] = [-1, 0, 0.5, 2, "A", "a", "é", {"x": 1}, False, True, None, "", [], {}, [None]]
     await fill(store, *({"id": f"{place:02}", "n": value} for place, value in reversed(list(enumerate(order)))))
     await fill(store, {"id": "missing"})
     places = [f"{place:02}" for place in range(len(order))]
-    assert await ids(store, {}, sort=[("n", 1)]) == ["00", "missing", *places[1:]]
-    assert await ids(store, {}, sort=[("n", -1)]) == [*reversed(places[1:]), "00", "missing"]
+    assert await ids(store, {}, sort=[("n", 1)]) == [*places, "missing"]
+    assert await ids(store, {}, sort=[("n", -1)]) == [*reversed(places[:10]), "missing", *reversed(places[10:])]
+
+
+@pytest.mark.parametrize("path", ["hyperparams.General.lr.value", "last_metrics.m.v.value"])
+async def test_texts_that_are_numbers_sort_as_numbers_where_they_may_be(store: DocumentStore, path: str) -> None:
+    top, one, other, last = path.split(".")
+    order = ["-3", "1e-3", "2", 7.5, "10", "11", "2 GB", "ten"]
+    documents = [{"id": f"{number}", top: {one: {other: {last: value}}}} for number, value in enumerate(order)]
+    await fill(
+        store, *reversed(documents), {"id": "x"}, {"id": "y", top: {one: {other: {last: ""}}}}, collection="tasks"
+    )
+    numbers = [document["id"] for document in documents]
+    assert await ids(store, {}, sort=[(path, 1)], collection="tasks") == [*numbers, "x", "y"]
+    assert await ids(store, {}, sort=[(path, -1)], collection="tasks") == [*reversed(numbers), "y", "x"]
+    page = await store.find("tasks", {}, sort=[(path, -1)], skip=6, limit=3, projection=[])
+    assert [document["id"] for document in page] == ["1", "0", "y"]
 
 
 async def test_a_list_sorts_by_its_least_or_greatest_item(store: DocumentStore) -> None:
     await fill(store, {"id": "a", "n": [1, 9]}, {"id": "b", "n": 5}, {"id": "c", "n": [None, 7]})
-    assert await ids(store, {}, sort=[("n", 1)]) == ["c", "a", "b"]
-    assert await ids(store, {}, sort=[("n", -1)]) == ["a", "c", "b"]
+    assert await ids(store, {}, sort=[("n", 1)]) == ["a", "b", "c"]
+    assert await ids(store, {}, sort=[("n", -1)]) == ["a", "b", "c"]
     await fill(store, {"id": "d", "o": [{"x": 2}, {"x": 8}]}, {"id": "e", "o": {"x": 4}}, collection="others")
     assert await ids(store, {}, sort=[("o.x", 1)], collection="others") == ["d", "e"]
     assert await ids(store, {}, sort=[("o.x", -1)], collection="others") == ["d", "e"]
@@ -242,6 +261,30 @@ async def test_sorts_by_several_fields_ties_by_id(store: DocumentStore, path: st
     expected = sorted(documents, key=lambda each: (-each[path], each["more"], each["id"]))  # type: ignore[operator]
     found = await ids(store, {}, sort=[(path, -1), ("more", 1)], collection="tasks")
     assert found == [document["id"] for document in expected]
+
+
+@given(
+    values=st.lists(
+        st.fixed_dictionaries(
+            {"status": st.sampled_from(["", "a", "b", None, 3])},
+            optional={"n": st.sampled_from(["", "10", "9", 2, None, [], ["x", 4]]), "big": st.just({"n": 1})},
+        ),
+        max_size=20,
+    ),
+    sort=st.lists(st.tuples(st.sampled_from(["status", "n", "big.n", "id"]), st.sampled_from([1, -1])), min_size=1),
+    filter=st.sampled_from([{}, {"status": {"$ne": "b"}}, {"n": {"$elemMatch": {"$gt": 0}}}]),
+    size=st.integers(1, 7),
+)
+@settings(max_examples=40, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+async def test_pages_make_up_the_whole(
+    store: DocumentStore, values: list[Document], sort: Sort, filter: Filter, size: int
+) -> None:
+    documents = [{"id": f"{number:02}", **value} for number, value in enumerate(values)]
+    matching = [document for document in documents if parse_filter(filter).matches(document)]
+    await store.delete("tasks", {})
+    await fill(store, *documents, collection="tasks")
+    pages = [await store.find("tasks", filter, sort=sort, skip=skip, limit=size) for skip in range(0, 21, size)]
+    assert [document for page in pages for document in page] == in_order(matching, parse_sort(sort))
 
 
 @pytest.mark.parametrize("sort", [[("n", 2)], [("", 1)], [("$n", 1)]])
@@ -524,7 +567,7 @@ async def test_thousands_of_documents(store: DocumentStore) -> None:
     assert await store.count("tasks", {"company": "c0", "project": {"$in": ["p2", "p3"]}}) == 400
     assert await store.count("tasks", {"$or": [{"tags": "t1"}, {"tags": {"$size": 2}}]}) == 572
     page = await store.find("tasks", {"company": "c1"}, sort=[("project", -1)], skip=399, limit=2, projection=[])
-    assert page == [{"id": "03999"}, {"id": "00007"}]
+    assert page == [{"id": "00009"}, {"id": "03997"}]
     assert await store.update("tasks", {"project": "p4"}, {"$set": {"status": "s"}}, many=True) == 400
     assert await store.count_by("tasks", {}, ["status"]) == {("s",): 400, (None,): 3600}
     assert await store.delete("tasks", {"id": {"$in": [document["id"] for document in documents[:3000]]}}) == 3000

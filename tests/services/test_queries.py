@@ -108,11 +108,19 @@ def test_other_patterns_are_not(pattern: str) -> None:
     assert exact_literal(pattern) is None
 
 
-def test_sorts_are_total() -> None:
-    assert sort_of({}) == [("created", 1), ("id", 1)]
-    assert sort_of({"order_by": ["-last_update", "name"]}) == [("last_update", -1), ("name", 1), ("id", 1)]
+def test_sorts() -> None:
+    assert sort_of({}) == [("created", 1)]
+    assert sort_of({"order_by": ["-last_update", "name"]}) == [("last_update", -1), ("name", 1)]
     assert sort_of({"order_by": ["-id", "@text_score"]}) == [("id", -1)]
-    assert sort_of({"order_by": ["-", ""]}) == [("created", 1), ("id", 1)]
+    assert sort_of({"order_by": ["-", ""]}) == [("created", 1)]
+
+
+def test_a_sort_by_a_parameter_is_by_its_value() -> None:
+    asked = ["hyperparams.Args.lr", "-hyperparams.Args.lr.value", "-metadata.size", "hyperparams.Args", "metadata"]
+    assert sort_of({"order_by": asked}) == [
+        *[("hyperparams.Args.lr.value", 1), ("hyperparams.Args.lr.value", -1), ("metadata.size.value", -1)],
+        *[("hyperparams.Args", 1), ("metadata", 1)],
+    ]
 
 
 def test_projections_have_no_field_inside_another() -> None:
@@ -124,3 +132,28 @@ def test_projections_have_no_field_inside_another() -> None:
 def test_pages() -> None:
     assert page_of({}) == Page(0, 500)
     assert page_of({"page": 3, "page_size": 20}) == Page(60, 20)
+    assert Page(60, 20).next_scroll(20) == {}
+
+
+def test_a_scroll_goes_on_where_the_last_page_ended() -> None:
+    query = {"name": "x", "size": 2}
+    first = page_of(query)
+    assert (first.skip, first.limit) == (0, 2)
+    scroll = first.next_scroll(2)
+    second = page_of({**query, **scroll})
+    assert (second.skip, second.limit) == (2, 2)
+    again = page_of({**query, **second.next_scroll(2), "refresh_scroll": True, "size": 1})
+    assert (again.skip, again.limit) == (0, 4)
+
+
+@pytest.mark.parametrize("scroll_id", ["x", "0123456789abcdef-2", "-", "0123456789abcdef-zz"])
+def test_a_scroll_id_of_something_else_is_an_error(scroll_id: str) -> None:
+    with pytest.raises(ApiError) as error:
+        page_of({"name": "x", "scroll_id": scroll_id})
+    assert (error.value.code, error.value.subcode) == (400, 1104)
+
+
+def test_a_scroll_id_is_of_one_query_only() -> None:
+    scroll = page_of({"name": "x", "size": 2}).next_scroll(2)
+    with pytest.raises(ApiError):
+        page_of({"name": "y", "size": 2, **scroll})

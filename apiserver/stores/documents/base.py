@@ -6,9 +6,12 @@ Filters, updates and sorts are MongoDB's, so that a MongoDB engine takes them un
   (in RE2's syntax, and `$options: "i"`) `$not $all $size $elemMatch $and $or $nor`, dotted paths through objects and
   list items;
 - updates: `$set $unset $inc $min $max $push` (`$each`) `$pull $addToSet` (`$each`), dotted paths, positional-free;
-- sorts: a list of (path, 1 | -1), missing first ascending, then numbers, then text, as MongoDB orders them.
+- sorts: a list of (path, 1 | -1): numbers before text, as MongoDB orders them, a list by its least (greatest) item. But
+  documents without a value (missing, null, "", [], {}, or one of these in a list) come last in both directions, and
+  below the fields that `indexes.NUMERIC` names, texts that are numbers sort as numbers.
 
-Documents that tie in a sort come in the order of their ids, so that pages never overlap; unsorted ones in any order.
+Documents that tie in a sort come in the order of their ids, descending if its last field is, so that pages neither skip
+nor repeat; unsorted ones in any order.
 
 A document is a JSON object with a unique text `id`, whole numbers of 64 bits, and null for NaN and infinities. Times
 are UTC ISO-8601 text of fixed width, so that they sort as text. Field names never hold "." and never start with "$":
@@ -55,6 +58,7 @@ class InvalidDocument(DocumentStoreError):
 class Index:
     """Fields (dotted) that are looked up often; `unique` also forbids two documents with the same values.
 
+    `sorts`: documents that are the same in all fields but the last are often sorted by that one.
     An indexed field holds a single value (text, number, boolean, null), never a list or an object: a document that
     breaks this is InvalidDocument. Documents without all fields of a unique index never count as the same.
     """
@@ -62,6 +66,7 @@ class Index:
     collection: str
     fields: tuple[str, ...]
     unique: bool = False
+    sorts: bool = False
 
 
 class DocumentStore(Protocol):

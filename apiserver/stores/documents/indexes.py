@@ -4,31 +4,48 @@ from __future__ import annotations
 
 from apiserver.stores.documents.base import Index
 
+#: Fields that all of a company's documents are sorted by.
+_SORTED = {
+    "tasks": (
+        *("name", "type", "status", "user", "created", "started", "completed", "last_update", "last_change"),
+        *("last_iteration", "active_duration"),
+    ),
+    "models": ("name", "framework", "ready", "user", "created", "last_update", "last_change"),
+    "projects": ("created", "last_update"),
+}
+
 INDEXES: tuple[Index, ...] = (
     Index("tasks", ("company", "project")),
-    Index("tasks", ("company", "created")),
-    Index("tasks", ("company", "last_update")),
     Index("tasks", ("project",)),
     Index("tasks", ("status",)),
     Index("tasks", ("user",)),
     Index("tasks", ("parent",)),
     Index("tasks", ("name",)),
+    Index("tasks", ("public", "company")),
     Index("projects", ("company", "name"), unique=True),
     Index("projects", ("parent",)),
+    Index("projects", ("public", "company")),
     Index("models", ("company", "project")),
-    Index("models", ("company", "last_update")),
     Index("models", ("project",)),
     Index("models", ("task",)),
     Index("models", ("uri",)),
     Index("models", ("name",)),
+    Index("models", ("public", "company")),
     Index("queues", ("company", "name"), unique=True),
     Index("workers", ("company",)),
     Index("users", ("company", "name"), unique=True),
     Index("credentials", ("key",), unique=True),
     Index("credentials", ("user",)),
+    *(Index(collection, ("company", field), sorts=True) for collection, fields in _SORTED.items() for field in fields),
 )
 
 APART: dict[str, tuple[str, ...]] = {
     "tasks": ("last_metrics", "script", "hyperparams", "configuration", "execution"),
 }
 """Top-level fields that grow large: an engine may keep them beside the rest, so that only who names them pays."""
+
+NUMERIC: dict[str, tuple[str, ...]] = {
+    "tasks": ("hyperparams", "last_metrics"),
+    "models": ("metadata", "last_metrics"),
+}
+"""Top-level fields below which texts that are numbers sort as numbers."""

@@ -53,14 +53,3 @@ def order(value: Any) -> tuple[Any, ...]:
 def same(left: Any, right: Any) -> bool:
     """Whether two values are equal."""
     return order(left) == order(right)
-
-
-def sort_order(values: list[Any], direction: int) -> tuple[Any, ...]:
-    """What a document sorts by, given all its values at a path: the least one ascending, the greatest descending.
-
-    A list sorts by its items; an empty one as if the field was missing.
-    """
-    single = [item for value in values for item in (value if isinstance(value, list) else [value])]
-    if not single:
-        return (NULL,)
-    return (min if direction > 0 else max)(order(value) for value in single)

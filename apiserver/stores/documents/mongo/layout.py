@@ -25,7 +25,6 @@ from apiserver.stores.documents.mongo.errors import TOO_LARGE, errors
 
 REVISION = "_rev"
 UNIQUE = "_unique"
-_NEWEST_FIRST = {"last_update"}
 _SUMMARY_DEPTH = 3
 _LARGEST = 16 * 2**20
 _MAY_BE_TOO_LARGE = 2 * 2**20
@@ -96,12 +95,11 @@ class Layout:
 
 
 def index_key(index: Index) -> dict[str, int]:
-    """The fields of a declared index as MongoDB's index over them, in the order in which lists are asked for.
+    """The fields of a declared index as MongoDB's index over them, which it goes through in either direction.
 
     `_id` is the last, as it is in every sort: MongoDB sorts all that match unless an index has the whole order.
     """
-    names = [name_of(parse(field)) for field in index.fields]
-    return {**{name: -1 if name in _NEWEST_FIRST else 1 for name in names}, "_id": 1}
+    return {**{name_of(parse(field)): 1 for field in index.fields}, "_id": 1}
 
 
 def unique_key(index: Index) -> dict[str, int]:

@@ -57,6 +57,8 @@ class MongoSchema:
 
     async def apply(self, step: Step) -> None:
         for command in step.content:
+            if "dropIndexes" in command and not await self._has_index(command["dropIndexes"], command["index"]):
+                continue
             try:
                 await self._database.command(command)
             except DuplicateDocument:
@@ -64,6 +66,9 @@ class MongoSchema:
                     f"{self.name}: {step.name} makes an index of '{command['createIndexes']}' unique, "
                     "but documents that are there already have the same values"
                 ) from None
+
+    async def _has_index(self, collection: str, name: str) -> bool:
+        return name in [index["name"] for index in await self._database.indexes(collection)]
 
     async def record(self, step: Step) -> None:
         with suppress(DuplicateDocument):  # by another, meanwhile
@@ -88,6 +93,8 @@ def indexes_of(steps: Sequence[Step]) -> dict[str, dict[str, dict[str, Any]]]:
     for command in (command for step in steps for command in step.content):
         if "createIndexes" in command:
             found.setdefault(command["createIndexes"], {}).update({i["name"]: i for i in command["indexes"]})
+        elif "dropIndexes" in command:
+            del found[command["dropIndexes"]][command["index"]]
     return found
 
 

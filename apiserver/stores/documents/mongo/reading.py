@@ -1,7 +1,12 @@
-"""Finding documents: by MongoDB alone where a query is exact, else by asking each document that it found."""
+"""Finding documents: by MongoDB alone where a query is exact, else by asking each document that it found.
+
+Sorts by one top-level field, and by id, are MongoDB's, too, and take its indexes. All others are made here, of ids and
+the fields to sort by, as neither collations nor what pipelines compute sort as the dialect does on every server.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
@@ -9,9 +14,10 @@ from typing import Any
 
 from apiserver.stores.documents.dialect.filters import Condition
 from apiserver.stores.documents.dialect.paths import Path, gathered
+from apiserver.stores.documents.dialect.sorts import Term, in_order
 from apiserver.stores.documents.mongo.database import Database, Stored
 from apiserver.stores.documents.mongo.layout import REVISION, decode, name_of
-from apiserver.stores.documents.mongo.translate import paths_of, projection_of, query_of
+from apiserver.stores.documents.mongo.translate import in_turn, paths_of, projection_of, query_of
 
 _CHUNK = 1000
 """Documents that are asked for by id at once."""
@@ -31,20 +37,18 @@ class Reader:
         condition: Condition,
         *,
         projection: Mapping[str, int] | None = None,
-        sort: Sequence[tuple[str, int]] = (),
+        terms: Sequence[Term] = (),
         skip: int = 0,
         limit: int | None = None,
     ) -> list[Stored]:
-        """The documents that meet a condition; `projection`: of each, only these fields."""
+        """The documents that meet a condition, sorted; `projection`: of each, only these fields."""
         if limit == 0:
             return []
-        query = query_of(condition)
-        if query.exact:
-            return await self._database.find(
-                collection, query.filter, projection=projection, sort=sort, skip=skip, limit=limit or 0
-            )
+        queries = in_turn(condition, terms)
+        if queries is not None and all(query_of(part).exact for part, _ in queries):
+            return await self._find_in_turn(collection, queries, projection, skip, limit)
         ids: list[str] = []
-        async with aclosing(self.matching(collection, condition, sort=sort)) as matching:
+        async with aclosing(self.matching(collection, condition, terms=terms)) as matching:
             async for stored in matching:
                 ids.append(stored["_id"])
                 if limit is not None and len(ids) == skip + limit:
@@ -57,13 +61,13 @@ class Reader:
         condition: Condition,
         *,
         projection: Mapping[str, int] | None = None,
-        sort: Sequence[tuple[str, int]] = (),
+        terms: Sequence[Term] = (),
     ) -> Stored | None:
         """The first document that meets a condition, as it was at one moment; `projection` has what is asked for."""
-        if query_of(condition).exact:
-            found = await self.find(collection, condition, projection=projection, sort=sort, limit=1)
+        if query_of(condition).exact and in_turn(condition, terms) is not None:
+            found = await self.find(collection, condition, projection=projection, terms=terms, limit=1)
             return found[0] if found else None
-        async with aclosing(self.matching(collection, condition, sort=sort)) as matching:
+        async with aclosing(self.matching(collection, condition, terms=terms)) as matching:
             async for stored in matching:
                 for found_now in await self._by_id(collection, [stored["_id"]], projection):
                     if condition.matches(decode(found_now)):
@@ -71,16 +75,58 @@ class Reader:
         return None
 
     async def matching(
-        self, collection: str, condition: Condition, *, sort: Sequence[tuple[str, int]] = ()
+        self, collection: str, condition: Condition, *, terms: Sequence[Term] = ()
     ) -> AsyncGenerator[Stored]:
-        """Id, revision and the fields asked for of each document that meets a condition."""
-        projection = {**projection_of(paths_of(condition)), REVISION: 1}
+        """Id, revision and the fields asked for of each document that meets a condition, sorted."""
+        queries = in_turn(condition, terms)
+        if queries is None:
+            paths = [term.path for term in terms]
+            found = {stored["_id"]: stored async for stored in self._matching(collection, condition, paths=paths)}
+            for document in await asyncio.to_thread(in_order, map(decode, found.values()), terms):
+                yield found[document["id"]]
+            return
+        for part, sort in queries:
+            async with aclosing(self._matching(collection, part, sort=sort)) as matching:
+                async for stored in matching:
+                    yield stored
+
+    async def _matching(
+        self,
+        collection: str,
+        condition: Condition,
+        *,
+        paths: Sequence[Path] = (),
+        sort: Sequence[tuple[str, int]] = (),
+    ) -> AsyncGenerator[Stored]:
+        projection = {**projection_of([*paths_of(condition), *paths]), REVISION: 1}
         query = query_of(condition)
         stream = self._database.stream(collection, query.filter, projection=projection, sort=sort)
         async with aclosing(stream) as found:
             async for stored in found:
                 if query.exact or condition.matches(decode(stored)):
                     yield stored
+
+    async def _find_in_turn(
+        self,
+        collection: str,
+        queries: Sequence[tuple[Condition, list[tuple[str, int]]]],
+        projection: Mapping[str, int] | None,
+        skip: int,
+        limit: int | None,
+    ) -> list[Stored]:
+        """A page of what the queries find, one after another."""
+        found: list[Stored] = []
+        for place, (condition, sort) in enumerate(queries):
+            filter, wanted = query_of(condition).filter, 0 if limit is None else limit - len(found)
+            page = await self._database.find(
+                collection, filter, projection=projection, sort=sort, skip=skip, limit=wanted
+            )
+            found += page
+            if place == len(queries) - 1 or len(found) == limit:
+                break
+            if skip:
+                skip = 0 if page else max(0, skip - await self._database.count(collection, filter))
+        return found
 
     async def count(self, collection: str, condition: Condition) -> int:
         """How many documents meet a condition."""

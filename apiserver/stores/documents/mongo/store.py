@@ -21,15 +21,16 @@ from apiserver.stores.documents.base import (
 from apiserver.stores.documents.dialect import paths
 from apiserver.stores.documents.dialect.documents import is_name
 from apiserver.stores.documents.dialect.filters import parse_filter
+from apiserver.stores.documents.dialect.sorts import parse_sort
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.dialect.values import order
-from apiserver.stores.documents.indexes import APART, INDEXES
+from apiserver.stores.documents.indexes import APART, INDEXES, NUMERIC
 from apiserver.stores.documents.mongo.database import Database
 from apiserver.stores.documents.mongo.layout import Layout, decode
 from apiserver.stores.documents.mongo.migrations import RECORDS, check_schema
 from apiserver.stores.documents.mongo.native import MANY_FIELDS, NativeUpdate, native_update
 from apiserver.stores.documents.mongo.reading import Reader
-from apiserver.stores.documents.mongo.translate import projection_of, sort_of
+from apiserver.stores.documents.mongo.translate import projection_of
 from apiserver.stores.documents.mongo.writing import Writer
 
 
@@ -43,6 +44,7 @@ class MongoDocumentStore:
         migrate: bool = False,
         indexes: Iterable[Index] = INDEXES,
         large: Mapping[str, Sequence[str]] = APART,
+        numeric: Mapping[str, Sequence[str]] = NUMERIC,
     ) -> None:
         """`uri` as MongoDB's clients take it, with the database; `migrate`: bring its schema up to date first."""
         self._database = Database(uri)
@@ -51,6 +53,7 @@ class MongoDocumentStore:
         self._migrate = migrate
         self._indexes = tuple(indexes)
         self._large = large
+        self._numeric = numeric
         self._layouts: dict[str, Layout] = {}
         self._changes = 0
 
@@ -97,7 +100,7 @@ class MongoDocumentStore:
             layout.collection,
             condition,
             projection=None if wanted is None else projection_of(wanted),
-            sort=sort_of(sort),
+            terms=parse_sort(sort, self._numeric.get(collection, ())),
             skip=skip,
             limit=limit,
         )
@@ -143,7 +146,8 @@ class MongoDocumentStore:
     ) -> Document | None:
         layout, condition = self._layout(collection), parse_filter(filter)
         change, native = await _parsed(layout, update)
-        found = await self._writer.find_and_update(layout, condition, change, native, sort_of(sort))
+        terms = parse_sort(sort, self._numeric.get(collection, ()))
+        found = await self._writer.find_and_update(layout, condition, change, native, terms)
         return None if found is None else found[return_new]
 
     async def delete(self, collection: str, filter: Filter) -> int:

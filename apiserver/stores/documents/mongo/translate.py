@@ -9,12 +9,11 @@ objects, and for places in lists.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from apiserver.stores.documents.base import InvalidFilter, Sort
 from apiserver.stores.documents.dialect import values
 from apiserver.stores.documents.dialect.filters import (
     All,
@@ -29,7 +28,8 @@ from apiserver.stores.documents.dialect.filters import (
     Size,
     Test,
 )
-from apiserver.stores.documents.dialect.paths import Path, parse
+from apiserver.stores.documents.dialect.paths import Path
+from apiserver.stores.documents.dialect.sorts import EMPTY, Term
 from apiserver.stores.documents.dialect.values import class_of
 from apiserver.stores.documents.mongo.layout import before_index, name_of, outermost
 
@@ -62,15 +62,22 @@ def query_of(condition: Condition) -> Query:
     return _field(condition.path, condition.test)
 
 
-def sort_of(sort: Sort) -> list[tuple[str, int]]:
-    """The order that a sort asks for, ties by id; none for no sort."""
-    order: dict[str, int] = {}
-    for name, direction in sort:
-        path = parse(name)
-        if direction not in (1, -1):
-            raise InvalidFilter(f"field '{name}': the direction of a sort is 1 or -1")
-        order.setdefault(name_of(path), direction)
-    return [*order.items(), *([("_id", 1)] if order and "_id" not in order else [])]
+def in_turn(condition: Condition, terms: Sequence[Term]) -> list[tuple[Condition, list[tuple[str, int]]]] | None:
+    """What MongoDB is to find in turn, each in an order of its own, so that all comes sorted; None: it cannot sort so.
+
+    It has documents without a value first when it ascends, so those with one are found before all others.
+    """
+    if not terms:
+        return [(condition, [])]
+    *fields, last = terms
+    by_id = [("_id", -1 if last.descending else 1)]
+    if not fields:
+        return [(condition, by_id)]
+    if len(fields) > 1 or len(fields[0].path) > 1 or fields[0].numeric:
+        return None
+    empty = Field(fields[0].path, In(list(EMPTY)))
+    by_field = (name_of(fields[0].path), -1 if fields[0].descending else 1)
+    return [(All((condition, Not(empty))), [by_field, *by_id]), (All((condition, empty)), by_id)]
 
 
 def paths_of(condition: Condition) -> Iterator[Path]:

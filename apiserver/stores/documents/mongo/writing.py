@@ -20,6 +20,7 @@ from bson.objectid import ObjectId
 
 from apiserver.stores.documents.base import Document, DocumentStoreBusy, DocumentStoreError, DuplicateDocument
 from apiserver.stores.documents.dialect.filters import All, Compare, Condition, Field, names_one
+from apiserver.stores.documents.dialect.sorts import Term
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.mongo.database import Database, Stored
 from apiserver.stores.documents.mongo.layout import REVISION, Layout, decode, name_of, plain
@@ -84,7 +85,7 @@ class Writer:
         condition: Condition,
         change: ParsedUpdate,
         native: NativeUpdate | None,
-        sort: Sequence[tuple[str, int]],
+        terms: Sequence[Term],
     ) -> tuple[Document, Document] | None:
         """Update the first match; return what it was, and what it is now."""
         query = query_of(condition)
@@ -96,7 +97,7 @@ class Writer:
                 return old, change.apply(plain(old))
             if not native.guard:
                 return None
-        return await self._change(layout, condition, change, None, sort)
+        return await self._change(layout, condition, change, None, terms)
 
     async def update_all(
         self, layout: Layout, condition: Condition, change: ParsedUpdate, native: NativeUpdate | None
@@ -170,13 +171,13 @@ class Writer:
         condition: Condition,
         change: ParsedUpdate,
         needed: dict[str, int] | None,
-        sort: Sequence[tuple[str, int]] = (),
+        terms: Sequence[Term] = (),
         revision: ObjectId | None = None,
     ) -> tuple[Document, Document] | None:
         """Update the first match, of which the fields that are needed are read: before and after."""
         patience = _Patience(layout.collection)
         while True:
-            found = await self._reader.first(layout.collection, condition, projection=needed, sort=sort)
+            found = await self._reader.first(layout.collection, condition, projection=needed, terms=terms)
             if found is None:
                 return None
             old = decode(found)

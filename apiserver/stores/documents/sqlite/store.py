@@ -19,9 +19,10 @@ import orjson
 from apiserver.stores.documents.base import Document, DocumentStoreError, Filter, Index, InvalidFilter, Sort, Update
 from apiserver.stores.documents.dialect import paths
 from apiserver.stores.documents.dialect.filters import Condition, names_one, parse_filter
+from apiserver.stores.documents.dialect.sorts import Term, parse_sort
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.dialect.values import order
-from apiserver.stores.documents.indexes import APART, INDEXES
+from apiserver.stores.documents.indexes import APART, INDEXES, NUMERIC
 from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.table import Table, apart_column, create, decode, dumps
 from apiserver.stores.documents.sqlite.translate import Statement
@@ -44,6 +45,7 @@ class SqliteDocumentStore:
         *,
         indexes: Iterable[Index] = INDEXES,
         apart: Mapping[str, Sequence[str]] = APART,
+        numeric: Mapping[str, Sequence[str]] = NUMERIC,
         fsync: bool = False,
     ) -> None:
         """With `fsync`, what a call changed survives the loss of power too, and the call waits for the disk."""
@@ -51,6 +53,7 @@ class SqliteDocumentStore:
         self._fsync = fsync
         self._indexes = tuple(indexes)
         self._apart = apart
+        self._numeric = numeric
         self._tables: dict[str, Table] = {}
         self._threads: ThreadPoolExecutor | None = None
         self._checkpoint: Future[None] | None = None
@@ -104,12 +107,12 @@ class SqliteDocumentStore:
         table = await self._table(collection)
         wanted = None if projection is None else [paths.parse(path) for path in projection]
         apart = [name for name in table.apart if wanted is None or any(path[0] == name for path in wanted)]
-        condition = parse_filter(filter)
+        condition, terms = parse_filter(filter), parse_sort(sort, table.numeric)
 
         def work() -> list[Document]:
             with Statement(table, self._connections.callbacks) as statement, self._connections.read() as connection:
                 rows = connection.execute(
-                    _select(statement, condition, ["doc", *map(apart_column, apart)], sort, skip, limit),
+                    _select(statement, condition, ["doc", *map(apart_column, apart)], terms, skip, limit),
                     statement.parameters,
                 ).fetchall()
             found = (decode(doc, apart, texts) for doc, *texts in rows)
@@ -171,9 +174,10 @@ class SqliteDocumentStore:
     ) -> Document | None:
         change, condition = ParsedUpdate(update), parse_filter(filter)
         table = await self._table(collection)
+        terms = parse_sort(sort, table.numeric)
 
         def work(connection: sqlite3.Connection) -> Document | None:
-            rows = self._matching(connection, table, condition, table.apart, sort, 1)
+            rows = self._matching(connection, table, condition, table.apart, terms, 1)
             for row, doc, *texts in rows:
                 new = change.apply(decode(doc, table.apart, texts))
                 _store(connection, table, row, new, change.roots)
@@ -197,7 +201,9 @@ class SqliteDocumentStore:
         """The collection's layout; its table is made when it is first named."""
         table = self._tables.get(collection)
         if table is None:
-            table = Table.of(collection, self._indexes, self._apart.get(collection, ()))
+            table = Table.of(
+                collection, self._indexes, self._apart.get(collection, ()), self._numeric.get(collection, ())
+            )
             fresh = table
             await self._write(False, lambda connection: create(connection, fresh))
             self._tables[collection] = table
@@ -229,12 +235,12 @@ class SqliteDocumentStore:
         table: Table,
         condition: Condition,
         apart: Sequence[str],
-        sort: Sort,
+        terms: Sequence[Term],
         limit: int | None,
     ) -> list[tuple[Any, ...]]:
         """Row number, `doc` and columns kept apart of the documents to update."""
         with Statement(table, self._connections.callbacks) as statement:
-            sql = _select(statement, condition, ["row", "doc", *map(apart_column, apart)], sort, 0, limit)
+            sql = _select(statement, condition, ["row", "doc", *map(apart_column, apart)], terms, 0, limit)
             return connection.execute(sql, statement.parameters).fetchall()
 
     async def _parsed(self, update: Update) -> ParsedUpdate:
@@ -267,11 +273,16 @@ class SqliteDocumentStore:
 
 
 def _select(
-    statement: Statement, condition: Condition, columns: Sequence[str], sort: Sort, skip: int, limit: int | None
+    statement: Statement,
+    condition: Condition,
+    columns: Sequence[str],
+    terms: Sequence[Term],
+    skip: int,
+    limit: int | None,
 ) -> str:
     sql = f'SELECT {", ".join(columns)} FROM "{statement.table.name}" WHERE {statement.where(condition)}'
-    if sort:
-        sql += f" ORDER BY {statement.order_by(sort)}"
+    if terms:
+        sql += f" ORDER BY {statement.order_by(terms)}"
     if skip or limit is not None:
         sql += f" LIMIT {statement.bind(-1 if limit is None else limit)} OFFSET {statement.bind(skip)}"
     return sql

@@ -19,7 +19,7 @@ from apiserver.stores.documents.dialect.documents import check_name, identity_of
 from apiserver.stores.documents.dialect.paths import Path, parse
 
 _ROWS = 1_000_000
-_SHARING = {"company": 300_000, "user": 300_000, "status": 300_000, "project": 3_000}
+_SHARING = {"project": 3_000, **dict.fromkeys(["company", "user", "status", "type", "framework", "ready"], 300_000)}
 _OTHERS = 10
 """What the planner is told: of so many rows, how many share a field's value."""
 
@@ -34,14 +34,15 @@ class Table:
     indexes: tuple[Index, ...]
     keys: tuple[Path, ...]
     apart: tuple[str, ...]
+    numeric: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, name: str, indexes: Iterable[Index], apart: Sequence[str] = ()) -> Table:
-        """The layout that the declared indexes and fields kept apart give a collection."""
+    def of(cls, name: str, indexes: Iterable[Index], apart: Sequence[str] = (), numeric: Sequence[str] = ()) -> Table:
+        """The layout that the declared indexes and fields kept apart give a collection, and what sorts as numbers."""
         check_name(name)
         own = tuple(index for index in indexes if index.collection == name)
         keys = dict.fromkeys(field for index in own for field in index.fields if field != "id")
-        return cls(name, own, tuple(parse(key) for key in keys), tuple(apart))
+        return cls(name, own, tuple(parse(key) for key in keys), tuple(apart), tuple(numeric))
 
     @property
     def columns(self) -> list[str]:
@@ -79,6 +80,11 @@ class Table:
 def column_of(path: Path) -> str:
     """The quoted column of an indexed field."""
     return "id" if path == ("id",) else f'"key.{".".join(path)}"'
+
+
+def sorted_column(path: Path) -> str:
+    """SQL of what documents sort by an indexed field: NULL where there is no value."""
+    return f"nullif({column_of(path)}, '')"
 
 
 def apart_column(name: str) -> str:
@@ -166,9 +172,11 @@ def _create_indexes(connection: sqlite3.Connection, table: Table) -> None:
 
 
 def _index(table: Table, index: Index) -> str:
-    columns = ", ".join(column_of(parse(field)) for field in index.fields)
+    *columns, last = [parse(field) for field in index.fields]
+    ends = [sorted_column(last), "id"] if index.sorts else [column_of(last)]
     unique = "UNIQUE " if index.unique else ""
-    return f'CREATE {unique}INDEX "{table.name}:{",".join(index.fields)}" ON "{table.name}" ({columns})'
+    name = f"{table.name}:{','.join(index.fields)}"
+    return f'CREATE {unique}INDEX "{name}" ON "{table.name}" ({", ".join([*map(column_of, columns), *ends])})'
 
 
 def _advise(connection: sqlite3.Connection, table: Table) -> None:
@@ -198,4 +206,6 @@ def _sharing(index: Index) -> list[int]:
     """Rows, of a million, that share the values of the index's first field, of its first two, and so on."""
     rows = [_SHARING.get(field, _OTHERS) for field in index.fields]
     shared = [min(rows[: depth + 1]) for depth in range(len(rows))]
+    if index.sorts:
+        return [*shared, 1]
     return [*shared[:-1], 1] if index.unique else shared

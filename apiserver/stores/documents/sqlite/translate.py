@@ -5,12 +5,12 @@ Indexed fields are asked of their key columns, any other is looked up in the JSO
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import orjson
 
-from apiserver.stores.documents.base import InvalidFilter, Sort
+from apiserver.stores.documents.base import InvalidFilter
 from apiserver.stores.documents.dialect import values
 from apiserver.stores.documents.dialect.filters import (
     All,
@@ -24,11 +24,12 @@ from apiserver.stores.documents.dialect.filters import (
     Pattern,
     Test,
 )
-from apiserver.stores.documents.dialect.paths import Path, gathered, parse
+from apiserver.stores.documents.dialect.paths import Path, gathered
+from apiserver.stores.documents.dialect.sorts import Term
 from apiserver.stores.documents.dialect.values import MISSING, class_of
 from apiserver.stores.documents.sqlite.connections import Callbacks
 from apiserver.stores.documents.sqlite.lookup import Lookup
-from apiserver.stores.documents.sqlite.table import Table, column_of, decode_key, dumps, encode_key
+from apiserver.stores.documents.sqlite.table import Table, column_of, decode_key, dumps, encode_key, sorted_column
 
 _SQL = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _MOST_PARAMETERS = 4000
@@ -94,9 +95,9 @@ class Statement:
             return self._column(condition)
         return self._json(condition)
 
-    def order_by(self, sort: Sort) -> str:
-        """The terms of ORDER BY; ties by id."""
-        return ", ".join([*(self._sort_term(path, direction) for path, direction in sort), "id"])
+    def order_by(self, terms: Iterable[Term]) -> str:
+        """The terms of ORDER BY."""
+        return ", ".join(f"{self._sort_key(term)} {'DESC' if term.descending else 'NULLS LAST'}" for term in terms)
 
     def grouped(self, path: Path) -> tuple[str, Callable[[Any], Any]]:
         """SQL that is the same for documents with the same value at the path, and what makes that value of it.
@@ -184,23 +185,20 @@ class Statement:
             return f"({' OR '.join(self._in_list(lookup.value, test, {class_of(sample)}) or ['0'])})"
         return asked
 
-    def _sort_term(self, name: str, direction: int) -> str:
-        path = parse(name)
-        if direction not in (1, -1):
-            raise InvalidFilter(f"field '{name}': the direction of a sort is 1 or -1")
-        return self._sort_key(path, direction) + (" DESC" if direction < 0 else "")
-
-    def _sort_key(self, path: Path, direction: int) -> str:
-        if path == ("id",) or path in self.table.keys:
-            return column_of(path)
-        lookup = Lookup(self, path)
-        everywhere = lookup.ask_all(lambda found: _place(found, direction))
+    def _sort_key(self, term: Term) -> str:
+        """SQL of what SQLite orders documents by, NULL for those without a value."""
+        if term.path == ("id",):
+            return "id"
+        if term.path in self.table.keys and not term.numeric:
+            return sorted_column(term.path)
+        lookup = Lookup(self, term.path)
+        everywhere = lookup.ask_all(lambda found: _place(term, found))
         if not lookup.known_to_sqlite:
             return everywhere
-        asked = lookup.ask_value(lambda value: _place([value], direction))
+        asked = lookup.ask_value(lambda value: _place(term, [value]))
+        text = asked if term.numeric else lookup.unless_cut(f"nullif({lookup.value}, '')", asked)
         return (
-            f"CASE {lookup.kind} WHEN 'text' THEN {lookup.unless_cut(lookup.value, asked)} "
-            f"WHEN 'integer' THEN {lookup.value} WHEN 'null' THEN NULL "
+            f"CASE {lookup.kind} WHEN 'text' THEN {text} WHEN 'integer' THEN {lookup.value} WHEN 'null' THEN NULL "
             f"ELSE CASE WHEN {lookup.kind} IS NULL THEN {lookup.through_lists(everywhere, 'NULL')} ELSE {asked} END END"
         )
 
@@ -241,11 +239,12 @@ def _gathered(value: Any, path: Path) -> str | None:
     return None if found is None else dumps([found])
 
 
-def _place(found: list[Any], direction: int) -> Any:
+def _place(term: Term, found: list[Any]) -> Any:
     """What SQLite orders a document by: booleans and objects as blobs, as they come after text."""
-    rank, *value = values.sort_order(found, direction)
-    if rank == values.NULL:
+    place = term.place(found)
+    if place is None:
         return None
-    if rank in (values.NUMBER, values.TEXT):
+    kind, *value = place
+    if kind in (values.NUMBER, values.TEXT):
         return value[0]
-    return bytes([rank]) + repr(value).encode()
+    return bytes([kind]) + repr(value).encode()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from apiserver.stores.documents.base import InvalidDocument
-from apiserver.stores.documents.dialect.values import MISSING, NULL, class_of, order, same, sort_order
+from apiserver.stores.documents.dialect.values import MISSING, class_of, order, same
 from tests.stores.documents import strategies
 
 ASCENDING: list[Any] = [
@@ -51,20 +51,3 @@ def test_same(left: Any, right: Any, expected: bool) -> None:
 def test_what_json_has_not_is_of_no_class() -> None:
     with pytest.raises(InvalidDocument, match="cannot hold a bytes"):
         class_of(b"x")
-
-
-@pytest.mark.parametrize(
-    ("found", "least", "greatest"),
-    [
-        ([], None, None),
-        ([[]], None, None),
-        ([MISSING], None, None),
-        ([3, 1, 2], 1, 3),
-        ([[3, 1], 2], 1, 3),
-        ([["x", 7], MISSING], None, "x"),
-    ],
-)
-def test_what_a_document_sorts_by(found: list[Any], least: Any, greatest: Any) -> None:
-    assert sort_order(found, 1) == order(least)
-    assert sort_order(found, -1) == order(greatest)
-    assert order(None) == (NULL,)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 
-from apiserver.stores.documents.base import Filter, InvalidFilter, Sort
+from apiserver.stores.documents.base import Filter, Sort
 from apiserver.stores.documents.dialect.filters import parse_filter
-from apiserver.stores.documents.mongo.translate import Query, projection_of, query_of, sort_of
+from apiserver.stores.documents.dialect.sorts import parse_sort
+from apiserver.stores.documents.mongo.translate import Query, in_turn, projection_of, query_of
 from tests.stores.documents import strategies
 
 KNOWN = {"$and", "$or", "$nor", "$eq", "$gt", "$gte", "$lt", "$lte", "$in", "$exists", "$size", "$regex", "$options"}
@@ -89,20 +92,19 @@ def test_nothing_else_reaches_mongodb(filter: Filter) -> None:
 @pytest.mark.parametrize(
     ("sort", "asked"),
     [
-        ([], []),
-        ([("a", 1)], [("a", 1), ("_id", 1)]),
-        ([("id", -1)], [("_id", -1)]),
-        ([("a", 1), ("id", -1), ("b", 1)], [("a", 1), ("_id", -1), ("b", 1)]),
-        ([("a", 1), ("a", -1)], [("a", 1), ("_id", 1)]),
+        ([], [[]]),
+        ([("id", -1), ("b", 1)], [[("_id", -1)]]),
+        ([("a", 1)], [[("a", 1), ("_id", 1)], [("_id", 1)]]),
+        ([("_a", -1), ("id", 1)], [[("__a", -1), ("_id", 1)], [("_id", 1)]]),
+        ([("a", -1)], [[("a", -1), ("_id", -1)], [("_id", -1)]]),
+        ([("a.b", 1)], None),
+        ([("a", 1), ("b", 1)], None),
+        ([("numbers", 1)], None),
     ],
 )
-def test_sorts(sort: Sort, asked: Sort) -> None:
-    assert sort_of(sort) == asked
-
-
-def test_a_sort_in_no_direction_is_refused() -> None:
-    with pytest.raises(InvalidFilter, match="field 'a'"):
-        sort_of([("a", 0)])
+def test_mongodb_sorts_by_one_field_those_that_have_a_value_first(sort: Sort, asked: list[Any] | None) -> None:
+    turns = in_turn(parse_filter({}), parse_sort(sort, ["numbers"]))
+    assert (None if turns is None else [order for _, order in turns]) == asked
 
 
 def test_projections_do_not_collide() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from apiserver.stores.documents.base import Filter, Sort
 from apiserver.stores.documents.dialect.filters import parse_filter
+from apiserver.stores.documents.dialect.sorts import parse_sort
 from apiserver.stores.documents.indexes import INDEXES
 from apiserver.stores.documents.sqlite.connections import Callbacks
 from apiserver.stores.documents.sqlite.table import Table, create
@@ -37,7 +38,7 @@ def test_a_company_is_no_place_to_start_from(filter: Filter, sort: Sort, index: 
     with Statement(table, Callbacks()) as statement:
         sql = f"SELECT doc FROM tasks WHERE {statement.where(parse_filter({'$and': [{'company': 'c'}, filter]}))}"
         if sort:
-            sql += f" ORDER BY {statement.order_by(sort)} LIMIT 30"
+            sql += f" ORDER BY {statement.order_by(parse_sort(sort))} LIMIT 30"
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", statement.parameters)]
     connection.close()
     assert any(f"USING INDEX {index} " in f"{step} " for step in plan), plan

@@ -1,0 +1,75 @@
+"""Sorts, parsed once and checked: what documents sort by.
+
+This is what a sort means. Engines may sort faster, never differently.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from apiserver.stores.documents.base import Document, InvalidFilter, Sort
+from apiserver.stores.documents.dialect.paths import Path, parse, reach
+from apiserver.stores.documents.dialect.values import MISSING, NUMBER, order
+
+EMPTY: tuple[Any, ...] = (None, "", [], {})
+"""What is no value to a sort, as is a field that is missing."""
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One field of a sort; `numeric`: texts that are numbers sort as these."""
+
+    path: Path
+    descending: bool = False
+    numeric: bool = False
+
+    def place(self, found: Iterable[Any]) -> tuple[Any, ...] | None:
+        """What a document with these values at the path sorts by: the least one, or the greatest of a descending sort.
+
+        Of a list, its items are meant. None when there is no value, or an empty one among them: these come last.
+        """
+        single = [item for value in found for item in (value if isinstance(value, list) else [value])]
+        if not single or any(item is MISSING or item in EMPTY for item in single):
+            return None
+        return (max if self.descending else min)(map(self._order, single))
+
+    def _order(self, value: Any) -> tuple[Any, ...]:
+        if self.numeric and isinstance(value, str) and _NUMBER.fullmatch(value):
+            return (NUMBER, float(value))
+        return order(value)
+
+
+def parse_sort(sort: Sort, numeric: Collection[str] = ()) -> list[Term]:
+    """The fields of a sort, the last of which is the id; none for no sort. `numeric`: top-level fields that are so.
+
+    InvalidFilter naming the field when it is none of the dialect.
+    """
+    terms: list[Term] = []
+    for name, direction in sort:
+        path = parse(name)
+        if direction not in (1, -1):
+            raise InvalidFilter(f"field '{name}': the direction of a sort is 1 or -1")
+        terms.append(Term(path, direction < 0, path[0] in numeric))
+    ids = [place for place, term in enumerate(terms) if term.path == ("id",)]
+    if ids:
+        return terms[: ids[0] + 1]
+    return [*terms, Term(("id",), terms[-1].descending)] if terms else []
+
+
+def in_order(documents: Iterable[Document], terms: Sequence[Term]) -> list[Document]:
+    """The documents sorted."""
+    found = list(documents)
+    for term in reversed(terms):
+        placed = [(term.place(reach(document, term.path)), document) for document in found]
+        there = sorted(
+            ((place, document) for place, document in placed if place is not None),
+            key=lambda pair: pair[0],
+            reverse=term.descending,
+        )
+        found = [document for _, document in there] + [document for place, document in placed if place is None]
+    return found
