@@ -5,16 +5,13 @@ Empty lists and null mean "no filter". The functions do no I/O and raise validat
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import orjson
-
-from apiserver.rpc.errors import invalid_scroll, validation_error
+from apiserver.rpc.errors import validation_error
 from apiserver.services.lists import list_filter, lists_filter
 from apiserver.services.names import escape_path
 from apiserver.stores.documents.base import Document, Filter, InvalidFilter
@@ -30,7 +27,6 @@ _TIME = re.compile(r"\s*(>=|>|<=|<|)\s*(.*?)\s*", re.DOTALL)
 _EXACT = re.compile(r"\^((?:[^\\.^$*+?{}\[\]|()]|\\[^a-zA-Z0-9])*)\$", re.DOTALL)
 #: A hyperparameter of a task, or metadata of a model, as a whole.
 _PARAMETER = re.compile(r"hyperparams\.[^.]+\.[^.]+|metadata\.[^.]+")
-_PAGING = ("page", "page_size", "scroll_id", "refresh_scroll", "size", "only_fields", "projection")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +48,10 @@ class QuerySpec:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The slice of the matches to answer, and how to name the place where the next one starts."""
+    """The slice of the matches to answer."""
 
     skip: int
     limit: int
-    fingerprint: str | None = None
-    """Set when the caller scrolls: names the query that a scroll id belongs to."""
-
-    def next_scroll(self, returned: int) -> dict[str, str]:
-        """What a `get_all` answers beside its documents: `{scroll_id}` to a caller that scrolls, else nothing."""
-        return {} if self.fingerprint is None else {"scroll_id": f"{self.fingerprint}-{self.skip + returned:x}"}
 
 
 def build_filter(request: Mapping[str, Any], spec: QuerySpec) -> Filter:
@@ -130,9 +120,7 @@ def _drop(value: Any, path: Sequence[str]) -> None:
 
 
 def page_of(request: Mapping[str, Any]) -> Page:
-    """The page that `page` and `page_size`, or `scroll_id` and `size`, ask for."""
-    if request.get("scroll_id") is not None or request.get("size") is not None:
-        return _scroll_page(request)
+    """The page that `page` and `page_size` ask for."""
     size = request.get("page_size") or DEFAULT_PAGE_SIZE
     skip = (request.get("page") or 0) * size
     if skip > FURTHEST:
@@ -248,17 +236,3 @@ def _text_filter(text: str, fields: tuple[str, ...]) -> Filter:
     return all_of(
         {"$or": [{field: {"$regex": re.escape(word), "$options": "i"}} for field in fields]} for word in text.split()
     )
-
-
-def _scroll_page(request: Mapping[str, Any]) -> Page:
-    size = request.get("size") or DEFAULT_PAGE_SIZE
-    query = {key: value for key, value in request.items() if key not in _PAGING}
-    fingerprint = hashlib.sha256(orjson.dumps(query, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
-    scroll_id = request.get("scroll_id")
-    if not scroll_id:
-        return Page(0, size, fingerprint)
-    owner, _, position = scroll_id.partition("-")
-    if owner != fingerprint or not re.fullmatch("[0-9a-f]{1,12}", position):
-        raise invalid_scroll(scroll_id)
-    skip = int(position, 16)
-    return Page(0, max(skip, size), fingerprint) if request.get("refresh_scroll") else Page(skip, size, fingerprint)

@@ -132,28 +132,3 @@ def test_projections_have_no_field_inside_another() -> None:
 def test_pages() -> None:
     assert page_of({}) == Page(0, 500)
     assert page_of({"page": 3, "page_size": 20}) == Page(60, 20)
-    assert Page(60, 20).next_scroll(20) == {}
-
-
-def test_a_scroll_goes_on_where_the_last_page_ended() -> None:
-    query = {"name": "x", "size": 2}
-    first = page_of(query)
-    assert (first.skip, first.limit) == (0, 2)
-    scroll = first.next_scroll(2)
-    second = page_of({**query, **scroll})
-    assert (second.skip, second.limit) == (2, 2)
-    again = page_of({**query, **second.next_scroll(2), "refresh_scroll": True, "size": 1})
-    assert (again.skip, again.limit) == (0, 4)
-
-
-@pytest.mark.parametrize("scroll_id", ["x", "0123456789abcdef-2", "-", "0123456789abcdef-zz"])
-def test_a_scroll_id_of_something_else_is_an_error(scroll_id: str) -> None:
-    with pytest.raises(ApiError) as error:
-        page_of({"name": "x", "scroll_id": scroll_id})
-    assert (error.value.code, error.value.subcode) == (400, 1104)
-
-
-def test_a_scroll_id_is_of_one_query_only() -> None:
-    scroll = page_of({"name": "x", "size": 2}).next_scroll(2)
-    with pytest.raises(ApiError):
-        page_of({"name": "y", "size": 2, **scroll})
