@@ -516,6 +516,8 @@ async def test_distinct(store: DocumentStore) -> None:
     await fill(store, {"id": "3", "tags": "c", "n": True}, {"id": "4", "n": 1, "user": "t"}, collection="tasks")
     assert await store.distinct("tasks", "tags", {}) == ["a", "b", "c"]
     assert await store.distinct("tasks", "tags", {"id": "3"}) == ["c"]
+    await fill(store, {"id": "5", "tags": ["p", "q"]}, {"id": "6", "tags": ["p", "r"]}, collection="models")
+    assert await store.distinct("models", "tags", {}) == ["p", "q", "r"]
     assert await store.distinct("tasks", "user", {}) == ["t", "u"]
     assert await store.distinct("tasks", "o.x", {}) == [1, 2, 3]
     assert await store.distinct("tasks", "n", {}) == [1, True]

@@ -136,17 +136,20 @@ class Reader:
         return len([stored async for stored in self.matching(collection, condition)])
 
     async def grouped(
-        self, collection: str, condition: Condition, paths: Sequence[Path]
+        self, collection: str, condition: Condition, paths: Sequence[Path], *, by_item: bool = False
     ) -> list[tuple[int, list[Any]]]:
         """Numbers of documents that meet a condition, each with the values at the paths that so many share.
 
-        Missing is as null; where a list is on the way, the value is the list of all.
+        Missing is as null; where a list is on the way, the value is the list of all. by_item: a list's items may come
+        one by one, so that lists, of which there are more than of items, need not be told apart.
         """
         query = query_of(condition)
         if query.exact and all(len(path) == 1 and _SIMPLE.fullmatch(path[0]) for path in paths):
             fields = {f"f{place}": f"${name_of(path)}" for place, path in enumerate(paths)}
+            items = [{"$unwind": {"path": path, "preserveNullAndEmptyArrays": True}} for path in fields.values()]
             group = {"$group": {"_id": fields, "documents": {"$sum": 1}}}
-            groups = await self._database.aggregate(collection, [{"$match": query.filter}, group])
+            stages = [{"$match": query.filter}, *(items if by_item else ()), group]
+            groups = await self._database.aggregate(collection, stages)
             return [(group["documents"], [group["_id"].get(field) for field in fields]) for group in groups]
         projection = projection_of([*paths_of(condition), *paths])
         documents = (

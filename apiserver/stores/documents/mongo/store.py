@@ -124,7 +124,7 @@ class MongoDocumentStore:
         return counts
 
     async def distinct(self, collection: str, field: str, filter: Filter) -> list[Any]:
-        found = [value for _, (value,) in await self._grouped(collection, filter, [field])]
+        found = [value for _, (value,) in await self._grouped(collection, filter, [field], by_item=True)]
         items = (item for value in found for item in (value if isinstance(value, list) else [value]))
         distinct = {order(item): item for item in items if item is not None}
         return [distinct[key] for key in sorted(distinct)]
@@ -167,11 +167,13 @@ class MongoDocumentStore:
             self._layouts[collection] = Layout.of(collection, self._indexes, self._large.get(collection, ()))
         return self._layouts[collection]
 
-    async def _grouped(self, collection: str, filter: Filter, fields: Sequence[str]) -> list[tuple[int, list[Any]]]:
+    async def _grouped(
+        self, collection: str, filter: Filter, fields: Sequence[str], *, by_item: bool = False
+    ) -> list[tuple[int, list[Any]]]:
         if not fields:
             raise InvalidFilter("a field to group by is needed")
         layout, condition, parsed = self._layout(collection), parse_filter(filter), [paths.parse(f) for f in fields]
-        return await self._reader.grouped(layout.collection, condition, parsed)
+        return await self._reader.grouped(layout.collection, condition, parsed, by_item=by_item)
 
 
 async def _parsed(layout: Layout, update: Update) -> tuple[ParsedUpdate, NativeUpdate | None]:
