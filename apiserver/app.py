@@ -30,6 +30,7 @@ from apiserver.rpc.openapi import openapi, with_routes
 from apiserver.rpc.schema import Table, load_schemas
 from apiserver.services import credentials
 from apiserver.services.backend import Backend, registry
+from apiserver.services.history.store import History
 from apiserver.services.last_metrics import LastMetrics
 from apiserver.services.remembered import Remembered
 from apiserver.services.store_errors import STORE_ERRORS
@@ -105,6 +106,7 @@ def _backend(settings: Settings, folder: DataFolder) -> Backend:
         documents=documents,
         events=events,
         last_metrics=LastMetrics(events, documents),
+        history=History(events, documents, days=settings.history_days),
         auth=Authenticator(
             settings.token_secret,
             credentials.lookup(documents),
@@ -149,6 +151,8 @@ def _lifespan(
             opened.push_async_callback(backend.last_metrics.close)
             await backend.last_metrics.restate()
             backend.last_metrics.watch()
+            opened.push_async_callback(backend.history.close)
+            backend.history.watch()
             yield
 
     return lifespan

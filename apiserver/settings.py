@@ -96,6 +96,9 @@ class Settings:
         128 * 2**20, "bytes of events that may wait to be merged; beyond it, 429", min=2**16
     )
     multi_task_limit: int = _setting(100, "most tasks that one multi-task call may name", min=1)
+    history_days: int = _setting(
+        60, "days that what workers, queues and serving containers reported is kept, at least", min=1, max=36500
+    )
     shutdown_seconds: int = _setting(10, "seconds that requests under way may take to finish when stopping", min=0)
     log_level: str = _setting(
         "info",

@@ -21,6 +21,9 @@ Float64Array = npt.NDArray[np.float64]
 #: The iteration the SDK reports single values under (`Logger.report_single_value`); histograms leave it out.
 SINGLE_VALUE_ITERATION = -(2**31)
 
+#: Ids of owners that are neither a task nor a model begin with it: no document tells what their events say.
+HISTORY = "history/"
+
 #: Sorts behind every metric, variant and key.
 LAST_NAME = "\U0010ffff"
 
@@ -40,11 +43,16 @@ SAMPLE_TYPES = (EventType.VECTOR, EventType.IMAGE, EventType.PLOT)
 
 
 class Owner(NamedTuple):
-    """The task or model that events belong to, inside one company."""
+    """The task or model that events belong to, inside one company, or a history (see HISTORY)."""
 
     company: str
     id: str
     is_model: bool = False
+
+    @property
+    def has_document(self) -> bool:
+        """Whether a document is to be kept up to date with its events."""
+        return not self.id.startswith(HISTORY)
 
 
 class MetricSelection(NamedTuple):

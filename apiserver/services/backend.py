@@ -9,6 +9,7 @@ from apiserver.aggregation.scroll import Scrolls
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Call as RpcCall
 from apiserver.rpc.registry import Registry
+from apiserver.services.history.store import History
 from apiserver.services.last_metrics import LastMetrics
 from apiserver.services.remembered import Remembered
 from apiserver.settings import Settings
@@ -25,6 +26,7 @@ class Backend:
     documents: DocumentStore
     events: EventStore
     last_metrics: LastMetrics
+    history: History
     auth: Authenticator
     scrolls: Scrolls
     remembered: Remembered

@@ -23,7 +23,7 @@ from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import scroll_answer, scrolled_page
 from apiserver.services.tasks.documents import changed_now
 from apiserver.services.tasks.queueing import leave_queues, release
-from apiserver.services.workers import key_of, live_workers
+from apiserver.services.workers.documents import key_of, live_workers
 from apiserver.stores.documents.base import Document, Filter
 
 SPEC = QuerySpec()

@@ -52,7 +52,7 @@ class Marks:
     def items(self, owners: Iterable[Owner], now: float) -> dict[Owner, str]:
         """The items of a bulk request that mark those of the owners whose marks are not known to be young."""
         items: dict[Owner, str] = {}
-        for owner in owners:
+        for owner in (owner for owner in owners if owner.has_document):
             mark = self._set.get(owner)
             if mark is None:  # each has an id of its own: the one before may be on its way out
                 mark = self._set[owner] = _Mark(f"{self._server}-{next(self._numbers)}")

@@ -67,7 +67,7 @@ class Live:
             table = Memtable(number)
             for record in journal.replay(path):
                 table.add(record, self.workers)
-                self.unstated.update(record.owners)
+                self._note(record)
             self._next_sequence = max(self._next_sequence, table.next_sequence)
             self.frozen.append(table)
 
@@ -90,7 +90,11 @@ class Live:
                 for record in fresh:
                     self.active.add(record, self.workers)
                     self._next_sequence += record.lines
-                    self.unstated.update(record.owners)
+                    self._note(record)
+
+    def _note(self, record: Record) -> None:
+        """Note whose documents the events of a record are to be seen in."""
+        self.unstated.update(owner for owner in record.owners if owner.has_document)
 
     def check(self) -> None:
         """Raise EventStoreBusy when merging does not work."""

@@ -1,0 +1,193 @@
+"""The history of sources: workers, queues, containers.
+
+A source has an owner of events of its own for each week, and its values are scalars whose iteration is their time. So
+the engines keep them and make the buckets of charts as they do for tasks, and a week that is old is deleted as a whole.
+A document of the collection `history` goes with each owner, and is what finds it again: its id begins with company,
+kind and week; it tells whose it is and which metrics there are, and holds what is no number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+import numpy as np
+
+from apiserver.events.model import HISTORY, BucketAxis, EventBatch, MetricSelection, Owner, Scalars
+from apiserver.services.history.steps import Curve, Steps
+from apiserver.stores.documents.base import Document, DocumentStore, DocumentStoreError, Filter, Update
+from apiserver.stores.events.base import EventStore, EventStoreError
+from apiserver.times import now_ms
+
+log = logging.getLogger(__name__)
+
+COLLECTION = "history"
+DAY = 86_400_000
+WEEK = 7 * DAY
+#: Seconds between looks for what is too old.
+SWEEP_INTERVAL = 3600.0
+
+_MOST_KNOWN = 10_000
+#: Owners whose events are deleted at once.
+_SWEPT_AT_ONCE = 20
+#: Owners that are read at once, where that takes less time than one after another.
+_READ_AT_ONCE = 16
+
+#: A metric and its variant.
+Series = tuple[str, str]
+
+
+class Source(NamedTuple):
+    """Who has a history. Names are unique in the company among those of one kind and group."""
+
+    company: str
+    kind: str
+    """`worker`, `queue` or `container`."""
+    name: str
+    group: str = ""
+    """Of a container: the endpoint that it serves."""
+
+
+class History:
+    """What sources reported, of at least the last `days`."""
+
+    def __init__(self, events: EventStore, documents: DocumentStore, *, days: int) -> None:
+        self._events = events
+        self._documents = documents
+        self._days = days
+        self._known: dict[str, frozenset[str]] = {}
+        """The metrics that documents are known to have, by id."""
+        self._task: asyncio.Task[None] | None = None
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    async def record(self, source: Source, at: int, values: Mapping[Series, float]) -> None:
+        """Keep values of a time (epoch ms); another value of the same series and time replaces that one."""
+        if not values:
+            return
+        id, metrics = _id(source, at), frozenset(metric for metric, _ in values)
+        if not metrics <= self._known.get(id, frozenset()):
+            await self.note(source, at, {"$addToSet": {"metrics": {"$each": sorted(metrics)}}})
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[id] = self._known.get(id, frozenset()) | metrics
+        await self._events.add(_batch(_owner(source.company, id), at, values))
+
+    async def note(self, source: Source, at: int, update: Update) -> None:
+        """Change the document of the week that a time is in."""
+        id = _id(source, at)
+        new = {**source._asdict(), "id": id, "week": at // WEEK, "metrics": []}
+        await self._documents.update(COLLECTION, {"id": id, "company": source.company}, update, upsert=new)
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    async def weeks(
+        self, company: str, kind: str, *, start: int, stop: int, group: str = "", fields: Collection[str] = ()
+    ) -> list[Document]:
+        """The documents of the weeks of these times (epoch ms, inclusive), with `name` and these fields."""
+        first, beyond = (f"{company}/{kind}/{week:06d}" for week in (start // WEEK, stop // WEEK + 1))
+        wanted: Filter = {"company": company, "id": {"$gte": first, "$lt": beyond}, "group": group}
+        return await self._documents.find(COLLECTION, wanted, projection=["name", *fields])
+
+    async def curves(
+        self, sources: Iterable[Source], metrics: Collection[str], steps: Steps
+    ) -> dict[Source, dict[Series, Curve]]:
+        """What each source reported of each series in the steps; none of those without a value there."""
+        weeks = range(steps.start // WEEK, steps.stop // WEEK + 1) if steps.count else range(0)
+        selection = [MetricSelection(metric) for metric in sorted(metrics)]
+        turns = asyncio.Semaphore(_READ_AT_ONCE if self._events.reads_in_parallel else 1)
+        found: dict[Source, dict[Series, Curve]] = {}
+
+        async def read(source: Source, week: int) -> None:
+            owner = _owner(source.company, _id(source, week * WEEK))
+            async with turns:
+                series = await self._events.scalar_buckets(
+                    owner,
+                    BucketAxis.TIMESTAMP,
+                    lambda *_: steps.width,
+                    selection,
+                    start=steps.start,
+                    stop=steps.stop,
+                    envelope=True,
+                )
+            for buckets in series:
+                of_source = found.setdefault(source, {})
+                curve = of_source.setdefault((buckets.metric, buckets.variant), Curve.over(steps))
+                curve.add(steps, buckets)
+
+        await asyncio.gather(*(read(source, week) for source in dict.fromkeys(sources) for week in weeks))
+        some = {source: _not_empty(of_source) for source, of_source in found.items()}
+        return {source: of_source for source, of_source in some.items() if of_source}
+
+    # --- forgetting --------------------------------------------------------------------------------
+
+    def watch(self) -> None:
+        """From now on, sweep now and then."""
+        self._task = asyncio.create_task(self._sweep_for_ever(), name="history")
+
+    async def close(self) -> None:
+        """Sweep no more."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def sweep(self) -> None:
+        """Delete the weeks that ended before the days that are kept."""
+        old: Filter = {"week": {"$lt": now_ms() // WEEK - -(-self._days // 7)}}
+        while found := await self._documents.find(COLLECTION, old, projection=["company"], limit=_SWEPT_AT_ONCE):
+            await self._events.delete([_owner(document["company"], document["id"]) for document in found])
+            await self._documents.delete(COLLECTION, {"id": {"$in": [document["id"] for document in found]}})
+
+    async def _sweep_for_ever(self) -> None:
+        while True:
+            try:
+                await self.sweep()
+            except (EventStoreError, DocumentStoreError) as error:
+                log.warning("what is too old of the history stays for now: %s", error)
+            except Exception:
+                log.exception("the history cannot be swept")
+            await asyncio.sleep(SWEEP_INTERVAL)
+
+
+def plausible(at: int) -> int:
+    """The time that a source gives (epoch ms), unless its clock is off by more than a day: then now."""
+    now = now_ms()
+    return at if abs(at - now) <= DAY else now
+
+
+def _not_empty(curves: Mapping[Series, Curve]) -> dict[Series, Curve]:
+    return {series: curve for series, curve in curves.items() if not curve.empty}
+
+
+def _id(source: Source, at: int) -> str:
+    """The document of a source's week."""
+    named = f"{len(source.group)}:{source.group}{source.name}".encode("utf-8", "surrogatepass")
+    hashed = hashlib.blake2b(named, digest_size=16).hexdigest()
+    return f"{source.company}/{source.kind}/{at // WEEK:06d}/{hashed}"
+
+
+def _owner(company: str, id: str) -> Owner:
+    return Owner(company, HISTORY + id.removeprefix(f"{company}/"))
+
+
+def _batch(owner: Owner, at: int, values: Mapping[Series, float]) -> EventBatch:
+    size = len(values)
+    times = np.full(size, at, np.int64)
+    scalars = Scalars(
+        owners=[owner],
+        owner=[0] * size,
+        metrics=[metric for metric, _ in values],
+        variants=[variant for _, variant in values],
+        workers=[""] * size,
+        labels=[None] * size,
+        lengths=[1] * size,
+        iters=times,
+        timestamps=times,
+        values=np.fromiter(values.values(), np.float64, size),
+    )
+    return EventBatch(now_ms(), scalars)

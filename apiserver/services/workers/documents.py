@@ -1,0 +1,84 @@
+"""Workers' documents.
+
+A worker is forgotten when it does not call for its timeout. Its document is named by the company and the worker's own
+id, which is unique in the company only; `name` is that id. `present` and `busy` are the spans (see history/presence.py)
+that go on: those that ended are in the worker's history.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from apiserver.services.backend import Call, documents
+from apiserver.services.history.presence import Span
+from apiserver.services.history.store import Source
+from apiserver.services.queries import QuerySpec, all_of, build_filter
+from apiserver.stores.documents.base import Document, Filter
+from apiserver.stores.documents.scoped import CompanyDocuments
+from apiserver.times import utc_now
+
+WORKERS = "workers"
+#: What a worker has a span of: while it reports, and while it runs a task.
+PRESENT, BUSY = "present", "busy"
+
+_SPEC = QuerySpec(patterns=(), lists=("tags", "system_tags"), times=())
+
+
+def id_of(call: Call, worker: str) -> str:
+    """The id of a worker's document."""
+    return f"{call.identity.company}/{worker}"
+
+
+def key_of(worker: Document) -> str:
+    """What clients tell workers apart by, whichever company they are of."""
+    return f"worker_{worker['company']}_{worker['user']}_{worker['name']}"
+
+
+def source_of(call: Call, worker: str) -> Source:
+    """Whose history a worker's is."""
+    return Source(call.identity.company, "worker", worker)
+
+
+async def live_workers(documents: CompanyDocuments, filter: Filter) -> list[Document]:
+    """The matching workers that have not timed out, by id."""
+    return await documents.find(WORKERS, all_of([live(), filter]), sort=[("name", 1)])
+
+
+def live() -> Filter:
+    """The condition that a worker has not timed out."""
+    return {"expires": {"$gt": utc_now()}}
+
+
+def wanted(request: dict[str, Any]) -> Filter:
+    """The condition on workers that a request to list or count them sets."""
+    conditions = [build_filter(request, _SPEC)]
+    if seconds := request["last_seen"]:
+        conditions.append({"last_activity_time": {"$gte": _ago(seconds)}})
+    if pattern := request.get("worker_pattern"):
+        parts = (re.escape(part) for part in pattern.split("*"))
+        conditions.append({"name": {"$regex": f"^{'.*'.join(parts)}$"}})
+    return all_of(conditions)
+
+
+def _ago(seconds: int) -> str:
+    """The time so many seconds ago; the beginning of time when there were not so many."""
+    now = datetime.now(UTC)
+    return (now - timedelta(seconds=min(seconds, int(now.timestamp())))).isoformat(timespec="microseconds")
+
+
+async def forget(call: Call, filter: Filter) -> int:
+    """Delete the matching workers, but not when they were there; returns how many there were."""
+    found = await documents(call).find(WORKERS, filter, projection=["name", PRESENT, BUSY])
+    for worker in found:
+        await note_spans(call, worker["name"], {kind: worker[kind] for kind in (PRESENT, BUSY) if worker.get(kind)})
+    ids = [worker["id"] for worker in found]
+    return await documents(call).delete(WORKERS, all_of([{"id": {"$in": ids}}, filter])) if ids else 0
+
+
+async def note_spans(call: Call, worker: str, ended: dict[str, Span]) -> None:
+    """Put spans that ended, by what they are of, into the worker's history."""
+    for kind, span in ended.items():
+        update = {"$push": {kind: {"$each": [list(span)]}}}
+        await call.backend.history.note(source_of(call, worker), span[1], update)

@@ -1,0 +1,122 @@
+"""What workers call: they register, report, and unregister."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from apiserver.rpc.errors import invalid_id
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.history.presence import Span, joined
+from apiserver.services.history.store import plausible
+from apiserver.services.workers.documents import BUSY, PRESENT, WORKERS, forget, id_of, note_spans, source_of
+from apiserver.services.workers.machine_stats import values_of
+from apiserver.stores.documents.base import Document
+from apiserver.times import utc_now
+
+DEFAULT_TIMEOUT = 600
+
+
+@endpoint("workers.register", "1.0")
+async def register(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    queues = request.get("queues", [])
+    await _check_queues(call, queues)
+    await forget(call, {"expires": {"$lte": utc_now()}})
+    if queues and (resources := request.get("resources")):
+        await documents(call).update("queues", {"id": {"$in": queues}}, {"$set": {"resources": resources}}, many=True)
+    tags = {key: request.get(key, []) for key in ("tags", "system_tags")}
+    fields = {"register_time": utc_now(), "timeout": request["timeout"], "queues": queues}
+    await _seen(call, request["worker"], fields | tags, await _known(call, request["worker"]))
+    return {}
+
+
+@endpoint("workers.unregister", "1.0")
+async def unregister(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    if not await forget(call, {"name": request["worker"]}):
+        raise invalid_id("worker", request["worker"])
+    return {}
+
+
+@endpoint("workers.status_report", "1.0")
+async def status_report(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    worker, now, task_id = request["worker"], utc_now(), request.get("task")
+    at = plausible(request["timestamp"])
+    task = await documents(call).find_one("tasks", {"id": task_id}, projection=("project",)) if task_id else None
+    fields: Document = {
+        "last_report_time": now,
+        "task": task_id,
+        "project": task.get("project") if task else None,
+        "queue": request.get("queue"),
+        **{key: request[key] for key in ("queues", "tags", "system_tags", "machine_stats") if key in request},
+    }
+    known = await _known(call, worker)
+    spans, ended = _spans(known, at, busy=bool(task_id))
+    await _seen(call, worker, fields | spans, known)
+    await note_spans(call, worker, ended)
+    await call.backend.history.record(source_of(call, worker), at, values_of(request.get("machine_stats") or {}))
+    if task:
+        report = {"last_worker": worker, "last_worker_report": now, "last_update": now}
+        await documents(call).update("tasks", {"id": task["id"]}, {"$set": report})
+    return {}
+
+
+async def _check_queues(call: Call, queues: list[str]) -> None:
+    known = await documents(call).distinct("queues", "id", {"id": {"$in": queues}}) if queues else []
+    if unknown := [queue for queue in queues if queue not in known]:
+        raise invalid_id("queue", *unknown)
+
+
+def _spans(known: Document, at: int, *, busy: bool) -> tuple[Document, dict[str, Span]]:
+    """The spans that go on after a report at this time (or null), and those that ended, by what they are of."""
+    going: Document = {}
+    ended: dict[str, Span] = {}
+    for kind, goes_on in ((PRESENT, True), (BUSY, busy)):
+        before = known.get(kind)
+        going[kind], over = joined(before, at) if goes_on else (None, before)
+        if over:
+            ended[kind] = over
+    return going, ended
+
+
+async def _known(call: Call, worker: str) -> Document:
+    """What is known of a worker's timeout and spans; nothing when it is not known itself."""
+    found = await documents(call).find_one(WORKERS, {"id": id_of(call, worker)}, projection=("timeout", PRESENT, BUSY))
+    return found or {}
+
+
+async def _seen(call: Call, worker: str, fields: Document, known: Document) -> None:
+    """Note that the worker called just now, and what it said; one that is not known becomes known."""
+    now = datetime.now(UTC)
+    id = id_of(call, worker)
+    timeout = fields.get("timeout") or known.get("timeout") or DEFAULT_TIMEOUT
+    said = {
+        **fields,
+        "ip": call.client,
+        "last_activity_time": _text(now),
+        "expires": _text(now + timedelta(seconds=timeout)),
+    }
+    await documents(call).update(WORKERS, {"id": id}, {"$set": said}, upsert=_new_worker(call, id, worker, _text(now)))
+
+
+def _new_worker(call: Call, id: str, worker: str, now: str) -> Document:
+    return {
+        "id": id,
+        "name": worker,
+        "user": call.identity.user,
+        "ip": call.client,
+        "register_time": now,
+        "last_activity_time": now,
+        "last_report_time": None,
+        "timeout": DEFAULT_TIMEOUT,
+        "queues": [],
+        "queue": None,
+        "task": None,
+        "project": None,
+        "tags": [],
+        "system_tags": [],
+        "machine_stats": None,
+    }
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat(timespec="microseconds")

@@ -1,0 +1,102 @@
+"""What machines were like, and how many workers there were, by equal steps of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from apiserver.events.model import Float64Array
+from apiserver.rpc.errors import ApiError
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.history.presence import Span, counts
+from apiserver.services.history.steps import Curve, Steps
+from apiserver.services.history.store import Series
+from apiserver.services.workers.documents import BUSY, PRESENT, WORKERS, source_of
+from apiserver.services.workers.machine_stats import curve_of, curves_of, has_parts
+from apiserver.stores.documents.base import Document
+from apiserver.times import now_ms
+
+
+@endpoint("workers.get_metric_keys", "2.4")
+async def get_metric_keys(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    wanted = request.get("worker_ids") or []
+    weeks = await call.backend.history.weeks(
+        call.identity.company, "worker", start=0, stop=now_ms(), fields=["metrics"]
+    )
+    metrics = {metric for week in weeks if not wanted or week["name"] in wanted for metric in week["metrics"]}
+    if not metrics:
+        raise ApiError(400, 1005, f"Worker stats not found: workers=({', '.join(wanted)})")
+    categories: dict[str, list[str]] = {}
+    for metric in sorted(metrics):
+        categories.setdefault(metric.partition("_")[0], []).append(metric)
+    return {"categories": [{"name": name, "metric_keys": keys} for name, keys in categories.items()]}
+
+
+@endpoint("workers.get_stats", "2.4")
+async def get_stats(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    steps = Steps.whole(request)
+    names = request.get("worker_ids") or await _reporting(call, steps)
+    wanted: dict[str, list[str]] = {}
+    for item in request["items"]:
+        aggregations = wanted.setdefault(item["key"], [])
+        if item["aggregation"] not in aggregations:
+            aggregations.append(item["aggregation"])
+    found = await call.backend.history.curves([source_of(call, name) for name in names], list(wanted), steps)
+    split = request.get("split_by_resource")
+    workers = [
+        {
+            "worker": source.name,
+            "metrics": [
+                {"metric": metric, "stats": [_stats(metric, one, curves, steps, split) for one in aggregations]}
+                for metric, aggregations in wanted.items()
+                if curves_of(metric, curves)
+            ],
+        }
+        for source, curves in found.items()
+    ]
+    return {"workers": sorted(workers, key=lambda worker: str(worker["worker"]))}
+
+
+@endpoint("workers.get_activity_report", "2.4")
+async def get_activity_report(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    steps = Steps.whole(request)
+    stop = max(steps.stop, now_ms())  # spans are with the weeks that they ended in
+    weeks = await call.backend.history.weeks(
+        call.identity.company, "worker", start=steps.start, stop=stop, fields=[PRESENT, BUSY]
+    )
+    known = await documents(call).find(WORKERS, {}, projection=["name", PRESENT, BUSY])
+    dates = steps.dates.tolist()
+    total, active = (counts(steps, _spans(kind, weeks, known)).tolist() for kind in (PRESENT, BUSY))
+    return {"total": {"dates": dates, "counts": total}, "active": {"dates": dates, "counts": active}}
+
+
+async def _reporting(call: Call, steps: Steps) -> list[str]:
+    weeks = await call.backend.history.weeks(call.identity.company, "worker", start=steps.start, stop=steps.stop)
+    return sorted({week["name"] for week in weeks})
+
+
+def _stats(
+    metric: str, aggregation: str, curves: dict[Series, Curve], steps: Steps, split: bool | None
+) -> dict[str, Any]:
+    """The points of a metric's chart, and, when it is `split`, those of its cards, if there are several."""
+    values = _filled(curve_of(metric, aggregation, curves, steps).values(aggregation))
+    stats = {"aggregation": aggregation, "dates": steps.dates.tolist(), "values": values}
+    if not split:
+        return stats
+    parts = curves_of(metric, curves) if has_parts(metric) else {}
+    series = [{"name": name, "values": _filled(one.values(aggregation))} for name, one in parts.items()]
+    return {**stats, "resource_series": series if len(series) > 1 else []}
+
+
+def _filled(values: Float64Array) -> list[float]:
+    """The values of steps, 0 where there are none."""
+    return np.nan_to_num(values, nan=0.0).tolist()  # type: ignore[no-any-return]
+
+
+def _spans(kind: str, weeks: list[Document], known: list[Document]) -> Iterator[tuple[str, Span]]:
+    """The spans of workers by name: those that ended, and those that go on."""
+    for week in weeks:
+        yield from ((week["name"], span) for span in week.get(kind) or ())
+    yield from ((worker["name"], worker[kind]) for worker in known if worker.get(kind))

@@ -1,0 +1,69 @@
+"""Steps of time, and curves over them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.events.model import Buckets
+from apiserver.rpc.errors import ApiError
+from apiserver.services.history.steps import LEAST_INTERVAL, MOST_STEPS, Curve, Steps, together
+
+NO_VALUES = np.empty(0)
+
+
+def request(begin: float, end: float, interval: int) -> dict[str, float]:
+    return {"from_date": begin, "to_date": end, "interval": interval}
+
+
+@given(st.floats(0, 1e6), st.floats(0.01, 1e5), st.integers(1, 10_000))
+def test_whole_steps_are_those_that_ended(begin: float, length: float, interval: int) -> None:
+    steps = Steps.whole(request(begin, begin + length, interval))
+    width = max(interval, LEAST_INTERVAL) * 1000
+    ends = range(0, int((begin + length) * 1000) + width, width)
+    assert steps.dates.tolist() == [
+        end - width for end in ends if end <= int((begin + length) * 1000) and end > int(begin * 1000)
+    ]
+    assert all(steps.number(int(date)) == n for n, date in enumerate(steps.dates))
+
+
+@given(st.integers(0, 10**6), st.integers(1, 10**5), st.integers(1, 100))
+def test_touched_steps_hold_both_dates(begin: int, length: int, interval: int) -> None:
+    steps = Steps.touched(request(begin, begin + length, interval * length // 50 + 1))
+    assert steps.number(begin * 1000) == 0
+    assert steps.number((begin + length) * 1000) == steps.count - 1
+    assert steps.stop == (begin + length) * 1000
+    earlier = steps.before(1500)
+    assert earlier.dates.tolist()[-steps.count :] == steps.dates.tolist()
+    assert steps.start - earlier.start >= 1500
+
+
+@pytest.mark.parametrize(("begin", "end", "subcode"), [(5, 5, 16), (6, 5, 16), (0, 41 * (MOST_STEPS + 2), 12)])
+def test_impossible_steps_are_refused(begin: int, end: int, subcode: int) -> None:
+    with pytest.raises(ApiError) as refused:
+        Steps.whole(request(begin, end, 40))
+    assert (refused.value.code, refused.value.subcode) == (400, subcode)
+
+
+def buckets(x: list[int], *of_each: list[float]) -> Buckets:
+    mean, least, greatest = (np.array([choose(one) for one in of_each]) for choose in (np.mean, np.min, np.max))
+    count = np.array([len(values) for values in of_each], np.int64)
+    return Buckets("m", "v", np.array(x, np.int64), count, mean, least, greatest, NO_VALUES, NO_VALUES)
+
+
+def test_a_curve_has_the_values_of_all_series_and_weeks() -> None:
+    steps = Steps.whole(request(80, 200, 40))
+    first, second = Curve.over(steps), Curve.over(steps)
+    first.add(steps, buckets([80_000, 160_000], [1, 2], [4]))
+    first.add(steps, buckets([160_000], [10]))  # of the week after
+    second.add(steps, buckets([40_000, 80_000, 200_000], [99], [6], [99]))
+    both = together(steps, [first, second])
+
+    assert both.values("avg").tolist() == pytest.approx([3, np.nan, 7], nan_ok=True)
+    assert both.values("min").tolist() == pytest.approx([1, np.nan, 4], nan_ok=True)
+    assert both.values("max").tolist() == pytest.approx([6, np.nan, 10], nan_ok=True)
+    assert both.count.tolist() == [3, 0, 2]
+    assert not both.empty
+    assert Curve.over(steps).empty

@@ -1,0 +1,114 @@
+"""The history of sources: weeks, groups, what is kept and what is forgotten."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from apiserver.events.model import HISTORY
+from apiserver.services.history.steps import Steps
+from apiserver.services.history.store import COLLECTION, DAY, WEEK, Source, plausible
+from apiserver.times import now_ms
+from tests.harness import Api, running_api
+
+pytestmark = pytest.mark.anyio
+
+BORDER = now_ms() // WEEK * WEEK
+
+
+async def record(api: Api, name: str, at: int, **values: float) -> None:
+    source = Source(api.backend.settings.company, "worker", name)
+    await api.backend.history.record(source, at, {(metric, "total"): value for metric, value in values.items()})
+
+
+def around(border: int, seconds: int, interval: int = 40) -> Steps:
+    seconds_of = border / 1000
+    return Steps.whole({"from_date": seconds_of - seconds, "to_date": seconds_of + seconds, "interval": interval})
+
+
+async def test_curves_are_those_of_all_values_also_across_weeks(api: Api) -> None:
+    chance = random.Random(5)
+    steps = around(BORDER, 600, 47)
+    reports = {
+        BORDER + chance.randrange(-660_000, 660_000): (chance.uniform(-9, 9), chance.random()) for _ in range(300)
+    }
+    for at, (cpu, memory) in reports.items():
+        await record(api, "w", at, cpu=cpu, memory=memory)
+    await record(api, "v", BORDER, cpu=1)
+
+    source = Source(api.backend.settings.company, "worker", "w")
+    curves = (await api.backend.history.curves([source, source], ["cpu"], steps))[source]
+    assert list(curves) == [("cpu", "total")]
+    for n, date in enumerate(steps.dates.tolist()):
+        inside = [cpu for at, (cpu, _) in reports.items() if date <= at < date + 47_000]
+        curve = curves["cpu", "total"]
+        assert curve.count[n] == len(inside)
+        expected = [sum(inside) / len(inside), min(inside), max(inside)]
+        assert [curve.values(kind)[n] for kind in ("avg", "min", "max")] == pytest.approx(expected)
+
+
+async def test_the_same_time_again_replaces_the_value(api: Api) -> None:
+    for value in (1, 5):
+        await record(api, "w", BORDER, cpu=value)
+    source = Source(api.backend.settings.company, "worker", "w")
+    curves = await api.backend.history.curves([source], ["cpu"], around(BORDER, 100))
+    assert curves[source]["cpu", "total"].count.sum() == 1
+    assert curves[source]["cpu", "total"].max.max() == 5
+
+
+async def test_sources_of_other_kinds_groups_and_companies_are_apart(api: Api) -> None:
+    company, steps = api.backend.settings.company, around(BORDER, 100)
+    sources = [
+        Source(company, "worker", "w"),
+        Source(company, "queue", "w"),
+        Source("other", "worker", "w"),
+        Source(company, "container", "w", "http://a"),
+        Source(company, "container", "w", "http://a/b"),
+        Source(company, "container", "bw", "http://a/"),
+    ]
+    history = api.backend.history
+    for n, source in enumerate(sources):
+        await history.record(source, BORDER, {("m", "v"): n})
+    found = await history.curves(sources, ["m"], steps)
+    assert [found[source]["m", "v"].max.max() for source in sources] == list(range(6))
+    weeks = await history.weeks(company, "container", start=BORDER, stop=BORDER, group="http://a", fields=["metrics"])
+    assert [(week["name"], week["metrics"]) for week in weeks] == [("w", ["m"])]
+    assert await history.weeks(company, "worker", start=BORDER - WEEK, stop=BORDER - 1) == []
+
+
+async def test_history_outlives_a_restart(tmp_path: Path) -> None:
+    for number in range(2):
+        async with running_api(tmp_path / "data") as api:
+            await record(api, "w", BORDER + number, cpu=number)
+            source = Source(api.backend.settings.company, "worker", "w")
+            found = await api.backend.history.curves([source], ["cpu"], around(BORDER, 100))
+            assert found[source]["cpu", "total"].count.sum() == number + 1
+
+
+async def test_only_what_is_older_than_the_kept_days_goes(tmp_path: Path) -> None:
+    async with running_api(tmp_path / "data", history_days=15) as api:
+        now = now_ms()
+        for days in (0, 15, 22, 30, 100):
+            await record(api, "w", now - days * DAY, cpu=days)
+        await api.backend.history.sweep()
+        weeks = await api.backend.documents.find(COLLECTION, {})
+        kept = {owner.id async for owner in api.backend.events.owners() if owner.id.startswith(HISTORY)}
+        assert {f"{HISTORY}{week['id'].partition('/')[2]}" for week in weeks} == kept
+        ends = [(week["week"] + 1) * WEEK for week in weeks]
+        assert min(ends) > now - (15 + 7) * DAY
+        assert any(week["week"] == (now - 15 * DAY) // WEEK for week in weeks)
+
+
+async def test_no_document_waits_for_what_is_in_the_history(api: Api) -> None:
+    await record(api, "w", BORDER, cpu=1)
+    assert [owner async for owner in api.backend.events.owners_to_restate()] == []
+
+
+def test_clocks_that_are_far_off_are_not_believed() -> None:
+    now = now_ms()
+    assert plausible(now - DAY + 1000) == now - DAY + 1000
+    assert plausible(now + DAY - 1000) == now + DAY - 1000
+    for at in (0, now // 1000, now + DAY + 1000, 2**63 - 1, -(2**63)):
+        assert abs(plausible(at) - now) < 1000
