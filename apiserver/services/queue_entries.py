@@ -1,7 +1,7 @@
 """The entries of a queue's document: `[{task, added}]`, the next one first, a task at most once.
 
 Every change is one conditional update, tried again when another one came first, so that concurrent callers neither lose
-nor double an entry.
+nor double an entry. What a queue holds then goes into its history.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from apiserver.rpc.errors import unavailable
-from apiserver.stores.documents.base import Document, Filter
-from apiserver.stores.documents.scoped import CompanyDocuments
+from apiserver.services import queue_history
+from apiserver.services.backend import Call, documents
+from apiserver.stores.documents.base import Document, Filter, Update
 from apiserver.times import utc_now
 
 ATTEMPTS = 100
@@ -24,50 +25,70 @@ def tasks_of(queue: Document) -> list[str]:
     return [entry["task"] for entry in queue.get("entries", [])]
 
 
-async def append(documents: CompanyDocuments, queue: str, task: str) -> bool:
+async def append(call: Call, queue: str, task: str) -> bool:
     """Put a task at the end; False when it is in that queue already or there is no such queue."""
-    now = utc_now()
     absent = {"id": queue, "entries.task": {"$ne": task}}
-    change = {"$push": {"entries": {"task": task, "added": now}}, "$set": {"last_update": now}}
-    return await documents.update("queues", absent, change) == 1
+    return await _change(call, absent, {"$push": {"entries": {"task": task, "added": utc_now()}}})
 
 
-async def remove(documents: CompanyDocuments, queue: str, task: str) -> bool:
+async def remove(call: Call, queue: str, task: str) -> bool:
     """Take a task out; False when it is not in that queue."""
-    change = {"$pull": {"entries": {"task": task}}, "$set": {"last_update": utc_now()}}
-    return await documents.update("queues", {"id": queue, "entries.task": task}, change) == 1
+    return await _change(call, {"id": queue, "entries.task": task}, {"$pull": {"entries": {"task": task}}})
 
 
-async def pop(documents: CompanyDocuments, queue: str) -> Document | None:
-    """Take the next entry out and return it; None when the queue is empty or not there. No two callers get the same."""
+async def remove_from_all(call: Call, task: str, *, but: str | None = None) -> int:
+    """Take a task out of all queues (`but` one); returns of how many."""
+    found = await documents(call).find("queues", {"entries.task": task, "id": {"$ne": but}}, projection=("id",))
+    return sum([await remove(call, queue["id"], task) for queue in found])
+
+
+async def pop(call: Call, queue: str, *, task: str | None = None) -> Document | None:
+    """Take the next entry out and return it; None when the queue is empty or not there. No two callers get the same.
+
+    With `task`, the entry is taken only if it is that task's.
+    """
     for _ in range(ATTEMPTS):
-        before = await documents.find_one("queues", {"id": queue}, projection=("entries",))
+        before = await documents(call).find_one("queues", {"id": queue}, projection=("entries",))
         if before is None or not before["entries"]:
             return None
         entry: Document = before["entries"][0]
-        if await remove(documents, queue, entry["task"]):
+        if task is not None and entry["task"] != task:
+            return None
+        if await remove(call, queue, entry["task"]):
             return entry
     raise _contended(queue)
 
 
-async def take_all(documents: CompanyDocuments, queue: str) -> list[str]:
+async def take_all(call: Call, queue: str) -> list[str]:
     """Empty the queue; returns the ids of the tasks that were in it."""
     change = {"$set": {"entries": [], "last_update": utc_now()}}
-    before = await documents.find_and_update("queues", {"id": queue}, change, return_new=False)
-    return tasks_of(before) if before else []
+    before = await documents(call).find_and_update("queues", {"id": queue}, change, return_new=False)
+    if not before or not before["entries"]:
+        return []
+    await queue_history.note(call, {**before, "entries": []})
+    return tasks_of(before)
 
 
-async def reorder(documents: CompanyDocuments, queue: str, change: Reorder) -> list[Document] | None:
+async def reorder(call: Call, queue: str, change: Reorder) -> list[Document] | None:
     """Give the entries the order that `change` returns; None when that is None or there is no such queue."""
     for _ in range(ATTEMPTS):
-        before = await documents.find_one("queues", {"id": queue}, projection=("entries",))
+        before = await documents(call).find_one("queues", {"id": queue}, projection=("entries",))
         after = change(before["entries"]) if before else None
         if not before or after is None:
             return None
         update: dict[str, Any] = {"$set": {"entries": after, "last_update": utc_now()}}
-        if after == before["entries"] or await documents.update("queues", _holds(before), update):
+        if after == before["entries"] or await documents(call).update("queues", _holds(before), update):
             return after
     raise _contended(queue)
+
+
+async def _change(call: Call, filter: Filter, update: Update) -> bool:
+    """Change the entries of the queue that matches, if there is one."""
+    change = {**update, "$set": {"last_update": utc_now()}}
+    changed = await documents(call).find_and_update("queues", filter, change)
+    if changed is not None:
+        await queue_history.note(call, changed)
+    return changed is not None
 
 
 def _holds(queue: Document) -> Filter:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from apiserver.rpc.errors import ApiError, invalid_id
-from apiserver.services import queue_entries
+from apiserver.services import queue_entries, queue_history
 from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.history.steps import Steps
 from apiserver.services.metadata import metadata_of, metadata_removal, metadata_update
 from apiserver.services.names import unescape_keys
 from apiserver.services.queries import QuerySpec, all_of, build_filter, leave_out, projection_of, sort_of
@@ -104,10 +105,9 @@ async def add_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     queue, task = await get_queue(call, request["queue"]), request["task"]
     if await documents(call).find_one("tasks", {"id": task}, projection=("id",)) is None:
         raise invalid_id("task", task)
-    if not await queue_entries.append(documents(call), queue["id"], task):
+    if not await queue_entries.append(call, queue["id"], task):
         raise ApiError(400, 706, f"Task is in the queue already: queue={queue['id']}, task={task}")
-    waiting = {"id": task, "status": "queued"}
-    if await documents(call).update("tasks", waiting, {"$set": {**changed_now(call), "execution.queue": queue["id"]}}):
+    if request["update_execution_queue"] and await _now_waits_in(call, queue["id"], task):
         await leave_queues(call, task, but=queue["id"])
     return {"added": 1}
 
@@ -115,7 +115,7 @@ async def add_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("queues.remove_task", "1.0")
 async def remove_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     queue, task = await get_queue(call, request["queue"]), request["task"]
-    if not await queue_entries.remove(documents(call), queue["id"], task):
+    if not await queue_entries.remove(call, queue["id"], task):
         raise _not_queued(queue["id"], task)
     if request["update_task_status"]:
         await release(call, task)
@@ -142,7 +142,7 @@ async def peek_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("queues.get_next_task", "1.0")
 async def get_next_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     queue = await get_queue(call, request["queue"])
-    while entry := await queue_entries.pop(documents(call), queue["id"]):
+    while entry := await queue_entries.pop(call, queue["id"], task=request.get("task")):
         task = await documents(call).find_one("tasks", {"id": entry["task"]}, projection=("user", "company"))
         if task is not None:
             info = {"task_info": {"company": task.get("company"), "user": task.get("user")}}
@@ -168,6 +168,21 @@ async def move_task_to_front(call: Call, request: dict[str, Any]) -> dict[str, A
 @endpoint("queues.move_task_to_back", "1.0")
 async def move_task_to_back(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     return await _move(call, request, lambda position, last: last)
+
+
+# --- what they held ----------------------------------------------------------------------------------
+
+
+@endpoint("queues.get_queue_metrics", "2.4")
+async def get_queue_metrics(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    steps, ids = Steps.touched(request), request.get("queue_ids")
+    chosen = {"id": {"$in": ids}} if ids else _visible(request)
+    queues = await documents(call).find("queues", chosen, projection=["entries"], sort=[("id", 1)])
+    if request["refresh"]:
+        for queue in queues:
+            await queue_history.note(call, queue)
+    make = queue_history.charts if ids else queue_history.chart_of_all
+    return {"queues": await make(call, queues, steps)}
 
 
 # --- metadata ----------------------------------------------------------------------------------------
@@ -236,7 +251,7 @@ async def _move(call: Call, request: dict[str, Any], target: Callable[[int, int]
         others.insert(min(max(target(position, last), 0), last), entries[position])
         return others
 
-    entries = await queue_entries.reorder(documents(call), queue["id"], moved)
+    entries = await queue_entries.reorder(call, queue["id"], moved)
     if entries is None:
         raise _not_queued(queue["id"], task)
     return {"position": [entry["task"] for entry in entries].index(task)}
@@ -244,10 +259,16 @@ async def _move(call: Call, request: dict[str, Any], target: Callable[[int, int]
 
 async def _clear(call: Call, queue: str) -> list[str]:
     """Empty a queue, and give its tasks back the status that they had before."""
-    tasks = await queue_entries.take_all(documents(call), queue)
+    tasks = await queue_entries.take_all(call, queue)
     for task in tasks:
         await release(call, task)
     return tasks
+
+
+async def _now_waits_in(call: Call, queue: str, task: str) -> bool:
+    """Have a task that waits say that it waits in this queue; whether it does wait."""
+    change = {"$set": {**changed_now(call), "execution.queue": queue}}
+    return await documents(call).update("tasks", {"id": task, "status": "queued"}, change) > 0
 
 
 def _not_queued(queue: str, task: str) -> ApiError:

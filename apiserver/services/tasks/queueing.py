@@ -15,7 +15,6 @@ from apiserver.services.queue_documents import create_queue, default_queue
 from apiserver.services.tasks.documents import get_task
 from apiserver.services.tasks.status import change_status, check_transition
 from apiserver.stores.documents.base import Document
-from apiserver.times import utc_now
 
 
 @endpoint("tasks.enqueue", "1.0")
@@ -50,11 +49,7 @@ async def dequeue_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 async def leave_queues(call: Call, task_id: str, *, but: str | None = None) -> int:
     """Take a task out of all queues (`but` one); returns of how many."""
-    elsewhere: Document = {"entries.task": task_id}
-    if but is not None:
-        elsewhere["id"] = {"$ne": but}
-    change = {"$pull": {"entries": {"task": task_id}}, "$set": {"last_update": utc_now()}}
-    return await documents(call).update("queues", elsewhere, change, many=True)
+    return await queue_entries.remove_from_all(call, task_id, but=but)
 
 
 async def release(call: Call, task_id: str) -> int:
@@ -88,7 +83,7 @@ async def enqueue_task(call: Call, task_id: str, queue: str, request: dict[str, 
     before = task.get("enqueue_status", "created") if task["status"] == "queued" else task["status"]
     values = {"enqueue_status": before, "execution.queue": queue}
     done = await change_status(call, task_id, "queued", request, values=values)
-    if not await queue_entries.append(documents(call), queue, task_id):
+    if not await queue_entries.append(call, queue, task_id):
         raise ApiError(400, 706, f"Task is in the queue already: queue={queue}, task={task_id}")
     await leave_queues(call, task_id, but=queue)
     return done

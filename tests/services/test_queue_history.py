@@ -1,0 +1,159 @@
+"""Charts of queues, against what they held."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from apiserver.services.history.store import Source
+from apiserver.services.queue_history import LENGTH, WAITING
+from apiserver.times import now_ms
+from tests.harness import Api
+
+pytestmark = pytest.mark.anyio
+
+#: Epoch seconds, an hour ago, at which a step of a minute begins.
+START = now_ms() // 60_000 * 60 - 3600
+
+Chart = list[tuple[int, float, int]]
+
+
+async def new_queue(api: Api, name: str, **fields: Any) -> str:
+    made: str = (await api.call("queues.create", {"name": name, **fields}))["id"]
+    return made
+
+
+async def new_task(api: Api) -> str:
+    made: str = (await api.call("tasks.create", {"name": "t", "type": "training"}))["id"]
+    return made
+
+
+async def held(api: Api, queue: str, at: int, waiting: float, length: int) -> None:
+    """Have a queue held so much at START + `at` seconds."""
+    source = Source(api.backend.settings.company, "queue", queue)
+    await api.backend.history.record(source, (START + at) * 1000, {WAITING: waiting, LENGTH: length})
+
+
+async def charts(api: Api, *queues: str, **request: Any) -> dict[str, Chart]:
+    """By queue: the minute after START, the waiting and the length of each step of ten minutes."""
+    dates = {"from_date": START, "to_date": START + 600, "interval": 60}
+    chosen = {"queue_ids": queues} if queues else {}
+    answer = await api.call("queues.get_queue_metrics", {**dates, **chosen, **request})
+    return {
+        chart["queue"]: [
+            ((date // 1000 - START) // 60, waiting, length)
+            for date, waiting, length in zip(
+                chart["dates"], chart["avg_waiting_times"], chart["queue_lengths"], strict=True
+            )
+        ]
+        for chart in answer["queues"]
+    }
+
+
+async def test_a_step_has_the_most_that_a_queue_held(api: Api) -> None:
+    first, second, third = [await new_queue(api, name) for name in ("a", "b", "c")]
+    for at, waiting, length in ((5, 1.5, 4), (50, 0.5, 6), (119, 8, 2), (600, 3, 1), (601, 9, 9), (-1, 9, 9)):
+        await held(api, first, at, waiting, length)
+    await held(api, second, 60, 0, 0)
+    assert await charts(api, first, second, third, "nothing") == {
+        first: [(0, 1.5, 6), (1, 8, 2), (10, 3, 1)],
+        second: [(1, 0, 0)],
+    }
+
+
+async def test_all_queues_together_hold_what_they_held_before(api: Api) -> None:
+    first, second, hidden = [await new_queue(api, name) for name in ("a", "b", "c")]
+    await api.call("queues.update", {"queue": hidden, "system_tags": ["k8s-glue"]})
+    await held(api, first, -1800, 30, 3)  # half an hour before the chart
+    await held(api, first, 130, 10, 1)
+    await held(api, second, 65, 6, 5)
+    await held(api, second, 310, 0, 0)
+    await held(api, hidden, 400, 100, 100)
+    expected = [(1, (30 * 3 + 6 * 5) / 8, 8), (2, (10 + 6 * 5) / 6, 6), (5, 10, 1)]
+    assert await charts(api) == {"total": expected}
+    assert (await charts(api, search_hidden=True))["total"][-1] == (6, (10 + 100 * 100) / 101, 101)
+    assert await charts(api, from_date=START - 90_000, to_date=START - 86_400) == {}
+
+
+def now_until(seconds: float = 0) -> dict[str, Any]:
+    """The dates of a chart that ends so many seconds from now."""
+    now = datetime.now(UTC).timestamp() + seconds
+    return {"from_date": now - 3600, "to_date": now, "interval": 100}
+
+
+async def test_each_change_is_noted(api: Api) -> None:
+    queue, other = await new_queue(api, "a"), await new_queue(api, "b")
+    source = Source(api.backend.settings.company, "queue", queue)
+
+    async def noted() -> list[float]:
+        return [float(value) for value in await _values(api, source)]
+
+    tasks = [await new_task(api) for _ in range(4)]
+    for task in tasks:
+        await api.call("tasks.enqueue", {"task": task, "queue": queue})
+    assert await noted() == [1, 2, 3, 4]
+    await api.call("queues.get_next_task", {"queue": queue})
+    await api.call("queues.remove_task", {"queue": queue, "task": tasks[1]})
+    await api.call("tasks.enqueue", {"task": tasks[2], "queue": other})
+    await api.call("queues.clear_queue", {"queue": queue})
+    await api.call("queues.clear_queue", {"queue": queue})
+    assert await noted() == [1, 2, 3, 4, 3, 2, 1, 0]
+    chart = (await charts(api, queue, other, **now_until()))[queue]
+    assert max(length for _, _, length in chart) == 4
+
+
+async def _values(api: Api, source: Source) -> list[float]:
+    """The lengths that were noted, by their times."""
+    owners = [owner async for owner in api.backend.events.owners()]
+    found: list[float] = []
+    weeks = await api.backend.history.weeks(source.company, "queue", start=0, stop=now_ms())
+    ids = {week["id"].partition("/")[2] for week in weeks if week["name"] == source.name}
+    for owner in (owner for owner in owners if owner.id.removeprefix("history/") in ids):
+        points = await api.backend.events.scalar_points(owner, limit=100)
+        length = points.names.index(LENGTH)
+        found += points.values[points.series == length].tolist()
+    return found
+
+
+async def test_a_chart_of_now_has_what_a_queue_holds_now(api: Api) -> None:
+    queue, task = await new_queue(api, "a"), await new_task(api)
+    assert [length for *_, length in (await charts(api, queue, **now_until()))[queue]] == [0]
+    await api.call("tasks.enqueue", {"task": task, "queue": queue})
+    earlier = datetime.fromtimestamp(now_ms() / 1000 - 50, UTC).isoformat(timespec="microseconds")
+    entry = [{"task": task, "added": earlier}]
+    await api.backend.documents.update("queues", {"id": queue}, {"$set": {"entries": entry}})
+    for dates in (now_until(), now_until(-20), now_until(20)):
+        *_, (_, waiting, length) = (await charts(api, queue, **dates))[queue]
+        assert (length, 49 < waiting < 80) == (1, True)
+    *_, (_, waiting, length) = (await charts(api, **now_until()))["total"]
+    assert (length, 49 < waiting < 80) == (1, True)
+    assert len((await charts(api, queue, **now_until(-2000))).get(queue, [])) == 0
+
+
+async def test_refreshing_notes_what_queues_hold(api: Api) -> None:
+    queue = await new_queue(api, "a")
+    source = Source(api.backend.settings.company, "queue", queue)
+    await charts(api, queue)
+    assert await _values(api, source) == []
+    await charts(api, queue, refresh=True)
+    assert await _values(api, source) == [0]
+
+
+async def test_only_the_next_task_is_taken_when_it_is_named(api: Api) -> None:
+    queue = await new_queue(api, "a")
+    first, second = await new_task(api), await new_task(api)
+    for task in (first, second):
+        await api.call("tasks.enqueue", {"task": task, "queue": queue})
+    assert await api.call("queues.get_next_task", {"queue": queue, "task": second}) == {}
+    taken = await api.call("queues.get_next_task", {"queue": queue, "task": first})
+    assert taken["entry"]["task"] == first
+
+
+async def test_a_task_may_be_added_without_leaving_its_queue(api: Api) -> None:
+    first, second, task = await new_queue(api, "a"), await new_queue(api, "b"), await new_task(api)
+    await api.call("tasks.enqueue", {"task": task, "queue": first})
+    await api.call("queues.add_task", {"queue": second, "task": task, "update_execution_queue": False})
+    assert (await api.call("tasks.get_by_id", {"task": task}))["task"]["execution"]["queue"] == first
+    assert [(await api.call("queues.get_num_entries", {"queue": queue}))["num"] for queue in (first, second)] == [1, 1]
