@@ -1,4 +1,4 @@
-"""The command `apiserver`: serve, config, migrate, copy, user.
+"""The command `apiserver`: serve, config, migrate, copy, import-clearml, user.
 
 Exit codes: 0 done, 1 could not be done, 2 wrong usage or settings.
 """
@@ -69,6 +69,26 @@ def _parser() -> argparse.ArgumentParser:
     for flag in ("from", "to"):
         places = "a data folder, elasticsearch://… or mongodb://…; when it is left out, what the settings name"
         copy.add_argument(f"--{flag}", dest=f"copy_{flag}", nargs="+", default=[], metavar="PLACE", help=places)
+    leave = _command(
+        commands, "import-clearml", _import_clearml, "take over all data of a ClearML server", ("data", *_ENGINE_FLAGS)
+    )
+    leave.add_argument(
+        "--mongodb", required=True, metavar="ADDRESS", help="its MongoDB: mongodb://[user[:password]@]host[:27017]"
+    )
+    leave.add_argument(
+        "--elasticsearch",
+        required=True,
+        metavar="ADDRESS",
+        help="its Elasticsearch: http[s]://[user[:password]@]host:9200",
+    )
+    leave.add_argument("--files", type=Path, metavar="FOLDER", help="the folder of its file server, to be copied too")
+    leave.add_argument(
+        "--replace-url",
+        action="append",
+        default=[],
+        metavar="OLD=NEW",
+        help="how addresses of files that begin with OLD begin from now on; can be given more than once",
+    )
     user = commands.add_parser("user", help="manage users and their access keys")
     actions = user.add_subparsers(required=True, metavar="ACTION")
     add = _command(actions, "add", _user_add, "add a user and print an access key", _DATA_FLAGS)
@@ -200,6 +220,37 @@ def _copy(settings: Settings, options: argparse.Namespace) -> None:
 def _say_line(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
+
+
+# --- import-clearml ---------------------------------------------------------------------------------
+
+
+def _import_clearml(settings: Settings, options: argparse.Namespace) -> None:
+    from apiserver.copying.copied import CopyError
+    from apiserver.data_folder import DataFolderError
+    from apiserver.importing.command import Source, elasticsearch_of, import_clearml
+    from apiserver.importing.report import ImportFailed
+    from apiserver.importing.urls import replacements
+    from apiserver.stores.documents.base import DocumentStoreError
+    from apiserver.stores.events.base import EventStoreError
+    from apiserver.stores.files.disk import FileStoreError
+
+    try:
+        urls = replacements(options.replace_url)
+        source = Source(options.mongodb, elasticsearch_of(options.elasticsearch), options.files)
+    except ValueError as error:
+        raise SettingsError(f"--replace-url, --elasticsearch: {error}") from error
+    try:
+        whole = asyncio.run(import_clearml(source, settings, urls, _say_aside))
+    except (ImportFailed, CopyError, DataFolderError, EventStoreError, DocumentStoreError, FileStoreError) as error:
+        raise CommandError(str(error)) from error
+    if not whole:
+        raise CommandError("not everything could be taken")
+
+
+def _say_aside(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 # --- users ------------------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ async def copy(source: Place, target: Place, say: Say) -> None:
     source = Place(seen_whole, events, documents)
     target = Place(dataclasses.replace(target.settings, migrate_at_start=True), events, documents)
     _check_data(source)
-    async with _opened(source) as (from_events, from_documents), _opened(target) as (to_events, to_documents):
+    async with opened(source) as (from_events, from_documents), opened(target) as (to_events, to_documents):
         if from_documents is not None and to_documents is not None:
             say(f"documents: {await copy_documents(from_documents, to_documents, say):,} copied")
         if from_events is not None and to_events is not None:
@@ -107,7 +107,7 @@ def _check_data(source: Place) -> None:
 
 
 @asynccontextmanager
-async def _opened(place: Place) -> AsyncIterator[tuple[EventStore | None, DocumentStore | None]]:
+async def opened(place: Place) -> AsyncIterator[tuple[EventStore | None, DocumentStore | None]]:
     """The stores that are wanted of a place, open; EventStoreError when a server uses the data folder."""
     settings, folder = place.settings, DataFolder(place.settings.data)
     embedded_events = place.has_events and settings.events == EMBEDDED

@@ -152,7 +152,7 @@ async def ensure_admin(documents: DocumentStore, settings: Settings) -> Credenti
     if await documents.count("credentials", {"user": user["id"]}):
         return None
     credential = _new_pair()
-    first = {**_new_credential(user, credential, "made at first start"), "id": f"first-{user['id']}"}
+    first = {**stored_credential(user, credential, "made at first start"), "id": f"first-{user['id']}"}
     # Of servers that start at once, one makes it.
     return credential if await _insert_if_new(documents, "credentials", first) else None
 
@@ -174,7 +174,7 @@ async def _fix(documents: DocumentStore, admin: Document, wanted: Credential) ->
     await documents.delete("credentials", {"fixed": True, "company": admin["company"], "key": {"$ne": wanted.key}})
     if await documents.find_one("credentials", there) is not None:
         return None
-    fresh = {**_new_credential(admin, wanted, "set by the settings"), "fixed": True}
+    fresh = {**stored_credential(admin, wanted, "set by the settings"), "fixed": True}
     changes = {name: fresh[name] for name in ("secret_hash", "user", "company", "label", "fixed")}
     with contextlib.suppress(DuplicateDocument):  # another server that starts makes it, too
         await documents.update("credentials", {"key": wanted.key}, {"$set": changes}, upsert=fresh)
@@ -231,7 +231,7 @@ async def list_users(documents: DocumentStore, company: str) -> list[Document]:
 async def create_credential(documents: DocumentStore, user: Document, label: str | None = None) -> Credential:
     """One more access key for the user (a document with id and company)."""
     credential = _new_pair()
-    await documents.insert("credentials", [_new_credential(user, credential, label)])
+    await documents.insert("credentials", [stored_credential(user, credential, label)])
     return credential
 
 
@@ -290,7 +290,8 @@ def _new_pair() -> Credential:
     return Credential(key=secrets.token_hex(10).upper(), secret=secrets.token_urlsafe(32))
 
 
-def _new_credential(user: Document, credential: Credential, label: str | None) -> Document:
+def stored_credential(user: Document, credential: Credential, label: str | None) -> Document:
+    """A new access key of the user as it is stored, its secret as a digest."""
     return {
         "id": uuid4().hex,
         "key": credential.key,

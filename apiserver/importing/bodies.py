@@ -1,0 +1,90 @@
+"""Stored events of a ClearML server as the lines of a request, which they once were, and those that make a batch."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import orjson
+
+from apiserver.events.ingest import Ingest, ingest_lines
+from apiserver.events.model import EventType, Owner
+from apiserver.events.rejects import Contradiction
+from apiserver.importing.elasticsearch import Event
+from apiserver.importing.urls import Replacements
+from apiserver.times import epoch_millis, now_ms
+
+#: Which texts of an event hold addresses of files.
+_ADDRESSES = {EventType.IMAGE: "url", EventType.PLOT: "plot_str"}
+
+
+def batch_of(
+    events: Sequence[Event], type: EventType, owners: Collection[Owner], urls: Replacements
+) -> tuple[Ingest, dict[str, str]]:
+    """What the events make, of these owners (of one company) only; the ids of events that cannot be taken, and why."""
+    company = next(iter(owners)).company
+    received = _written(events[-1])
+    bad: dict[str, str] = {}
+    lines: dict[str, bytes] = {}
+    for event in events:
+        try:
+            lines[event.id] = line_of(event.line, type, urls)
+        except ValueError as error:
+            bad[event.id] = str(error)
+    found = _ingested(lines.values(), company, received)
+    if found is None or found.rejects.total or not found.locked_allowed.keys() <= set(owners):
+        bad |= _unfit(lines, company, set(owners))
+        fit = [line for id, line in lines.items() if id not in bad]
+        found = _ingested(fit, company, received)
+        assert found is not None
+    return found, bad
+
+
+def line_of(line: bytes, type: EventType, urls: Replacements) -> bytes:
+    """The line as clients sent it, but for addresses. ValueError: it holds a plot that cannot be read."""
+    if type in _ADDRESSES and (urls.pairs or b'"plot_data"' in line):
+        event: dict[str, Any] = orjson.loads(line)
+        if event.get("plot_data") and event.get("plot_str") is None:
+            event["plot_str"] = _unpacked(event.pop("plot_data"))
+        field = _ADDRESSES[type]
+        if isinstance(event.get(field), str):
+            event[field] = urls.in_text(event[field])
+        return orjson.dumps(event)
+    return line
+
+
+def _unpacked(plot_data: str) -> str:
+    try:
+        return zlib.decompress(base64.b64decode(plot_data)).decode()
+    except (binascii.Error, zlib.error, UnicodeDecodeError, TypeError) as error:
+        raise ValueError(f"its plot_data cannot be unpacked ({error})") from None
+
+
+def _ingested(lines: Collection[bytes], company: str, received: int) -> Ingest | None:
+    """What the lines make; None when they contradict each other."""
+    try:
+        return ingest_lines(b"\n".join(lines), company=company, received=received, worker="")
+    except Contradiction:
+        return None
+
+
+def _unfit(lines: dict[str, bytes], company: str, owners: set[Owner]) -> dict[str, str]:
+    """The ids of events that cannot be taken, and why: each is looked at by itself."""
+    bad = {}
+    for id, line in lines.items():
+        found = _ingested([line], company, 0)
+        if found is None or found.rejects.total:
+            bad[id] = str(found.rejects) if found else "it contradicts itself"
+        elif not found.locked_allowed.keys() <= owners:
+            bad[id] = "it says to be of a model, and is of a task, or the other way round"
+    return bad
+
+
+def _written(event: Event) -> int:
+    """When an event was written, epoch milliseconds."""
+    found = orjson.loads(event.line).get("@timestamp")
+    written = epoch_millis(found)
+    return now_ms() if written is None else written

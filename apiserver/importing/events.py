@@ -1,0 +1,211 @@
+"""The stage of events: type by type, index by index, tasks and models in the order of their ids.
+
+Of each one's events of a type there is a mark: how many the source has, and when the newest was written. Where it is
+the mark of a run before, they are passed over; else all are sent, which changes nothing about those that are there:
+points and samples take their own place, and log lines are compared first. Marks are set when the target was asked how
+many it has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+import orjson
+
+from apiserver.copying.copied import patiently
+from apiserver.events.ingest import Ingest
+from apiserver.events.model import EventBatch, EventType, LogColumns, Owner
+from apiserver.importing.bodies import batch_of
+from apiserver.importing.elasticsearch import Event, Tally
+from apiserver.importing.lines import LinesThere
+from apiserver.importing.marks import Marks, mark
+from apiserver.importing.report import Progress, Report
+from apiserver.importing.urls import Replacements
+from apiserver.stores.documents.base import DocumentStore
+from apiserver.stores.events.base import EventStore
+
+#: Events that are read together, of as many tasks and models as have so many.
+_TOGETHER = 5000
+#: Events after which the target is asked what it has, so that an interrupted run need not send more again.
+_CHECKED = 1_000_000
+
+Item = TypeVar("Item")
+
+
+class Events(Protocol):
+    """The events of a ClearML server."""
+
+    async def indices(self, type: EventType) -> list[str]:
+        """Where there are events of a type."""
+
+    async def total(self, index: str) -> int:
+        """How many events there are."""
+
+    def tallies(self, index: str) -> AsyncIterator[list[Tally]]:
+        """What there is of each task or model."""
+
+    def pages(self, index: str, type: EventType, ids: Collection[str], count: int) -> AsyncIterator[Sequence[Event]]:
+        """All events of tasks or models, about `count`; log lines by their time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """Events of a type that are to be taken: all of one owner."""
+
+    owner: Owner
+    tally: Tally
+    name: str
+    mark: str
+
+
+@dataclass(slots=True)
+class EventImport:
+    """Takes all events whose tasks and models the target has."""
+
+    source: Events
+    target: EventStore
+    documents: DocumentStore
+    marks: Marks
+    report: Report
+    urls: Replacements
+    _refused: Counter[str] = field(default_factory=Counter, init=False)
+    """By id, events that could not be taken."""
+
+    async def run(self) -> None:
+        """Take them, and compare counts."""
+        for type in EventType:
+            for index in await self.source.indices(type):
+                await self._take_index(index, type)
+
+    async def _take_index(self, index: str, type: EventType) -> None:
+        progress = Progress(type.value, await self.source.total(index), self.report.say)
+        homeless = 0
+        async for tallies in self.source.tallies(index):
+            owners = await self._owners(tallies)
+            known = [tally for tally in tallies if tally.id in owners]
+            homeless += len(tallies) - len(known)
+            due = await self._due(index, type, known, owners)
+            progress.advance(sum(tally.events for tally in tallies) - sum(one.tally.events for one in due))
+            taken: list[_Due] = []
+            for group in _groups(due):
+                await self._take(index, type, group)
+                progress.advance(sum(one.tally.events for one in group))
+                taken += group
+                if sum(one.tally.events for one in taken) >= _CHECKED:
+                    await self._check(type, taken)
+                    taken = []
+            await self._check(type, taken)
+        if homeless:
+            self.report.note(f"{index} has events of {homeless:,} tasks or models that are not there: they are left")
+
+    async def _owners(self, tallies: Sequence[Tally]) -> dict[str, Owner]:
+        """The owners, by id, whose documents the target has."""
+        found: dict[str, Owner] = {}
+        for collection, is_model in (("models", True), ("tasks", False)):
+            ids = {"id": {"$in": [tally.id for tally in tallies]}}
+            there = await patiently(self.report.say, self.documents.find, collection, ids, projection=("company",))
+            found |= {one["id"]: Owner(one["company"], one["id"], is_model) for one in there}
+        return found
+
+    async def _due(self, index: str, type: EventType, tallies: Sequence[Tally], owners: dict[str, Owner]) -> list[_Due]:
+        """What is new, or not as it was at the last run."""
+        moved = self.urls.pairs if type in (EventType.IMAGE, EventType.PLOT) else ()
+        now = {f"{index}/{tally.id}": mark(tally.events, tally.newest, moved) for tally in tallies}
+        known = await self.marks.of(now)
+        count = self.report.count(type.value)
+        due = []
+        for tally, (name, made) in zip(tallies, now.items(), strict=True):
+            count.found += tally.events
+            if known.get(name) == made:
+                count.known += tally.events
+            else:
+                due.append(_Due(owners[tally.id], tally, name, made))
+        return due
+
+    # --- taking ------------------------------------------------------------------------------------
+
+    async def _take(self, index: str, type: EventType, group: Sequence[_Due]) -> None:
+        owners = {one.tally.id: one.owner for one in group}
+        there = await self._lines_there(type, owners.values())
+        pages = self.source.pages(index, type, owners, sum(one.tally.events for one in group))
+        async for events in _ahead(pages):
+            found, bad = await asyncio.to_thread(batch_of, events, type, set(owners.values()), self.urls)
+            for event in events:
+                if event.id in bad:
+                    self._refuse(type, index, event, bad[event.id])
+            await self._add(type, found, there)
+
+    async def _lines_there(self, type: EventType, owners: Collection[Owner]) -> dict[Owner, LinesThere]:
+        """Of those owners that have log lines already."""
+        if type is not EventType.LOG:
+            return {}
+        counts = await asyncio.gather(*(patiently(self.report.say, self.target.log_count, owner) for owner in owners))
+        some = [owner for owner, count in zip(owners, counts, strict=True) if count]
+        return {owner: LinesThere(self.target, owner, self.report.say) for owner in some}
+
+    async def _add(self, type: EventType, found: Ingest, there: dict[Owner, LinesThere]) -> None:
+        batch = found.batch
+        if there:
+            batch.logs = await _missing(batch, there)
+        if not batch:
+            return
+        for reason, count in (await patiently(self.report.say, self.target.add, batch)).items():
+            self.report.problem(type.value, f"({count} events)", f"the target does not take them: {reason}")
+
+    def _refuse(self, type: EventType, index: str, event: Event, reason: str) -> None:
+        self._refused[str(orjson.loads(event.line).get("task"))] += 1
+        self.report.count(type.value).left += 1
+        self.report.problem(type.value, f"{event.id} in {index}", reason)
+
+    # --- compared ----------------------------------------------------------------------------------
+
+    async def _check(self, type: EventType, taken: Sequence[_Due]) -> None:
+        """Compare how many events there are, and mark those that are all there."""
+        if not taken:
+            return
+        count, whole = self.report.count(type.value), {}
+        for one in taken:
+            there = await patiently(self.report.say, self.target.events_count, one.owner, [type])
+            expected = one.tally.events - self._refused[one.tally.id]
+            count.taken += min(there, expected)
+            if there < expected:
+                self.report.problem(type.value, f"of {one.tally.id}", f"{expected:,} should be there, {there:,} are")
+            elif expected == one.tally.events:
+                whole[one.name] = one.mark
+        self._refused.clear()
+        await patiently(self.report.say, self.target.restated, [one.owner for one in taken])
+        await self.marks.put(whole)
+
+
+async def _missing(batch: EventBatch, there: dict[Owner, LinesThere]) -> list[LogColumns]:
+    """The lines of a batch without those that are there."""
+    missing = [await there[logs.owner].missing(logs) if logs.owner in there else logs for logs in batch.logs]
+    return [logs for logs in missing if logs is not None]
+
+
+def _groups(due: Sequence[_Due]) -> Iterator[list[_Due]]:
+    """Those with few events together, if they are of one company; no group is empty."""
+    group: list[_Due] = []
+    for one in due:
+        events = sum(other.tally.events for other in group) + one.tally.events
+        if group and (events > _TOGETHER or one.owner.company != group[0].owner.company):
+            yield group
+            group = []
+        group.append(one)
+    if group:
+        yield group
+
+
+async def _ahead(items: AsyncIterator[Item]) -> AsyncIterator[Item]:
+    """The items, each asked for while the one before is worked on."""
+    asking = asyncio.ensure_future(anext(items, None))
+    try:
+        while (item := await asking) is not None:
+            asking = asyncio.ensure_future(anext(items, None))
+            yield item
+    finally:
+        asking.cancel()

@@ -1,0 +1,67 @@
+"""Projects, models and queues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from apiserver.importing.mapping.common import Context, base, metadata
+from apiserver.services.names import escape_keys
+from apiserver.stores.documents.base import Document
+
+
+def project(document: Mapping[str, Any], context: Context) -> Document:
+    """The project as it is stored here."""
+    found: Document = escape_keys(base(document, context))
+    for name in ("default_output_destination", "logo_url"):
+        if name in found:
+            found[name] = context.urls.in_text(found[name])
+    made: Document = {"description": "", "tags": [], "system_tags": [], "path": [], **found}
+    return {
+        **made,
+        "basename": made["name"].rpartition("/")[2],
+        "last_update": made.get("last_update", made["created"]),
+    }
+
+
+def model(document: Mapping[str, Any], context: Context) -> Document:
+    """The model as it is stored here."""
+    found = base(document, context)
+    items = found.pop("metadata", None)
+    made: Document = {
+        "comment": "",
+        "tags": [],
+        "system_tags": [],
+        "framework": None,
+        "design": {},
+        "labels": {},
+        "ready": False,
+        "parent": None,
+        "project": None,
+        "task": None,
+        "last_iteration": 0,
+        "last_metrics": {},
+        "metric_stats": {},
+        "ui_cache": {},
+        **escape_keys(found),
+        "metadata": metadata(items, context),
+    }
+    for time in ("last_update", "last_change"):
+        made.setdefault(time, made["created"])
+    if "uri" in made:
+        made["uri"] = context.urls.in_text(made["uri"])
+    return made
+
+
+def queue(document: Mapping[str, Any], context: Context) -> Document:
+    """The queue as it is stored here, its entries in their order."""
+    found = base(document, context)
+    items = found.pop("metadata", None)
+    entries = [{"task": entry["task"], "added": entry["added"]} for entry in found.pop("entries", [])]
+    made: Document = {"display_name": found["name"], "user": None, "tags": [], "system_tags": [], **escape_keys(found)}
+    return {
+        **made,
+        "last_update": made.get("last_update", made["created"]),
+        "entries": entries,
+        "metadata": metadata(items, context),
+    }

@@ -1,0 +1,95 @@
+"""Tasks: of whatever type, so reports, pipelines and datasets too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from apiserver.importing.mapping.common import Context, base, keyed
+from apiserver.importing.names import unescape_if_escaped
+from apiserver.services.names import escape_keys
+from apiserver.services.tasks.artifacts import in_order
+from apiserver.services.tasks.documents import new_execution
+from apiserver.services.tasks.legacy import modernise
+from apiserver.stores.documents.base import Document
+
+#: What every task has here, and may lack there.
+_DEFAULTS: Document = {
+    "status": "created",
+    "last_iteration": 0,
+    "last_metrics": {},
+    "metric_stats": {},
+    "tags": [],
+    "system_tags": [],
+    "output": {},
+    "runtime": {},
+    "container": {},
+}
+_SCRIPT: Document = {"binary": "python", "repository": "", "entry_point": "", "requirements": {}}
+#: Those that are made anew below.
+_SECTIONS = ("hyperparams", "configuration", "container", "execution", "runtime")
+
+
+def task(document: Mapping[str, Any], context: Context) -> Document:
+    """The task as it is stored here."""
+    found = base(document, context)
+    plain: Document = escape_keys({name: value for name, value in found.items() if name not in _SECTIONS})
+    made = {
+        **_DEFAULTS,
+        **plain,
+        "hyperparams": _hyperparams(found.get("hyperparams"), context),
+        "configuration": keyed(found.get("configuration"), context.name, lambda name, item: {**item, "name": name}),
+        "container": keyed(found.get("container"), context.name, lambda name, value: value),
+        "runtime": _runtime(found.get("runtime"), context),
+        "execution": _execution(found.get("execution"), context),
+        "script": _SCRIPT | plain.get("script", {}),
+        "models": _models(plain.get("models")),
+    }
+    for time in ("last_update", "last_change"):
+        made.setdefault(time, made["created"])
+    if any(last.get("x_axis_label") for metric in made["last_metrics"].values() for last in metric.values()):
+        made["has_x_axis_labels"] = True
+    modernise(made)
+    made["execution"] = new_execution() | made["execution"]
+    return _elsewhere(made, context)
+
+
+def _hyperparams(sections: Mapping[str, Any] | None, context: Context) -> Document:
+    def params(section: str, entries: Mapping[str, Any]) -> Document:
+        return keyed(entries, context.name, lambda name, item: {**item, "section": section, "name": name})
+
+    return keyed(sections, context.name, params)
+
+
+def _runtime(entries: Mapping[str, Any] | None, context: Context) -> Document:
+    """Which of these names were escaped depends on the call that set them."""
+    name = unescape_if_escaped if context.escaped else str
+    return keyed(entries, name, lambda name, value: escape_keys(value))
+
+
+def _execution(section: Mapping[str, Any] | None, context: Context) -> Document:
+    found = {name: value for name, value in (section or {}).items() if value is not None}
+    artifacts = found.pop("artifacts", None) or []
+    listed = artifacts.values() if isinstance(artifacts, Mapping) else artifacts
+    labels = keyed(found.pop("model_labels", None), context.name, lambda name, value: value)
+    made: Document = escape_keys(found)
+    return {**made, "model_labels": labels, "artifacts": in_order([escape_keys(one) for one in listed])}
+
+
+def _models(models: Mapping[str, Any] | None) -> Document:
+    return {kind: (models or {}).get(kind) or [] for kind in ("input", "output")}
+
+
+def _elsewhere(made: Document, context: Context) -> Document:
+    """The task with addresses of files replaced."""
+    moved = context.urls.in_text
+    for artifact in made["execution"]["artifacts"]:
+        if artifact.get("uri"):
+            artifact["uri"] = moved(artifact["uri"])
+    if made["output"].get("destination"):
+        made["output"]["destination"] = moved(made["output"]["destination"])
+    if made.get("report"):
+        made["report"] = moved(made["report"])
+    if made.get("report_assets"):
+        made["report_assets"] = [moved(asset) for asset in made["report_assets"]]
+    return made

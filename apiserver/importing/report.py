@@ -1,0 +1,85 @@
+"""What an import tells people: how far it is, what it leaves out on purpose, and what it could not take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+#: Takes a line for people.
+Say = Callable[[str], None]
+
+_SAY_SECONDS = 5.0
+
+
+class ImportFailed(Exception):
+    """The import cannot go on; the message says why. What was taken stays, and another run goes on from there."""
+
+
+@dataclass(slots=True)
+class Count:
+    """Of one kind of documents or events: how many the source has, and what became of them."""
+
+    found: int = 0
+    taken: int = 0
+    """Written in this run."""
+    known: int = 0
+    """Taken by a run before, and not changed since."""
+    left: int = 0
+    """Not taken, on purpose or because it could not be."""
+
+
+@dataclass(slots=True)
+class Report:
+    """Gathers counts and what is missing; `problems` are those that make an import incomplete."""
+
+    say: Say
+    counts: dict[str, Count] = field(default_factory=dict)
+    problems: int = 0
+
+    def count(self, kind: str) -> Count:
+        """The count of a kind."""
+        return self.counts.setdefault(kind, Count())
+
+    def problem(self, kind: str, name: str, reason: str) -> None:
+        """Something could not be taken, or not as it was."""
+        self.problems += 1
+        self.say(f"problem: {kind} {name}: {reason}")
+
+    def note(self, text: str) -> None:
+        """Something was left out, or changed, on purpose."""
+        self.say(f"note: {text}")
+
+    def close(self) -> None:
+        """Say what became of everything, kind by kind."""
+        for kind, count in self.counts.items():
+            rest = f", {count.left:,} not taken" if count.left else ""
+            self.say(f"{kind}: {count.found:,} there, {count.taken:,} taken, {count.known:,} known before{rest}")
+
+
+class Progress:
+    """Says every few seconds how far the work on one kind is."""
+
+    def __init__(self, kind: str, total: int, say: Say) -> None:
+        self._kind = kind
+        self._total = total
+        self._say = say
+        self._done = 0
+        self._begun = time.monotonic()
+        self._say_at = self._begun + _SAY_SECONDS
+
+    def advance(self, done: int) -> None:
+        """So many more are done."""
+        self._done += done
+        now = time.monotonic()
+        if now >= self._say_at:
+            self._say_at = now + _SAY_SECONDS
+            rate = self._done / (now - self._begun)
+            left = max(0, self._total - self._done) / rate if rate else 0.0
+            self._say(f"{self._kind}: {self._done:,} of {self._total:,}, {rate:,.0f}/s, {_span(left)} left")
+
+
+def _span(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
