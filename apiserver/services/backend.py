@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from apiserver.aggregation.scroll import Scrolls
 from apiserver.rpc.auth import Authenticator
@@ -14,7 +15,7 @@ from apiserver.services.last_metrics import LastMetrics
 from apiserver.services.remembered import Remembered
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
-from apiserver.stores.documents.scoped import CompanyDocuments
+from apiserver.stores.documents.scoped import CompanyDocuments, VisibleDocuments
 from apiserver.stores.events.base import EventStore
 
 
@@ -32,8 +33,12 @@ class Backend:
     remembered: Remembered
 
     def documents_of(self, company: str) -> CompanyDocuments:
-        """The documents of one company: what handlers use."""
+        """The documents that a company may change."""
         return CompanyDocuments(self.documents, company)
+
+    def visible_to(self, company: str) -> VisibleDocuments:
+        """The documents that a company may read."""
+        return VisibleDocuments(self.documents, company)
 
 
 Call: TypeAlias = RpcCall[Backend]
@@ -43,5 +48,12 @@ endpoint = registry.endpoint
 
 
 def documents(call: Call) -> CompanyDocuments:
-    """The documents the caller may see."""
+    """The documents the caller may change."""
     return call.backend.documents_of(call.identity.company)
+
+
+def visible(call: Call, request: Mapping[str, Any] | None = None) -> VisibleDocuments:
+    """The documents the caller may read; a request with `allow_public: false` asks for none that are public."""
+    if request is not None and not request.get("allow_public", True):
+        return documents(call)
+    return call.backend.visible_to(call.identity.company)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.backend import Call, documents, endpoint, visible
 from apiserver.services.models import read as models
 from apiserver.services.models.documents import MODELS
 from apiserver.services.project_tree import PROJECTS
@@ -55,7 +55,7 @@ async def _count(call: Call, kind: str, request: dict[str, Any]) -> int:
         conditions.append(hide_hidden(criteria))
     if collection == PROJECTS:
         conditions.append(await of_active_users(call, request))
-    found = await documents(call).count(collection, all_of(conditions))
+    found = await visible(call, request).count(collection, all_of(conditions))
     return found if "limit" not in request else min(found, int(request["limit"]))
 
 

@@ -11,8 +11,9 @@ from typing import Any
 from uuid import uuid4
 
 from apiserver.rpc.errors import ApiError, invalid_id, validation_error
-from apiserver.services.backend import Call, documents
-from apiserver.stores.documents.base import Document, DuplicateDocument
+from apiserver.services.backend import Call, documents, visible
+from apiserver.services.public import denied, require_private
+from apiserver.stores.documents.base import Document, DuplicateDocument, Filter
 from apiserver.times import utc_now
 
 PROJECTS = "projects"
@@ -33,16 +34,27 @@ def checked_name(name: str, *, field: str = "name") -> str:
 
 
 async def get_project(call: Call, project_id: str) -> Document:
-    """The project's document, or 400/401."""
+    """The document of a project that the caller may change; 400/401, or 403/21 for a public one."""
     project = await documents(call).find_one(PROJECTS, {"id": project_id})
+    if project is None:
+        raise await denied(call, PROJECTS, project_id)
+    return project
+
+
+async def read_project(call: Call, project_id: str) -> Document:
+    """The document of a project that the caller may read, or 400/401."""
+    project = await visible(call).find_one(PROJECTS, {"id": project_id})
     if project is None:
         raise invalid_id("project", project_id)
     return project
 
 
 async def find_by_name(call: Call, name: str) -> Document | None:
-    """The project of this full name."""
-    return await documents(call).find_one(PROJECTS, {"name": name})
+    """The project of this full name that the caller may change; 400/414 when there is none but a public one."""
+    project = await documents(call).find_one(PROJECTS, {"name": name})
+    if project is None and await visible(call).count(PROJECTS, {"name": name}):
+        raise ApiError(400, 414, f"There is a public project of that name, and nothing is put into it: name={name}")
+    return project
 
 
 async def create_project(call: Call, name: str, fields: dict[str, Any]) -> Document:
@@ -102,10 +114,17 @@ async def place_of(call: Call, name: str) -> Document:
 
 
 async def with_descendants(call: Call, project_ids: Iterable[str]) -> list[str]:
-    """The ids given and those of all projects below them."""
+    """The ids given and those of all projects below them that the caller may read."""
     ids = list(project_ids)
-    below = await documents(call).find(PROJECTS, {"path": {"$in": ids}}, projection=["id"])
+    below = await visible(call).find(PROJECTS, {"path": {"$in": ids}}, projection=["id"])
     return list(dict.fromkeys([*ids, *(project["id"] for project in below)]))
+
+
+async def changeable(call: Call, project: Document) -> list[str]:
+    """The ids of a project and of all below it; 403/21 when some of these are public."""
+    below: Filter = {"path": project["id"]}
+    await require_private(call, PROJECTS, below)
+    return [project["id"], *await documents(call).distinct(PROJECTS, "id", below)]
 
 
 async def touch_projects(call: Call, *project_ids: str | None) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 from apiserver.services.queries import projection_of
 from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.scoped import CompanyDocuments
+from apiserver.stores.documents.scoped import VisibleDocuments
 
 
-async def names_of(documents: CompanyDocuments, collection: str, ids: Iterable[str | None]) -> dict[str, str]:
+async def names_of(documents: VisibleDocuments, collection: str, ids: Iterable[str | None]) -> dict[str, str]:
     """The names of those documents of the collection that are there, by id."""
     wanted = sorted({id for id in ids if id})
     if not wanted:
@@ -32,7 +32,7 @@ def projection_with(references: Mapping[str, str], request: Mapping[str, Any]) -
 
 
 async def expand(
-    documents: CompanyDocuments,
+    documents: VisibleDocuments,
     found: Sequence[Document],
     references: Mapping[str, str],
     fields: Sequence[str] | None = None,
@@ -52,7 +52,7 @@ async def expand(
 
 
 async def _fields_of(
-    documents: CompanyDocuments, collection: str, ids: set[str], fields: Sequence[str]
+    documents: VisibleDocuments, collection: str, ids: set[str], fields: Sequence[str]
 ) -> dict[str, Document]:
     if not ids or not fields:
         return {}

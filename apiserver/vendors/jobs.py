@@ -14,7 +14,7 @@ from apiserver.rpc.call import Identity
 from apiserver.services.backend import Backend
 from apiserver.services.names import unescape_keys
 from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.scoped import CompanyDocuments
+from apiserver.stores.documents.scoped import VisibleDocuments
 from apiserver.stores.events.base import EventStore
 from apiserver.times import epoch_millis
 from apiserver.vendors.refusals import Problem, Refused
@@ -106,13 +106,13 @@ async def find_job(backend: Backend, caller: Identity, id: str, *, project: str 
 
     Refused NO_PROJECT or NO_JOB.
     """
-    documents = backend.documents_of(caller.company)
+    documents = backend.visible_to(caller.company)
     in_project = None if project is None else await _find_project(documents, project)
     await backend.last_metrics.settle(caller.company, ids=_ids(id))
-    task = await documents.find_one("tasks", {"id": {"$in": _ids(id)}}, projection=_FIELDS)
+    task = next(iter(await documents.find_kept("tasks", _ids(id), _FIELDS)), None)
     if task is None or (in_project is not None and task.get("project") != in_project["id"]):
         raise Refused(Problem.NO_JOB, f"there is no training job {id}")
-    owner = Owner(caller.company, task["id"])
+    owner = Owner(task["company"], task["id"])
     nodes = await nodes_of(backend.events, owner)
     if nodes:
         return Job(owner, unescape_keys(task), in_project, nodes)
@@ -126,7 +126,7 @@ def _loggers(logs: Mapping[str, LogSize]) -> list[Node]:
     return [Node(worker or f"worker-{n}", n, {worker}, log.first, log.first) for n, (worker, log) in enumerate(ordered)]
 
 
-async def _find_project(documents: CompanyDocuments, wanted: str) -> Document:
+async def _find_project(documents: VisibleDocuments, wanted: str) -> Document:
     found = await documents.find("projects", {"$or": [{"id": {"$in": _ids(wanted)}}, {"name": wanted}]})
     if not found:
         raise Refused(Problem.NO_PROJECT, f"there is no project {wanted}")

@@ -14,11 +14,11 @@ from apiserver.times import now_ms
 @endpoint("events.clear_task_log", "2.20")
 async def clear_task_log(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     id, seconds = request["task"], request["threshold_sec"]
-    document = (await owners.require(call, [id]))[id]
+    document = (await owners.require(call, [id], to_change=True))[id]
     if owners.is_locked(document) and not request["allow_locked"]:
         raise ApiError(400, 101, f"Cannot delete log lines of a published task without allow_locked: id={id}")
     deleted = await call.backend.events.delete_logs(
-        owners.owner(call, id),
+        owners.owner(document),
         now_ms() - seconds * 1000 if seconds else None,
         _metrics(request.get("exclude_metrics")),
         _metrics(request.get("include_metrics")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from apiserver.aggregation.histogram import Histogram
 from apiserver.events.model import Owner
-from apiserver.services.backend import Call, documents
+from apiserver.services.backend import Call, visible
 from apiserver.services.events import owners
 
 
@@ -15,7 +15,7 @@ async def add_labels(call: Call, owner: Owner, histogram: Histogram) -> None:
     if not known.get(owner.id, {}).get("has_x_axis_labels"):
         return  # seldom: last_metrics is the largest part of a document
     collection = "models" if owner.is_model else "tasks"
-    document = await documents(call).find_one(collection, {"id": owner.id}, projection=("last_metrics",))
+    document = await visible(call).find_one(collection, {"id": owner.id}, projection=("last_metrics",))
     for of_metric in (document or {}).get("last_metrics", {}).values():
         for of_series in of_metric.values():
             series = histogram.get(of_series.get("metric"), {}).get(of_series.get("variant"))

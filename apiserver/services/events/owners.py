@@ -7,7 +7,7 @@ from typing import Any
 
 from apiserver.events.model import MetricSelection, Owner, Selection
 from apiserver.rpc.errors import invalid_id, validation_error
-from apiserver.services.backend import Call, documents
+from apiserver.services.backend import Call, documents, visible
 from apiserver.services.last_metrics import RESET
 from apiserver.stores.documents.base import Document
 
@@ -15,19 +15,20 @@ from apiserver.stores.documents.base import Document
 _FIELDS = ("id", "name", "status", "ready", "has_x_axis_labels", RESET)
 
 
-async def find(call: Call, ids: Sequence[str], *, model: bool) -> dict[str, Document]:
-    """The documents with these ids that the caller may see, by id."""
-    collection = "models" if model else "tasks"
+async def find(call: Call, ids: Sequence[str], *, model: bool, to_change: bool = False) -> dict[str, Document]:
+    """The documents with these ids whose events the caller may read, or change, by id."""
+    collection, allowed = "models" if model else "tasks", documents(call) if to_change else visible(call)
     if len(ids) == 1:
-        one = await call.backend.remembered.find_one(documents(call), collection, ids[0], _FIELDS)
+        one = await call.backend.remembered.find_one(allowed, collection, ids[0], _FIELDS)
         return {ids[0]: one} if one else {}
-    found = await documents(call).find(collection, {"id": {"$in": list(ids)}}, projection=_FIELDS)
-    return {document["id"]: document for document in found}
+    return {document["id"]: document for document in await allowed.find_kept(collection, ids, _FIELDS)}
 
 
-async def require(call: Call, ids: Sequence[str], *, model: bool = False) -> dict[str, Document]:
+async def require(
+    call: Call, ids: Sequence[str], *, model: bool = False, to_change: bool = False
+) -> dict[str, Document]:
     """The documents with these ids; 400 naming all of them when one is not there."""
-    found = await find(call, ids, model=model)
+    found = await find(call, ids, model=model, to_change=to_change)
     if any(id not in found for id in ids):
         raise invalid_id("model" if model else "task", *ids)
     return found
@@ -36,8 +37,8 @@ async def require(call: Call, ids: Sequence[str], *, model: bool = False) -> dic
 async def one(call: Call, request: dict[str, Any]) -> Owner:
     """The owner that `task` and `model_events` of a request name."""
     model = bool(request.get("model_events"))
-    await require(call, [request["task"]], model=model)
-    return owner(call, request["task"], model=model)
+    found = await require(call, [request["task"]], model=model)
+    return owner(found[request["task"]], model=model)
 
 
 async def many(call: Call, request: dict[str, Any], *, limit: int | None = None) -> dict[Owner, str]:
@@ -46,12 +47,12 @@ async def many(call: Call, request: dict[str, Any], *, limit: int | None = None)
     if limit is not None and len(ids) > limit:
         raise validation_error(f"at most {limit} are allowed", field="tasks")
     known = await require(call, ids, model=model)
-    return {owner(call, id, model=model): known[id].get("name", "") for id in ids}
+    return {owner(known[id], model=model): known[id].get("name", "") for id in ids}
 
 
-def owner(call: Call, id: str, *, model: bool = False) -> Owner:
-    """The owner of this id in the caller's company."""
-    return Owner(call.identity.company, id, model)
+def owner(document: Document, *, model: bool = False) -> Owner:
+    """Whose events those of a document are: they are kept by the company that keeps it."""
+    return Owner(document["company"], document["id"], model)
 
 
 def is_locked(document: Document) -> bool:

@@ -53,14 +53,14 @@ async def plots(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def _walk(call: Call, request: dict[str, Any], type: EventType) -> dict[str, Any]:
     model = request["model_events"]
     selections = _selections(request["metrics"])
-    await owners.require(call, list(selections), model=model)
+    known = await owners.require(call, list(selections), model=model)
     query = (type, call.identity.company, model, sorted(selections.items()))
     seen = {} if request["refresh"] else _seen(call, query, request.get("scroll_id"))
     answer = []
     for id, selection in selections.items():
         page = await samples.walk(
             call.backend.events,
-            owners.owner(call, id, model=model),
+            owners.owner(known[id], model=model),
             type,
             selection,
             iterations=request["iters"],

@@ -49,7 +49,7 @@ async def get_task_single_value_metrics(call: Call, request: dict[str, Any]) -> 
 @endpoint("events.get_task_latest_scalar_values", "2.1")
 async def get_task_latest_scalar_values(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     task = (await owners.require(call, [request["task"]]))[request["task"]]
-    owner = owners.owner(call, request["task"])
+    owner = owners.owner(task)
     last_iter, last_timestamp = await latest.last_iteration(call.backend.events, owner)
     return {
         "metrics": await latest.latest_scalars(call.backend.events, owner),

@@ -72,7 +72,8 @@ async def _documents_of(call: Call, events: Ingest) -> dict[Owner, Document | No
     documents: dict[Owner, Document | None] = {}
     for model in (False, True):
         asked = [owner for owner in events.locked_allowed if owner.is_model == model]
-        known = await owners.find(call, [owner.id for owner in asked], model=model) if asked else {}
+        ids = [owner.id for owner in asked]
+        known = await owners.find(call, ids, model=model, to_change=True) if ids else {}
         documents |= {owner: known.get(owner.id) for owner in asked}
     return documents
 
@@ -115,11 +116,11 @@ def _object(body: bytes, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _delete(call: Call, id: str, *, model: bool, allow_locked: bool) -> dict[str, Any]:
-    document = (await owners.require(call, [id], model=model))[id]
+    document = (await owners.require(call, [id], model=model, to_change=True))[id]
     if owners.is_locked(document) and not allow_locked:
         kind = "model" if model else "task"
         message = f"Cannot delete the events of a published {kind} without allow_locked: id={id}"
         raise ApiError(400, 201 if model else 101, message)
-    owner = owners.owner(call, id, model=model)
+    owner = owners.owner(document, model=model)
     await call.backend.last_metrics.settle(owner.company, models=model, ids=[id])
     return {"deleted": await call.backend.events.delete([owner])}

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 from apiserver.rpc.errors import invalid_id
-from apiserver.services.backend import Call, documents
+from apiserver.services.backend import Call, documents, visible
 from apiserver.services.last_metrics import REVISION
 from apiserver.services.metadata import metadata_of
 from apiserver.services.names import escape_keys, unescape_keys
@@ -76,8 +76,16 @@ def answered(model: Document) -> Document:
 
 
 async def get_model(call: Call, model_id: str, fields: Sequence[str] | None = None) -> Document:
-    """The model's document (`fields` of it), or 400/201."""
+    """The document (`fields` of it) of a model that the caller may change, or 400/201."""
     model = await documents(call).find_one(MODELS, {"id": model_id}, projection=fields)
+    if model is None:
+        raise invalid_id("model", model_id)
+    return model
+
+
+async def read_model(call: Call, model_id: str, fields: Sequence[str] | None = None) -> Document:
+    """The document (`fields` of it) of a model that the caller may read, or 400/201."""
+    model = await visible(call).find_one(MODELS, {"id": model_id}, projection=fields)
     if model is None:
         raise invalid_id("model", model_id)
     return model
@@ -105,5 +113,5 @@ async def checked_fields(call: Call, request: dict[str, Any]) -> Document:
     if task := fields.get("task"):
         await get_task(call, task, ["id"])
     if parent := fields.get("parent"):
-        await get_model(call, parent, ["id"])
+        await read_model(call, parent, ["id"])
     return fields

@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from apiserver.rpc.errors import ApiError, invalid_id
-from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.lists import only_values
-from apiserver.services.models.documents import MODELS, answered, get_model
+from apiserver.services.models.documents import MODELS, answered, read_model
 from apiserver.services.names import escape, unescape
 from apiserver.services.project_tree import with_descendants
 from apiserver.services.queries import (
@@ -22,7 +22,7 @@ from apiserver.services.queries import (
 )
 from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import scroll_answer, scrolled_page
-from apiserver.services.tasks.documents import get_task
+from apiserver.services.tasks.documents import read_task
 from apiserver.stores.documents.base import Document, Filter
 
 SPEC = QuerySpec(
@@ -53,7 +53,7 @@ async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("models.get_by_task_id", "1.0")
 async def get_by_task_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    task = await get_task(call, request["task"], ["models"])
+    task = await read_task(call, request["task"], ["models"])
     if not task["models"]["output"]:
         raise ApiError(400, 201, f"The task has made no model: task={task['id']}")
     return await _one(call, task["models"]["output"][-1]["model"])
@@ -68,7 +68,7 @@ async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     fields = projection_of(request)
     answer = await _find(call, request, projection_with(REFERENCES, request))
-    await expand(documents(call), answer["models"], REFERENCES, fields)
+    await expand(visible(call), answer["models"], REFERENCES, fields)
     if request.get("include_stats"):
         await _add_stats(call, answer["models"])
     return answer
@@ -79,12 +79,12 @@ async def get_by_id_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     wanted, fields = request["id"], projection_of(request)
     await call.backend.last_metrics.settle(call.identity.company, models=True, ids=wanted)
     projection = projection_with(REFERENCES, request)
-    found = await documents(call).find(MODELS, {"id": {"$in": wanted}}, projection=projection)
+    found = await visible(call).find(MODELS, {"id": {"$in": wanted}}, projection=projection)
     leave_out(request, found)
     models = {model["id"]: answered(model) for model in found}
     if unknown := [id for id in wanted if id not in models]:
         raise invalid_id("model", *unknown)
-    await expand(documents(call), list(models.values()), REFERENCES, fields)
+    await expand(visible(call), list(models.values()), REFERENCES, fields)
     return {"models": [models[id] for id in dict.fromkeys(wanted)]}
 
 
@@ -92,20 +92,20 @@ async def get_by_id_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def get_frameworks(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     projects = request.get("projects")
     chosen = {"project": {"$in": await with_descendants(call, projects)}} if projects else {}
-    found = await documents(call).distinct(MODELS, "framework", chosen)
+    found = await visible(call).distinct(MODELS, "framework", chosen)
     return {"frameworks": [framework for framework in found if framework]}
 
 
 async def _one(call: Call, model_id: str) -> dict[str, Any]:
     await call.backend.last_metrics.settle(call.identity.company, models=True, ids=[model_id])
-    return {"model": answered(await get_model(call, model_id))}
+    return {"model": answered(await read_model(call, model_id))}
 
 
 async def _find(call: Call, request: dict[str, Any], projection: list[str] | None) -> dict[str, Any]:
     await call.backend.last_metrics.settle(call.identity.company, models=True, ids=only_values(request.get("id")))
     query = _with_metadata_paths(await _with_subprojects(call, request))
     page = await scrolled_page(call, request)
-    found = await documents(call).find(
+    found = await visible(call, request).find(
         MODELS,
         all_of([build_filter(query, SPEC), hide_hidden(query)]),
         projection=projection,
@@ -122,7 +122,7 @@ async def _add_stats(call: Call, models: list[Document]) -> None:
     """Give each model its `stats`; what they count need not be among the fields that were asked for."""
     chosen: Filter = {"id": {"$in": [model["id"] for model in models]}}
     labels = {
-        found["id"]: found["labels"] for found in await documents(call).find(MODELS, chosen, projection=["labels"])
+        found["id"]: found["labels"] for found in await visible(call).find(MODELS, chosen, projection=["labels"])
     }
     for model in models:
         model["stats"] = {"labels_count": len(labels.get(model["id"], {}))}

@@ -7,9 +7,10 @@ from typing import Any
 
 from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.project_tree import PROJECTS, checked_name, create_project, get_project, with_descendants
+from apiserver.services.project_tree import PROJECTS, changeable, checked_name, create_project, get_project
 from apiserver.services.projects.contents import active_models, active_tasks, delete_models, delete_tasks, holding
 from apiserver.services.projects.places import relocate
+from apiserver.services.public import require_private
 from apiserver.stores.documents.base import Document, Filter
 from apiserver.times import utc_now
 
@@ -37,7 +38,7 @@ async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("projects.validate_delete", "1.0")
 async def validate_delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     project = await get_project(call, request["project"])
-    ids = await with_descendants(call, [project["id"]])
+    ids = await changeable(call, project)
     inside: Filter = {"project": {"$in": ids}}
     return {
         "tasks": await documents(call).count("tasks", inside),
@@ -53,8 +54,10 @@ async def validate_delete(call: Call, request: dict[str, Any]) -> dict[str, Any]
 async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     """With its projects below; what they hold is deleted before them, or left without a project."""
     project = await get_project(call, request["project"])
-    ids = await with_descendants(call, [project["id"]])
+    ids = await changeable(call, project)
     inside: Filter = {"project": {"$in": ids}}
+    for collection in ("tasks", "models"):
+        await require_private(call, collection, inside)
     if not request["force"]:
         await _check_empty(call, project, ids)
     answer: dict[str, Any] = {"disassociated_tasks": 0, "deleted_tasks": 0, "deleted_models": 0}
@@ -73,6 +76,7 @@ async def _rename(call: Call, project: Document, name: str) -> Document:
     name = checked_name(name)
     if name.rpartition("/")[0] != project["name"].rpartition("/")[0]:
         raise ApiError(400, 408, f"A project's location is changed by projects.move: project={project['id']}")
+    await changeable(call, project)
     place = {"name": name, "basename": name.rpartition("/")[2]}
     await relocate(call, project, {"$set": place})
     return place

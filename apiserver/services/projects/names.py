@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.names import escape, unescape
 from apiserver.services.project_tree import with_descendants
 from apiserver.services.projects.stats import STATES
@@ -70,21 +70,21 @@ async def get_model_metadata_values(call: Call, request: dict[str, Any]) -> dict
 @endpoint("projects.get_task_parents", "1.0")
 async def get_task_parents(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     children = all_of([await _inside(call, request, "projects"), STATES.get(request.get("tasks_state", ""), {})])
-    ids = [id for id in await documents(call).distinct("tasks", "parent", children) if id]
+    ids = [id for id in await visible(call).distinct("tasks", "parent", children) if id]
     wanted: Filter = {"id": {"$in": ids}}
     if request.get("task_name"):
         name = pattern_filter("name", request["task_name"], ignore_case=True, source="task_name")
         wanted = all_of([wanted, name])
-    parents = await documents(call).find("tasks", wanted, projection=["name", "project"], sort=[("name", 1)])
-    await expand(documents(call), parents, {"project": "projects"})
+    parents = await visible(call).find("tasks", wanted, projection=["name", "project"], sort=[("name", 1)])
+    await expand(visible(call), parents, {"project": "projects"})
     return {"parents": parents}
 
 
 @endpoint("projects.get_user_names", "1.0")
 async def get_user_names(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     collection = "models" if request["entity"] == "model" else "tasks"
-    ids = await documents(call).distinct(collection, "user", await _inside(call, request, "projects"))
-    users = await documents(call).find("users", {"id": {"$in": ids}}, projection=["name"], sort=[("name", 1)])
+    ids = await visible(call).distinct(collection, "user", await _inside(call, request, "projects"))
+    users = await visible(call).find("users", {"id": {"$in": ids}}, projection=["name"], sort=[("name", 1)])
     return {"users": users}
 
 
@@ -102,15 +102,16 @@ async def _inside(call: Call, request: dict[str, Any], field: str) -> Filter:
 
 async def _each(call: Call, collection: str, chosen: Filter, field: str) -> AsyncIterator[Document]:
     """The `field` of every chosen document, few documents in memory at a time."""
-    ids = await documents(call).distinct(collection, "id", chosen)
+    ids = await visible(call).distinct(collection, "id", chosen)
     for start in range(0, len(ids), _CHUNK):
         chunk: Filter = {"id": {"$in": ids[start : start + _CHUNK]}}
-        for document in await documents(call).find(collection, chunk, projection=[field]):
+        for document in await visible(call).find(collection, chunk, projection=[field]):
             yield document
 
 
 async def _values(call: Call, request: dict[str, Any], collection: str, field: str, chosen: Filter) -> dict[str, Any]:
-    values = [value for value in await documents(call).distinct(collection, field, chosen) if value is not None]
+    found = await visible(call, request).distinct(collection, field, chosen)
+    values = [value for value in found if value is not None]
     return {"total": len(values), "values": _page(request, values)}
 
 

@@ -8,12 +8,14 @@ from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import (
     PROJECTS,
+    changeable,
     find_or_create,
     get_project,
     name_in_use,
     place_of,
     touch_projects,
 )
+from apiserver.services.public import require_private
 from apiserver.stores.documents.base import Document, DuplicateDocument, Update
 from apiserver.times import utc_now
 
@@ -26,6 +28,7 @@ async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         raise ApiError(400, 410, f"The project is there already: project={project['id']}, location={location!r}")
     if location == project["name"] or location.startswith(f"{project['name']}/"):
         raise ApiError(400, 411, f"A project cannot be moved under itself: project={project['id']}")
+    await changeable(call, project)
     name = f"{location}/{project['basename']}" if location else project["basename"]
     return {"moved": await put_at(call, project, name)}
 
@@ -35,6 +38,9 @@ async def merge(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     """Tasks, models and projects below go to the destination (none: the parent); the emptied project is deleted."""
     project = await get_project(call, request["project"])
     target = await _destination(call, project, request.get("destination_project"))
+    await changeable(call, project)
+    for kind in ("tasks", "models"):
+        await require_private(call, kind, {"project": project["id"]})
     moved_projects = 0
     for child in await documents(call).find(PROJECTS, {"parent": project["id"]}):
         moved_projects += await put_at(call, child, f"{target['name']}/{child['basename']}")

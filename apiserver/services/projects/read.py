@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.lists import list_filter
-from apiserver.services.project_tree import PROJECTS, get_project
+from apiserver.services.project_tree import PROJECTS, read_project
 from apiserver.services.projects.stats import dataset_stats, own_counts, stats_of, sub_projects
 from apiserver.services.queries import (
     QuerySpec,
@@ -33,7 +33,7 @@ _DERIVED = ("stats", "sub_projects", "own_tasks", "own_models", "dataset_stats")
 
 @endpoint("projects.get_by_id", "1.0")
 async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return {"project": await get_project(call, request["project"])}
+    return {"project": await read_project(call, request["project"])}
 
 
 @endpoint("projects.get_all", "1.0")
@@ -46,7 +46,7 @@ async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     wanted = all_of([await _wanted(call, request), await of_active_users(call, request)])
     answer = await _find(call, request, wanted, _stored(projection_with(REFERENCES, request)))
     projects: list[Document] = answer["projects"]
-    await expand(documents(call), projects, REFERENCES, projection_of(request) or ())
+    await expand(visible(call), projects, REFERENCES, projection_of(request) or ())
     if request["include_stats"]:
         for part in (stats_of(call, projects, request), sub_projects(call, projects, request)):
             _join(projects, await part)
@@ -59,7 +59,7 @@ async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 async def _find(call: Call, request: dict[str, Any], wanted: Filter, projection: list[str] | None) -> dict[str, Any]:
     page = await scrolled_page(call, request)
-    projects = await documents(call).find(
+    projects = await visible(call, request).find(
         PROJECTS, wanted, projection=projection, sort=sort_of(request), skip=page.skip, limit=page.limit
     )
     leave_out(request, projects)
@@ -87,9 +87,9 @@ async def of_active_users(call: Call, request: dict[str, Any]) -> Filter:
     if not users:
         return {}
     of_users: Filter = {"user": {"$in": users}}
-    with_tasks = await documents(call).distinct("tasks", "project", of_users)
+    with_tasks = await visible(call).distinct("tasks", "project", of_users)
     own = {"$or": [of_users, {"id": {"$in": [project for project in with_tasks if project]}}]}
-    found = await documents(call).find(PROJECTS, own, projection=["path"])
+    found = await visible(call).find(PROJECTS, own, projection=["path"])
     return {"id": {"$in": sorted({id for project in found for id in [project["id"], *project["path"]]})}}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from apiserver.services.backend import Call, documents
+from apiserver.services.backend import Call, visible
 from apiserver.services.project_tree import PROJECTS
 from apiserver.services.queries import all_of, build_filter
 from apiserver.services.tasks.documents import STATUSES, TASKS
@@ -44,9 +44,9 @@ async def stats_of(call: Call, projects: list[Document], request: dict[str, Any]
 async def sub_projects(call: Call, projects: list[Document], request: dict[str, Any]) -> dict[str, Document]:
     """By project id: `{sub_projects: [{id, name}]}`, all that are below it, sorted by name."""
     below: dict[str, list[Document]] = {project["id"]: [] for project in projects}
-    visible: Filter = {} if request["search_hidden"] else {"system_tags": {"$ne": "hidden"}}
-    wanted = all_of([{"path": {"$in": list(below)}}, visible])
-    for project in await documents(call).find(PROJECTS, wanted, projection=["name", "path"], sort=[("name", 1)]):
+    shown: Filter = {} if request["search_hidden"] else {"system_tags": {"$ne": "hidden"}}
+    wanted = all_of([{"path": {"$in": list(below)}}, shown])
+    for project in await visible(call).find(PROJECTS, wanted, projection=["name", "path"], sort=[("name", 1)]):
         for id in below.keys() & set(project["path"]):
             below[id].append({"id": project["id"], "name": project["name"]})
     return {id: {"sub_projects": inside} for id, inside in below.items()}
@@ -55,8 +55,8 @@ async def sub_projects(call: Call, projects: list[Document], request: dict[str, 
 async def own_counts(call: Call, projects: list[Document]) -> dict[str, Document]:
     """By project id: `{own_tasks, own_models}`, those right in it that are not archived."""
     inside = all_of([{"project": {"$in": [project["id"] for project in projects]}}, STATES["active"]])
-    tasks = await documents(call).count_by(TASKS, inside, ["project"])
-    models = await documents(call).count_by("models", inside, ["project"])
+    tasks = await visible(call).count_by(TASKS, inside, ["project"])
+    models = await visible(call).count_by("models", inside, ["project"])
     return {
         project["id"]: {"own_tasks": tasks.get((project["id"],), 0), "own_models": models.get((project["id"],), 0)}
         for project in projects
@@ -70,7 +70,7 @@ async def dataset_stats(call: Call, projects: list[Document]) -> dict[str, Docum
         "runtime.ds_file_count": {"$ne": None},
     }
     fields = ["project", "runtime.ds_file_count", "runtime.ds_total_size"]
-    versions = await documents(call).find(TASKS, inside, projection=fields, sort=[("created", 1), ("id", 1)])
+    versions = await visible(call).find(TASKS, inside, projection=fields, sort=[("created", 1), ("id", 1)])
     newest = {version["project"]: version["runtime"] for version in versions}
     return {project["id"]: {"dataset_stats": _dataset_size(newest.get(project["id"]))} for project in projects}
 
@@ -85,7 +85,7 @@ async def _holders(call: Call, projects: list[Document], *, with_children: bool)
     ids = {project["id"] for project in projects}
     holders = {id: [id] for id in ids}
     if with_children:
-        for project in await documents(call).find(PROJECTS, {"path": {"$in": sorted(ids)}}, projection=["path"]):
+        for project in await visible(call).find(PROJECTS, {"path": {"$in": sorted(ids)}}, projection=["path"]):
             holders.setdefault(project["id"], []).extend(id for id in project["path"] if id in ids)
     return holders
 
@@ -95,10 +95,10 @@ async def _state_stats(call: Call, holders: Holders, condition: Filter) -> dict[
     inside = all_of([{"project": {"$in": sorted(holders)}}, condition])
     day_ago = (datetime.now(UTC) - timedelta(days=1)).isoformat(timespec="microseconds")
     lately = all_of([inside, {"completed": {"$gte": day_ago}}])
-    statuses = _added_up(await documents(call).count_by(TASKS, inside, ["project", "status"]), holders)
-    completed = _added_up(await documents(call).count_by(TASKS, lately, ["project"]), holders)
+    statuses = _added_up(await visible(call).count_by(TASKS, inside, ["project", "status"]), holders)
+    completed = _added_up(await visible(call).count_by(TASKS, lately, ["project"]), holders)
     seconds: Counter[str] = Counter()
-    durations = _added_up(await documents(call).count_by(TASKS, inside, ["project", "active_duration"]), holders)
+    durations = _added_up(await visible(call).count_by(TASKS, inside, ["project", "active_duration"]), holders)
     for (holder, duration), count in durations.items():
         seconds[holder] += (duration or 0) * count
     return {

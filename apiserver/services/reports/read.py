@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.reports.documents import REPORT, homes_below
 from apiserver.services.tasks import read
 from apiserver.services.tasks.documents import TASKS
@@ -20,7 +20,7 @@ async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("reports.get_tags", "2.23")
 async def get_tags(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return {"tags": await documents(call).distinct(TASKS, "tags", {"type": REPORT})}
+    return {"tags": await visible(call).distinct(TASKS, "tags", {"type": REPORT})}
 
 
 async def _places(call: Call, request: dict[str, Any]) -> list[Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.rpc.errors import invalid_id
-from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.project_tree import find_or_create
-from apiserver.services.tasks.documents import get_task, insert_task, new_task
+from apiserver.services.tasks.documents import insert_task, new_task, read_task
 from apiserver.services.tasks.edit import DELETED, check_references, checked_fields
 from apiserver.stores.documents.base import Document
 from apiserver.times import utc_now
@@ -44,7 +44,7 @@ _OWN_TAGS = ("development", "archived")
 
 @endpoint("tasks.clone", "1.0")
 async def clone(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    original = await get_task(call, request["task"])
+    original = await read_task(call, request["task"])
     task, answer = await cloned(call, original, request)
     await insert_task(call, task)
     return {"id": task["id"], **answer}
@@ -74,6 +74,8 @@ def _inherited(original: Document) -> Document:
     fields = {name: original[name] for name in _INHERITED if name in original}
     if (fields.get("parent") or DELETED).startswith(DELETED):
         fields["parent"] = original["id"]
+    if not original["company"]:  # a public task may be of a project that the caller cannot see
+        fields.pop("project", None)
     fields["system_tags"] = [tag for tag in original.get("system_tags", []) if tag not in _OWN_TAGS]
     return fields
 
@@ -99,6 +101,6 @@ async def _check(call: Call, task: Document, request: dict[str, Any], *, own_mod
         await check_references(call, task)
     if own_models or request.get("validate_references"):
         wanted = {item["model"] for item in task["models"]["input"]}
-        found = await documents(call).find("models", {"id": {"$in": list(wanted)}}, projection=["id"])
+        found = await visible(call).find("models", {"id": {"$in": list(wanted)}}, projection=["id"])
         if missing := wanted - {model["id"] for model in found}:
             raise invalid_id("model", *sorted(missing))

@@ -7,14 +7,14 @@ from typing import Any
 from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.names import escape, unescape
-from apiserver.services.tasks.documents import change_task, editable, get_tasks
+from apiserver.services.tasks.documents import change_task, editable, read_tasks
 from apiserver.stores.documents.base import Document
 
 
 @endpoint("tasks.get_configurations", "1.0")
 async def get_configurations(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     wanted = {escape(name) for name in request.get("names") or []}
-    tasks = await get_tasks(call, request["tasks"], ["configuration"])
+    tasks = await read_tasks(call, request["tasks"], ["configuration"])
     return {
         "configurations": [
             {"task": task["id"], "configuration": [item for key, item in _sorted(task) if not wanted or key in wanted]}
@@ -25,7 +25,7 @@ async def get_configurations(call: Call, request: dict[str, Any]) -> dict[str, A
 
 @endpoint("tasks.get_configuration_names", "1.0")
 async def get_configuration_names(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    tasks = await get_tasks(call, request["tasks"], ["configuration"])
+    tasks = await read_tasks(call, request["tasks"], ["configuration"])
     return {
         "configurations": [
             {

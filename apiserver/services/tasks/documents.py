@@ -11,11 +11,13 @@ from typing import Any
 from uuid import uuid4
 
 from apiserver.rpc.errors import ApiError, invalid_id, unavailable
-from apiserver.services.backend import Call, documents
+from apiserver.services.backend import Call, documents, visible
 from apiserver.services.last_metrics import RESET, REVISION
 from apiserver.services.names import unescape_keys
 from apiserver.services.project_tree import touch_projects
-from apiserver.stores.documents.base import Document, Update
+from apiserver.services.public import denied
+from apiserver.stores.documents.base import Document, Filter, Update
+from apiserver.stores.documents.scoped import VisibleDocuments
 from apiserver.times import utc_now
 
 TASKS = "tasks"
@@ -92,20 +94,42 @@ def changed_now(call: Call) -> Document:
 
 
 async def get_task(call: Call, task_id: str, fields: Sequence[str] | None = None) -> Document:
-    """The task's document (`fields` of it), or 400/101."""
+    """The document (`fields` of it) of a task that the caller may change; 400/101, or 403/21 for a public one."""
     task = await documents(call).find_one(TASKS, {"id": task_id}, projection=fields)
+    if task is None:
+        raise await denied(call, TASKS, task_id)
+    return task
+
+
+async def get_tasks(call: Call, task_ids: Collection[str], fields: Sequence[str] | None = None) -> list[Document]:
+    """The same for several, in the order of `task_ids`; the error names those that cannot be changed."""
+    found = await _found(documents(call), task_ids, fields)
+    if unknown := [task_id for task_id in task_ids if task_id not in found]:
+        raise await denied(call, TASKS, *unknown)
+    return [found[task_id] for task_id in dict.fromkeys(task_ids)]
+
+
+async def read_task(call: Call, task_id: str, fields: Sequence[str] | None = None) -> Document:
+    """The document (`fields` of it) of a task that the caller may read, or 400/101."""
+    task = await visible(call).find_one(TASKS, {"id": task_id}, projection=fields)
     if task is None:
         raise invalid_id("task", task_id)
     return task
 
 
-async def get_tasks(call: Call, task_ids: Collection[str], fields: Sequence[str] | None = None) -> list[Document]:
-    """The tasks' documents in the order of `task_ids`; 400/101 that names the unknown ones."""
-    found = await documents(call).find(TASKS, {"id": {"$in": list(task_ids)}}, projection=fields)
-    by_id = {task["id"]: task for task in found}
-    if unknown := [task_id for task_id in task_ids if task_id not in by_id]:
+async def read_tasks(call: Call, task_ids: Collection[str], fields: Sequence[str] | None = None) -> list[Document]:
+    """The same for several, in the order of `task_ids`; the error names the unknown ones."""
+    found = await _found(visible(call), task_ids, fields)
+    if unknown := [task_id for task_id in task_ids if task_id not in found]:
         raise invalid_id("task", *unknown)
-    return [by_id[task_id] for task_id in dict.fromkeys(task_ids)]
+    return [found[task_id] for task_id in dict.fromkeys(task_ids)]
+
+
+async def _found(
+    among: VisibleDocuments, task_ids: Collection[str], fields: Sequence[str] | None
+) -> dict[str, Document]:
+    wanted: Filter = {"id": {"$in": list(task_ids)}}
+    return {task["id"]: task for task in await among.find(TASKS, wanted, projection=fields)}
 
 
 def editable(force: bool) -> tuple[str, ...]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.rpc.errors import invalid_id, validation_error
+from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.names import escape, escape_keys
-from apiserver.services.project_tree import PROJECTS, find_or_create, get_project, touch_projects
+from apiserver.services.project_tree import find_or_create, get_project, touch_projects
 from apiserver.services.queries import parse_time
 from apiserver.services.tasks.artifacts import in_order
 from apiserver.services.tasks.configurations import named_configuration
@@ -22,6 +22,7 @@ from apiserver.services.tasks.documents import (
     get_tasks,
     insert_task,
     new_task,
+    read_task,
     set_fields,
 )
 from apiserver.services.tasks.hyperparams import named_param
@@ -193,12 +194,12 @@ async def check_references(call: Call, fields: Document) -> None:
     project, parent = fields.get("project"), fields.get("parent")
     if project == "" or project is None:
         fields.pop("project", None)
-    elif await documents(call).find_one(PROJECTS, {"id": project}, projection=["id"]) is None:
-        raise invalid_id("project", project)
+    else:
+        await get_project(call, project)
     if parent == "":
         fields.pop("parent")
     elif parent is not None and not parent.startswith(DELETED):
-        await get_task(call, parent, ["id"])
+        await read_task(call, parent, ["id"])
 
 
 def _update_fields(request: dict[str, Any]) -> Document:

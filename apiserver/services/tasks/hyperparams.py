@@ -7,7 +7,7 @@ from typing import Any
 from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.names import escape, unescape
-from apiserver.services.tasks.documents import STATUSES, change_task, editable, get_tasks
+from apiserver.services.tasks.documents import STATUSES, change_task, editable, read_tasks
 from apiserver.stores.documents.base import Document
 
 #: The section of what users note about a task, whatever its status; in any case, it is written so.
@@ -16,7 +16,7 @@ _PROPERTIES = "properties"
 
 @endpoint("tasks.get_hyper_params", "1.0")
 async def get_hyper_params(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    tasks = await get_tasks(call, request["tasks"], ["hyperparams"])
+    tasks = await read_tasks(call, request["tasks"], ["hyperparams"])
     return {"params": [{"task": task["id"], "hyperparams": _listed(task)} for task in tasks]}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.rpc.errors import invalid_id
-from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.lists import only_values
 from apiserver.services.project_tree import with_descendants
 from apiserver.services.queries import (
@@ -20,7 +20,7 @@ from apiserver.services.queries import (
 )
 from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import scroll_answer, scrolled_page
-from apiserver.services.tasks.documents import TASKS, answered, get_task
+from apiserver.services.tasks.documents import TASKS, answered, read_task
 from apiserver.services.tasks.legacy import with_legacy
 from apiserver.stores.documents.base import Document, Filter
 
@@ -58,7 +58,7 @@ REFERENCES = {
 @endpoint("tasks.get_by_id", "1.0")
 async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     await call.backend.last_metrics.settle(call.identity.company, ids=[request["task"]])
-    return {"task": _shown(call, await get_task(call, request["task"]))}
+    return {"task": _shown(call, await read_task(call, request["task"]))}
 
 
 @endpoint("tasks.get_all", "1.0")
@@ -88,13 +88,13 @@ async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def get_types(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     projects = request.get("projects")
     inside: Filter = {"project": {"$in": await with_descendants(call, projects)}} if projects else {}
-    return {"types": await documents(call).distinct(TASKS, "type", inside)}
+    return {"types": await visible(call).distinct(TASKS, "type", inside)}
 
 
 async def _find(call: Call, request: dict[str, Any], page: Page, projection: list[str] | None) -> list[Document]:
     await call.backend.last_metrics.settle(call.identity.company, ids=only_values(request.get("id")))
     wanted = all_of([build_filter(await _with_subprojects(call, request), SPEC), hide_hidden(request)])
-    tasks = await documents(call).find(
+    tasks = await visible(call, request).find(
         TASKS, wanted, projection=projection, sort=sort_of(request), skip=page.skip, limit=page.limit
     )
     leave_out(request, tasks)
@@ -104,7 +104,7 @@ async def _find(call: Call, request: dict[str, Any], page: Page, projection: lis
 async def _find_expanded(call: Call, request: dict[str, Any], page: Page) -> list[Document]:
     found = await _find(call, request, page, projection_with(REFERENCES, request))
     tasks = [_shown(call, task) for task in found]
-    await expand(documents(call), tasks, REFERENCES, projection_of(request) or ())
+    await expand(visible(call), tasks, REFERENCES, projection_of(request) or ())
     return tasks
 
 

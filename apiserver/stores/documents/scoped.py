@@ -1,36 +1,54 @@
 """Company isolation, in one place: documents as one company sees them.
 
-Services get only this view, never the store itself, so that no query can forget the company.
+Services get only these views, never the store itself, so that no query can forget the company. `VisibleDocuments` is
+what a company may read: its own documents, and what any company has made public. `CompanyDocuments` is what it may
+change: its own that are not public.
+
+A public document stays with the company that keeps it, and is marked by `PUBLIC`. Views show it as nobody's: its
+`company` is empty, and the mark is left out. While it is public nobody changes it, not even its own company, which
+alone can make it private again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from apiserver.stores.documents.base import Document, DocumentStore, Filter, InvalidFilter, Sort, Update
 
+#: The field of a public document that is true.
+PUBLIC = "public"
+#: What can be made public.
+SHARED = frozenset({"tasks", "models", "projects"})
 
-class CompanyDocuments:
-    """The documents of one company. Every call is the store's own, narrowed to `company`."""
+_IS_PUBLIC: Filter = {PUBLIC: True}
+_IS_PRIVATE: Filter = {PUBLIC: {"$ne": True}}
+
+
+class VisibleDocuments:
+    """The documents that a company may read. Every call is the store's own, narrowed to them."""
 
     def __init__(self, store: DocumentStore, company: str) -> None:
         self._store = store
         self.company = company
 
-    def _own(self, filter: Filter) -> Filter:
-        return {"$and": [{"company": self.company}, filter]} if filter else {"company": self.company}
+    async def _allowed(self, collection: str, filter: Filter) -> Filter:
+        """The condition on documents of the collection that may be read, among those that match."""
+        own: Filter = {"company": self.company}
+        if collection not in SHARED:
+            return own
+        # Public documents of others cost a list its index, so they are looked for first: mostly there are none.
+        if "id" not in filter and not await self._others_share(collection):
+            return own
+        return {"$or": [own, _IS_PUBLIC]}
 
-    def _kept(self, update: Update) -> Update:
-        """The update, unless it would move a document to another company."""
-        for op, fields in update.items():
-            for name in fields if isinstance(fields, Mapping) else ():
-                if str(name).partition(".")[0] == "company" and (op, fields[name]) != ("$set", self.company):
-                    raise InvalidFilter("field 'company': cannot be changed")
-        return update
+    async def _narrowed(self, collection: str, filter: Filter) -> Filter:
+        allowed = await self._allowed(collection, filter)
+        return {"$and": [allowed, filter]} if filter else allowed
 
-    async def insert(self, collection: str, document: Document) -> None:
-        await self._store.insert(collection, [{**document, "company": self.company}])
+    async def _others_share(self, collection: str) -> bool:
+        others: Filter = {**_IS_PUBLIC, "company": {"$ne": self.company}}
+        return bool(await self._store.find(collection, others, projection=["id"], limit=1))
 
     async def find(
         self,
@@ -42,37 +60,112 @@ class CompanyDocuments:
         skip: int = 0,
         limit: int | None = None,
     ) -> list[Document]:
-        return await self._store.find(
-            collection, self._own(filter), projection=projection, sort=sort, skip=skip, limit=limit
+        narrowed = await self._narrowed(collection, filter)
+        found = await self._store.find(
+            collection, narrowed, projection=_with_mark(projection), sort=sort, skip=skip, limit=limit
         )
+        return [_shown(document) for document in found] if collection in SHARED else found
 
     async def find_one(
         self, collection: str, filter: Filter, *, projection: Sequence[str] | None = None, sort: Sort = ()
     ) -> Document | None:
-        return await self._store.find_one(collection, self._own(filter), projection=projection, sort=sort)
+        narrowed = await self._narrowed(collection, filter)
+        found = await self._store.find_one(collection, narrowed, projection=_with_mark(projection), sort=sort)
+        return _shown(found) if found is not None and collection in SHARED else found
+
+    async def find_kept(self, collection: str, ids: Collection[str], fields: Sequence[str]) -> list[Document]:
+        """The documents of these ids as they are kept: `company` is that which keeps them, be they public or not."""
+        wanted = list(ids)
+        narrowed = await self._narrowed(collection, {"id": wanted[0] if len(wanted) == 1 else {"$in": wanted}})
+        return await self._store.find(collection, narrowed, projection=[*fields, "company"])
 
     async def count(self, collection: str, filter: Filter) -> int:
-        return await self._store.count(collection, self._own(filter))
+        return await self._store.count(collection, await self._narrowed(collection, filter))
 
     async def count_by(self, collection: str, filter: Filter, fields: Sequence[str]) -> dict[tuple[Any, ...], int]:
-        return await self._store.count_by(collection, self._own(filter), fields)
+        return await self._store.count_by(collection, await self._narrowed(collection, filter), fields)
 
     async def distinct(self, collection: str, field: str, filter: Filter) -> list[Any]:
-        return await self._store.distinct(collection, field, self._own(filter))
+        return await self._store.distinct(collection, field, await self._narrowed(collection, filter))
+
+
+class CompanyDocuments(VisibleDocuments):
+    """The documents of one company that it may change."""
+
+    async def _allowed(self, collection: str, filter: Filter) -> Filter:
+        return self._own(collection)
+
+    def _own(self, collection: str) -> Filter:
+        own: Filter = {"company": self.company}
+        return {**own, **_IS_PRIVATE} if collection in SHARED else own
+
+    def _matching(self, collection: str, filter: Filter) -> Filter:
+        return {"$and": [self._own(collection), filter]} if filter else self._own(collection)
+
+    def _kept(self, update: Update) -> Update:
+        """The update, unless it would move a document to another company, or make it public."""
+        for op, fields in update.items():
+            for name in fields if isinstance(fields, Mapping) else ():
+                root = str(name).partition(".")[0]
+                if root == PUBLIC or (root == "company" and (op, fields[name]) != ("$set", self.company)):
+                    raise InvalidFilter(f"field '{root}': cannot be changed")
+        return update
+
+    def _owned(self, document: Document) -> Document:
+        return {**{name: value for name, value in document.items() if name != PUBLIC}, "company": self.company}
+
+    async def insert(self, collection: str, document: Document) -> None:
+        await self._store.insert(collection, [self._owned(document)])
 
     async def update(
         self, collection: str, filter: Filter, update: Update, *, many: bool = False, upsert: Document | None = None
     ) -> int:
-        if upsert is not None:
-            upsert = {**upsert, "company": self.company}
-        return await self._store.update(collection, self._own(filter), self._kept(update), many=many, upsert=upsert)
+        return await self._store.update(
+            collection,
+            self._matching(collection, filter),
+            self._kept(update),
+            many=many,
+            upsert=None if upsert is None else self._owned(upsert),
+        )
 
     async def find_and_update(
         self, collection: str, filter: Filter, update: Update, *, sort: Sort = (), return_new: bool = True
     ) -> Document | None:
         return await self._store.find_and_update(
-            collection, self._own(filter), self._kept(update), sort=sort, return_new=return_new
+            collection, self._matching(collection, filter), self._kept(update), sort=sort, return_new=return_new
         )
 
     async def delete(self, collection: str, filter: Filter) -> int:
-        return await self._store.delete(collection, self._own(filter))
+        return await self._store.delete(collection, self._matching(collection, filter))
+
+    async def own_public(self, collection: str, filter: Filter) -> list[str]:
+        """The ids of the company's own public documents that match."""
+        found = await self._store.find(collection, {"$and": [self._published, filter]}, projection=["id"])
+        return [document["id"] for document in found]
+
+    async def make_public(self, collection: str, ids: Collection[str], stamps: Document) -> int:
+        """Make documents public, and set the `stamps`; returns how many there were, private and of the company."""
+        update = {"$set": {**self._kept({"$set": stamps})["$set"], PUBLIC: True}}
+        chosen = self._matching(collection, {"id": {"$in": list(ids)}})
+        return await self._store.update(collection, chosen, update, many=True)
+
+    async def make_private(self, collection: str, ids: Collection[str], stamps: Document) -> int:
+        """Take documents back from the public; returns how many there were, public and of the company."""
+        update = {**self._kept({"$set": stamps}), "$unset": {PUBLIC: 1}}
+        chosen: Filter = {"$and": [self._published, {"id": {"$in": list(ids)}}]}
+        return await self._store.update(collection, chosen, update, many=True)
+
+    @property
+    def _published(self) -> Filter:
+        return {"company": self.company, **_IS_PUBLIC}
+
+
+def _with_mark(projection: Sequence[str] | None) -> Sequence[str] | None:
+    return projection if projection is None or "company" not in projection else [*projection, PUBLIC]
+
+
+def _shown(document: Document) -> Document:
+    """A document as views show it: nobody's, when it is public."""
+    if document.pop(PUBLIC, None) and "company" in document:
+        document["company"] = ""
+    return document

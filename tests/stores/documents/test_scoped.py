@@ -1,4 +1,7 @@
-"""No call of one company sees, counts, changes or removes a document of another, whatever it is given."""
+"""No call of one company sees, counts, changes or removes a document of another, whatever it is given.
+
+What another has made public it sees, and cannot change or remove.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,20 @@ from pathlib import Path
 import pytest
 
 from apiserver.stores.documents.base import Document, DuplicateDocument, Filter, InvalidFilter, Update
-from apiserver.stores.documents.scoped import CompanyDocuments
+from apiserver.stores.documents.scoped import CompanyDocuments, VisibleDocuments
 from apiserver.stores.documents.sqlite import SqliteDocumentStore
 
 pytestmark = pytest.mark.anyio
 
 MINE: Document = {"id": "mine", "company": "me", "name": "m", "tags": ["x"]}
 THEIRS: Document = {"id": "theirs", "company": "them", "name": "t", "tags": ["x", "secret"]}
+
+PUBLIC: list[Document] = [
+    {"id": "theirs", "company": "them", "public": True, "name": "t"},
+    {"id": "mine", "company": "me", "public": True, "name": "m"},
+    {"id": "private", "company": "me", "name": "p"},
+    {"id": "secret", "company": "them", "name": "s"},
+]
 
 TRICKS: list[Filter] = [
     {},
@@ -53,13 +63,16 @@ async def theirs(store: SqliteDocumentStore) -> list[Document]:
 
 def test_every_method_is_tested_here() -> None:
     methods = {name for name, _ in inspect.getmembers(CompanyDocuments, inspect.iscoroutinefunction)}
-    assert methods == {
-        *("insert", "find", "find_one", "count", "count_by", "distinct", "update", "find_and_update", "delete")
+    assert {name for name in methods if not name.startswith("_")} == {
+        *("insert", "find", "find_one", "find_kept", "count", "count_by", "distinct", "own_public"),
+        *("update", "find_and_update", "delete", "make_public", "make_private"),
     }
 
 
+@pytest.mark.parametrize("view", [CompanyDocuments, VisibleDocuments])
 @pytest.mark.parametrize("filter", TRICKS)
-async def test_reads(mine: CompanyDocuments, filter: Filter) -> None:
+async def test_reads(store: SqliteDocumentStore, view: type[VisibleDocuments], filter: Filter) -> None:
+    mine = view(store, "me")
     assert all(document["company"] == "me" for document in await mine.find("things", filter))
     assert await mine.find_one("things", filter, sort=[("company", -1)], projection=["name"]) in (
         None,
@@ -81,7 +94,7 @@ async def test_writes(store: SqliteDocumentStore, mine: CompanyDocuments, filter
 
 
 async def test_what_is_inserted_is_ones_own(store: SqliteDocumentStore, mine: CompanyDocuments) -> None:
-    await mine.insert("things", {"id": "new", "company": "them"})
+    await mine.insert("things", {"id": "new", "company": "them", "public": True})
     assert await store.find_one("things", {"id": "new"}) == {"id": "new", "company": "me"}
     with pytest.raises(DuplicateDocument):
         await mine.insert("things", {"id": "theirs"})
@@ -105,19 +118,98 @@ async def test_what_is_upserted_is_ones_own(store: SqliteDocumentStore, mine: Co
         {"$unset": {"company": 1}},
         {"$max": {"company": "them"}},
         {"$addToSet": {"company": "them"}},
+        {"$set": {"public": True}},
+        {"$unset": {"public": 1}},
     ],
 )
 async def test_no_document_changes_its_company(
     store: SqliteDocumentStore, mine: CompanyDocuments, update: Update
 ) -> None:
-    with pytest.raises(InvalidFilter, match="'company'"):
+    with pytest.raises(InvalidFilter, match="cannot be changed"):
         await mine.update("things", {}, update, many=True)
-    with pytest.raises(InvalidFilter, match="'company'"):
+    with pytest.raises(InvalidFilter, match="cannot be changed"):
         await mine.find_and_update("things", {}, update)
-    with pytest.raises(InvalidFilter, match="'company'"):
+    with pytest.raises(InvalidFilter, match="cannot be changed"):
         await mine.update("things", {"id": "new"}, update, upsert={"id": "new"})
     assert await store.find("things", {}, sort=[("id", 1)]) == [MINE, THEIRS]
 
 
 async def test_an_update_may_name_ones_own_company(mine: CompanyDocuments) -> None:
     assert await mine.update("things", {"id": "mine"}, {"$set": {**MINE, "name": "new"}}) == 1
+
+
+# --- public documents --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def tasks(store: SqliteDocumentStore) -> SqliteDocumentStore:
+    await store.insert("tasks", PUBLIC)
+    return store
+
+
+EVERY_ID = {"id": {"$in": ["theirs", "mine", "private", "secret"]}}
+
+
+@pytest.mark.parametrize("filter", [{}, EVERY_ID, {"company": {"$exists": True}}, {"$or": [{"public": True}, {}]}])
+async def test_what_is_public_is_read_by_all_as_nobodys(tasks: SqliteDocumentStore, filter: Filter) -> None:
+    visible = VisibleDocuments(tasks, "me")
+    assert await visible.find("tasks", filter, sort=[("id", 1)]) == [
+        {"id": "mine", "company": "", "name": "m"},
+        {"id": "private", "company": "me", "name": "p"},
+        {"id": "theirs", "company": "", "name": "t"},
+    ]
+    assert await visible.find("tasks", filter, projection=["company"], sort=[("id", 1)], skip=1) == [
+        {"id": "private", "company": "me"},
+        {"id": "theirs", "company": ""},
+    ]
+    assert await visible.find_one("tasks", {"id": "theirs"}) == {"id": "theirs", "company": "", "name": "t"}
+    assert await visible.find_one("tasks", {"id": "secret"}) is None
+    assert await visible.count("tasks", filter) == 3
+    assert await visible.distinct("tasks", "name", filter) == ["m", "p", "t"]
+    assert await visible.count_by("tasks", filter, ["name"]) == {("m",): 1, ("p",): 1, ("t",): 1}
+
+
+async def test_who_keeps_a_public_document_is_known(tasks: SqliteDocumentStore) -> None:
+    ids = ["theirs", "private", "secret"]
+    kept = await VisibleDocuments(tasks, "me").find_kept("tasks", ids, ["id"])
+    assert {one["id"]: one["company"] for one in kept} == {"theirs": "them", "private": "me"}
+    assert await CompanyDocuments(tasks, "me").find_kept("tasks", ids, ["name"]) == [
+        {"id": "private", "company": "me", "name": "p"}
+    ]
+
+
+async def test_what_is_public_is_changed_by_none(tasks: SqliteDocumentStore) -> None:
+    mine = CompanyDocuments(tasks, "me")
+    assert [document["id"] for document in await mine.find("tasks", {})] == ["private"]
+    change = {"$set": {"name": "changed"}}
+    for id in ("theirs", "mine", "secret"):
+        assert await mine.find_one("tasks", {"id": id}) is None
+        assert await mine.update("tasks", {"id": id}, change) == 0
+        assert await mine.find_and_update("tasks", {"id": id}, change) is None
+        assert await mine.delete("tasks", {"id": id}) == 0
+    assert await mine.update("tasks", {}, change, many=True) == 1
+    assert await mine.delete("tasks", {}) == 1
+    assert await tasks.find("tasks", {}, sort=[("id", 1)]) == sorted(
+        (one for one in PUBLIC if one["id"] != "private"), key=lambda one: str(one["id"])
+    )
+
+
+async def test_only_its_company_makes_a_document_public_and_private(tasks: SqliteDocumentStore) -> None:
+    mine, every = CompanyDocuments(tasks, "me"), ["theirs", "mine", "private", "secret"]
+    assert await mine.own_public("tasks", EVERY_ID) == ["mine"]
+    assert await mine.make_public("tasks", every, {"n": 1}) == 1
+    assert await tasks.find_one("tasks", {"id": "private"}) == {
+        **{"id": "private", "company": "me", "name": "p"},
+        **{"public": True, "n": 1},
+    }
+    assert await mine.make_private("tasks", every, {"n": 2}) == 2
+    assert await tasks.find("tasks", {"company": "me"}, sort=[("id", 1)]) == [
+        {"id": "mine", "company": "me", "name": "m", "n": 2},
+        {"id": "private", "company": "me", "name": "p", "n": 2},
+    ]
+    assert await tasks.count("tasks", {"company": "them", "public": True}) == 1
+
+
+async def test_only_tasks_models_and_projects_can_be_public(store: SqliteDocumentStore) -> None:
+    await store.insert("queues", PUBLIC)
+    assert await VisibleDocuments(store, "me").count("queues", {}) == 2
