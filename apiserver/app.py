@@ -28,7 +28,8 @@ from apiserver.rpc.body import Limits
 from apiserver.rpc.dispatch import METHODS, Dispatcher
 from apiserver.rpc.openapi import openapi, with_routes
 from apiserver.rpc.schema import Table, load_schemas
-from apiserver.services import credentials
+from apiserver.services import credentials, fixed_users, identities, roles
+from apiserver.services.attempts import Attempts
 from apiserver.services.backend import Backend, registry
 from apiserver.services.history.store import History
 from apiserver.services.last_metrics import LastMetrics
@@ -73,8 +74,8 @@ def create_app(settings: Settings) -> FastAPI:
     schemas = resources.path("schemas")
     table = load_schemas(schemas, schemas / resources.PARSED)
     store = FileStore(folder.files, max_bytes=settings.max_upload_bytes, fsync=settings.durability == "fsync")
-    files = FileServer(store, backend.auth)
-    files_below_api = FileServer(store, backend.auth, prefix="/files")
+    files = FileServer(store, backend.auth, rules=roles)
+    files_below_api = FileServer(store, backend.auth, prefix="/files", rules=roles)
 
     dispatcher = _dispatcher(settings, table, backend)
     app = _App(title="apiserver", version=__version__, lifespan=_lifespan(backend, store, folder), openapi_url=None)
@@ -109,10 +110,12 @@ def _backend(settings: Settings, folder: DataFolder) -> Backend:
         history=History(events, documents, days=settings.history_days),
         auth=Authenticator(
             settings.token_secret,
-            credentials.lookup(documents),
-            is_live=credentials.is_live(documents),
+            identities.lookup(documents),
+            current=identities.current(documents),
+            become=identities.become(documents),
             allowed_origins=settings.allowed_origins,
         ),
+        attempts=Attempts(),
         scrolls=Scrolls(settings.token_secret),
         remembered=Remembered(documents),
     )
@@ -122,7 +125,7 @@ def _dispatcher(settings: Settings, table: Table, backend: Backend) -> Dispatche
     for service in {name.partition(".")[0] for name in table}:
         importlib.import_module(f"apiserver.services.{service}")
     limits = Limits(body=settings.max_body_bytes, in_flight=settings.max_bytes_in_flight)
-    return Dispatcher(table, registry, backend.auth, backend, limits=limits, errors=STORE_ERRORS)
+    return Dispatcher(table, registry, backend.auth, backend, rules=roles, limits=limits, errors=STORE_ERRORS)
 
 
 def _openapi(table: Table) -> Callable[[Request], Response]:
@@ -147,6 +150,7 @@ def _lifespan(
             opened.push_async_callback(files.close)
             await files.open()
             await credentials.ensure_defaults(backend.documents, backend.settings)
+            await fixed_users.ensure_fixed_users(backend.documents, backend.settings)
             app.state.new_credential = await credentials.ensure_admin(backend.documents, backend.settings)
             opened.push_async_callback(backend.last_metrics.close)
             await backend.last_metrics.restate()

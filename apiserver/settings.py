@@ -6,16 +6,31 @@ name in capitals), the command line.
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from apiserver import passwords
 from apiserver.stores import addresses
 from apiserver.stores.addresses import EMBEDDED
 
 ENVIRONMENT_PREFIX = "APISERVER_"
+
+
+@dataclass(frozen=True, slots=True)
+class FixedUser:
+    """A user that the settings name: one who logs in with a password."""
+
+    name: str
+    password: str = field(repr=False)
+    """Its hash, as `apiserver user hash` prints it."""
+    role: str = "user"
+    given_name: str = ""
+    family_name: str = ""
+    email: str = ""
 
 
 class SettingsError(ValueError):
@@ -72,6 +87,14 @@ class Settings:
     token_lifetime: int = _setting(
         30 * 86400, "seconds a token is valid when not asked otherwise", min=3600, max=365 * 86400
     )
+    login: str = _setting(
+        "password",
+        "what the web UI asks for: password: an access key and its secret, or a name and its password; simple: a name "
+        "only, so that whoever reaches the server is a user",
+        choices=("password", "simple"),
+    )
+    users: tuple[FixedUser, ...] = _setting((), "users with passwords: see below")
+    guest: bool = _setting(False, "whether anybody may log in as a guest, who only reads")
     allowed_origins: tuple[str, ...] = _setting(
         (), "web origins that may call the API from a browser, such as http://ui.example.org:8080"
     )
@@ -178,6 +201,8 @@ def _shown(item: Field[Any], value: Any) -> str:
         return "********" if value else ""
     if item.metadata.get("address"):
         return addresses.masked(value)
+    if item.name == "users":
+        return ",".join(user.name for user in value)
     return shown(value)
 
 
@@ -185,6 +210,8 @@ def shown(value: object) -> str:
     """A value as text, as it can be given in the environment."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, tuple) and any(isinstance(item, FixedUser) for item in value):
+        return json.dumps([asdict(item) for item in value])
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
@@ -270,10 +297,44 @@ def _origins(value: object) -> tuple[str, ...]:
     return origins
 
 
+def _users(value: object) -> tuple[FixedUser, ...]:
+    """Users with passwords: a list of tables, or the same as JSON text."""
+    if isinstance(value, tuple):
+        return value
+    try:
+        items = json.loads(value or "[]") if isinstance(value, str) else value
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not a list of users in JSON: {error}") from None
+    if not isinstance(items, list):
+        raise ValueError("not a list of users")
+    users = tuple(_user(item) for item in items)
+    if len({user.name for user in users}) < len(users):
+        raise ValueError("two users have the same name")
+    return users
+
+
+def _user(item: object) -> FixedUser:
+    known = {known.name for known in fields(FixedUser)}
+    if not isinstance(item, dict) or not all(isinstance(value, str) for value in item.values()):
+        raise ValueError("a user is a table of texts, such as {name = …, password = …}")
+    if unknown := item.keys() - known:
+        raise ValueError(f"a user has no {min(unknown)}")
+    if not item.get("name", "").strip() or ":" in item["name"] or len(item["name"]) > 200:
+        raise ValueError("a user needs a name of up to 200 characters, without a colon")
+    if item.get("role", "user") not in ("user", "admin"):
+        raise ValueError(f"{item['name']}: role: neither user nor admin")
+    try:
+        passwords.check_hash(item.get("password", ""))
+    except ValueError as error:
+        raise ValueError(f"{item['name']}: password: {error}") from None
+    return FixedUser(**item)
+
+
 _PARSERS: dict[Any, Callable[[object], Any]] = {
     str: _text,
     int: _whole_number,
     bool: _yes_or_no,
     Path: _path,
     tuple[str, ...]: _origins,
+    tuple[FixedUser, ...]: _users,
 }

@@ -17,17 +17,25 @@ ALLOWED = {
     "events": {"times"},
     "stores.addresses": set(),
     "stores.migrations": {"resources"},
-    "settings": {"stores.addresses"},
-    "stores.events": {"events", "resources", "stores.addresses", "stores.migrations", "times"},
-    "stores.documents": {"resources", "stores.addresses", "stores.migrations", "times"},
+    "stores.reserve": set(),
+    "passwords": set(),
+    "settings": {"passwords", "stores.addresses"},
+    "stores.events": {"events", "resources", "stores.addresses", "stores.migrations", "stores.reserve", "times"},
+    "stores.documents": {"resources", "stores.addresses", "stores.migrations", "stores.reserve", "times"},
     "stores.files": {"times"},
     "rpc": {"times"},
     "aggregation": {"events", "stores.events", "times"},
     "files": {"rpc", "stores.documents", "stores.files", "times"},
     "copying": {"data_folder", "events", "settings", "stores", "stores.addresses", "stores.documents", "stores.events"},
+    "importing": {
+        *("copying", "data_folder", "events", "services", "settings", "stores", "stores.addresses", "stores.documents"),
+        *("stores.events", "stores.files", "times"),
+    },
     "processes": set(),
     "vendors": {"aggregation", "events", "rpc", "services", "stores.documents", "stores.events", "times"},
-    "services": {"", "aggregation", "events", "rpc", "settings", "stores.documents", "stores.events", "times"},
+    "services": {
+        *("", "aggregation", "events", "passwords", "rpc", "settings", "stores.documents", "stores.events", "times"),
+    },
 }
 
 

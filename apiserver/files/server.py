@@ -15,9 +15,10 @@ from starlette.types import Message, Receive, Scope, Send
 from apiserver.files.downloads import send_file
 from apiserver.files.uploads import Disconnected, Incoming, store_body, store_form
 from apiserver.rpc.auth import Authenticator
-from apiserver.rpc.call import Identity
+from apiserver.rpc.call import Identity, Rules
 from apiserver.rpc.envelope import Meta, failure
 from apiserver.rpc.errors import ApiError, bad_request, unavailable
+from apiserver.rpc.origins import SAFE_METHODS
 from apiserver.rpc.reply import must_close
 from apiserver.stores.documents.base import DocumentStoreBusy
 from apiserver.stores.files.disk import FileStore, FileStoreError, FileStoreFull, FileTooLarge
@@ -31,10 +32,13 @@ _ESCAPED_IN_FORMS = {ord('"'): "%22", ord("\r"): "%0D", ord("\n"): "%0A"}
 
 
 class FileServer:
-    """Serves `store` to callers that `authenticator` knows, below the path `prefix`."""
+    """Serves `store` to callers that `authenticator` knows, below the path `prefix`; `rules` say what roles allow."""
 
-    def __init__(self, store: FileStore, authenticator: Authenticator, *, prefix: str = "") -> None:
+    def __init__(
+        self, store: FileStore, authenticator: Authenticator, *, prefix: str = "", rules: Rules | None = None
+    ) -> None:
         self._store = store
+        self._rules = rules
         self._authenticator = authenticator
         self._prefix = prefix
 
@@ -54,7 +58,7 @@ class FileServer:
     async def _answer(self, scope: Scope, headers: Mapping[str, str], incoming: Incoming, send: Send) -> None:
         name = scope["path"].removeprefix(self._prefix).translate(_ESCAPED_IN_FORMS)
         try:
-            caller = await self._authenticator.authenticate(headers)
+            caller = await self._caller(scope["method"], headers)
             match scope["method"]:
                 case "GET" | "HEAD" as method:
                     await self._read(caller, name, headers, send, body=method == "GET")
@@ -69,6 +73,12 @@ class FileServer:
                     raise ApiError(405, 0, "The file server answers GET, HEAD, POST, PUT and DELETE")
         except (InvalidName, FileStoreError, DocumentStoreBusy) as error:
             raise _as_api_error(error) from error
+
+    async def _caller(self, method: str, headers: Mapping[str, str]) -> Identity:
+        caller = await self._authenticator.authenticate(headers, changes=method not in SAFE_METHODS)
+        if self._rules is not None:
+            self._rules.check(caller, "files.get_file" if method in SAFE_METHODS else "files.change")
+        return caller
 
     async def _read(self, caller: Identity, name: str, headers: Mapping[str, str], send: Send, *, body: bool) -> None:
         file = await self._store.find(caller.company, name)

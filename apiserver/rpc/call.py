@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 #: What handlers reach through `call.backend`; the services define it, rpc only passes it on.
 BackendT = TypeVar("BackendT")
@@ -17,14 +17,26 @@ class Identity:
     user: str
     company: str
     role: str = "user"
-    """`admin` or `user`."""
+    """What they may do, as services/roles.py has it."""
     user_name: str = ""
     company_name: str = ""
     key: str | None = None
     """The access key that was used, when it was one."""
+    session: str | None = None
+    """The login that the caller's token comes from, when it is one."""
 
 
 ANONYMOUS = Identity(user="", company="", role="anonymous")
+
+
+class Rules(Protocol):
+    """Who may call what."""
+
+    def reads(self, endpoint: str) -> bool:
+        """Whether an endpoint changes nothing."""
+
+    def check(self, caller: Identity, endpoint: str) -> None:
+        """403/20 when the caller's role does not allow the endpoint."""
 
 
 @dataclass(slots=True)

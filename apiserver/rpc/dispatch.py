@@ -13,10 +13,11 @@ from starlette.types import Receive, Scope, Send
 
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import Body, ClientDisconnected, Limits
-from apiserver.rpc.call import ANONYMOUS, Answer, Call, Identity, Streamed
+from apiserver.rpc.call import ANONYMOUS, Answer, Call, Identity, Rules, Streamed
 from apiserver.rpc.envelope import Meta, failure, success
 from apiserver.rpc.errors import ApiError, Errors, known_error, method_not_allowed
 from apiserver.rpc.in_flight import InFlight
+from apiserver.rpc.origins import SAFE_METHODS
 from apiserver.rpc.parse import parse_json, parse_query
 from apiserver.rpc.registry import Registration
 from apiserver.rpc.reply import Reply, StreamReply
@@ -33,8 +34,9 @@ _ALLOW = ", ".join((*METHODS, "OPTIONS"))
 class Dispatcher:
     """Serves every endpoint of `table` by its handler in `registry`; SchemaError when the two do not fit.
 
-    Handlers reach `backend` through their call. `errors` says which answers the exceptions of lower layers become, by
-    class or base class; any other exception is logged and answered as 500 without a word about its cause.
+    Handlers reach `backend` through their call. With `rules`, roles say who may call what. `errors` says which answers
+    the exceptions of lower layers become, by class or base class; any other exception is logged and answered as 500
+    without a word about its cause.
     """
 
     def __init__(
@@ -44,12 +46,14 @@ class Dispatcher:
         auth: Authenticator,
         backend: Any,
         *,
+        rules: Rules | None = None,
         limits: Limits | None = None,
         errors: Errors | None = None,
     ) -> None:
         self._routes = build_routes(table, registry)
         self._auth = auth
         self._backend = backend
+        self._rules = rules
         self._limits = limits or Limits()
         self._in_flight = InFlight(self._limits.in_flight)
         self._errors = errors or {}
@@ -95,7 +99,7 @@ class Dispatcher:
         if scope["method"] not in METHODS:
             raise method_not_allowed(scope["method"], _ALLOW)
         route = self._route(_path(scope), meta)
-        identity = await self._identity(route, headers)
+        identity = await self._identity(route, meta.endpoint, scope["method"], headers)
         content = await body.read()
         request = parse_query(scope.get("query_string", b""), route.arrays)
         if not route.raw:
@@ -122,14 +126,18 @@ class Dispatcher:
         meta.actual_version = str(route.since)
         return route
 
-    async def _identity(self, route: Route, headers: dict[str, str]) -> Identity:
+    async def _identity(self, route: Route, endpoint: str, method: str, headers: dict[str, str]) -> Identity:
         """Endpoints for anyone still tell those who say who they are."""
+        changes = method not in SAFE_METHODS or self._rules is None or not self._rules.reads(endpoint)
         try:
-            return await self._auth.authenticate(headers)
+            identity = await self._auth.authenticate(headers, changes=changes)
         except ApiError as error:
             if route.anonymous and error.code in (401, 403):
                 return ANONYMOUS
             raise
+        if self._rules is not None:
+            self._rules.check(identity, endpoint)
+        return identity
 
     def _api_error(self, error: Exception, meta: Meta) -> ApiError:
         if isinstance(error, ApiError):

@@ -43,7 +43,7 @@ def validation_error(message: str, *, field: str | None = None) -> ApiError:
 
 def invalid_id(kind: str, *ids: str) -> ApiError:
     """Some of `ids` name no `kind` (task, model, queue, project …) that the caller may see."""
-    subcodes = {"task": 101, "model": 201, "project": 401, "queue": 701, "worker": 801, "user": 1001}
+    subcodes = {"task": 101, "model": 201, "project": 401, "queue": 701, "worker": 1001, "user": 301}
     return ApiError(400, subcodes.get(kind, 100), f"Invalid {kind} id: ids=({', '.join(ids)})")
 
 
@@ -75,6 +75,16 @@ def unauthorized(subcode: int, message: str, *, expired: bool = False) -> ApiErr
 def forbidden(message: str) -> ApiError:
     """The caller is known but may not do this."""
     return ApiError(403, 21, f"Forbidden ({message})")
+
+
+def role_not_allowed(role: str, endpoint: str) -> ApiError:
+    """The caller's role does not allow the endpoint."""
+    return ApiError(403, 20, f"Forbidden (the role {role} does not allow {endpoint})")
+
+
+def impersonation_error(user: str) -> ApiError:
+    """The caller asked to be a user that is not there, or that they may not be."""
+    return ApiError(400, 6, f"Impersonation error (not allowed, or there is no such user): user={user[:200]}")
 
 
 def too_large(limit: int) -> ApiError:

@@ -1,52 +1,65 @@
-"""auth.*: logging in, and the access keys of users."""
+"""auth.*: logging in and out, tokens, and the access keys of users."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from apiserver.rpc.auth import TOKEN_COOKIE
-from apiserver.rpc.call import Identity
-from apiserver.rpc.errors import ApiError, forbidden, invalid_id, unauthorized, validation_error
+from apiserver.rpc.call import ANONYMOUS
+from apiserver.rpc.errors import ApiError, forbidden, invalid_id, validation_error
 from apiserver.services import credentials
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.roles import is_admin, require_admin
+from apiserver.services.fixed_users import login_modes
+from apiserver.services.identities import of_user
+from apiserver.services.password_login import caller_of
+from apiserver.services.roles import LOGIN_PAGE, USER, is_admin
+from apiserver.services.sessions import end_session, set_cookie, token_for
 from apiserver.stores.documents.base import DuplicateDocument
 
-SHORTEST_TOKEN = 3600
-"""Seconds; SDK clients log in again when less than six minutes are left."""
-LONGEST_TOKEN = 365 * 86400
 
-
-@endpoint("auth.login", "1.0")
+@endpoint("auth.login", "1.0", anonymous=True)
 async def login(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    asked = request.get("expiration_sec")
-    seconds = call.backend.settings.token_lifetime if asked is None else asked
-    seconds = min(max(seconds, SHORTEST_TOKEN), LONGEST_TOKEN)
-    token = call.backend.auth.issue(await _login_as(call), seconds)
-    if call.identity.key:
-        await credentials.mark_used(call.backend.documents, call.identity.key, call.worker)
+    caller = call.identity if call.identity != ANONYMOUS else await caller_of(call)
+    token, seconds = token_for(call, caller, request.get("expiration_sec"))
+    if caller.key:
+        await credentials.mark_used(call.backend.documents, caller.key, call.worker or call.client)
     set_cookie(call, token, seconds)
     return {"token": token}
 
 
-async def _login_as(call: Call) -> Identity:
-    """The caller as they are now; for an admin who asks for it by header, another user of the company."""
-    wanted = call.headers.get("x-clearml-impersonate-as") or call.identity.user
-    if wanted != call.identity.user and not is_admin(call):
-        raise forbidden("only admins log in as other users")
-    user = await documents(call).find_one("users", {"id": wanted})
-    if user is None and wanted == call.identity.user:
-        raise unauthorized(30, "Invalid token (its user is no longer there)")
-    if user is None:
-        raise invalid_id("user", wanted)
-    return replace(call.identity, user=user["id"], user_name=user["name"], role=user["role"])
+@endpoint("auth.logout", "1.0")
+async def logout(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    await end_session(call)
+    return {}
 
 
-def set_cookie(call: Call, token: str, seconds: int) -> None:
-    """Have the browser keep the token, or forget it at 0 seconds."""
-    cookie = f"{TOKEN_COOKIE}={token}; Max-Age={seconds}; Path=/; HttpOnly; SameSite=Lax"
-    call.response_headers.append(("Set-Cookie", cookie))
+@endpoint("auth.get_token_for_user", "1.0")
+async def get_token_for_user(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    caller = call.identity
+    user = await of_user(call.backend.documents, request["user"])
+    if user is None or user.company != caller.company or request.get("company") not in (None, "", caller.company):
+        raise invalid_id("user", request["user"])
+    if user.user != caller.user and not is_admin(call):
+        raise forbidden("only admins get tokens for others")
+    ending_with_the_callers_key = replace(user, key=caller.key)
+    token, _ = token_for(call, ending_with_the_callers_key, request.get("expiration_sec"))
+    return {"token": token}
+
+
+@endpoint("auth.validate_token", "1.0")
+async def validate_token(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        identity = await call.backend.auth.by_token(request["token"])
+    except ApiError as error:
+        return {"valid": False, "msg": error.message}
+    if identity.company != call.identity.company:
+        return {"valid": False, "msg": "Invalid token (it is not of this company)"}
+    return {"valid": True, "user": identity.user, "company": identity.company}
+
+
+@endpoint("auth.fixed_users_mode", "1.0", anonymous=True)
+async def fixed_users_mode(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return {**login_modes(call.backend.settings), "server_errors": {}}
 
 
 @endpoint("auth.create_credentials", "1.0")
@@ -95,11 +108,11 @@ async def revoke_credentials(call: Call, request: dict[str, Any]) -> dict[str, A
 
 @endpoint("auth.create_user", "1.0")
 async def create_user(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    require_admin(call)
-    company = call.identity.company
-    if request.get("company") not in (None, "", company):
-        raise validation_error("users are added to the caller's own company only", field="company")
-    given = {field: request.get(field) for field in ("given_name", "family_name", "email")}
+    if request["role"] != USER and not is_admin(call):
+        raise forbidden("only admins make others admins")
+    given = {field: request.get(field) for field in ("given_name", "family_name", "email", "avatar")}
+    # The login page says the company that its copy of the web UI was built with.
+    company = call.identity.company if call.identity.role == LOGIN_PAGE else own_company(call, request.get("company"))
     try:
         user = await credentials.add_user(call.backend.documents, company, request["name"], request["role"], **given)
     except DuplicateDocument:
@@ -109,7 +122,6 @@ async def create_user(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("auth.edit_user", "1.0")
 async def edit_user(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    require_admin(call)
     if request["user"] == call.identity.user:
         raise validation_error("admins do not change their own role", field="user")
     fields = {"role": request["role"]} if request.get("role") is not None else {}
@@ -119,11 +131,18 @@ async def edit_user(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     return {"updated": updated, "fields": fields}
 
 
+def own_company(call: Call, company: str | None) -> str:
+    """The caller's company, which is the only one that users may be added to."""
+    if company not in (None, "", call.identity.company):
+        raise validation_error("users are added to the caller's own company only", field="company")
+    return call.identity.company
+
+
 def unknown_key(key: str) -> ApiError:
     """The caller has no such access key."""
-    return ApiError(400, 1002, f"Invalid credentials key: access_key={key}")
+    return ApiError(400, 75, f"Invalid access key: access_key={key}")
 
 
 def name_taken(name: str) -> ApiError:
     """Another user of the company has that name."""
-    return ApiError(400, 1003, f"User name is in use: name={name}")
+    return ApiError(400, 801, f"The user's name is in use: name={name}")

@@ -10,6 +10,7 @@ from apiserver.aggregation.scroll import Scrolls
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Call as RpcCall
 from apiserver.rpc.registry import Registry
+from apiserver.services.attempts import Attempts
 from apiserver.services.history.store import History
 from apiserver.services.last_metrics import LastMetrics
 from apiserver.services.remembered import Remembered
@@ -29,6 +30,7 @@ class Backend:
     last_metrics: LastMetrics
     history: History
     auth: Authenticator
+    attempts: Attempts
     scrolls: Scrolls
     remembered: Remembered
 

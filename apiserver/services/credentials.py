@@ -7,30 +7,19 @@ a key or of a user goes through here, which is what keeps the cache of `lookup` 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import hmac
 import secrets
-import time
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from uuid import uuid4
-from weakref import WeakKeyDictionary
 
-from apiserver.rpc.call import Identity
+from apiserver.rpc.versions import SERVER_VERSION
+from apiserver.services.identities import PASSWORDS, digest, forget
 from apiserver.services.queue_documents import new_queue
+from apiserver.services.roles import GIVEN
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
 from apiserver.times import utc_now
 
-Lookup = Callable[[str, str], Awaitable[Identity | None]]
-IsLive = Callable[[str], Awaitable[bool]]
-
 ADMIN_NAME = "admin"
-ROLES = ("admin", "user")
-CACHED_KEYS = 1024
-#: Another process may revoke a key: this much later it is refused here too.
-CACHED_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,87 +34,6 @@ class UnknownUser(Exception):
     """Neither a user nor an access key has that name."""
 
 
-# --- looked up ---------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Cache:
-    """Identities by key, with the digest that proves them; `generation` tells a reader that it came too late."""
-
-    entries: OrderedDict[str, tuple[str, Identity, float]] = field(default_factory=OrderedDict)
-    generation: int = 0
-
-    def get(self, key: str) -> tuple[str, Identity] | None:
-        digest, identity, read = self.entries.get(key, ("", None, 0.0))
-        return None if identity is None or time.monotonic() - read > CACHED_SECONDS else (digest, identity)
-
-    def put(self, key: str, digest: str, identity: Identity) -> None:
-        self.entries[key] = (digest, identity, time.monotonic())
-        if len(self.entries) > CACHED_KEYS:
-            self.entries.popitem(last=False)
-
-
-_caches: WeakKeyDictionary[DocumentStore, _Cache] = WeakKeyDictionary()
-
-
-def forget(documents: DocumentStore) -> None:
-    """Drop what `lookup` remembers of this store."""
-    cache = _caches.setdefault(documents, _Cache())
-    cache.entries.clear()
-    cache.generation += 1
-
-
-def lookup(documents: DocumentStore) -> Lookup:
-    """A coroutine function that tells whose (key, secret) is, or None when the pair is not valid."""
-
-    async def identify(key: str, secret: str) -> Identity | None:
-        digest = _digest(secret)
-        known = await _known(documents, key)
-        return known[1] if known is not None and hmac.compare_digest(known[0], digest) else None
-
-    return identify
-
-
-def is_live(documents: DocumentStore) -> IsLive:
-    """A coroutine function that tells whether an access key is still in use: tokens end with the key they came from."""
-
-    async def live(key: str) -> bool:
-        return await _known(documents, key) is not None
-
-    return live
-
-
-async def _known(documents: DocumentStore, key: str) -> tuple[str, Identity] | None:
-    cache = _caches.setdefault(documents, _Cache())
-    known = cache.get(key)
-    if known is None:
-        generation = cache.generation
-        known = await _read(documents, key)
-        if known is not None and generation == cache.generation:
-            cache.put(key, *known)
-    return known
-
-
-async def _read(documents: DocumentStore, key: str) -> tuple[str, Identity] | None:
-    credential = await documents.find_one("credentials", {"key": key})
-    user = credential and await documents.find_one("users", {"id": credential["user"]})
-    if not credential or not user:
-        return None
-    company = await documents.find_one("companies", {"id": user["company"]})
-    return credential["secret_hash"], Identity(
-        user=user["id"],
-        company=user["company"],
-        role=user["role"],
-        user_name=user["name"],
-        company_name=company["name"] if company else "",
-        key=key,
-    )
-
-
-def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 # --- made at the start -------------------------------------------------------------------------------
 
 
@@ -133,10 +41,10 @@ async def ensure_defaults(documents: DocumentStore, settings: Settings) -> None:
     """Make the default company and its default queue unless they are there: then nothing is written."""
     if await documents.find_one("companies", {"id": settings.company}) is None:
         company = {"id": settings.company, "company": settings.company, "name": "default", "created": utc_now()}
-        await _insert_if_new(documents, "companies", {**company, "server_uid": uuid4().hex})
+        await insert_if_new(documents, "companies", {**company, "server_uid": uuid4().hex})
     if await documents.find_one("queues", {"company": settings.company, "system_tags": "default"}) is None:
         queue = new_queue("default", user=None, company=settings.company, system_tags=["default"])
-        await _insert_if_new(documents, "queues", queue)
+        await insert_if_new(documents, "queues", queue)
 
 
 async def ensure_admin(documents: DocumentStore, settings: Settings) -> Credential | None:
@@ -154,7 +62,7 @@ async def ensure_admin(documents: DocumentStore, settings: Settings) -> Credenti
     credential = _new_pair()
     first = {**stored_credential(user, credential, "made at first start"), "id": f"first-{user['id']}"}
     # Of servers that start at once, one makes it.
-    return credential if await _insert_if_new(documents, "credentials", first) else None
+    return credential if await insert_if_new(documents, "credentials", first) else None
 
 
 async def _ensure_admin_user(documents: DocumentStore, company: str) -> Document:
@@ -162,7 +70,7 @@ async def _ensure_admin_user(documents: DocumentStore, company: str) -> Document
     admin = await documents.find_one("users", {"company": company, "role": "admin"}, sort=[("created", 1)])
     if admin is not None:
         return admin
-    await _insert_if_new(documents, "users", _new_user(company, ADMIN_NAME, "admin"))
+    await insert_if_new(documents, "users", new_user(company, ADMIN_NAME, "admin"))
     user = await documents.find_one("users", {"company": company, "name": ADMIN_NAME})
     assert user is not None
     return user
@@ -170,7 +78,7 @@ async def _ensure_admin_user(documents: DocumentStore, company: str) -> Document
 
 async def _fix(documents: DocumentStore, admin: Document, wanted: Credential) -> Credential | None:
     """Make `wanted` valid for the admin, and the pair that the settings gave before invalid."""
-    there = {"key": wanted.key, "secret_hash": _digest(wanted.secret), "user": admin["id"]}
+    there = {"key": wanted.key, "secret_hash": digest(wanted.secret), "user": admin["id"]}
     await documents.delete("credentials", {"fixed": True, "company": admin["company"], "key": {"$ne": wanted.key}})
     if await documents.find_one("credentials", there) is not None:
         return None
@@ -182,7 +90,7 @@ async def _fix(documents: DocumentStore, admin: Document, wanted: Credential) ->
     return wanted
 
 
-async def _insert_if_new(documents: DocumentStore, collection: str, document: Document) -> bool:
+async def insert_if_new(documents: DocumentStore, collection: str, document: Document) -> bool:
     """Insert the document; False when one like it is there."""
     try:
         await documents.insert(collection, [document])
@@ -197,13 +105,13 @@ async def _insert_if_new(documents: DocumentStore, collection: str, document: Do
 async def add_user(
     documents: DocumentStore, company: str, name: str, role: str = "user", **fields: str | None
 ) -> Document:
-    """Add a user without an access key. `fields`: given_name, family_name, email.
+    """Add a user without an access key. `fields`: id, given_name, family_name, email, avatar.
 
-    ValueError when there is no such role; DuplicateDocument when the name is taken.
+    ValueError when there is no such role; DuplicateDocument when the id or the name is taken.
     """
-    if role not in ROLES:
-        raise ValueError(f"role must be one of {', '.join(ROLES)}")
-    user = {**_new_user(company, name, role), **{key: value for key, value in fields.items() if value is not None}}
+    if role not in GIVEN:
+        raise ValueError(f"role must be one of {', '.join(GIVEN)}")
+    user = {**new_user(company, name, role), **{key: value for key, value in fields.items() if value is not None}}
     await documents.insert("users", [user])
     return user
 
@@ -226,6 +134,16 @@ async def list_users(documents: DocumentStore, company: str) -> list[Document]:
         sort=[("created", 1)],
     )
     return [{**user, "credentials": [key for key in keys if key["user"] == user["id"]]} for user in users]
+
+
+async def delete_user(documents: DocumentStore, company: str, user: str) -> int:
+    """Delete a user and all their access keys, with which their tokens end; returns how many there were."""
+    deleted = await documents.delete("users", {"company": company, "id": user})
+    if deleted:
+        for kept in ("credentials", PASSWORDS):
+            await documents.delete(kept, {"company": company, "user": user})
+    forget(documents)
+    return deleted
 
 
 async def create_credential(documents: DocumentStore, user: Document, label: str | None = None) -> Credential:
@@ -272,16 +190,19 @@ async def update_user(documents: DocumentStore, company: str, user: str, fields:
     return updated
 
 
-def _new_user(company: str, name: str, role: str) -> Document:
+def new_user(company: str, name: str, role: str) -> Document:
+    """A user as it is kept."""
     return {
         "id": uuid4().hex,
         "name": name,
         "given_name": "",
         "family_name": "",
         "email": "",
+        "avatar": "",
         "role": role,
         "company": company,
         "created": utc_now(),
+        "created_in_version": SERVER_VERSION,
         "preferences": "{}",
     }
 
@@ -295,7 +216,7 @@ def stored_credential(user: Document, credential: Credential, label: str | None)
     return {
         "id": uuid4().hex,
         "key": credential.key,
-        "secret_hash": _digest(credential.secret),
+        "secret_hash": digest(credential.secret),
         "user": user["id"],
         "company": user["company"],
         "label": label,

@@ -1,16 +1,101 @@
-"""What a role allows."""
+"""What a role allows: who may call which endpoint, and who may act for whom.
+
+Admins may do everything in their company; users everything but `ADMINS_ONLY`, and guests only read. The login page is
+the web UI where a name is enough to log in: with the key that every copy of it has, it lists and adds users, and logs
+them in. What of a thing is whose (one's own access keys, say) is its endpoint's business.
+"""
 
 from __future__ import annotations
 
-from apiserver.rpc.errors import forbidden
+from apiserver.rpc.call import Identity
+from apiserver.rpc.errors import role_not_allowed
 from apiserver.services.backend import Call
+
+ADMIN, USER, GUEST, LOGIN_PAGE = "admin", "user", "guest", "login page"
+#: Those that users are given; the others are the server's own.
+GIVEN = (ADMIN, USER)
+
+ADMINS_ONLY = frozenset(
+    {
+        "auth.create_user",
+        "auth.edit_user",
+        "server.config",
+        "storage.reset_settings",
+        "storage.set_settings",
+        "users.create",
+        "users.delete",
+    }
+)
+#: What any role may do: log in and out, and ask how.
+ANYONES = frozenset(
+    {
+        "auth.fixed_users_mode",
+        "auth.login",
+        "auth.logout",
+        "debug.ping",
+        "login.logout",
+        "login.supported_modes",
+    }
+)
+LOGIN_PAGES = frozenset({"auth.create_user", "users.get_all"})
+
+#: Actions that begin so only read, but for `_CHANGING`; so do the endpoints of `_READING`.
+_READING_ACTIONS = (
+    "get_",
+    "validate",
+    "download_",
+    "peek_",
+    "scalar_metrics_",
+    "vector_metrics_",
+    "multi_task_",
+    "next_",
+)
+_CHANGING = frozenset({"auth.get_token_for_user", "queues.get_next_task"})
+_READING = frozenset(
+    {
+        "events.clear_scroll",
+        "events.debug_images",
+        "events.plots",
+        "organization.prepare_download_for_get_all",
+        "server.config",
+        "server.endpoints",
+        "server.info",
+        "server.report_stats_option",
+    }
+)
+
+
+def reads(endpoint: str) -> bool:
+    """Whether an endpoint changes nothing; a new one is taken to change something, unless its name says otherwise."""
+    action = endpoint.partition(".")[2]
+    return endpoint in _READING or (action.startswith(_READING_ACTIONS) and endpoint not in _CHANGING)
+
+
+def check(caller: Identity, endpoint: str) -> None:
+    """403/20 when the caller's role does not allow the endpoint."""
+    if not _allows(caller.role, endpoint):
+        raise role_not_allowed(caller.role, endpoint)
+
+
+def _allows(role: str, endpoint: str) -> bool:
+    match role:
+        case "admin":
+            return True
+        case "user":
+            return endpoint not in ADMINS_ONLY
+        case "guest":
+            return endpoint in ANYONES or (reads(endpoint) and endpoint not in ADMINS_ONLY)
+        case "login page":
+            return endpoint in ANYONES or endpoint in LOGIN_PAGES
+    return False
+
+
+def may_become(caller: Identity, other: Identity) -> bool:
+    """Whether the caller may act for another user: admins for all of their company, the login page for its users."""
+    if caller.company != other.company:
+        return False
+    return caller.role == ADMIN or (caller.role == LOGIN_PAGE and other.role == USER)
 
 
 def is_admin(call: Call) -> bool:
-    return call.identity.role == "admin"
-
-
-def require_admin(call: Call) -> None:
-    """403 unless the caller is an admin."""
-    if not is_admin(call):
-        raise forbidden(f"{call.endpoint} is for admins")
+    return call.identity.role == ADMIN

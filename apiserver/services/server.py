@@ -9,7 +9,6 @@ import apiserver
 from apiserver.rpc.errors import validation_error
 from apiserver.rpc.versions import NEWEST, SERVER_VERSION
 from apiserver.services.backend import Call, endpoint
-from apiserver.services.roles import require_admin
 
 
 @endpoint("server.info", "2.12")
@@ -26,7 +25,6 @@ async def info(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("server.config", "1.0")
 async def config(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    require_admin(call)
     settings = call.backend.settings
     shown = {
         field.name: "****" if field.metadata.get("secret") else getattr(settings, field.name)

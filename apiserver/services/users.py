@@ -9,16 +9,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from apiserver.rpc.errors import forbidden, invalid_id, unavailable, validation_error
+from apiserver.rpc.errors import ApiError, forbidden, invalid_id, unavailable, validation_error
 from apiserver.services import credentials
-from apiserver.services.auth import name_taken
+from apiserver.services.auth import name_taken, own_company
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import PROJECTS, with_descendants
 from apiserver.services.queries import QuerySpec, all_of, build_filter, page_of, projection_of, sort_of
-from apiserver.services.roles import is_admin
+from apiserver.services.roles import LOGIN_PAGE, USER, is_admin
 from apiserver.stores.documents.base import Document, DuplicateDocument, Filter
 
-FIELDS = ("id", "name", "given_name", "family_name", "email", "role", "company", "created")
+FIELDS = (
+    *("id", "name", "given_name", "family_name", "email", "avatar", "role", "company"),
+    *("created", "created_in_version"),
+)
 SPEC = QuerySpec(lists=("id", "role"), times=())
 MAX_PREFERENCES = 2**20
 MAX_DEPTH = 64
@@ -33,7 +36,7 @@ GETTING_STARTED = {
 
 
 async def current_user(call: Call) -> Document:
-    """The caller's document; 400/1001 when the user was removed after the token was issued."""
+    """The caller's document; 400/301 when the user was removed after the token was issued."""
     user = await documents(call).find_one("users", {"id": call.identity.user})
     if user is None:
         raise invalid_id("user", call.identity.user)
@@ -83,7 +86,7 @@ async def _find(call: Call, request: dict[str, Any], condition: Filter) -> dict[
     page = page_of(request)
     users = await documents(call).find(
         "users",
-        all_of([build_filter(request, SPEC), condition]),
+        all_of([build_filter(request, SPEC), condition, {"role": {"$ne": LOGIN_PAGE}}]),
         projection=[field for field in projection_of(request) or FIELDS if field in FIELDS] or ["id"],
         sort=sort_of(request, (("name", 1),)),
         skip=page.skip,
@@ -100,12 +103,36 @@ async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     return {"user": user}
 
 
+@endpoint("users.create", "1.0")
+async def create(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    given = {field: request.get(field) for field in ("id", "given_name", "family_name", "avatar")}
+    company, name = own_company(call, request["company"]), request["name"]
+    try:
+        await credentials.add_user(call.backend.documents, company, name, USER, **given)
+    except DuplicateDocument:
+        if await documents(call).find_one("users", {"name": name}):
+            raise name_taken(name) from None
+        raise ApiError(400, 302, f"The user's id is in use: id={request['id']}") from None
+    return {}
+
+
+@endpoint("users.delete", "1.0")
+async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    user = request["user"]
+    if user == call.identity.user:
+        raise validation_error("admins do not delete themselves", field="user")
+    if not await credentials.delete_user(call.backend.documents, call.identity.company, user):
+        raise invalid_id("user", user)
+    return {}
+
+
 @endpoint("users.update", "1.0")
 async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     user = request["user"]
     if user != call.identity.user and not is_admin(call):
         raise forbidden("only admins change other users")
-    names = {key: request[key] for key in ("name", "given_name", "family_name") if request.get(key) is not None}
+    changed = ("name", "given_name", "family_name", "avatar")
+    names = {key: request[key] for key in changed if request.get(key) is not None}
     try:
         updated = await credentials.update_user(call.backend.documents, call.identity.company, user, names)
     except DuplicateDocument:
@@ -128,7 +155,7 @@ async def set_preferences(call: Call, request: dict[str, Any]) -> dict[str, Any]
         unchanged = {"id": call.identity.user, "preferences": before}
         updated = await documents(call).update("users", unchanged, {"$set": {"preferences": encoded(preferences)}})
         if updated:
-            return {"updated": updated, **({"preferences": preferences} if request["return_updated"] else {})}
+            return {"updated": updated, "fields": {"preferences": preferences} if request["return_updated"] else {}}
     raise unavailable("the preferences are being changed by too many calls at once", retry_after=1)
 
 

@@ -147,6 +147,7 @@ async def test_key_and_secret_or_the_cookie_do_as_well(files: Files) -> None:
     assert (await files.client.get("/x", auth=("key", "secret"))).status_code == 200
     cookie = {"authorization": "", "cookie": f"clearml_token_basic={files.token}"}
     assert (await files.client.get("/x", headers=cookie)).status_code == 200
+    assert (await files.client.delete("/x", headers=cookie)).status_code == 403
     foreign = {**cookie, "origin": "http://evil"}
     assert (await files.client.delete("/x", headers=foreign)).status_code == 403
     assert (await files.client.delete("/x", headers={**cookie, "origin": "http://ui"})).status_code == 200
@@ -262,7 +263,7 @@ async def test_troubles_of_the_stores_are_503(files: Files, monkeypatch: pytest.
     def broken(*arguments: Any, **options: Any) -> int:
         raise OSError(errno.EIO, "Input/output error")
 
-    async def busy(headers: Mapping[str, str]) -> Identity:
+    async def busy(headers: Mapping[str, str], *, changes: bool) -> Identity:
         raise DocumentStoreBusy("the database is locked")
 
     await upload(files, "/x", b"1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from base64 import b64encode, urlsafe_b64encode
+from dataclasses import replace
 from types import SimpleNamespace
 
 import jwt
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.rpc.auth import TOKEN_COOKIE, Authenticator
+from apiserver.rpc.call import Identity
 from apiserver.rpc.errors import ApiError
 from tests.rpc.apps import ALICE, LOGIN, SECRET, authenticator, lookup
 
@@ -29,7 +31,17 @@ def bearer(token: str) -> dict[str, str]:
 
 
 def cookie(token: str, **headers: str) -> dict[str, str]:
+    """As a page of the server's own origin sends it, unless the headers say otherwise."""
+    return {"origin": "http://api.test:8008", **bare_cookie(token, **headers)}
+
+
+def bare_cookie(token: str, **headers: str) -> dict[str, str]:
     return {"cookie": f"other=1; {TOKEN_COOKIE}={token}; last=2", "host": "api.test:8008", **headers}
+
+
+async def whose(headers: dict[str, str], auth: Authenticator | None = None, *, changes: bool = True) -> Identity:
+    """Who the headers say, but for the session, which is a token's own."""
+    return replace(await (auth or authenticator()).authenticate(headers, changes=changes), session=None)
 
 
 async def refused(headers: dict[str, str]) -> tuple[int, int]:
@@ -55,14 +67,14 @@ async def test_a_secret_may_hold_colons() -> None:
 
 async def test_a_token_says_who_calls() -> None:
     token = authenticator().issue(ALICE, 3600)
-    assert await authenticator().authenticate(bearer(token)) == ALICE
-    assert await authenticator().authenticate({"authorization": f"bearer   {token} "}) == ALICE
+    assert await whose(bearer(token)) == ALICE
+    assert await whose({"authorization": f"bearer   {token} "}) == ALICE
 
 
 async def test_the_cookie_says_who_calls() -> None:
     token = authenticator().issue(ALICE, 3600)
-    assert await authenticator().authenticate(cookie(token)) == ALICE
-    assert await authenticator().authenticate(cookie(f'"{token}"')) == ALICE
+    assert await whose(cookie(token)) == ALICE
+    assert await whose(cookie(f'"{token}"')) == ALICE
 
 
 @pytest.mark.parametrize(
@@ -129,9 +141,9 @@ async def test_a_bad_token_is_401_30() -> None:
 async def test_a_token_that_was_good_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     auth = authenticator()
     token = auth.issue(ALICE, 3600)
-    assert await auth.authenticate(bearer(token)) == ALICE
+    assert await whose(bearer(token), auth) == ALICE
     later = time.time() + 3601
-    monkeypatch.setattr("apiserver.rpc.auth.time", SimpleNamespace(time=lambda: later))
+    monkeypatch.setattr("apiserver.rpc.tokens.time", SimpleNamespace(time=lambda: later))
     with pytest.raises(ApiError) as error:
         await auth.authenticate(bearer(token))
     assert (error.value.code, error.value.subcode) == (401, 30)
@@ -140,7 +152,7 @@ async def test_a_token_that_was_good_expires(monkeypatch: pytest.MonkeyPatch) ->
 async def test_a_token_made_by_a_server_whose_clock_is_ahead_is_good() -> None:
     claims = jwt.decode(authenticator().issue(ALICE, 3600), options={"verify_signature": False})
     ahead = jwt.encode({**claims, "iat": claims["iat"] + 300}, SECRET, algorithm="HS256")
-    assert await authenticator().authenticate(bearer(ahead)) == ALICE
+    assert await whose(bearer(ahead)) == ALICE
 
 
 async def test_a_bad_token_beats_a_good_cookie() -> None:
@@ -154,6 +166,7 @@ def test_a_token_tells_clients_what_the_server_is_without_the_secret() -> None:
     claims = jwt.decode(authenticator().issue(ALICE, 3600), options={"verify_signature": False})
     assert claims.pop("exp") - claims["iat"] == 3600
     assert abs(claims.pop("iat") - time.time()) < 60
+    assert len(claims.pop("session_id")) == 32
     assert claims == {
         "identity": {
             "user": "alice",
@@ -175,49 +188,75 @@ def test_a_short_secret_is_refused_at_start() -> None:
         Authenticator("short", lookup)
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {},
-        {"origin": "http://api.test:8008"},
-        {"origin": "https://API.test:8008"},
-        {"origin": "http://ui.test:8080"},
-        {"origin": "http://ui.test:8080", "sec-fetch-site": "cross-site"},
-        {"sec-fetch-site": "same-origin"},
-        {"sec-fetch-site": "none"},
-    ],
-)
+OWN = [
+    {"origin": "http://api.test:8008"},
+    {"origin": "https://API.test:8008"},
+    {"origin": "http://ui.test:8080"},
+    {"origin": "http://ui.test:8080", "sec-fetch-site": "cross-site"},
+    {"origin": "http://proxied.test", "sec-fetch-site": "same-origin"},
+    {"origin": "http://proxied.test", "x-forwarded-host": "proxied.test"},
+    {"origin": "http://api.test:9000", "host": "api.test"},  # of a proxy that leaves out the port
+    {"sec-fetch-site": "same-origin"},
+    {"sec-fetch-site": "none"},
+    {"referer": "http://api.test:8008/a?b=c"},
+    {"referer": "http://ui.test:8080/projects"},
+    {"referer": "http://ui.test:8080/projects", "sec-fetch-site": "cross-site"},
+]
+FOREIGN = [
+    {"origin": "http://evil.test"},
+    {"origin": "http://api.test:8081"},
+    {"origin": "http://ui.test:8081"},
+    {"origin": "https://ui.test:8080"},
+    {"origin": "http://evil-api.test", "host": "api.test"},
+    {"origin": "http://api.test.evil.test", "host": "api.test"},
+    {"origin": "null"},
+    {"origin": ""},
+    {"origin": "http://[broken"},
+    {"origin": "http://evil.test", "host": ""},
+    {"origin": "null", "host": ""},
+    {"origin": "http://evil.test", "referer": "http://ui.test:8080/"},
+    {"sec-fetch-site": "cross-site"},
+    {"sec-fetch-site": "cross-site", "referer": "http://api.test:8008/"},
+]
+UNKNOWN: list[dict[str, str]] = [
+    {},
+    {"sec-fetch-site": "same-site"},
+    {"referer": "http://evil.test/"},
+    {"referer": "http://[broken"},
+    {"referer": ""},
+]
+
+
+async def by_cookie(headers: dict[str, str], *, changes: bool) -> Identity:
+    auth = authenticator(allowed_origins=["http://ui.test:8080"])
+    return await whose({**bare_cookie(auth.issue(ALICE, 3600)), **headers}, auth, changes=changes)
+
+
+@pytest.mark.parametrize("headers", OWN)
 async def test_the_cookie_counts_for_the_own_pages_and_those_allowed(headers: dict[str, str]) -> None:
-    auth = authenticator(allowed_origins=["http://ui.test:8080"])
-    assert await auth.authenticate(cookie(auth.issue(ALICE, 3600), **headers)) == ALICE
+    assert await by_cookie(headers, changes=True) == await by_cookie(headers, changes=False) == ALICE
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"origin": "http://evil.test"},
-        {"origin": "http://api.test:8081"},
-        {"origin": "http://ui.test:8081"},
-        {"origin": "https://ui.test:8080"},
-        {"origin": "null"},
-        {"origin": ""},
-        {"origin": "http://[broken"},
-        {"origin": "http://evil.test", "host": ""},
-        {"origin": "null", "host": ""},
-        {"sec-fetch-site": "cross-site"},
-    ],
-)
-async def test_a_foreign_page_cannot_use_the_cookie(headers: dict[str, str]) -> None:
-    auth = authenticator(allowed_origins=["http://ui.test:8080"])
+@pytest.mark.parametrize("headers", FOREIGN)
+@pytest.mark.parametrize("changes", [True, False])
+async def test_a_foreign_page_cannot_use_the_cookie(headers: dict[str, str], changes: bool) -> None:
     with pytest.raises(ApiError) as error:
-        await auth.authenticate({**cookie(auth.issue(ALICE, 3600)), **headers})
+        await by_cookie(headers, changes=changes)
+    assert (error.value.code, error.value.subcode) == (403, 21)
+
+
+@pytest.mark.parametrize("headers", UNKNOWN)
+async def test_what_nobody_vouches_for_only_reads(headers: dict[str, str]) -> None:
+    assert await by_cookie(headers, changes=False) == ALICE
+    with pytest.raises(ApiError) as error:
+        await by_cookie(headers, changes=True)
     assert (error.value.code, error.value.subcode) == (403, 21)
 
 
 async def test_an_origin_does_not_matter_to_keys_and_tokens() -> None:
     foreign = {"origin": "http://evil.test", "host": "api.test"}
     assert await authenticator().authenticate({**foreign, **basic("AK:sk")}) == ALICE
-    assert await authenticator().authenticate({**foreign, **bearer(authenticator().issue(ALICE, 60))}) == ALICE
+    assert await whose({**foreign, **bearer(authenticator().issue(ALICE, 60))}) == ALICE
 
 
 latin = st.text(st.characters(max_codepoint=255), max_size=60)
@@ -227,19 +266,44 @@ latin = st.text(st.characters(max_codepoint=255), max_size=60)
     st.sampled_from(["authorization", "cookie"]), st.sampled_from(["Basic ", "Bearer ", f"{TOKEN_COOKIE}=", ""]), latin
 )
 async def test_whatever_header_comes_is_a_clear_error(name: str, start: str, rest: str) -> None:
-    assert (await refused({name: start + rest}))[0] == 401
+    assert (await refused({name: start + rest, "sec-fetch-site": "same-origin"}))[0] == 401
 
 
-async def test_a_token_ends_with_the_access_key_it_came_from() -> None:
-    live = {"AK"}
+async def test_a_token_ends_when_it_is_nobodys_any_more() -> None:
+    live = {"AK": ALICE}
 
-    async def is_live(key: str) -> bool:
-        return key in live
+    async def current(claimed: Identity) -> Identity | None:
+        return live.get(claimed.key or "")
 
-    auth = authenticator(is_live=is_live)
+    auth = authenticator(current=current)
     token = auth.issue(ALICE, 3600)
     assert await auth.authenticate(bearer(token)) == ALICE
+    live["AK"] = replace(ALICE, role="user")
+    assert (await auth.authenticate(bearer(token))).role == "user"
     live.clear()
     for headers in (bearer(token), cookie(token)):
-        with pytest.raises(ApiError, match="no longer in use"):
+        with pytest.raises(ApiError, match="it has ended"):
             await auth.authenticate(headers)
+
+
+async def test_a_token_got_by_a_token_is_of_the_same_session() -> None:
+    auth = authenticator()
+    first, other = [await auth.authenticate(bearer(auth.issue(ALICE, 3600))) for _ in range(2)]
+    renewed = await auth.authenticate(bearer(auth.issue(first, 3600)))
+    assert first.session
+    assert renewed.session == first.session != other.session
+
+
+@pytest.mark.parametrize("header", ["x-clearml-impersonate-as", "x-trains-impersonate-as"])
+async def test_who_may_acts_for_others(header: str) -> None:
+    async def become(caller: Identity, user: str) -> Identity | None:
+        return replace(caller, user=user, role="user") if user == "bob" else None
+
+    auth = authenticator(become=become)
+    assert (await auth.authenticate({**basic("AK:sk"), header: "bob"})).user == "bob"
+    for own in ("", "alice"):
+        assert await auth.authenticate({**basic("AK:sk"), header: own}) == ALICE
+    for one in (auth, authenticator()):
+        with pytest.raises(ApiError) as error:
+            await one.authenticate({**basic("AK:sk"), header: "carol"})
+        assert (error.value.code, error.value.subcode) == (400, 6)

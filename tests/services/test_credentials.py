@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.services import credentials
+from apiserver.services import credentials, identities
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
 from apiserver.stores.documents.sqlite import SqliteDocumentStore
@@ -32,7 +32,7 @@ async def test_first_start_makes_an_admin_whose_key_works(documents: DocumentSto
     made = await credentials.ensure_admin(documents, SETTINGS)
 
     assert made is not None
-    identity = await credentials.lookup(documents)(made.key, made.secret)
+    identity = await identities.lookup(documents)(made.key, made.secret)
     assert identity is not None
     assert (identity.company, identity.role, identity.user_name) == ("c0ffee", "admin", "admin")
     assert (identity.company_name, identity.key) == ("default", made.key)
@@ -77,7 +77,7 @@ async def test_an_admin_without_any_key_gets_a_new_one(documents: DocumentStore)
 
     again = await credentials.ensure_admin(documents, SETTINGS)
     assert again is not None
-    assert await credentials.lookup(documents)(again.key, again.secret) is not None
+    assert await identities.lookup(documents)(again.key, again.secret) is not None
 
 
 async def test_secrets_are_not_stored_nor_shown(documents: DocumentStore) -> None:
@@ -92,7 +92,7 @@ async def test_secrets_are_not_stored_nor_shown(documents: DocumentStore) -> Non
 async def test_settings_fix_the_admins_key_also_on_an_existing_folder(documents: DocumentStore) -> None:
     made = await credentials.ensure_admin(documents, SETTINGS)
     fixed = dataclasses.replace(SETTINGS, admin_key="FIXED", admin_secret="first secret")
-    identify = credentials.lookup(documents)
+    identify = identities.lookup(documents)
 
     assert await credentials.ensure_admin(documents, fixed) == credentials.Credential("FIXED", "first secret")
     assert await credentials.ensure_admin(documents, fixed) is None
@@ -105,7 +105,7 @@ async def test_settings_fix_the_admins_key_also_on_an_existing_folder(documents:
 
 
 async def test_a_changed_setting_takes_the_earlier_pair_out_of_use(documents: DocumentStore) -> None:
-    identify = credentials.lookup(documents)
+    identify = identities.lookup(documents)
     await credentials.ensure_admin(documents, dataclasses.replace(SETTINGS, admin_key="A", admin_secret="one"))
     assert await identify("A", "one") is not None
 
@@ -122,7 +122,7 @@ async def test_a_changed_setting_takes_the_earlier_pair_out_of_use(documents: Do
 async def test_servers_that_start_at_once_make_one_key(documents: DocumentStore, settings: Settings) -> None:
     made = await asyncio.gather(*(credentials.ensure_admin(documents, settings) for _ in range(8)))
     assert await documents.count("credentials", {}) == 1
-    identify = credentials.lookup(documents)
+    identify = identities.lookup(documents)
     pairs = {pair for pair in made if pair is not None}
     assert len(pairs) == 1
     assert all([await identify(pair.key, pair.secret) for pair in pairs])
@@ -136,7 +136,7 @@ async def test_half_a_pair_in_the_settings_is_refused(documents: DocumentStore, 
 
 async def test_wrong_secrets_and_keys_are_nobodys(documents: DocumentStore) -> None:
     made = await credentials.ensure_admin(documents, SETTINGS)
-    identify = credentials.lookup(documents)
+    identify = identities.lookup(documents)
 
     assert made is not None
     for _ in range(2):  # the second time with the right pair remembered
@@ -148,7 +148,7 @@ async def test_wrong_secrets_and_keys_are_nobodys(documents: DocumentStore) -> N
 
 async def test_known_keys_are_not_read_again(documents: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> None:
     made = await credentials.ensure_admin(documents, SETTINGS)
-    identify = credentials.lookup(documents)
+    identify = identities.lookup(documents)
     assert made is not None
     first = await identify(made.key, made.secret)
 
@@ -161,7 +161,7 @@ async def test_known_keys_are_not_read_again(documents: DocumentStore, monkeypat
 
 async def test_a_revoked_key_ends_at_once(documents: DocumentStore) -> None:
     _, made = await credentials.create_user(documents, "c0ffee", "eve")
-    identify = credentials.lookup(documents)
+    identify = identities.lookup(documents)
     assert await identify(made.key, made.secret) is not None
 
     assert await credentials.revoke(documents, "c0ffee", made.key, user="somebody else") == 0
@@ -176,7 +176,7 @@ async def test_an_answer_that_was_under_way_during_a_revoke_is_not_remembered(
     documents: DocumentStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, made = await credentials.create_user(documents, "c0ffee", "eve")
-    identify = credentials.lookup(documents)
+    identify = identities.lookup(documents)
     read = documents.find_one
 
     async def slow(collection: str, *args: object, **options: object) -> object:
@@ -194,7 +194,7 @@ async def test_an_answer_that_was_under_way_during_a_revoke_is_not_remembered(
 async def test_rotate_a_key_replaces_that_one(documents: DocumentStore) -> None:
     user, first = await credentials.create_user(documents, "c0ffee", "eve")
     second = await credentials.create_credential(documents, user, label="laptop")
-    identify = credentials.lookup(documents)
+    identify = identities.lookup(documents)
     assert await identify(second.key, second.secret) is not None
 
     rotated = await credentials.rotate(documents, "c0ffee", second.key)
@@ -212,7 +212,7 @@ async def test_rotate_a_key_replaces_that_one(documents: DocumentStore) -> None:
 async def test_rotate_a_user_replaces_all_keys(documents: DocumentStore, by: str) -> None:
     user, first = await credentials.create_user(documents, "c0ffee", "eve")
     second = await credentials.create_credential(documents, user)
-    identify = credentials.lookup(documents)
+    identify = identities.lookup(documents)
 
     rotated = await credentials.rotate(documents, "c0ffee", user[by])
 
@@ -239,13 +239,13 @@ async def test_unknown_roles_are_refused(documents: DocumentStore) -> None:
 
 
 async def test_the_cache_is_bounded(documents: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(credentials, "CACHED_KEYS", 2)
+    monkeypatch.setattr(identities, "REMEMBERED", 2)
     pairs = [(await credentials.create_user(documents, "c0ffee", f"user {n}"))[1] for n in range(4)]
-    identify = credentials.lookup(documents)
+    identify = identities.lookup(documents)
 
     for pair in [*pairs, *pairs]:
         assert await identify(pair.key, pair.secret) is not None
-    assert len(credentials._caches[documents].entries) == 2
+    assert len(identities._memories[documents].found) == 2
 
 
 async def test_the_default_queue_is_there(documents: DocumentStore) -> None:

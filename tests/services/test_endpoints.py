@@ -15,8 +15,8 @@ from tests.harness import Api
 
 pytestmark = pytest.mark.anyio
 
-SERVICES = ("auth", "debug", "login", "models", "organization", "queues", "reports", "server", "users", "workers")
-ANONYMOUS = {"debug.ping", "login.logout", "login.supported_modes"}
+SERVICES = ("auth", "debug", "login", "models", "organization", "queues", "reports", "server", "serving", "users", "workers")
+ANONYMOUS = {"auth.fixed_users_mode", "debug.ping", "login.logout", "login.supported_modes"}
 ENDPOINTS = [
     endpoint
     for name, versions in load_schemas(resources.path("schemas")).items()
@@ -41,7 +41,7 @@ HOSTILE: tuple[Any, ...] = (
     {},
     {"$where": "1", "a.b": {"": []}, "\0": 1},
 )
-SUBCODES = {"task": 101, "model": 201, "queue": 701, "user": 1001}
+SUBCODES = {"task": 101, "model": 201, "queue": 701, "user": 301}
 
 
 def example(field: Schema) -> Any:

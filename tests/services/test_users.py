@@ -98,7 +98,7 @@ async def test_preferences_are_kept_by_dotted_name(api: Api) -> None:
         "views": {"tasks": {"columns": ["a"], "width--DOT--x": 3}, "dark": True},
         "a$b": {"c.d": None},
     }
-    assert answer == {"updated": 1, "preferences": kept}
+    assert answer == {"updated": 1, "fields": {"preferences": kept}}
     assert (await api.call("users.get_preferences"))["preferences"] == kept
 
 

@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute
 
 from apiserver.app import VENDORS as ROUTERS
 from apiserver.rpc.call import Identity
+from apiserver.services.credentials import create_user
 from apiserver.stores.documents.base import DocumentStoreBusy
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.vendors import bodies
@@ -151,8 +152,8 @@ async def job(tmp_path: Path) -> AsyncIterator[Reported]:
         yield job
 
 
-def token(api: Api, company: str | None = None, lifetime_s: int = 3600) -> str:
-    identity = Identity(user="u", company=company or "c", role="admin", user_name="u", company_name="c")
+def token(api: Api, lifetime_s: int = 3600) -> str:
+    identity = Identity(user="u", company="c", role="admin", user_name="u", company_name="c")
     return api.backend.auth.issue(identity, lifetime_s)
 
 
@@ -184,7 +185,8 @@ async def test_projects_that_are_not_there(job: Reported, vendor: Vendor) -> Non
 
 @vendors
 async def test_another_companys_jobs_are_not_there(job: Reported, vendor: Vendor) -> None:
-    headers = {"authorization": f"Bearer {token(job.api, 'another company')}"}
+    _, made = await create_user(job.api.backend.documents, "another company", "eve")
+    headers = {"authorization": basic(made.key, made.secret)}
     response = await vendor.ask(job, auth=None, headers=headers)
     assert vendor.refusal(response) == vendor.codes["foreign"]
     missing = await vendor.ask(job, vendor.url(job, job=_UNKNOWN, project=_UNKNOWN), auth=None, headers=headers)

@@ -1,0 +1,84 @@
+"""Passwords, of which only a slow hash is kept: scrypt, at a cost that OWASP advises (32 MiB, a third of a second).
+
+A hash is text: `scrypt$<n>$<r>$<p>$<salt>$<digest>`, the last two in base64.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import hmac
+import secrets
+from base64 import b64decode, b64encode
+from dataclasses import dataclass
+
+SHORTEST = 8
+"""Characters of a password."""
+
+_N, _R, _P = 2**15, 8, 3
+_SALT, _DIGEST = 16, 32
+#: Bytes that a hash may take to compute: more is no cost but a mistake.
+_MOST_MEMORY = 2**28
+_MOST_WORK = 2**26
+
+
+@dataclass(frozen=True, slots=True)
+class _Hash:
+    n: int
+    r: int
+    p: int
+    salt: bytes
+    digest: bytes
+
+    def of(self, password: str) -> bytes:
+        return hashlib.scrypt(
+            password.encode("utf-8", "surrogatepass"),
+            salt=self.salt,
+            n=self.n,
+            r=self.r,
+            p=self.p,
+            maxmem=_MOST_MEMORY,
+            dklen=len(self.digest),
+        )
+
+    def __str__(self) -> str:
+        salt, digest = (b64encode(part).decode() for part in (self.salt, self.digest))
+        return f"scrypt${self.n}${self.r}${self.p}${salt}${digest}"
+
+
+def hash_password(password: str) -> str:
+    """The hash of a password, with a salt of its own; ValueError when the password is too short."""
+    if len(password) < SHORTEST:
+        raise ValueError(f"a password has at least {SHORTEST} characters")
+    empty = _Hash(_N, _R, _P, secrets.token_bytes(_SALT), bytes(_DIGEST))
+    return str(_Hash(_N, _R, _P, empty.salt, empty.of(password)))
+
+
+def matches(password: str, hashed: str) -> bool:
+    """Whether a hash is the password's. It takes a third of a second of a core, also when it is not."""
+    expected = _parsed(hashed)
+    return hmac.compare_digest(expected.of(password), expected.digest)
+
+
+def nobodys_hash() -> str:
+    """A hash that no password has, which takes as long to compare with as any other."""
+    return str(_Hash(_N, _R, _P, secrets.token_bytes(_SALT), secrets.token_bytes(_DIGEST)))
+
+
+def check_hash(text: str) -> None:
+    """ValueError unless the text is a hash such as `hash_password` makes."""
+    _parsed(text)
+
+
+def _parsed(text: str) -> _Hash:
+    try:
+        name, *numbers, salt, digest = text.split("$")
+        n, r, p = (int(number) for number in numbers)
+        parsed = _Hash(n, r, p, b64decode(salt, validate=True), b64decode(digest, validate=True))
+    except (ValueError, binascii.Error):
+        raise ValueError("not a hash of a password; `apiserver user hash` makes one") from None
+    power_of_two = n > 1 and n & (n - 1) == 0
+    cheap = power_of_two and r > 0 and p > 0 and 128 * n * r <= _MOST_MEMORY // 2 and n * r * p <= _MOST_WORK
+    if name != "scrypt" or not cheap or len(parsed.salt) < 8 or not 16 <= len(parsed.digest) <= 64:
+        raise ValueError("not a hash of a password; `apiserver user hash` makes one")
+    return parsed

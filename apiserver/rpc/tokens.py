@@ -1,0 +1,100 @@
+"""Tokens: JSON Web Tokens that say who calls. They are signed with HS256 and nothing else, and always expire."""
+
+from __future__ import annotations
+
+import time
+from functools import lru_cache
+from secrets import token_hex
+from typing import Any
+
+import jwt
+
+from apiserver.rpc.call import Identity
+from apiserver.rpc.errors import ApiError, unauthorized
+from apiserver.rpc.versions import NEWEST, SERVER_VERSION
+
+#: HS256 needs a secret as long as its digest.
+SHORTEST_SECRET = 32
+
+_ALGORITHM = "HS256"
+#: The clocks of several servers differ, so a token may seem to come from the future.
+_CHECKED: Any = {"require": ["exp"], "verify_iat": False}
+_REMEMBERED_TOKENS = 1024
+
+
+class Tokens:
+    """Issues and reads tokens. ValueError when `secret` is shorter than 32 bytes."""
+
+    def __init__(self, secret: str) -> None:
+        if len(secret.encode()) < SHORTEST_SECRET:
+            raise ValueError(f"the token secret must have at least {SHORTEST_SECRET} bytes")
+        self._secret = secret
+        self._verified = lru_cache(_REMEMBERED_TOKENS)(self._verify)
+
+    def issue(self, identity: Identity, lifetime_s: int) -> str:
+        """A token that says `identity` for `lifetime_s` seconds, in the session it has, or in a new one.
+
+        Clients learn the server's version from its claims.
+        """
+        now = int(time.time())
+        claims = {
+            "exp": now + lifetime_s,
+            "iat": now,
+            "identity": {
+                "user": identity.user,
+                "company": identity.company,
+                "role": identity.role,
+                "user_name": identity.user_name,
+                "company_name": identity.company_name,
+                "key": identity.key,
+            },
+            "session_id": identity.session or token_hex(16),
+            "api_version": str(NEWEST),
+            "server_version": SERVER_VERSION,
+            "feature_set": "basic",
+            "auth_type": "Bearer",
+        }
+        return jwt.encode(claims, self._secret, algorithm=_ALGORITHM)
+
+    def read(self, token: str) -> Identity:
+        """Who a token says it is of; 401/30 when it is not one of ours, or has expired."""
+        identity, expires = self._verified(token)
+        if expires <= time.time():
+            raise _expired_token()
+        return identity
+
+    def _verify(self, token: str) -> tuple[Identity, int]:
+        """Who a token is of, and when it expires; remembered, as it is most of the time that a small call takes."""
+        try:
+            claims = jwt.decode(token, self._secret, algorithms=[_ALGORITHM], options=_CHECKED)
+        except jwt.ExpiredSignatureError:
+            raise _expired_token() from None
+        except (jwt.InvalidTokenError, ValueError, RecursionError) as error:
+            raise bad_token(_printable(error)) from None
+        return _identity(claims), int(claims["exp"])
+
+
+def bad_token(reason: str, *, expired: bool = False) -> ApiError:
+    """401/30: a token that is not one of ours, or has ended."""
+    return unauthorized(30, f"Invalid token ({reason})", expired=expired)
+
+
+def _expired_token() -> ApiError:
+    return bad_token("it has expired", expired=True)
+
+
+def _printable(error: Exception) -> str:
+    return str(error).encode("utf-8", "backslashreplace").decode()[:200]
+
+
+def _identity(claims: dict[str, Any]) -> Identity:
+    claim = claims.get("identity")
+    fields = ("user", "company", "role", "user_name", "company_name")
+    if not isinstance(claim, dict) or not all(isinstance(claim.get(field), str) for field in fields):
+        raise bad_token("it names no identity")
+    key, session = claim.get("key"), claims.get("session_id")
+    return Identity(
+        **{field: claim[field] for field in fields},
+        key=key if isinstance(key, str) else None,
+        session=session if isinstance(session, str) else None,
+    )

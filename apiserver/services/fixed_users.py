@@ -1,0 +1,97 @@
+"""Who is there because the settings say so: users with passwords, the guest, and the login page.
+
+They are made, changed and taken away when a server starts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import NAMESPACE_OID, uuid5
+
+from apiserver.services.credentials import (
+    Credential,
+    delete_user,
+    insert_if_new,
+    new_user,
+    stored_credential,
+    update_user,
+)
+from apiserver.services.identities import PASSWORDS, forget
+from apiserver.services.password_login import GUEST_NAME, GUEST_PASSWORD, set_password
+from apiserver.services.roles import GUEST, LOGIN_PAGE
+from apiserver.settings import FixedUser, Settings
+from apiserver.stores.documents.base import Document, DocumentStore
+
+#: The access key that every copy of ClearML's web UI is built with, and thus no secret: it counts only where a name is
+#: enough to log in.
+WEB_UI = Credential(
+    "EYVQ385RW7Y2QQUH88CZ7DWIQ1WUHP", "XhkH6a6ds9JBnM_MrahYyYdO-wS2bqFSm8gl-V0UZXH26Ydd6Eyi28TeBEoSr6Z3Bes"
+)
+
+
+async def ensure_fixed_users(documents: DocumentStore, settings: Settings) -> None:
+    """Make users, guest and login page what the settings say."""
+    company = settings.company
+    wanted = {user.name: user for user in settings.users}
+    for name, user in wanted.items():
+        await _ensure_user(documents, company, name, user)
+    for made in await documents.find("users", {"company": company, "fixed": True}):
+        if made["name"] not in wanted:
+            await delete_user(documents, company, made["id"])
+    await _take_away_passwords(documents, company, set(wanted))
+    await _ensure_role(documents, company, GUEST, GUEST_NAME, wanted=settings.guest)
+    await _ensure_role(documents, company, LOGIN_PAGE, "the web UI's login page", wanted=settings.login == "simple")
+    await _ensure_web_ui_key(documents, company, wanted=settings.login == "simple")
+
+
+def login_modes(settings: Settings) -> dict[str, Any]:
+    """What a login page asks for: `enabled`, whether a password; `guest`, with what guests log in."""
+    guest: dict[str, Any] = {"enabled": settings.guest}
+    if settings.guest:
+        guest |= {"name": "Guest", "username": GUEST_NAME, "password": GUEST_PASSWORD}
+    return {"enabled": settings.login == "password", "guest": guest}
+
+
+async def _ensure_user(documents: DocumentStore, company: str, name: str, wanted: FixedUser) -> None:
+    """Make or change one user. Their id says who they are, so that they come back as the same when they come back."""
+    fields = {
+        "role": wanted.role,
+        "given_name": wanted.given_name,
+        "family_name": wanted.family_name,
+        "email": wanted.email,
+    }
+    fresh = {**new_user(company, name, wanted.role), **fields, "id": _id(company, "user", name), "fixed": True}
+    await insert_if_new(documents, "users", fresh)
+    user = await documents.find_one("users", {"company": company, "name": name})
+    assert user is not None
+    if any(user.get(field) != value for field, value in fields.items()):
+        await update_user(documents, company, user["id"], fields)
+    if await documents.find_one(PASSWORDS, {"user": user["id"], "hash": wanted.password, "fixed": True}) is None:
+        await set_password(documents, user, wanted.password, fixed=True)
+
+
+async def _take_away_passwords(documents: DocumentStore, company: str, names: set[str]) -> None:
+    """Take away the passwords that the settings gave to users who were there before, and are no longer named."""
+    for password in await documents.find(PASSWORDS, {"company": company, "fixed": True}):
+        user = await documents.find_one("users", {"id": password["user"]})
+        if user is None or user["name"] not in names:
+            await documents.delete(PASSWORDS, {"id": password["id"]})
+            forget(documents)
+
+
+async def _ensure_role(documents: DocumentStore, company: str, role: str, name: str, *, wanted: bool) -> None:
+    """Make the one user of a role that nobody is given, or delete it."""
+    if wanted:
+        await insert_if_new(documents, "users", {**new_user(company, name, role), "id": _id(company, "role", role)})
+    else:
+        await delete_user(documents, company, _id(company, "role", role))
+
+
+async def _ensure_web_ui_key(documents: DocumentStore, company: str, *, wanted: bool) -> None:
+    owner: Document = {"id": _id(company, "role", LOGIN_PAGE), "company": company}
+    if wanted:
+        await insert_if_new(documents, "credentials", stored_credential(owner, WEB_UI, "of the web UI"))
+
+
+def _id(company: str, kind: str, name: str) -> str:
+    return uuid5(NAMESPACE_OID, f"{company}:{kind}:{name}").hex

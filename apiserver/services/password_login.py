@@ -1,0 +1,68 @@
+"""Logging in by name and password, which is what people do; programs have access keys.
+
+A password is good for nothing but a token, so that no other call can be made to compare slow hashes. Whatever is wrong,
+the answer is the same, and takes as long: who guesses learns neither names nor who has a password.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+
+from apiserver.passwords import matches, nobodys_hash
+from apiserver.rpc.auth import bad_credentials, basic_credentials
+from apiserver.rpc.call import Identity
+from apiserver.rpc.errors import ApiError
+from apiserver.services.backend import Call
+from apiserver.services.identities import PASSWORD_KEY, PASSWORDS, forget, of_user
+from apiserver.services.roles import GUEST
+from apiserver.stores.documents.base import Document, DocumentStore
+from apiserver.times import utc_now
+
+#: The guest's name and password, which the login page tells everybody.
+GUEST_NAME = GUEST_PASSWORD = "guest"
+_LONGEST_NAME = 200
+_NOBODYS = nobodys_hash()
+
+
+async def by_password(call: Call) -> Identity:
+    """Who logs in, by the name and password of the header; 401/22 when that is nobody, 429 after too many attempts."""
+    _, _, credentials = call.headers.get("authorization", "").strip().partition(" ")
+    name, password = basic_credentials(credentials) or ("", "")
+    if not name or not password or len(name) > _LONGEST_NAME:
+        raise bad_credentials()
+    settings, documents, attempts = call.backend.settings, call.backend.documents, call.backend.attempts
+    attempts.begin(name, call.client)
+    user = await documents.find_one("users", {"company": settings.company, "name": name})
+    kept = await documents.find_one(PASSWORDS, {"user": user["id"]}, sort=[("set", -1)]) if user else None
+    hashed: str = kept["hash"] if kept else _NOBODYS
+    if user is not None and user["role"] == GUEST and password == GUEST_PASSWORD:
+        key = None
+    elif await attempts.check(lambda: matches(password, hashed)) and kept:
+        key = kept["id"]
+    else:
+        raise bad_credentials()
+    identity = await of_user(documents, user["id"]) if user else None
+    if identity is None:
+        raise bad_credentials()
+    attempts.succeeded(name, call.client)
+    return replace(identity, key=key)
+
+
+async def caller_of(call: Call) -> Identity:
+    """Who calls, where those without a token or an access key may be known by a password."""
+    try:
+        return await call.backend.auth.authenticate(call.headers)
+    except ApiError as error:
+        if (error.code, error.subcode) != (401, 22):
+            raise
+    return await by_password(call)
+
+
+async def set_password(documents: DocumentStore, user: Document, hashed: str, *, fixed: bool = False) -> None:
+    """Give a user (a document) the password with this hash, in place of any other; tokens got by that one end."""
+    key = f"{PASSWORD_KEY}{secrets.token_hex(16)}"
+    kept = {"id": key, "user": user["id"], "company": user["company"], "hash": hashed, "fixed": fixed}
+    await documents.insert(PASSWORDS, [{**kept, "set": utc_now()}])
+    await documents.delete(PASSWORDS, {"user": user["id"], "id": {"$ne": key}})
+    forget(documents)

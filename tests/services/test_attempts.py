@@ -1,0 +1,96 @@
+"""How many attempts to log in may fail."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from apiserver.rpc.errors import ApiError
+from apiserver.services import attempts
+from apiserver.services.attempts import OF_ADDRESS, OF_NAME, Attempts
+
+pytestmark = pytest.mark.anyio
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def counted(clock: Clock) -> Attempts:
+    return Attempts(clock)
+
+
+def wait(counted: Attempts, name: str, address: str) -> int | None:
+    """The seconds to wait, or None when an attempt was counted."""
+    try:
+        counted.begin(name, address)
+    except ApiError as error:
+        return error.retry_after
+    return None
+
+
+def test_a_name_that_is_guessed_has_to_wait(counted: Attempts, clock: Clock) -> None:
+    assert [wait(counted, "alice", "here") for _ in range(OF_NAME.burst)] == [None] * OF_NAME.burst
+    assert wait(counted, "alice", "here") == 30
+    assert wait(counted, "bob", "here") is None
+    assert wait(counted, "alice", "elsewhere") is None
+    clock.now = 29.5
+    assert wait(counted, "alice", "here") == 1
+    clock.now = 30
+    assert wait(counted, "alice", "here") is None
+    assert wait(counted, "alice", "here") == 30
+    clock.now = 10_000
+    assert [wait(counted, "alice", "here") for _ in range(OF_NAME.burst)] == [None] * OF_NAME.burst
+
+
+def test_an_address_that_guesses_names_has_to_wait(counted: Attempts) -> None:
+    names = [f"name {number}" for number in range(OF_ADDRESS.burst)]
+    assert [wait(counted, name, "here") for name in names] == [None] * OF_ADDRESS.burst
+    assert wait(counted, "another", "here") == 3
+    assert wait(counted, "another", "elsewhere") is None
+
+
+def test_who_succeeds_never_waits(counted: Attempts) -> None:
+    for _ in range(OF_ADDRESS.burst + 1):
+        assert wait(counted, "alice", "here") is None
+        counted.succeeded("alice", "here")
+
+
+def test_what_is_remembered_is_bounded(counted: Attempts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "_REMEMBERED", 4)
+    for number in range(20):
+        counted.begin("alice", f"address {number}")
+    assert len(counted._failed) == 4
+
+
+async def test_passwords_are_compared_in_threads_and_by_turns(counted: Attempts) -> None:
+    go_on, running, most = threading.Event(), 0, 0
+
+    def compare() -> bool:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        go_on.wait(30)
+        running -= 1
+        return True
+
+    tasks = [asyncio.create_task(counted.check(compare)) for _ in range(16)]
+    await asyncio.sleep(0)
+    with pytest.raises(ApiError) as refused:
+        await counted.check(compare)
+    assert (refused.value.code, refused.value.retry_after) == (429, 1)
+    go_on.set()
+    assert await asyncio.gather(*tasks) == [True] * 16
+    assert most <= 2
+    assert await counted.check(lambda: False) is False

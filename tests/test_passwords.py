@@ -1,0 +1,73 @@
+"""Hashes of passwords."""
+
+from __future__ import annotations
+
+import pytest
+
+from apiserver import passwords
+from apiserver.passwords import check_hash, hash_password, matches, nobodys_hash
+
+
+@pytest.fixture(autouse=True)
+def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passwords, "_N", 16)
+
+
+@pytest.mark.parametrize("password", ["correct horse", "pässwörd", "1234567\udcff", " " * 8, "x" * 10_000])
+def test_a_hash_is_of_one_password(password: str) -> None:
+    hashed = hash_password(password)
+    assert password not in hashed
+    assert hashed.startswith("scrypt$16$8$3$")
+    assert hashed != hash_password(password)
+    assert matches(password, hashed)
+    assert not matches(password + "x", hashed)
+    assert not matches("", hashed)
+
+
+def test_the_cost_of_a_hash_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed = hash_password("correct horse")
+    monkeypatch.setattr(passwords, "_N", 32)
+    assert matches("correct horse", hashed)
+
+
+def test_nobodys_hash_is_of_no_password() -> None:
+    check_hash(nobodys_hash())
+    assert not matches("", nobodys_hash())
+
+
+def test_the_cost_is_what_owasp_advises(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    assert nobodys_hash().startswith("scrypt$32768$8$3$")
+
+
+def test_short_passwords_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least 8 characters"):
+        hash_password("1234567")
+
+
+GOOD = "scrypt$16$8$3$AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "secret",
+        GOOD.replace("scrypt", "bcrypt"),
+        GOOD.replace("$16$", "$17$"),
+        GOOD.replace("$16$", "$1$"),
+        GOOD.replace("$16$", "$x$"),
+        GOOD.replace("$16$", f"${2**22}$"),
+        GOOD.replace("$3$", f"${2**20}$"),
+        GOOD.replace("$3$", "$0$"),
+        GOOD.replace("$8$", "$-8$"),
+        GOOD.replace("AAAAAAAAAAAAAAAAAAAAAA==$", "$"),
+        GOOD.replace("AA=", "AA"),
+        GOOD + "$",
+        GOOD.rpartition("$")[0] + "$AAAA",
+    ],
+)
+def test_what_is_no_hash_is_refused(text: str) -> None:
+    check_hash(GOOD)
+    with pytest.raises(ValueError, match="apiserver user hash"):
+        check_hash(text)
