@@ -1,0 +1,49 @@
+"""What the containers behind an endpoint were like, by equal steps of time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from apiserver.events.model import Float64Array
+from apiserver.services.backend import Call, endpoint
+from apiserver.services.history.steps import Steps
+from apiserver.services.history.store import Source
+from apiserver.services.serving.containers import KIND
+from apiserver.services.serving.quantities import QUANTITIES, REQUESTS, series_of
+
+
+@endpoint("serving.get_endpoint_metrics_history", "2.31")
+async def get_endpoint_metrics_history(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    steps, wanted = Steps.whole(request), request["metric_type"]
+    quantity = QUANTITIES[wanted]
+    values = await _values(call, request["endpoint_url"], wanted, steps)
+    columns = np.array([*values.values()]).reshape(len(values), steps.count)
+    # The number of requests only ever grows: where nobody told it, it is not 0.
+    shown = np.isfinite(columns).any(axis=0) if wanted == REQUESTS or not values else np.ones(steps.count, bool)
+    dates = steps.dates[shown].tolist()
+
+    def chart(title: str, column: Float64Array) -> dict[str, Any]:
+        return {"title": title, "dates": dates, "values": _rounded(column[shown] * quantity.factor)}
+
+    each = sorted(values.items()) if request["instance_charts"] else []
+    return {
+        "computed_interval": steps.width // 1000,
+        "total": chart(quantity.title, quantity.together(columns)),
+        "instances": {container: chart(container, column) for container, column in each},
+    }
+
+
+async def _values(call: Call, url: str, quantity: str, steps: Steps) -> dict[str, Float64Array]:
+    """What each container reported in each step, NaN where nothing: the mean, or the greatest number of requests."""
+    history, company = call.backend.history, call.identity.company
+    weeks = await history.weeks(company, KIND, start=steps.start, stop=steps.stop, group=url)
+    sources = {Source(company, KIND, week["name"], url) for week in weeks}
+    found = await history.curves(sources, [quantity], steps)
+    aggregation = "max" if quantity == REQUESTS else "avg"
+    return {source.name: curves[series_of(quantity)].values(aggregation) for source, curves in found.items()}
+
+
+def _rounded(values: Float64Array) -> list[float]:
+    return np.nan_to_num(values, nan=0.0).round(2).tolist()  # type: ignore[no-any-return]

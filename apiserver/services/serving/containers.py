@@ -1,0 +1,89 @@
+"""What serving containers call: they register, report, and unregister.
+
+A container is forgotten when it does not call for its timeout. Its document is named by the company and the container's
+own id, which is unique in the company only; `name` is that id.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from apiserver.rpc.errors import validation_error
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.history.store import Source
+from apiserver.services.serving.quantities import values_of
+from apiserver.stores.documents.base import Document, Filter
+from apiserver.times import now_ms, utc_now
+
+CONTAINERS = "containers"
+KIND = "container"
+DEFAULT_TIMEOUT = 600
+
+#: What a container says of what it serves.
+SERVED = (
+    "endpoint_name",
+    "endpoint_url",
+    "model_name",
+    "model_source",
+    "model_version",
+    "preprocess_artifact",
+    "input_type",
+    "input_size",
+    "reference",
+)
+#: What it says of how it does.
+STATE = ("uptime_sec", "requests_num", "requests_min", "latency_ms", "machine_stats")
+
+
+@endpoint("serving.register_container", "2.31")
+async def register_container(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    await documents(call).delete(CONTAINERS, {"expires": {"$lte": utc_now()}})
+    fields = {key: request.get(key) for key in SERVED}
+    await _seen(call, request, {**fields, "register_time": utc_now(), "timeout": request["timeout"]})
+    return {}
+
+
+@endpoint("serving.unregister_container", "2.31")
+async def unregister_container(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    await documents(call).delete(CONTAINERS, {"id": _id(call, request)})
+    return {}
+
+
+@endpoint("serving.container_status_report", "2.31")
+async def container_status_report(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    if not (url := request.get("endpoint_url")):
+        raise validation_error("is required", field="endpoint_url")
+    await _seen(call, request, {key: request[key] for key in (*SERVED, *STATE) if key in request})
+    source = Source(call.identity.company, KIND, request["container_id"], url)
+    await call.backend.history.record(source, now_ms(), values_of(request))
+    return {}
+
+
+def live() -> Filter:
+    """The condition that a container has not timed out."""
+    return {"expires": {"$gt": utc_now()}}
+
+
+async def _seen(call: Call, request: dict[str, Any], fields: Document) -> None:
+    """Note that a container called just now, and what it said; one that is not known becomes known."""
+    id, now = _id(call, request), datetime.now(UTC)
+    known = await documents(call).find_one(CONTAINERS, {"id": id}, projection=("timeout",)) or {}
+    seconds = fields.get("timeout") or known.get("timeout") or DEFAULT_TIMEOUT
+    called = {"last_activity_time": _text(now), "expires": _text(now + timedelta(seconds=seconds)), "ip": call.client}
+    new = {
+        "id": id,
+        "name": request["container_id"],
+        "register_time": _text(now),
+        "timeout": DEFAULT_TIMEOUT,
+        **dict.fromkeys((*SERVED, *STATE)),
+    }
+    await documents(call).update(CONTAINERS, {"id": id}, {"$set": {**fields, **called}}, upsert=new)
+
+
+def _id(call: Call, request: dict[str, Any]) -> str:
+    return f"{call.identity.company}/{request['container_id']}"
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat(timespec="microseconds")
