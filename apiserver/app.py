@@ -21,6 +21,7 @@ from starlette.types import Receive, Scope, Send
 from apiserver import __version__, resources
 from apiserver.aggregation.scroll import Scrolls
 from apiserver.data_folder import DataFolder
+from apiserver.files.deletions import FileDeletions
 from apiserver.files.server import FileServer
 from apiserver.health import Health
 from apiserver.rpc.auth import Authenticator
@@ -70,12 +71,12 @@ def create_app(settings: Settings) -> FastAPI:
     folder = DataFolder(settings.data)
     folder.make()
     settings = dataclasses.replace(settings, token_secret=settings.token_secret or folder.token_secret())
-    backend = _backend(settings, folder)
+    store = FileStore(folder.files, max_bytes=settings.max_upload_bytes, fsync=settings.durability == "fsync")
+    backend = _backend(settings, folder, store)
     schemas = resources.path("schemas")
     table = load_schemas(schemas, schemas / resources.PARSED)
-    store = FileStore(folder.files, max_bytes=settings.max_upload_bytes, fsync=settings.durability == "fsync")
-    files = FileServer(store, backend.auth, rules=roles)
-    files_below_api = FileServer(store, backend.auth, prefix="/files", rules=roles)
+    files = FileServer(store, backend.auth, backend.file_deletions, rules=roles)
+    files_below_api = FileServer(store, backend.auth, backend.file_deletions, prefix="/files", rules=roles)
 
     dispatcher = _dispatcher(settings, table, backend)
     app = _App(title="apiserver", version=__version__, lifespan=_lifespan(backend, store, folder), openapi_url=None)
@@ -99,7 +100,7 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
-def _backend(settings: Settings, folder: DataFolder) -> Backend:
+def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backend:
     documents = document_store(settings, folder)
     events = event_store(settings, folder)
     return Backend(
@@ -118,6 +119,7 @@ def _backend(settings: Settings, folder: DataFolder) -> Backend:
         attempts=Attempts(),
         scrolls=Scrolls(settings.token_secret),
         remembered=Remembered(documents),
+        file_deletions=FileDeletions(files, documents),
     )
 
 
@@ -157,6 +159,8 @@ def _lifespan(
             backend.last_metrics.watch()
             opened.push_async_callback(backend.history.close)
             backend.history.watch()
+            opened.push_async_callback(backend.file_deletions.close)
+            backend.file_deletions.watch()
             yield
 
     return lifespan

@@ -34,7 +34,8 @@ ALLOWED = {
     "processes": set(),
     "vendors": {"aggregation", "events", "rpc", "services", "stores.documents", "stores.events", "times"},
     "services": {
-        *("", "aggregation", "events", "passwords", "rpc", "settings", "stores.documents", "stores.events", "times"),
+        *("", "aggregation", "events", "files", "passwords", "rpc", "settings", "stores.documents", "stores.events"),
+        "times",
     },
 }
 

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 import orjson
 from starlette.types import Message, Receive, Scope, Send
 
+from apiserver.files.addresses import file_name
+from apiserver.files.deletions import FileDeletions
 from apiserver.files.downloads import send_file
 from apiserver.files.uploads import Disconnected, Incoming, store_body, store_form
 from apiserver.rpc.auth import Authenticator
@@ -26,20 +28,26 @@ from apiserver.stores.files.names import InvalidName
 
 log = logging.getLogger(__name__)
 
-#: HTTP libraries write these three characters so in the names of form fields, and nothing else: a name and its escaped
-#: form are the same file.
-_ESCAPED_IN_FORMS = {ord('"'): "%22", ord("\r"): "%0D", ord("\n"): "%0A"}
-
 
 class FileServer:
-    """Serves `store` to callers that `authenticator` knows, below the path `prefix`; `rules` say what roles allow."""
+    """Serves `store` to callers that `authenticator` knows, below the path `prefix`; `rules` say what roles allow.
+
+    Its `deletions` delete files of themselves: whoever deletes one of these later is told that it is deleted.
+    """
 
     def __init__(
-        self, store: FileStore, authenticator: Authenticator, *, prefix: str = "", rules: Rules | None = None
+        self,
+        store: FileStore,
+        authenticator: Authenticator,
+        deletions: FileDeletions,
+        *,
+        prefix: str = "",
+        rules: Rules | None = None,
     ) -> None:
         self._store = store
         self._rules = rules
         self._authenticator = authenticator
+        self._deletions = deletions
         self._prefix = prefix
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,7 +64,7 @@ class FileServer:
             log.debug("%s %s", scope["method"], scope["path"], extra={"status": sender.status})
 
     async def _answer(self, scope: Scope, headers: Mapping[str, str], incoming: Incoming, send: Send) -> None:
-        name = scope["path"].removeprefix(self._prefix).translate(_ESCAPED_IN_FORMS)
+        name = file_name(scope["path"].removeprefix(self._prefix))
         try:
             caller = await self._caller(scope["method"], headers)
             match scope["method"]:
@@ -66,6 +74,7 @@ class FileServer:
                     await self._upload(caller, name, headers, incoming, send)
                 case "PUT":
                     size = await store_body(self._store, caller.company, name, incoming)
+                    await self._deletions.reached_by(caller.company, headers.get("host", ""))
                     await _send_json(send, {"files": [{"path": name, "size": size}]})
                 case "DELETE":
                     await self._delete(caller, name, send)
@@ -95,10 +104,12 @@ class FileServer:
         if name not in ("", "/"):
             raise bad_request("Forms are posted to the root of the file server")
         sizes = await store_form(self._store, caller.company, headers, incoming)
+        await self._deletions.reached_by(caller.company, headers.get("host", ""))
         await _send_json(send, {"files": [{"path": path, "size": size} for path, size in sizes.items()]})
 
     async def _delete(self, caller: Identity, name: str, send: Send) -> None:
-        if not await self._store.delete(caller.company, name):
+        deleted = await self._store.delete(caller.company, name)
+        if not deleted and not await self._deletions.covers(caller.company, name):
             raise _not_found(name)
         await _send_json(send, {"deleted": [name]})
 

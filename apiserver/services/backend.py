@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from apiserver.aggregation.scroll import Scrolls
+from apiserver.files.deletions import FileDeletions
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Call as RpcCall
 from apiserver.rpc.registry import Registry
@@ -33,6 +34,7 @@ class Backend:
     attempts: Attempts
     scrolls: Scrolls
     remembered: Remembered
+    file_deletions: FileDeletions
 
     def documents_of(self, company: str) -> CompanyDocuments:
         """The documents that a company may change."""

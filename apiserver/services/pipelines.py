@@ -17,7 +17,13 @@ from apiserver.services.tasks.queueing import enqueue_task, wanted_queue, watche
 from apiserver.stores.documents.base import Document
 
 _ARGS = "Args"
-_DELETE = {"force": True, "delete_output_models": True, "return_file_urls": False, "include_pipeline_steps": True}
+_DELETE = {
+    "force": True,
+    "delete_output_models": True,
+    "delete_external_artifacts": True,
+    "return_file_urls": False,
+    "include_pipeline_steps": True,
+}
 
 
 @endpoint("pipelines.start_pipeline", "2.17")

@@ -9,9 +9,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from apiserver.files.deletions import FileDeletions
 from apiserver.files.server import FileServer
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Identity
+from apiserver.stores.documents.sqlite import SqliteDocumentStore
 from apiserver.stores.files.disk import FileStore
 
 MAX_BYTES = 1000
@@ -24,6 +26,7 @@ class Files:
     app: FileServer
     store: FileStore
     authenticator: Authenticator
+    deletions: FileDeletions
     client: httpx.AsyncClient
     folder: Path
     token: str
@@ -35,19 +38,23 @@ class Files:
 
 
 @pytest.fixture
-async def files(tmp_path: Path) -> AsyncIterator[Files]:
+async def files(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Files]:
     async def lookup(key: str, secret: str) -> Identity | None:
         return Identity(user="u", company="c1") if (key, secret) == ("key", "secret") else None
 
     store = FileStore(tmp_path / "files", max_bytes=MAX_BYTES)
     await store.open()
     authenticator = Authenticator("s" * 32, lookup, allowed_origins=["http://ui"])
-    app = FileServer(store, authenticator)
+    documents = SqliteDocumentStore(tmp_path_factory.mktemp("documents") / "documents.db")
+    await documents.open()
+    deletions = FileDeletions(store, documents)
+    app = FileServer(store, authenticator, deletions)
     token = authenticator.issue(Identity(user="u", company="c1"), 3600)
     other_token = authenticator.issue(Identity(user="o", company="c2"), 3600)
     headers = {"authorization": f"Bearer {token}"}
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://files", headers=headers
     ) as client:
-        yield Files(app, store, authenticator, client, tmp_path / "files", token, other_token)
+        yield Files(app, store, authenticator, deletions, client, tmp_path / "files", token, other_token)
     await store.close()
+    await documents.close()

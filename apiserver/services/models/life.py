@@ -14,6 +14,7 @@ from apiserver.services.tasks.documents import LOCKED, TASKS, changed_now, revis
 from apiserver.services.tasks.edit import DELETED
 from apiserver.services.tasks.life import publish_task
 from apiserver.services.tasks.models import models_of
+from apiserver.services.unneeded_files import delete_files, event_urls
 from apiserver.stores.documents.base import Document, Update
 
 ARCHIVED = "archived"
@@ -78,21 +79,24 @@ async def unarchive_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("models.delete", "1.0")
 async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await _delete(call, request["model"], force=request["force"])
+    return await _delete(call, request["model"], request)
 
 
 @endpoint("models.delete_many", "1.0")
 async def delete_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await do_each(request["ids"], lambda id: _delete(call, id, force=request["force"]))
+    return await do_each(request["ids"], lambda id: _delete(call, id, request))
 
 
-async def _delete(call: Call, model_id: str, *, force: bool) -> dict[str, Any]:
-    """Delete a model's links, its events, and last itself, so that a delete that was cut off can be done again."""
+async def _delete(call: Call, model_id: str, request: dict[str, Any]) -> dict[str, Any]:
+    """Delete a model's files, links, events, and last itself, so that a delete that was cut off can be done again."""
     model = await get_model(call, model_id, ["task", "uri", "project"])
-    if not force:
+    if not request["force"]:
         await _check_unused(call, model)
-    await _unlink(call, model_id)
     owner = Owner(call.identity.company, model_id, is_model=True)
+    if request["delete_external_artifacts"]:
+        weights = [model["uri"]] if model.get("uri") else []
+        await delete_files(call, shown=await event_urls(call, [owner]), made=weights, models=[model_id])
+    await _unlink(call, model_id)
     await call.backend.events.delete([owner])
     deleted = await documents(call).delete(MODELS, {"id": model_id})
     await touch_projects(call, model.get("project"))

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from apiserver.events.model import Owner
+from apiserver.files.addresses import is_in_object_store
 from apiserver.services.backend import Call, documents
 from apiserver.services.project_tree import PROJECTS
 from apiserver.services.projects.stats import STATES
 from apiserver.services.queries import all_of
 from apiserver.services.tasks.cleanup import delete_task
+from apiserver.services.unneeded_files import delete_files, event_urls
 from apiserver.stores.documents.base import Filter
 
 _DELETE = {"force": True, "delete_output_models": True, "return_file_urls": True}
@@ -33,11 +35,11 @@ async def holding(call: Call, ids: Sequence[str], kind: str) -> int:
     return len(await documents(call).distinct("tasks", "project", all_of([projects, STATES["active"]])))
 
 
-async def delete_tasks(call: Call, inside: Filter) -> dict[str, Any]:
-    """Delete the matching tasks: `{deleted_tasks, deleted_models, urls}`."""
+async def delete_tasks(call: Call, inside: Filter, *, files: bool) -> dict[str, Any]:
+    """Delete the matching tasks, and if need be their files: `{deleted_tasks, deleted_models, urls}`."""
     urls: dict[str, list[str]] = {"event_urls": [], "artifact_urls": [], "model_urls": []}
     deleted = [
-        await delete_task(call, task["id"], _DELETE)
+        await delete_task(call, task["id"], {**_DELETE, "delete_external_artifacts": files})
         for task in await documents(call).find("tasks", inside, projection=["id"])
     ]
     for one in deleted:
@@ -47,11 +49,16 @@ async def delete_tasks(call: Call, inside: Filter) -> dict[str, Any]:
     return {"deleted_tasks": len(deleted), "deleted_models": models, "urls": urls}
 
 
-async def delete_models(call: Call, inside: Filter, urls: dict[str, list[str]]) -> int:
-    """Delete the matching models with their events, noting their files in `urls`; returns how many there were."""
+async def delete_models(call: Call, inside: Filter, urls: dict[str, list[str]], *, files: bool) -> int:
+    """Delete the matching models with their events and files, noting these in `urls`; returns how many there were."""
     models = await documents(call).find("models", inside, projection=["uri"])
     ids = [model["id"] for model in models]
     owners = [Owner(call.identity.company, id, is_model=True) for id in ids]
+    weights = {model["uri"] for model in models if model.get("uri")}
+    shown = await event_urls(call, owners)
+    if files:
+        await delete_files(call, shown=shown, made=weights, models=ids)
+    urls["model_urls"] += sorted(weights)
+    urls["event_urls"] += sorted(filter(is_in_object_store, shown))
     await call.backend.events.delete(owners)
-    urls["model_urls"] += [model["uri"] for model in models if model.get("uri")]
     return await documents(call).delete("models", {"id": {"$in": ids}}) if ids else 0

@@ -62,8 +62,9 @@ async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         await _check_empty(call, project, ids)
     answer: dict[str, Any] = {"disassociated_tasks": 0, "deleted_tasks": 0, "deleted_models": 0}
     if request["delete_contents"]:
-        answer |= await delete_tasks(call, inside)
-        answer["deleted_models"] += await delete_models(call, inside, answer["urls"])
+        files = request["delete_external_artifacts"]
+        answer |= await delete_tasks(call, inside, files=files)
+        answer["deleted_models"] += await delete_models(call, inside, answer["urls"], files=files)
     else:
         homeless = {"$unset": {"project": 1}}
         answer["disassociated_tasks"] = await documents(call).update("tasks", inside, homeless, many=True)

@@ -37,6 +37,7 @@ async def unarchive(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     report = await get_report(call, request["task"])
     asked = {"force": request["force"], "delete_output_models": True, "return_file_urls": False}
+    asked["delete_external_artifacts"] = True
     await delete_task(call, report["id"], asked)
     await leave_home(call, report.get("project"))
     return {"deleted": 1}

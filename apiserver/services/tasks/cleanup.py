@@ -1,13 +1,11 @@
-"""Tasks begun anew and tasks removed, with what they put out: events, models, links; files are named to the caller."""
+"""Tasks begun anew and tasks removed, with what they put out: events, models, links, files."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
-import orjson
-
-from apiserver.events.model import EventType, Owner, SamplePosition
+from apiserver.events.model import Owner
+from apiserver.files.addresses import is_in_object_store
 from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.last_metrics import RESET, REVISION, new_revision
@@ -27,6 +25,7 @@ from apiserver.services.tasks.edit import DELETED
 from apiserver.services.tasks.queueing import leave_queues, release
 from apiserver.services.tasks.status import change_status
 from apiserver.services.tasks.steps import of_step, steps_of
+from apiserver.services.unneeded_files import delete_files, event_urls
 from apiserver.stores.documents.base import Document
 
 _RUN_FIELDS = (
@@ -40,7 +39,6 @@ _RUN_FIELDS = (
     "active_duration",
     "enqueue_status",
 )
-_URL_PAGE = 1000
 
 
 @endpoint("tasks.reset", "1.0")
@@ -127,16 +125,21 @@ def _not_deletable(task_id: str, reason: str) -> ApiError:
 
 
 async def _clean(call: Call, task: Document, request: dict[str, Any]) -> dict[str, Any]:
-    """Remove a task's events, and its draft models unless they are to stay; says what went, and the files' URLs."""
+    """Remove a task's events, their files, and its draft models unless they are to stay; says what went."""
     owner = Owner(call.identity.company, task["id"])
     models = await _removable_models(call, task) if request["delete_output_models"] else []
     owners = [owner, *(Owner(owner.company, model["id"], is_model=True) for model in models)]
     outcome: dict[str, Any] = {}
+    shown = await event_urls(call, owners)
+    artifacts = {a["uri"] for a in artifacts_of(task) if a.get("uri") and a["mode"] == "output"}
+    weights = {model["uri"] for model in models if model.get("uri")}
+    if request["delete_external_artifacts"]:
+        await delete_files(call, shown=shown, made=artifacts | weights, models=[model["id"] for model in models])
     if request["return_file_urls"]:
         outcome["urls"] = {
-            "event_urls": sorted({url for owner in owners async for url in _event_urls(call, owner)}),
-            "artifact_urls": sorted({a["uri"] for a in artifacts_of(task) if a.get("uri") and a["mode"] == "output"}),
-            "model_urls": sorted({model["uri"] for model in models if model.get("uri")}),
+            "event_urls": sorted(filter(is_in_object_store, shown)),
+            "artifact_urls": sorted(artifacts),
+            "model_urls": sorted(weights),
         }
     deleted = await call.backend.events.delete(owners)
     if models:
@@ -159,17 +162,3 @@ async def _removable_models(call: Call, task: Document) -> list[Document]:
         for item in user["models"]["input"]
     }
     return [model for model in drafts if model["id"] not in used]
-
-
-async def _event_urls(call: Call, owner: Owner) -> AsyncIterator[str]:
-    """The files that the owner's debug images and plots show."""
-    for type in (EventType.IMAGE, EventType.PLOT):
-        after: SamplePosition | None = None
-        while page := await call.backend.events.samples(owner, type, after=after, limit=_URL_PAGE):
-            for sample in page:
-                event = orjson.loads(sample.document)
-                for url in event.get("source_urls") or [event.get("url")]:
-                    if url:
-                        yield url
-            last = page[-1]
-            after = SamplePosition(last.iter, last.metric, last.variant, last.key)

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 import stat
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -46,6 +47,7 @@ class FileStore:
         self._max_bytes = max_bytes
         self._fsync = fsync
         self._lock = -1
+        self._replacing = threading.Lock()
 
     async def open(self) -> None:
         """Make the folder and, when no other store has it open, remove what uploads left that a crash cut short."""
@@ -80,7 +82,8 @@ class FileStore:
 
     def upload(self, company: str, name: str) -> Upload:
         """A new file on its way in, to be used in `async with`; raise InvalidName for an impossible name."""
-        return Upload(self._incoming / uuid4().hex, self._place(company, name), self._max_bytes, self._fsync)
+        place = self._place(company, name)
+        return Upload(self._incoming / uuid4().hex, place, self._max_bytes, self._fsync, self._replacing)
 
     async def find(self, company: str, name: str) -> StoredFile | None:
         """The file, opened, or None when there is none. The caller closes it."""
@@ -89,21 +92,24 @@ class FileStore:
         except InvalidName:
             return None
 
-    async def delete(self, company: str, name: str) -> bool:
-        """Delete the file; False when there was none."""
+    async def delete(self, company: str, name: str, *, placed_before: int | None = None) -> bool:
+        """Delete the file, if need be only one that was put into its place by then (epoch ns); False: there is none."""
         try:
-            return await to_thread.run_sync(self._delete, self._place(company, name))
+            return await to_thread.run_sync(self._delete, self._place(company, name), placed_before)
         except InvalidName:
             return False
 
     def _place(self, company: str, name: str) -> Path:
         return self._folder / disk_folder(company) / disk_path(name)
 
-    def _delete(self, place: Path) -> bool:
+    def _delete(self, place: Path, placed_before: int | None) -> bool:
         if not _is_real_folder(place.parent) or place.is_symlink():
             return False
         try:
-            place.unlink()
+            with self._replacing:
+                if placed_before is not None and place.lstat().st_ctime_ns > placed_before:
+                    return False
+                place.unlink()
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENAMETOOLONG):
                 return False
@@ -123,11 +129,12 @@ class FileStore:
 class Upload:
     """A file on its way in: nobody sees it before `commit`, and without one nothing of it stays."""
 
-    def __init__(self, temporary: Path, place: Path, max_bytes: int, fsync: bool) -> None:
+    def __init__(self, temporary: Path, place: Path, max_bytes: int, fsync: bool, replacing: threading.Lock) -> None:
         self._temporary = temporary
         self._place = place
         self._max_bytes = max_bytes
         self._fsync = fsync
+        self._replacing = replacing
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
         self._file = -1
@@ -198,7 +205,8 @@ class Upload:
         for attempt in range(3):
             try:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                return os.replace(self._temporary, self._place)
+                with self._replacing:
+                    return os.replace(self._temporary, self._place)
             except FileNotFoundError:  # a delete removed the folder, which was empty
                 if attempt == 2:
                     raise

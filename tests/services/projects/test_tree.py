@@ -229,6 +229,6 @@ async def test_a_delete_may_take_the_contents_along(api: Api) -> None:
     answer = await api.call("projects.delete", {"project": project, "force": True, "delete_contents": True})
 
     assert (answer["deleted"], answer["deleted_tasks"], answer["deleted_models"]) == (1, 1, 1)
-    assert answer["urls"] == {"event_urls": ["http://files/i"], "artifact_urls": [], "model_urls": ["file:///m"]}
+    assert answer["urls"] == {"event_urls": [], "artifact_urls": [], "model_urls": ["file:///m"]}
     assert (await api.call("tasks.get_all"))["tasks"] == []
     assert (await api.call("models.get_all"))["models"] == []

@@ -1,0 +1,150 @@
+"""Files that nobody needs any more are deleted behind the calls that say so.
+
+What is to be deleted is in the documents when `add` returns, and worked off in the background, after a restart too; of
+several servers any one does it, or two at once, which does no harm. A file that was put into its place later, as a task
+that runs once more does, stays. For a while it is remembered what was deleted: clients that delete the same files
+themselves are told that they are gone, not that they never were.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import time
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime, timedelta
+
+from apiserver.files.addresses import LOCAL, host_of, names_of
+from apiserver.stores.documents.base import Document, DocumentStore, DocumentStoreError, DuplicateDocument
+from apiserver.stores.files.disk import FileStore, FileStoreError
+from apiserver.times import utc_now
+
+log = logging.getLogger(__name__)
+
+_WAITING, _DONE, _HOSTS = "file_deletions", "deleted_files", "file_hosts"
+#: How long it is remembered that a file was deleted.
+REMEMBERED = timedelta(hours=1)
+#: Files that are deleted between two updates of the documents.
+_AT_ONCE = 200
+#: Seconds between looks for what other servers left, and before a disk that refuses is tried again.
+INTERVAL = 60.0
+#: Seconds by which the clock of file systems may be behind: after them, what is put into its place has a later time.
+_TICK = time.clock_getres(getattr(time, "CLOCK_REALTIME_COARSE", time.CLOCK_REALTIME))
+#: Hosts that are remembered of a company, so that nobody fills the documents with made-up ones.
+_MOST_HOSTS = 100
+
+
+class FileDeletions:
+    """The files of all companies that are to be deleted, or were not long ago."""
+
+    def __init__(self, store: FileStore, documents: DocumentStore) -> None:
+        self._store = store
+        self._documents = documents
+        self._reached_by: set[tuple[str, str]] = set()
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def reached_by(self, company: str, authority: str) -> None:
+        """Note the Host header that files were uploaded with: their URLs will name it."""
+        host = host_of(authority)
+        if host is None or host in LOCAL or (company, host) in self._reached_by:
+            return
+        if len(await self.hosts(company)) < _MOST_HOSTS:
+            entry: Document = {"id": _id(company, host), "company": company, "host": host}
+            await self._documents.update(_HOSTS, {"id": entry["id"]}, {"$set": entry}, upsert=entry)
+        self._reached_by.add((company, host))
+
+    async def hosts(self, company: str) -> set[str]:
+        """The host names that the company's files have been reached by."""
+        return {entry["host"] for entry in await self._documents.find(_HOSTS, {"company": company})} | LOCAL
+
+    async def add(self, company: str, urls: Iterable[str], authority: str = "") -> None:
+        """Have the files of those URLs deleted that are ours; `authority` is the Host header of the call, another name.
+
+        Files that are put into their places once this has returned stay.
+        """
+        hosts = await self.hosts(company)
+        if host := host_of(authority):
+            hosts.add(host)
+        names = sorted({name for url in urls for name in names_of(url, hosts)})
+        before = time.time_ns()
+        for first in range(0, len(names), _AT_ONCE):
+            await self._add([_deletion(company, name, before) for name in names[first : first + _AT_ONCE]])
+        if names:
+            await asyncio.sleep(2 * _TICK)
+            self._wake.set()
+
+    async def covers(self, company: str, name: str) -> bool:
+        """Whether the file is to be deleted, or was not long ago."""
+        wanted = {"id": _id(company, name)}
+        return any([await self._documents.find_one(kind, wanted, projection=["id"]) for kind in (_WAITING, _DONE)])
+
+    def watch(self) -> None:
+        """From now on, delete what is to be deleted, and what was before this start."""
+        self._wake.set()
+        self._task = asyncio.create_task(self._work_for_ever(), name="file-deletions")
+
+    async def close(self) -> None:
+        """Stop deleting; what is left is done after the next start."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def work(self) -> None:
+        """Delete all that is to be deleted by now."""
+        while waiting := await self._documents.find(_WAITING, {}, limit=_AT_ONCE):
+            for one in waiting:
+                await self._store.delete(one["company"], one["name"], placed_before=one["before"])
+            await self._note_done(waiting)
+
+    async def _work_for_ever(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(INTERVAL):
+                    await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self.work()
+                await self._documents.delete(_DONE, {"deleted": {"$lt": _ago(REMEMBERED)}})
+            except (FileStoreError, DocumentStoreError) as error:
+                log.warning("files that are to be deleted wait: %s", error)
+            except Exception:
+                log.exception("files that are to be deleted wait")
+
+    async def _add(self, deletions: list[Document]) -> None:
+        """All of them, those that wait already with the new time."""
+        ids = [deletion["id"] for deletion in deletions]
+        while True:
+            known = {one["id"] for one in await self._documents.find(_WAITING, {"id": {"$in": ids}}, projection=["id"])}
+            if known:
+                later = {"$max": {"before": deletions[0]["before"]}}
+                await self._documents.update(_WAITING, {"id": {"$in": sorted(known)}}, later, many=True)
+            if new := [deletion for deletion in deletions if deletion["id"] not in known]:
+                try:
+                    await self._documents.insert(_WAITING, new)
+                except DuplicateDocument:  # another call wants some of them deleted, too
+                    continue
+            return
+
+    async def _note_done(self, deletions: Collection[Document]) -> None:
+        now = utc_now()
+        for one in deletions:
+            done: Document = {"id": one["id"], "company": one["company"], "deleted": now}
+            await self._documents.update(_DONE, {"id": one["id"]}, {"$set": done}, upsert=done)
+            # One that was asked for anew meanwhile stays.
+            await self._documents.delete(_WAITING, {"id": one["id"], "before": one["before"]})
+
+
+def _deletion(company: str, name: str, before: int) -> Document:
+    return {"id": _id(company, name), "company": company, "name": name, "before": before}
+
+
+def _id(company: str, name: str) -> str:
+    return hashlib.sha256(f"{company}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _ago(time: timedelta) -> str:
+    return (datetime.now(UTC) - time).isoformat(timespec="microseconds")

@@ -1,0 +1,60 @@
+"""The files of what is deleted or begun anew: those that lie here are deleted, too, by the server itself.
+
+The SDK deletes a task's artifacts and models by itself, as far as its user wants that, and its events' files, too; the
+web UI deletes none. What lies in object stores only clients can delete: it is named to them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Sequence
+
+import orjson
+
+from apiserver.events.model import EventType, Owner, Sample, SamplePosition
+from apiserver.services.backend import Call, documents
+
+#: Images and plots that are read at once. A plot may have megabytes.
+_PAGES = ((EventType.IMAGE, 1000), (EventType.PLOT, 50))
+_SDK = ("clearml-", "trains-")
+
+
+async def event_urls(call: Call, owners: Iterable[Owner]) -> set[str]:
+    """The files that the owners' debug images and plots show."""
+    urls: set[str] = set()
+    for owner in owners:
+        for type, size in _PAGES:
+            after: SamplePosition | None = None
+            while page := await call.backend.events.samples(owner, type, after=after, limit=size):
+                urls |= await asyncio.to_thread(_urls_in, page)
+                last = page[-1]
+                after = SamplePosition(last.iter, last.metric, last.variant, last.key)
+    return urls
+
+
+async def delete_files(
+    call: Call, *, shown: Collection[str], made: Collection[str], models: Collection[str] = ()
+) -> None:
+    """Have files deleted as far as they lie here: those `shown` by events, and those `made`, artifacts and models.
+
+    Files of models stay, but of `models`, which are deleted, too. It is sure to be done once this returns.
+    """
+    urls = set(shown)
+    if made and not _is_sdk(call):
+        others = {"uri": {"$in": sorted(made)}, "id": {"$nin": sorted(models)}}
+        urls |= set(made) - {model["uri"] for model in await documents(call).find("models", others, projection=["uri"])}
+    await call.backend.file_deletions.add(call.identity.company, urls, call.headers.get("host", ""))
+
+
+def _is_sdk(call: Call) -> bool:
+    clients = (call.headers.get("x-clearml-client", ""), call.headers.get("x-trains-client", ""))
+    return any(client.lower().startswith(_SDK) for client in clients)
+
+
+def _urls_in(samples: Sequence[Sample]) -> set[str]:
+    found: set[str] = set()
+    for sample in samples:
+        if b"url" in sample.document:
+            event = orjson.loads(sample.document)
+            found.update(url for url in event.get("source_urls") or [event.get("url")] if url)
+    return found
