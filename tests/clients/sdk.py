@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,29 @@ class Sdk:
             return self.finish(process, timeout=timeout)
         finally:
             process.kill()
+
+    @contextlib.contextmanager
+    def agent(self, queue: str, *, worker: str) -> Iterator[subprocess.Popen[str]]:
+        """A ClearML agent that takes tasks from the queue and runs them with the Python that it has itself."""
+        environment = {
+            "CLEARML_WORKER_NAME": worker,
+            "CLEARML_AGENT_SKIP_PYTHON_ENV_INSTALL": "1",
+            "CLEARML_AGENT_QUEUE_POLL_FREQ_SEC": "0.5",
+        }
+        with open(self._home / "agent.log", "w") as output:
+            process = subprocess.Popen(
+                [self._python, "-m", "clearml_agent", "daemon", "--queue", queue, "--foreground", "--cpu-only"],
+                cwd=self._home,
+                env={**self._environment, **environment},
+                stdout=output,
+                stderr=output,
+                text=True,
+                start_new_session=True,
+            )
+        try:
+            yield process
+        finally:
+            self.kill(process)
 
     @staticmethod
     def kill(process: subprocess.Popen[str]) -> None:
