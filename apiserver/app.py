@@ -34,6 +34,7 @@ from apiserver.services.attempts import Attempts
 from apiserver.services.backend import Backend, registry
 from apiserver.services.history.store import History
 from apiserver.services.last_metrics import LastMetrics
+from apiserver.services.older_tags import with_older_tags
 from apiserver.services.remembered import Remembered
 from apiserver.services.store_errors import STORE_ERRORS
 from apiserver.settings import Settings
@@ -127,7 +128,8 @@ def _dispatcher(settings: Settings, table: Table, backend: Backend) -> Dispatche
     for service in {name.partition(".")[0] for name in table}:
         importlib.import_module(f"apiserver.services.{service}")
     limits = Limits(body=settings.max_body_bytes, in_flight=settings.max_bytes_in_flight)
-    return Dispatcher(table, registry, backend.auth, backend, rules=roles, limits=limits, errors=STORE_ERRORS)
+    handlers = map(with_older_tags, registry)
+    return Dispatcher(table, handlers, backend.auth, backend, rules=roles, limits=limits, errors=STORE_ERRORS)
 
 
 def _openapi(table: Table) -> Callable[[Request], Response]:
