@@ -21,6 +21,8 @@ BACKEND, AUTH = "backend", "auth"
 #: Servers from this version on have the documents that `mapping` knows; newer ones changed none of them since.
 _LEAST_VERSION = (1, 3, 0)
 _PAGE = 200
+#: The field in which ClearML's server notes of some objects which class they are of there.
+_CLASS = "_cls"
 #: Text that is no UTF-8, and times that no calendar has, shall not cost a whole page.
 _OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(
     unicode_decode_error_handler="replace", datetime_conversion=DatetimeConversion.DATETIME_AUTO
@@ -86,7 +88,7 @@ class MongoDocuments:
 def plain(value: Any) -> Any:
     """A value of BSON as JSON: times as text, or null for one that no calendar has; no NaN, which JSON has not."""
     if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
+        return {str(name): plain(item) for name, item in value.items() if name != _CLASS}
     if isinstance(value, list):
         return [plain(item) for item in value]
     if isinstance(value, datetime):

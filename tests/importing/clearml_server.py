@@ -204,13 +204,13 @@ def task(id: str = TASK, **fields: Any) -> Json:
         "active_duration": 17,
         "parent": "task-parent",
         "project": "p2",
-        "tags": ["x", "y"],
+        "tags": ["y", "x"],
         "system_tags": ["archived"],
         "output": {"destination": "http://old:8081/out", "result": "success"},
         "script": {"binary": "python3", "entry_point": "t.py", "requirements": {"pip": ["a==1.0"]}, "diff": "- a"},
         "hyperparams": {
             "Gen%2Eeral": {
-                "a%2Eb": {"section": "Gen.eral", "name": "a.b", "value": "1", "type": "int"},
+                "a%2Eb": {"_cls": "ParamsItem", "section": "Gen.eral", "name": "a.b", "value": "1", "type": "int"},
                 "%%_%24x": {"section": "Gen.eral", "name": "%_$x", "value": "2"},
                 "%_%_dunder": {"section": "Gen.eral", "name": "__dunder", "value": "3"},
             }

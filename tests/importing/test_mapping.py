@@ -23,8 +23,9 @@ def task(**fields: Any) -> dict[str, Any]:
 
 def test_a_task_keeps_what_it_is() -> None:
     found = task()
-    for name in ("name", "type", "status", "status_reason", "comment", "parent", "project", "tags", "system_tags"):
+    for name in ("name", "type", "status", "status_reason", "comment", "parent", "project", "system_tags"):
         assert found[name] == there.task()[name]
+    assert found["tags"] == ["x", "y"]
     for name in ("created", "started", "completed", "last_update", "last_change", "status_changed"):
         assert found[name] == there.TIME_TEXT
     assert found["id"] == there.TASK

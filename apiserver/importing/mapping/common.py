@@ -12,7 +12,9 @@ from apiserver.services.names import escape
 from apiserver.stores.documents.base import Document
 
 #: Of ClearML's own use, or obsolete there.
-_DROPPED = ("_id", "_cls", "company_origin", "unique_metrics", "duration")
+_DROPPED = ("_id", "company_origin", "unique_metrics", "duration")
+#: Lists that ClearML's server answers sorted, however they lie there.
+_SORTED = ("tags", "system_tags")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,9 @@ def base(document: Mapping[str, Any], context: Context) -> Document:
     """
     company = document.get("company") or document.get("company_origin") or context.home
     kept = {name: value for name, value in document.items() if name not in _DROPPED and value is not None}
+    tags = {name: sorted(kept[name], key=str) for name in _SORTED if name in kept}
     mark = {} if document.get("company") else {"public": True}
-    return {**kept, "id": identity(document), "company": company, **mark}
+    return {**kept, **tags, "id": identity(document), "company": company, **mark}
 
 
 def identity(document: Mapping[str, Any]) -> str:
