@@ -13,6 +13,7 @@ from apiserver.services.projects.read import of_active_users
 from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden
 from apiserver.services.tasks import read as tasks
 from apiserver.services.tasks.documents import TASKS
+from apiserver.services.usages import project_usages
 
 #: What is counted: where it is, and how it is found there.
 _KINDS = {
@@ -57,6 +58,11 @@ async def _count(call: Call, kind: str, request: dict[str, Any]) -> int:
         conditions.append(await of_active_users(call, request))
     found = await visible(call, request).count(collection, all_of(conditions))
     return found if "limit" not in request else min(found, int(request["limit"]))
+
+
+@endpoint("organization.get_project_usages", "2.34")
+async def get_project_usages(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await project_usages(call, request)
 
 
 @endpoint("organization.get_user_companies", "1.0")

@@ -15,7 +15,19 @@ from tests.harness import Api
 
 pytestmark = pytest.mark.anyio
 
-SERVICES = ("auth", "debug", "login", "models", "organization", "queues", "reports", "server", "serving", "users", "workers")
+SERVICES = (
+    "auth",
+    "debug",
+    "login",
+    "models",
+    "organization",
+    "queues",
+    "reports",
+    "server",
+    "serving",
+    "users",
+    "workers",
+)
 ANONYMOUS = {"auth.fixed_users_mode", "debug.ping", "login.logout", "login.supported_modes"}
 ENDPOINTS = [
     endpoint
