@@ -32,6 +32,10 @@ class DataFolder:
         return self.root / "files"
 
     @property
+    def reserve(self) -> Path:
+        return self.root / "reserve"
+
+    @property
     def client_configuration(self) -> Path:
         return self.root / "clearml.conf"
 

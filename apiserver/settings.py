@@ -118,6 +118,11 @@ class Settings:
     max_unmerged_bytes: int = _setting(
         128 * 2**20, "bytes of events that may wait to be merged; beyond it, 429", min=2**16
     )
+    reserve_bytes: int = _setting(
+        64 * 2**20,
+        "bytes of the data folder's disk that are kept for deleting when it is full: a file of that size; 0: none",
+        min=0,
+    )
     multi_task_limit: int = _setting(100, "most tasks that one multi-task call may name", min=1)
     history_days: int = _setting(
         60, "days that what workers, queues and serving containers reported is kept, at least", min=1, max=36500

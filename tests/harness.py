@@ -85,7 +85,7 @@ class Api:
 @contextlib.asynccontextmanager
 async def running_api(data: Path, **settings: Any) -> AsyncIterator[Api]:
     """The server on the folder `data`, started; `settings` are fields of Settings."""
-    fields = {"data": data, "admin_key": ADMIN_KEY, "admin_secret": ADMIN_SECRET, **settings}
+    fields = {"data": data, "reserve_bytes": 0, "admin_key": ADMIN_KEY, "admin_secret": ADMIN_SECRET, **settings}
     app = create_app(Settings(**fields))
     async with app.router.lifespan_context(app), api_client(app) as client:
         yield Api(app, client)
@@ -178,6 +178,7 @@ def served(data: Path, **settings: Any) -> Iterator[Served]:
     fields = {
         "admin_key": ADMIN_KEY,
         "admin_secret": ADMIN_SECRET,
+        "reserve_bytes": 0,
         "port": port,
         "files_port": files_port,
         **settings,

@@ -11,6 +11,7 @@ from apiserver.stores.addresses import EMBEDDED
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.migrations import Step, Target, steps_of
+from apiserver.stores.reserve import Reserve
 
 
 def document_store(settings: Settings, folder: DataFolder) -> DocumentStore:
@@ -22,7 +23,9 @@ def document_store(settings: Settings, folder: DataFolder) -> DocumentStore:
         return MongoDocumentStore(uri, migrate=settings.migrate_at_start)
     from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 
-    return SqliteDocumentStore(folder.documents, fsync=settings.durability == "fsync")
+    return SqliteDocumentStore(
+        folder.documents, fsync=settings.durability == "fsync", reserve=_reserve(settings, folder)
+    )
 
 
 def event_store(settings: Settings, folder: DataFolder) -> EventStore:
@@ -41,7 +44,12 @@ def event_store(settings: Settings, folder: DataFolder) -> EventStore:
         fsync=settings.durability == "fsync",
         merge_points=settings.merge_events,
         max_unmerged_bytes=settings.max_unmerged_bytes,
+        reserve=_reserve(settings, folder),
     )
+
+
+def _reserve(settings: Settings, folder: DataFolder) -> Reserve:
+    return Reserve(folder.reserve, settings.reserve_bytes)
 
 
 @contextmanager

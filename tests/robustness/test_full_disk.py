@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,6 +84,28 @@ def test_a_server_starts_with_a_full_disk(tmp_path: Path) -> None:
         disk.free(server)
         write_more(writers)
         assert_stored(server, writers)
+
+
+def test_a_full_disk_is_freed_by_deleting(tmp_path: Path) -> None:
+    room = 4 * 2**20
+    with (
+        mounted(tmp_path / "disk") as disk,
+        served(disk.folder / "data", merge_events=200, max_unmerged_bytes=room // 2, reserve_bytes=room) as server,
+        server.client() as client,
+    ):
+        large, writer = new_task(server), Writer(server, new_task(server), "one")
+        write_more([writer])
+        text = random.Random(0).randbytes(2**17).hex()
+        for iteration in range(2 * room // 2**17):
+            plot = {"type": "plot", "task": large, "iter": iteration, "plot_str": f"{iteration}{text}"}
+            wait_until(lambda plot=plot: client.post("/events.add", json=plot).status_code == 200)  # type: ignore[misc]
+        disk.fill(server)
+        write_until_refused([writer])
+        deleted = client.post("/tasks.delete", json={"task": large, "force": True})
+        assert deleted.status_code == 200, deleted.json()["meta"]["result_msg"]
+        write_more([writer])
+        assert_stored(server, [writer])
+        assert "no events are taken until there is room" in server.log.read_text()
 
 
 def test_documents_and_files_wait_for_room(tmp_path: Path) -> None:

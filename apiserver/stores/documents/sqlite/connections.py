@@ -20,6 +20,7 @@ from apiserver.stores.documents.base import (
     DuplicateDocument,
     InvalidDocument,
 )
+from apiserver.stores.reserve import Reserve
 
 FORMAT = 1
 _APPLICATION = 0x45564453
@@ -57,8 +58,9 @@ class Callbacks:
 class Connections:
     """Opened once, used from any thread, closed once. With `fsync`, transactions survive the loss of power."""
 
-    def __init__(self, path: Path, *, fsync: bool = False) -> None:
+    def __init__(self, path: Path, *, fsync: bool = False, reserve: Reserve | None = None) -> None:
         self._path = path
+        self._reserve = reserve or Reserve(path)
         self._log = path.with_name(path.name + "-wal")
         self._synchronous = "FULL" if fsync else "NORMAL"
         self._lock = threading.Lock()
@@ -110,6 +112,7 @@ class Connections:
         with self._lock, errors(self._path):
             if self._writer is None:
                 raise DocumentStoreError("the document store is not open")
+            self._reserve.make_room()
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self._writer

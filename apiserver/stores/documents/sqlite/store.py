@@ -26,6 +26,7 @@ from apiserver.stores.documents.indexes import APART, INDEXES, NUMERIC
 from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.table import Table, apart_column, create, decode, dumps
 from apiserver.stores.documents.sqlite.translate import Statement
+from apiserver.stores.reserve import Reserve
 
 T = TypeVar("T")
 
@@ -47,9 +48,13 @@ class SqliteDocumentStore:
         apart: Mapping[str, Sequence[str]] = APART,
         numeric: Mapping[str, Sequence[str]] = NUMERIC,
         fsync: bool = False,
+        reserve: Reserve | None = None,
     ) -> None:
-        """With `fsync`, what a call changed survives the loss of power too, and the call waits for the disk."""
-        self._connections = Connections(path, fsync=fsync)
+        """With `fsync`, what a call changed survives the loss of power too, and the call waits for the disk.
+
+        Changes of documents are small: on a full disk they may have the `reserve`.
+        """
+        self._connections = Connections(path, fsync=fsync, reserve=reserve)
         self._fsync = fsync
         self._indexes = tuple(indexes)
         self._apart = apart

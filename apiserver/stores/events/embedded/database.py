@@ -99,6 +99,8 @@ class Database:
         execute("PRAGMA journal_mode = WAL")
         execute(f"PRAGMA synchronous = {'FULL' if self._fsync else 'NORMAL'}")
         execute("PRAGMA wal_autocheckpoint = 0")
+        # Debian's SQLite would write zeros over all that is deleted: as much into the log as was there.
+        execute("PRAGMA secure_delete = OFF")
         execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
         # A small cache spills pages while a transaction goes on, so that its commit, which readers wait for, is short.
         execute("PRAGMA cache_size = -1024")

@@ -7,7 +7,6 @@ be long. Each read is one consistent `Live.snapshot`.
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -48,6 +47,7 @@ from apiserver.stores.events.embedded.names import TYPES, matcher, owner_id
 from apiserver.stores.events.embedded.samples import Samples
 from apiserver.stores.events.embedded.series import views
 from apiserver.stores.events.embedded.stats import GREATEST, LEAST
+from apiserver.stores.reserve import Reserve, free_bytes
 
 _READERS = 4
 _LEAST_FREE_BYTES = 2**20
@@ -76,7 +76,7 @@ class EmbeddedEventStore:
 
     `fsync`: what was acknowledged survives power loss too, not only kill -9. A merge begins after `merge_points`
     events, `merge_seconds` or `merge_bytes`, whichever comes first; with more than `max_unmerged_bytes` waiting, `add`
-    raises EventStoreBusy.
+    raises EventStoreBusy. Deletes on a full disk may have the `reserve`; without it, `add` raises EventStoreBusy, too.
     """
 
     def __init__(
@@ -88,8 +88,10 @@ class EmbeddedEventStore:
         merge_seconds: float = 5.0,
         merge_bytes: int = 32 * 2**20,
         max_unmerged_bytes: int = 128 * 2**20,
+        reserve: Reserve | None = None,
     ) -> None:
         self._folder = folder
+        self._reserve = reserve or Reserve(folder)
         self._fsync = fsync
         self._merge_points = merge_points
         self._merge_seconds = merge_seconds
@@ -164,7 +166,10 @@ class EmbeddedEventStore:
         """Raise EventStoreError when the store is not open, cannot merge, or has no room on its disk."""
         self._parts.live.check()
         if await asyncio.to_thread(free_bytes, self._folder) < _LEAST_FREE_BYTES:
-            raise EventStoreBusy(f"there is no room on the disk of {self._folder}", retry_after=5, overloaded=False)
+            raise self._full()
+
+    def _full(self) -> EventStoreBusy:
+        return EventStoreBusy(f"there is no room on the disk of {self._folder}", retry_after=5, overloaded=False)
 
     # --- writing -----------------------------------------------------------------------------------
 
@@ -173,6 +178,8 @@ class EmbeddedEventStore:
         if not batch:
             return _NONE
         parts = self._parts
+        if not self._reserve.held():
+            raise self._full()
         record = records.make(batch)
         try:
             if parts.commit is not None:
@@ -204,6 +211,7 @@ class EmbeddedEventStore:
         parts = self._parts
 
         def run() -> Result:
+            self._reserve.make_room(much=True)
             if any(parts.live.holds(owner) for owner in owners):
                 parts.merger.flush()
             return parts.merger.change(work)
@@ -463,8 +471,3 @@ class EmbeddedEventStore:
 
 def _unavailable(error: Exception) -> EventStoreBusy:
     return EventStoreBusy(f"the events database: {error}", overloaded=False)
-
-
-def free_bytes(folder: Path) -> int:
-    """How much may still be written to the folder's disk."""
-    return shutil.disk_usage(folder).free
