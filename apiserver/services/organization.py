@@ -9,7 +9,7 @@ from apiserver.services.models import read as models
 from apiserver.services.models.documents import MODELS
 from apiserver.services.project_tree import PROJECTS
 from apiserver.services.projects import read as projects
-from apiserver.services.projects.read import of_active_users
+from apiserver.services.projects.children import holding_children
 from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden
 from apiserver.services.tasks import read as tasks
 from apiserver.services.tasks.documents import TASKS
@@ -55,7 +55,8 @@ async def _count(call: Call, kind: str, request: dict[str, Any]) -> int:
     else:
         conditions.append(hide_hidden(criteria))
     if collection == PROJECTS:
-        conditions.append(await of_active_users(call, request))
+        selected = await holding_children(call, {"active_users": request.get("active_users")})
+        conditions.append({} if selected is None else {"id": {"$in": selected}})
     found = await visible(call, request).count(collection, all_of(conditions))
     return found if "limit" not in request else min(found, int(request["limit"]))
 

@@ -7,7 +7,8 @@ from typing import Any
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.lists import list_filter
 from apiserver.services.project_tree import PROJECTS, read_project
-from apiserver.services.projects.stats import dataset_stats, own_counts, stats_of, sub_projects
+from apiserver.services.projects.children import holding_children
+from apiserver.services.projects.stats import dataset_stats, own_counts, scope_of, stats_of, sub_projects
 from apiserver.services.queries import (
     QuerySpec,
     all_of,
@@ -28,7 +29,7 @@ SPEC = QuerySpec(
 )
 REFERENCES = {"user": "users", "company": "companies", "parent": PROJECTS}
 #: Fields that are put together when they are asked for, and not stored.
-_DERIVED = ("stats", "sub_projects", "own_tasks", "own_models", "dataset_stats")
+_DERIVED = ("stats", "sub_projects", "own_tasks", "own_models", "own_datasets", "dataset_stats", "hidden")
 
 
 @endpoint("projects.get_by_id", "1.0")
@@ -38,22 +39,30 @@ async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("projects.get_all", "1.0")
 async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await _find(call, request, await _wanted(call, request), projection_of(request))
+    return await _find(call, request, _wanted(request), projection_of(request))
 
 
 @endpoint("projects.get_all_ex", "1.0")
 async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    wanted = all_of([await _wanted(call, request), await of_active_users(call, request)])
+    if request["non_public"]:
+        request = {**request, "allow_public": False}
+    selected = await holding_children(call, request)
+    wanted = all_of([_wanted(request), {} if selected is None else {"id": {"$in": selected}}])
     answer = await _find(call, request, wanted, _stored(projection_with(REFERENCES, request)))
     projects: list[Document] = answer["projects"]
+    ids = [project["id"] for project in projects]
     await expand(visible(call), projects, REFERENCES, projection_of(request) or ())
     if request["include_stats"]:
-        for part in (stats_of(call, projects, request), sub_projects(call, projects, request)):
-            _join(projects, await part)
+        scope = await scope_of(call, projects, request, selected)
+        _join(projects, await stats_of(call, scope, request))
+        _join(projects, sub_projects(scope))
     if request["include_dataset_stats"]:
-        _join(projects, await dataset_stats(call, projects))
+        _join(projects, await dataset_stats(call, ids, request))
     if request["check_own_contents"]:
-        _join(projects, await own_counts(call, projects))
+        _join(projects, await own_counts(call, ids, request))
+    if request["search_hidden"]:
+        hidden = await visible(call).distinct(PROJECTS, "id", {"id": {"$in": ids}, "system_tags": "hidden"})
+        _join(projects, {id: {"hidden": True} for id in hidden})
     return answer
 
 
@@ -66,7 +75,7 @@ async def _find(call: Call, request: dict[str, Any], wanted: Filter, projection:
     return {"projects": projects, **await scroll_answer(call, page, len(projects))}
 
 
-async def _wanted(call: Call, request: dict[str, Any]) -> Filter:
+def _wanted(request: dict[str, Any]) -> Filter:
     return all_of([build_filter(request, SPEC), hide_hidden(request), _place_filter(request)])
 
 
@@ -81,18 +90,6 @@ def _place_filter(request: dict[str, Any]) -> Filter:
     return {"parent": None} if request["shallow_search"] and not request.get("id") else {}
 
 
-async def of_active_users(call: Call, request: dict[str, Any]) -> Filter:
-    """Only projects that `active_users` have made, or have tasks in, or in projects below."""
-    users = request.get("active_users")
-    if not users:
-        return {}
-    of_users: Filter = {"user": {"$in": users}}
-    with_tasks = await visible(call).distinct("tasks", "project", of_users)
-    own = {"$or": [of_users, {"id": {"$in": [project for project in with_tasks if project]}}]}
-    found = await visible(call).find(PROJECTS, own, projection=["path"])
-    return {"id": {"$in": sorted({id for project in found for id in [project["id"], *project["path"]]})}}
-
-
 def _stored(projection: list[str] | None) -> list[str] | None:
     """The projection without what is not stored; never empty, which would mean everything."""
     if projection is None:
@@ -102,4 +99,4 @@ def _stored(projection: list[str] | None) -> list[str] | None:
 
 def _join(projects: list[Document], parts: dict[str, Document]) -> None:
     for project in projects:
-        project.update(parts[project["id"]])
+        project.update(parts.get(project["id"], {}))

@@ -1,4 +1,4 @@
-"""How many tasks and models are in projects and in those below them.
+"""How many tasks, models and datasets are in projects and in those below them.
 
 All counts come from a few grouped queries, whatever the number of projects, and are added up along the tree.
 """
@@ -6,13 +6,15 @@ All counts come from a few grouped queries, whatever the number of projects, and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from apiserver.services.backend import Call, visible
 from apiserver.services.project_tree import PROJECTS
-from apiserver.services.queries import all_of, build_filter
+from apiserver.services.projects.children import DATASETS, children_tags, counted_tasks, of_users
+from apiserver.services.queries import all_of, build_filter, hide_hidden
 from apiserver.services.tasks.documents import STATUSES, TASKS
 from apiserver.services.tasks.read import SPEC
 from apiserver.stores.documents.base import Document, Filter
@@ -22,57 +24,88 @@ STATES: dict[str, Filter] = {
     "active": {"system_tags": {"$ne": "archived"}},
     "archived": {"system_tags": "archived"},
 }
-#: From each project that is counted to those that it is counted for: itself, and those above it.
-Holders = Mapping[str, list[str]]
+_DATASET = "dataset"
 
 
-async def stats_of(call: Call, projects: list[Document], request: dict[str, Any]) -> dict[str, Document]:
-    """By project id: `{stats: {active | archived: {total_tasks, status_count, …}}}`, of the state asked for or both."""
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a page of projects is about: themselves, and those below that count."""
+
+    ids: list[str]
+    below: list[Document]
+    """`{id, name, path}`, by name."""
+
+    def holders(self, *, with_children: bool) -> dict[str, list[str]]:
+        """From each project that is counted to those of the page that it is counted for: itself, those above it."""
+        holders = {id: [id] for id in self.ids}
+        page = set(self.ids)
+        for project in self.below if with_children else ():
+            holders.setdefault(project["id"], []).extend(id for id in project["path"] if id in page)
+        return holders
+
+
+async def scope_of(
+    call: Call, projects: list[Document], request: dict[str, Any], selected: Iterable[str] | None
+) -> Scope:
+    """The projects of a page, with those below them that a request does not leave out, of the `selected` if given."""
+    ids = sorted(project["id"] for project in projects)
+    conditions: list[Filter] = [{"path": {"$in": ids}}]
+    if not request.get("children_type"):  # reports and pipelines lie in hidden projects
+        conditions.append(hide_hidden({"search_hidden": request["search_hidden"]}))
+    if selected is not None:
+        conditions.append({"id": {"$in": list(selected)}})
+    below = await visible(call).find(PROJECTS, all_of(conditions), projection=["name", "path"], sort=[("name", 1)])
+    return Scope(ids, below)
+
+
+def sub_projects(scope: Scope) -> dict[str, Document]:
+    """By project id: `{sub_projects: [{id, name}]}`, all that are below it, sorted by name."""
+    inside: dict[str, list[Document]] = {id: [] for id in scope.ids}
+    for project in scope.below:
+        for id in inside.keys() & set(project["path"]):
+            inside[id].append({"id": project["id"], "name": project["name"]})
+    return {id: {"sub_projects": found} for id, found in inside.items()}
+
+
+async def stats_of(call: Call, scope: Scope, request: dict[str, Any]) -> dict[str, Document]:
+    """By project id: `{stats: {active | archived: {total_tasks, status_count, …}}}`, of the state asked for or both.
+
+    Where projects with datasets are asked for it is `{stats: {datasets: {count, tags}}}`.
+    """
+    holders = scope.holders(with_children=request["stats_with_children"])
+    if request.get("children_type") == _DATASET:
+        return await _datasets(call, holders, scope.ids, request)
     state = request.get("stats_for_state")
-    holders = await _holders(call, projects, with_children=request["stats_with_children"])
-    narrowed = build_filter(request.get("include_stats_filter", {}), SPEC)
+    narrowed = _narrowed(request)
     counted = {
-        name: await _state_stats(call, holders, all_of([STATES[name], narrowed]))
+        name: await _state_stats(call, holders, scope.ids, all_of([STATES[name], narrowed]))
         for name in ([state] if state else STATES)
     }
-    return {
-        project["id"]: {"stats": {name: stats[project["id"]] for name, stats in counted.items()}}
-        for project in projects
-    }
+    return {id: {"stats": {name: stats[id] for name, stats in counted.items()}} for id in scope.ids}
 
 
-async def sub_projects(call: Call, projects: list[Document], request: dict[str, Any]) -> dict[str, Document]:
-    """By project id: `{sub_projects: [{id, name}]}`, all that are below it, sorted by name."""
-    below: dict[str, list[Document]] = {project["id"]: [] for project in projects}
-    shown: Filter = {} if request["search_hidden"] else {"system_tags": {"$ne": "hidden"}}
-    wanted = all_of([{"path": {"$in": list(below)}}, shown])
-    for project in await visible(call).find(PROJECTS, wanted, projection=["name", "path"], sort=[("name", 1)]):
-        for id in below.keys() & set(project["path"]):
-            below[id].append({"id": project["id"], "name": project["name"]})
-    return {id: {"sub_projects": inside} for id, inside in below.items()}
+async def own_counts(call: Call, ids: list[str], request: dict[str, Any]) -> dict[str, Document]:
+    """By project id: `{own_tasks, own_models}`, those right in it that are not archived.
 
-
-async def own_counts(call: Call, projects: list[Document]) -> dict[str, Document]:
-    """By project id: `{own_tasks, own_models}`, those right in it that are not archived."""
-    inside = all_of([{"project": {"$in": [project["id"] for project in projects]}}, STATES["active"]])
+    Where projects with datasets are asked for it is `{own_datasets}`, those right below it.
+    """
+    if request.get("children_type") == _DATASET:
+        found = await visible(call).count_by(PROJECTS, _datasets_below(ids, request), ["parent"])
+        return {id: {"own_datasets": found.get((id,), 0)} for id in ids}
+    inside = all_of([{"project": {"$in": ids}}, STATES["active"], _narrowed(request)])
     tasks = await visible(call).count_by(TASKS, inside, ["project"])
     models = await visible(call).count_by("models", inside, ["project"])
-    return {
-        project["id"]: {"own_tasks": tasks.get((project["id"],), 0), "own_models": models.get((project["id"],), 0)}
-        for project in projects
-    }
+    return {id: {"own_tasks": tasks.get((id,), 0), "own_models": models.get((id,), 0)} for id in ids}
 
 
-async def dataset_stats(call: Call, projects: list[Document]) -> dict[str, Document]:
+async def dataset_stats(call: Call, ids: list[str], request: dict[str, Any]) -> dict[str, Document]:
     """By project id: `{dataset_stats: {file_count, total_size}}` of its newest version; null where there is none."""
-    inside: Filter = {
-        "project": {"$in": [project["id"] for project in projects]},
-        "runtime.ds_file_count": {"$ne": None},
-    }
+    inside: Filter = {"project": {"$in": ids}, "runtime.ds_file_count": {"$ne": None}}
     fields = ["project", "runtime.ds_file_count", "runtime.ds_total_size"]
-    versions = await visible(call).find(TASKS, inside, projection=fields, sort=[("created", 1), ("id", 1)])
+    wanted = all_of([inside, STATES["active"], of_users(request)])
+    versions = await visible(call).find(TASKS, wanted, projection=fields, sort=[("created", 1), ("id", 1)])
     newest = {version["project"]: version["runtime"] for version in versions}
-    return {project["id"]: {"dataset_stats": _dataset_size(newest.get(project["id"]))} for project in projects}
+    return {id: {"dataset_stats": _dataset_size(newest.get(id))} for id in ids}
 
 
 def _dataset_size(runtime: Document | None) -> Document | None:
@@ -81,41 +114,62 @@ def _dataset_size(runtime: Document | None) -> Document | None:
     return {"file_count": runtime["ds_file_count"], "total_size": runtime.get("ds_total_size")}
 
 
-async def _holders(call: Call, projects: list[Document], *, with_children: bool) -> Holders:
-    ids = {project["id"] for project in projects}
-    holders = {id: [id] for id in ids}
-    if with_children:
-        for project in await visible(call).find(PROJECTS, {"path": {"$in": sorted(ids)}}, projection=["path"]):
-            holders.setdefault(project["id"], []).extend(id for id in project["path"] if id in ids)
-    return holders
+def _narrowed(request: dict[str, Any]) -> Filter:
+    """The tasks that a request wants counted: by `include_stats_filter`, or else those of the kind of children."""
+    if given := request.get("include_stats_filter"):
+        filters = {name: value for name, value in given.items() if isinstance(value, dict)}
+        wanted = build_filter({**given, **dict.fromkeys(filters), "filters": filters}, SPEC)
+    else:
+        wanted = counted_tasks(request)
+    return all_of([wanted, of_users(request)])
 
 
-async def _state_stats(call: Call, holders: Holders, condition: Filter) -> dict[str, Document]:
-    """By holder: the stats of the tasks that meet the condition."""
+def _datasets_below(parents: Iterable[str], request: dict[str, Any]) -> Filter:
+    return all_of([{"parent": {"$in": list(parents)}}, DATASETS, children_tags(request), of_users(request)])
+
+
+async def _datasets(
+    call: Call, holders: Mapping[str, list[str]], ids: list[str], request: dict[str, Any]
+) -> dict[str, Document]:
+    counts: Counter[str] = Counter()
+    tags: dict[str, set[str]] = {id: set() for id in ids}
+    wanted = _datasets_below(holders, request)
+    for dataset in await visible(call).find(PROJECTS, wanted, projection=["parent", "tags"]):
+        for holder in holders[dataset["parent"]]:
+            counts[holder] += 1
+            tags[holder].update(dataset["tags"])
+    return {id: {"stats": {"datasets": {"count": counts[id], "tags": sorted(tags[id])}}} for id in ids}
+
+
+async def _state_stats(
+    call: Call, holders: Mapping[str, list[str]], ids: list[str], condition: Filter
+) -> dict[str, Document]:
+    """By project of the page: the stats of the tasks that meet the condition."""
     inside = all_of([{"project": {"$in": sorted(holders)}}, condition])
     day_ago = (datetime.now(UTC) - timedelta(days=1)).isoformat(timespec="microseconds")
     lately = all_of([inside, {"completed": {"$gte": day_ago}}])
-    statuses = _added_up(await visible(call).count_by(TASKS, inside, ["project", "status"]), holders)
-    completed = _added_up(await visible(call).count_by(TASKS, lately, ["project"]), holders)
+    tasks: Counter[tuple[str, str]] = Counter()
     seconds: Counter[str] = Counter()
-    durations = _added_up(await visible(call).count_by(TASKS, inside, ["project", "active_duration"]), holders)
-    for (holder, duration), count in durations.items():
-        seconds[holder] += (duration or 0) * count
-    return {
-        holder: {
-            "total_tasks": sum(statuses[holder, status] for status in STATUSES),
-            "status_count": {status: statuses[holder, status] for status in STATUSES},
-            "completed_tasks_24h": completed[holder,],
-            "total_runtime": seconds[holder],
-        }
-        for holder in holders
-    }
-
-
-def _added_up(counts: Mapping[tuple[Any, ...], int], holders: Holders) -> Counter[tuple[Any, ...]]:
-    """Counts by (project, …) as counts by (holder, …)."""
-    total: Counter[tuple[Any, ...]] = Counter()
-    for (project, *rest), count in counts.items():
+    completed: Counter[str] = Counter()
+    started: dict[str, str] = {}
+    fields = ["project", "status", "active_duration"]
+    for (project, status, duration), count in (await visible(call).count_by(TASKS, inside, fields)).items():
         for holder in holders[project]:
-            total[(holder, *rest)] += count
-    return total
+            tasks[holder, status] += count
+            seconds[holder] += (duration or 0) * count
+    for (project,), count in (await visible(call).count_by(TASKS, lately, ["project"])).items():
+        for holder in holders[project]:
+            completed[holder] += count
+    for project, time in await visible(call).count_by(TASKS, inside, ["project", "started"]):
+        for holder in holders[project] if time else ():
+            started[holder] = max(time, started.get(holder, time))
+    return {
+        id: {
+            "total_tasks": sum(tasks[id, status] for status in STATUSES),
+            "status_count": {status: tasks[id, status] for status in STATUSES},
+            "completed_tasks_24h": completed[id],
+            "total_runtime": seconds[id],
+            "last_task_run": started.get(id),
+        }
+        for id in ids
+    }

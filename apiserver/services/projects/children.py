@@ -1,0 +1,70 @@
+"""Which projects hold what is looked for: datasets, pipelines or reports, or anything that some users made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from apiserver.services.backend import Call, visible
+from apiserver.services.lists import list_filter, lists_filter
+from apiserver.services.project_tree import PROJECTS
+from apiserver.services.queries import all_of
+from apiserver.stores.documents.base import Filter
+
+#: What each kind of children is: where they are kept, and how they are known there. Projects that only gather them
+#: (`.datasets` …) have the same tag, and are none.
+_KINDS: dict[str, tuple[str, Filter]] = {
+    "dataset": (PROJECTS, {"system_tags": "dataset", "basename": {"$ne": ".datasets"}}),
+    "pipeline": (PROJECTS, {"system_tags": "pipeline", "basename": {"$ne": ".pipelines"}}),
+    "report": ("tasks", {"system_tags": "reports"}),
+}
+#: The tasks that are counted for a kind of children; datasets are counted themselves.
+_TASKS: dict[str, Filter] = {
+    "pipeline": {"system_tags": "pipeline", "type": "controller"},
+    "report": {"system_tags": "reports", "type": "report"},
+}
+DATASETS = _KINDS["dataset"][1]
+
+
+async def holding_children(call: Call, request: dict[str, Any]) -> list[str] | None:
+    """The ids of projects that hold, also below, what `children_type` and `active_users` of a request say.
+
+    None when they say nothing. A dataset or a pipeline is a project, and holds itself.
+    """
+    users, kind = of_users(request), request.get("children_type")
+    if kind:
+        collection, known = _KINDS[kind]
+        found = [(collection, all_of([known, users, children_tags(request)]))]
+    elif users:
+        found = [(collection, users) for collection in (PROJECTS, "tasks", "models")]
+    else:
+        return None
+    holders: set[str] = set()
+    for collection, wanted in found:
+        field = "id" if collection == PROJECTS else "project"
+        holders.update(id for id in await visible(call, request).distinct(collection, field, wanted) if id)
+    return await _with_ancestors(call, sorted(holders))
+
+
+def of_users(request: dict[str, Any]) -> Filter:
+    """What the `active_users` of a request have made."""
+    users = request.get("active_users")
+    return {"user": {"$in": users}} if users else {}
+
+
+def children_tags(request: dict[str, Any]) -> Filter:
+    """Children with the tags that a request wants, by `children_tags_filter` or else `children_tags`."""
+    if wanted := request.get("children_tags_filter"):
+        return lists_filter({"tags": wanted}, ("tags",))
+    return list_filter("tags", request["children_tags"]) if request.get("children_tags") else {}
+
+
+def counted_tasks(request: dict[str, Any]) -> Filter:
+    """The tasks that are counted where a request wants projects with a kind of children."""
+    kind = request.get("children_type")
+    return all_of([_TASKS.get(kind, {}), children_tags(request)]) if kind else {}
+
+
+async def _with_ancestors(call: Call, ids: Sequence[str]) -> list[str]:
+    found = await visible(call).find(PROJECTS, {"id": {"$in": ids}}, projection=["path"]) if ids else []
+    return sorted({id for project in found for id in [project["id"], *project["path"]]})
