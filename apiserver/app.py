@@ -52,13 +52,16 @@ _CORS_HEADERS = (
 
 
 class _App(FastAPI):
-    """FastAPI, but for calls that go to `direct`."""
+    """FastAPI, but for calls that go to `direct`; with `cors`, not those of pages, which want more headers."""
 
     direct: Dispatcher | None = None
+    cors = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self.direct is not None and scope["type"] == "http" and self.direct.serves(scope["path"]):
-            return await self.direct(scope, receive, send)
+            of_a_page = self.cors and any(name == b"origin" for name, _ in scope["headers"])
+            if not of_a_page:
+                return await self.direct(scope, receive, send)
         return await super().__call__(scope, receive, send)
 
 
@@ -91,10 +94,10 @@ def create_app(settings: Settings) -> FastAPI:
         Mount("/", dispatcher),
     ]
     app.router.default = dispatcher  # for what no pattern matches, such as a line feed
+    app.direct = dispatcher
     if settings.allowed_origins:
+        app.cors = True
         app.add_middleware(CORSMiddleware, **_cors(settings))
-    else:
-        app.direct = dispatcher
     app.state.backend = backend
     app.state.files = CORSMiddleware(files, **_cors(settings)) if settings.allowed_origins else files
     app.state.new_credential = None

@@ -99,6 +99,9 @@ def _parser() -> argparse.ArgumentParser:
     rotate.add_argument("name", help="name of the user, or one access key")
     revoke = _command(actions, "revoke", _user_revoke, "take an access key out of use", _DATA_FLAGS)
     revoke.add_argument("key")
+    password = _command(actions, "password", _user_password, "give a user a password, which is asked for", _DATA_FLAGS)
+    password.add_argument("name")
+    _command(actions, "hash", _user_hash, "print the hash of a password, which is asked for: for the setting users", ())
     return parser
 
 
@@ -303,6 +306,43 @@ def _user_revoke(settings: Settings, options: argparse.Namespace) -> None:
 
     if not _with_documents(settings, revoked):
         raise CommandError(f"there is no access key '{options.key}'; `apiserver user list` shows them")
+
+
+def _user_password(settings: Settings, options: argparse.Namespace) -> None:
+    async def give(documents: DocumentStore) -> None:
+        from apiserver.services.password_login import set_password
+
+        user = await documents.find_one("users", {"company": settings.company, "name": options.name})
+        if user is None:
+            raise CommandError(f"there is no user '{options.name}'")
+        await set_password(documents, user, hashed)
+
+    if ":" in options.name:
+        raise CommandError("who logs in by a password needs a name without a colon")
+    hashed = _hash_of_password()
+    _with_documents(settings, give)
+
+
+def _user_hash(settings: Settings, options: argparse.Namespace) -> None:
+    sys.stdout.write(f"{_hash_of_password()}\n")
+
+
+def _hash_of_password() -> str:
+    """The hash of what is typed twice, unseen; or of the first line of what another program writes."""
+    import getpass
+
+    from apiserver.passwords import hash_password
+
+    if sys.stdin.isatty():
+        password = getpass.getpass("Password: ")
+        if getpass.getpass("Again: ") != password:
+            raise CommandError("the two are not the same")
+    else:
+        password = sys.stdin.readline().rstrip("\r\n")
+    try:
+        return hash_password(password)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
 
 
 def _with_documents(settings: Settings, work: Callable[[DocumentStore], Awaitable[Result]]) -> Result:

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import os
 import random
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from apiserver.services.store_errors import STORE_ERRORS
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStoreBusy, InvalidFilter
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
-from tests.harness import Api, api_client, running_api
+from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api, api_client, running_api
 
 pytestmark = pytest.mark.anyio
 
@@ -81,17 +82,69 @@ async def test_a_token_of_the_api_opens_files(api: Api) -> None:
     assert response.content == b"1"
 
 
-async def test_only_allowed_origins_may_read_answers(tmp_path: Path) -> None:
-    preflight = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
-    async with running_api(tmp_path / "data", allowed_origins=("http://ui:8080",)) as api:
-        for path in ("/v2.34/debug.ping", "/files/x"):
-            ours = await api.raw("OPTIONS", path, headers={"origin": "http://ui:8080", **preflight})
-            assert ours.headers["access-control-allow-origin"] == "http://ui:8080"
-            assert ours.headers["access-control-allow-credentials"] == "true"
-            foreign = await api.raw("OPTIONS", path, headers={"origin": "http://evil", **preflight})
-            assert "access-control-allow-origin" not in foreign.headers
-        answer = await api.raw("POST", "/debug.ping", headers={"origin": "http://ui:8080"})
-        assert answer.headers["access-control-allow-origin"] == "http://ui:8080"
+UI = "http://ui:8080"
+#: As the web UI's calls are asked about by browsers.
+PREFLIGHT = {
+    "access-control-request-method": "POST",
+    "access-control-request-headers": (
+        "access-control-allow-credentials,authorization,content-type,x-clearml-impersonate-as"
+    ),
+}
+
+
+@pytest.fixture
+async def open_to_ui(tmp_path: Path) -> AsyncIterator[Api]:
+    async with running_api(tmp_path / "data", allowed_origins=(UI,)) as api:
+        yield api
+
+
+@pytest.mark.parametrize("path", ["/v999.0/auth.login", "/debug.ping", "/files/x", "/health"])
+async def test_browsers_are_told_without_credentials_what_allowed_pages_may(open_to_ui: Api, path: str) -> None:
+    ours = await open_to_ui.raw("OPTIONS", path, auth=None, headers={"origin": UI, **PREFLIGHT})
+    assert ours.status_code == 200
+    assert ours.headers["access-control-allow-origin"] == UI
+    assert ours.headers["access-control-allow-credentials"] == "true"
+    assert "POST" in ours.headers["access-control-allow-methods"]
+    allowed = ours.headers["access-control-allow-headers"].lower().replace(" ", "").split(",")
+    assert set(PREFLIGHT["access-control-request-headers"].split(",")) <= set(allowed)
+    assert "Origin" in ours.headers["vary"]
+    for origin in ("http://evil", "http://ui", "http://ui:8080.evil", "null"):
+        foreign = await open_to_ui.raw("OPTIONS", path, auth=None, headers={"origin": origin, **PREFLIGHT})
+        assert foreign.status_code == 400
+        assert "access-control-allow-origin" not in foreign.headers
+
+
+async def test_allowed_pages_read_answers_and_refusals(open_to_ui: Api) -> None:
+    for auth, code in (((ADMIN_KEY, ADMIN_SECRET), 200), (None, 401)):
+        answer = await open_to_ui.raw("POST", "/users.get_current_user", auth=auth, headers={"origin": UI})
+        assert answer.status_code == code
+        assert answer.headers["access-control-allow-origin"] == UI
+        assert answer.headers["access-control-allow-credentials"] == "true"
+    foreign = await open_to_ui.raw("POST", "/users.get_current_user", headers={"origin": "http://evil"})
+    assert "access-control-allow-origin" not in foreign.headers
+    assert "access-control-allow-origin" not in (await open_to_ui.raw("POST", "/users.get_current_user")).headers
+
+
+async def test_the_cookie_counts_for_own_and_allowed_pages_only(open_to_ui: Api) -> None:
+    await open_to_ui.raw("POST", "/auth.login", headers={"origin": UI})
+    cases: list[tuple[dict[str, str], int]] = [
+        ({"origin": UI}, 200),
+        ({"origin": "http://testserver"}, 200),
+        ({"origin": "http://evil"}, 403),
+        ({"origin": "null"}, 403),
+        ({"sec-fetch-site": "same-site"}, 403),
+        ({}, 403),
+    ]
+    for number, (headers, code) in enumerate(cases):
+        request = {"name": f"page {number}", "description": ""}
+        answer = await open_to_ui.raw("POST", "/projects.create", json=request, auth=None, headers=headers)
+        assert answer.status_code == code, headers
+    for path, code in (("/projects.get_all", 200), ("/projects.create?name=by+a+link&description=", 403)):
+        assert (await open_to_ui.raw("GET", path, auth=None)).status_code == code
+    assert (await open_to_ui.raw("GET", "/files/x", auth=None)).status_code == 404
+    assert (await open_to_ui.raw("DELETE", "/files/x", auth=None)).status_code == 403
+    projects = (await open_to_ui.call("projects.get_all", {"name": "page|link"}))["projects"]
+    assert len(projects) == 2
 
 
 async def test_without_allowed_origins_there_are_none(api: Api) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
+from apiserver import passwords
 from apiserver.cli import main
 from apiserver.settings import setting_fields
-from tests.harness import Served, wait_until
+from tests.harness import Served, served, wait_until
 
 
 def key_and_secret(conf: str) -> tuple[str, str]:
@@ -98,6 +100,48 @@ def test_what_cannot_be_done_is_1(
     assert main(["user", "add", "alice", "--data", data]) == 0
     assert main(["user", *arguments, "--data", data]) == 1
     assert capsys.readouterr().err == f"apiserver: {message}\n"
+
+
+def typed(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    monkeypatch.setattr(passwords, "_N", 16)
+    monkeypatch.setattr("sys.stdin", io.StringIO(line))
+
+
+def test_a_hash_is_printed_of_what_comes_in(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed(monkeypatch, "correct horse\r\nbattery\n")
+    assert main(["user", "hash"]) == 0
+    assert passwords.matches("correct horse", capsys.readouterr().out.strip())
+
+
+def test_a_password_that_is_typed_is_asked_for_twice(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed(monkeypatch, "")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    lines = iter(["correct horse", "correct horse", "correct horse", "battery staple"])
+    monkeypatch.setattr("getpass.getpass", lambda prompt: next(lines))
+    assert main(["user", "hash"]) == 0
+    assert main(["user", "hash"]) == 1
+    assert capsys.readouterr().err == "apiserver: the two are not the same\n"
+
+
+def test_users_get_passwords(data: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["user", "add", "alice", "--data", data]) == 0
+    for line, name, message in (
+        ("short\n", "alice", "a password has at least 8 characters"),
+        ("correct horse\n", "nobody", "there is no user 'nobody'"),
+        ("correct horse\n", "a:b", "who logs in by a password needs a name without a colon"),
+    ):
+        typed(monkeypatch, line)
+        assert main(["user", "password", name, "--data", data]) == 1
+        assert capsys.readouterr().err == f"apiserver: {message}\n"
+    typed(monkeypatch, "correct horse\n")
+    assert main(["user", "password", "alice", "--data", data]) == 0
+    with served(Path(data)) as server:
+        assert httpx.get(f"{server.api_url}/auth.login", auth=("alice", "correct horse")).status_code == 200
+        assert httpx.get(f"{server.api_url}/auth.login", auth=("alice", "battery staple")).status_code == 401
 
 
 def test_a_folder_that_cannot_be_used_is_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 
 from apiserver.settings import (
+    FixedUser,
     Settings,
     SettingsError,
     elasticsearch_address,
@@ -37,6 +40,44 @@ def test_paths_and_origins_are_parsed() -> None:
     settings = load(environ={"APISERVER_DATA": "/srv/x", "APISERVER_ALLOWED_ORIGINS": "http://a:1, https://b/"})
     assert settings.data == Path("/srv/x")
     assert settings.allowed_origins == ("http://a:1", "https://b")
+
+
+HASH = "scrypt$16$8$3$AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
+
+def test_users_come_from_tables_or_json(tmp_path: Path) -> None:
+    config = tmp_path / "apiserver.toml"
+    config.write_text(f'[[users]]\nname = "alice"\npassword = "{HASH}"\nrole = "admin"\n')
+    alice = FixedUser("alice", HASH, role="admin")
+    assert load(config=config).users == (alice,)
+    bob = {"APISERVER_USERS": json.dumps([{"name": "bob", "password": HASH, "email": "bob@example.com"}])}
+    settings = load(environ=bob, config=config)
+    assert settings.users == (FixedUser("bob", HASH, email="bob@example.com"),)
+    assert load(environ={"APISERVER_USERS": shown(settings.users)}) == Settings(users=settings.users)
+    assert masked(settings)["users"] == "bob"
+    assert HASH not in repr(settings)
+    assert load(environ={"APISERVER_USERS": ""}).users == ()
+
+
+@pytest.mark.parametrize(
+    ("users", "message"),
+    [
+        ("{", "not a list of users in JSON"),
+        ("{}", "not a list of users"),
+        ('["alice"]', "a user is a table of texts"),
+        ('[{"name": 5}]', "a user is a table of texts"),
+        ('[{"password": "x"}]', "a user needs a name"),
+        ('[{"name": "a:b"}]', "without a colon"),
+        ('[{"name": "a", "shoe": "39"}]', "a user has no shoe"),
+        ('[{"name": "a", "role": "guest"}]', "a: role: neither user nor admin"),
+        ('[{"name": "a"}]', "a: password: not a hash of a password; `apiserver user hash` makes one"),
+        ('[{"name": "a", "password": "secret"}]', "a: password: not a hash"),
+        (json.dumps([{"name": "a", "password": HASH}] * 2), "two users have the same name"),
+    ],
+)
+def test_users_that_cannot_be_are_refused(users: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(message)):
+        load(environ={"APISERVER_USERS": users})
 
 
 @pytest.mark.parametrize(

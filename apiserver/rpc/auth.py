@@ -59,7 +59,7 @@ class Authenticator:
         401/20 without credentials, 401/10 for an unknown scheme, 401/22 for a wrong key or secret, 401/30 for a bad or
         ended token, 403/21 for a cookie sent along by a foreign page, 400/6 for who may not be another user.
         """
-        return await self._in_the_name_of(await self._caller(headers, changes), headers)
+        return await self.acting(await self._caller(headers, changes), headers)
 
     async def _caller(self, headers: Mapping[str, str], changes: bool) -> Identity:
         scheme, _, credentials = headers.get("authorization", "").strip().partition(" ")
@@ -94,7 +94,8 @@ class Authenticator:
         self._origins.check(headers, changes=changes)
         return await self.by_token(token)
 
-    async def _in_the_name_of(self, caller: Identity, headers: Mapping[str, str]) -> Identity:
+    async def acting(self, caller: Identity, headers: Mapping[str, str]) -> Identity:
+        """Who the caller acts for, by request headers; 400/6 when they may not, or there is no such user."""
         user = headers.get("x-clearml-impersonate-as") or headers.get("x-trains-impersonate-as")
         if not user or user == caller.user:
             return caller

@@ -56,7 +56,7 @@ async def caller_of(call: Call) -> Identity:
     except ApiError as error:
         if (error.code, error.subcode) != (401, 22):
             raise
-    return await by_password(call)
+    return await call.backend.auth.acting(await by_password(call), call.headers)
 
 
 async def set_password(documents: DocumentStore, user: Document, hashed: str, *, fixed: bool = False) -> None:
