@@ -20,6 +20,7 @@ ADMINS_ONLY = frozenset(
         "auth.create_user",
         "auth.edit_user",
         "server.config",
+        "server.get_stats",
         "storage.reset_settings",
         "storage.set_settings",
         "users.create",

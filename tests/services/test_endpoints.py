@@ -25,6 +25,7 @@ SERVICES = (
     "reports",
     "server",
     "serving",
+    "storage",
     "users",
     "workers",
 )
