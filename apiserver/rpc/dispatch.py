@@ -18,7 +18,7 @@ from apiserver.rpc.envelope import Meta, failure, success
 from apiserver.rpc.errors import ApiError, Errors, known_error, method_not_allowed
 from apiserver.rpc.in_flight import InFlight
 from apiserver.rpc.origins import SAFE_METHODS
-from apiserver.rpc.parse import parse_json, parse_query
+from apiserver.rpc.parse import parse_json, parse_lines, parse_query
 from apiserver.rpc.registry import Registration
 from apiserver.rpc.reply import Reply, StreamReply
 from apiserver.rpc.routes import Route, build_routes
@@ -102,7 +102,9 @@ class Dispatcher:
         identity = await self._identity(route, meta.endpoint, scope["method"], headers)
         content = await body.read()
         request = parse_query(scope.get("query_string", b""), route.arrays)
-        if not route.raw:
+        if route.batch:
+            request = {"items": [route.validate(line) for line in parse_lines(content)]}
+        elif not route.raw:
             request = route.validate({**request, **parse_json(content)})
         call = Call(
             id=meta.id,

@@ -33,7 +33,7 @@ class Registry:
         """Register the decorated coroutine for `name` at `version`.
 
         `anonymous` lets callers without credentials in; `raw` gives the handler the body in `call.body`, unparsed, and
-        only the query string in the request dict.
+        only the query string in the request dict. Any other handler of a batch gets its requests as `items`.
         """
 
         def register(handler: H) -> H:

@@ -20,7 +20,10 @@ class Route:
     handler: Handler
     anonymous: bool
     raw: bool
+    batch: bool
+    """The body is lines, each a request, unless the handler is raw."""
     validate: Validator
+    """Of a request, or of a line of a batch."""
     arrays: frozenset[str]
     """Fields that are arrays even when a query string names them once."""
 
@@ -38,11 +41,6 @@ def check(table: Table, registry: Iterable[Registration]) -> list[str]:
     return sorted(
         [f"{name} {version} has a schema but no handler" for name, version in described.keys() - handled.keys()]
         + [f"{name} {version} has a handler but no schema" for name, version in handled.keys() - described.keys()]
-        + [
-            f"{name} {version} is a batch, which only a raw handler can take"
-            for (name, version), endpoint in described.items()
-            if endpoint.item is not None and (name, version) in handled and not handled[name, version].raw
-        ]
     )
 
 
@@ -64,6 +62,7 @@ def _route(endpoint: EndpointVersion, handler: Registration) -> Route:
         handler=handler.handler,
         anonymous=handler.anonymous,
         raw=handler.raw,
-        validate=compile_request(endpoint.request),
+        batch=endpoint.item is not None and not handler.raw,
+        validate=compile_request(endpoint.item or endpoint.request),
         arrays=frozenset(name for name, field in fields.items() if field.get("type") == "array"),
     )

@@ -46,6 +46,7 @@ DEMO = """
   }
   ping { "1.0" { description: "Answers anyone" } }
   add_batch { "1.0" { batch_request { action: echo, version: 2.1 } } }
+  echo_batch { "1.0" { batch_request { action: echo, version: 2.1 } } }
 }
 """
 
@@ -81,6 +82,10 @@ def demo_registry() -> Registry:
     @registry.endpoint("demo.ping", "1.0", anonymous=True)
     async def ping(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:
         return {"user": call.identity.user, "worker": call.worker}
+
+    @registry.endpoint("demo.echo_batch", "1.0")
+    async def echo_batch(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:
+        return request
 
     @registry.endpoint("demo.add_batch", "1.0", raw=True)
     async def add_batch(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:

@@ -193,12 +193,22 @@ async def test_a_raw_handler_gets_the_decoded_bytes_and_the_query(tmp_path: Path
     assert response.json()["data"] == {"size": len(lines), "head": lines.decode(), "request": {"x": ["1", "2"]}}
 
 
+async def test_a_batch_is_checked_line_by_line(tmp_path: Path) -> None:
+    lines = b'{"task": "a", "samples": "5"}\n\n{"task": "b", "other": 1}\r\n'
+    async with client(demo(tmp_path)) as api:
+        answer = await api.post("/demo.echo_batch", content=lines)
+        assert answer.json()["data"]["items"] == [{"task": "a", "samples": 5}, {"task": "b", "samples": 6000}]
+        for body, subcode in ((b"", 17), (b" \n", 17), (b'{"task": "a"}\n{', 0), (b'{"task": "a"}\n{"samples": 1}', 12)):
+            seen = meta(await api.post("/demo.echo_batch", content=body))
+            assert (seen["result_code"], seen["result_subcode"]) == (400, subcode)
+
+
 @pytest.mark.parametrize(
     ("encoding", "body", "code"),
     [
         ("br", b"x", 415),
         ("gzip", b"x", 400),
-        ("gzip", gzip.compress(bytes(70_000)), 413),
+        ("gzip", gzip.compress(bytes(70_000), mtime=0), 413),
         ("identity", bytes(70_000), 413),
     ],
 )

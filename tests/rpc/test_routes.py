@@ -27,9 +27,9 @@ def test_every_mismatch_is_listed(tmp_path: Path) -> None:
     registry.endpoint("demo.add_batch", "1.0")(handler)
     registry.endpoint("other.thing", "1.0")(handler)
     mismatches = [
-        "demo.add_batch 1.0 is a batch, which only a raw handler can take",
         "demo.echo 2.8 has a handler but no schema",
         "demo.echo 2.9 has a schema but no handler",
+        "demo.echo_batch 1.0 has a schema but no handler",
         "demo.ping 1.0 has a schema but no handler",
         "other.thing 1.0 has a handler but no schema",
     ]
@@ -49,4 +49,5 @@ def test_routes_ascend_by_floor_and_know_their_arrays(tmp_path: Path) -> None:
     assert [str(route.since) for route in routes["demo.echo"]] == ["1.0", "2.9"]
     assert routes["demo.echo"][0].arrays == {"tags"}
     assert routes["demo.ping"][0].anonymous
-    assert routes["demo.add_batch"][0].raw
+    assert (routes["demo.add_batch"][0].raw, routes["demo.add_batch"][0].batch) == (True, False)
+    assert (routes["demo.echo_batch"][0].raw, routes["demo.echo_batch"][0].batch) == (False, True)

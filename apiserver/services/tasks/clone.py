@@ -62,7 +62,7 @@ async def cloned(call: Call, original: Document, request: dict[str, Any]) -> tup
     task = new_task(call, _inherited(original) | given)
     task["execution"] = _inputs(task["execution"] | overrides["execution"])
     task["models"]["input"] = _input_models(original, request, overrides)
-    for name in ("hyperparams", "configuration"):
+    for name in ("hyperparams", "configuration", "container"):
         if name not in given:
             task[name] = task[name] | overrides.get(name, {})
     await _check(call, task, request, own_models="models" in overrides or bool(request.get("new_task_input_models")))

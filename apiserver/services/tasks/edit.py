@@ -91,6 +91,20 @@ async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     return {"updated": 1, "fields": fields | stamps}
 
 
+@endpoint("tasks.update_batch", "2.1")
+async def update_batch(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    """All of them, or none when one is refused; the last line that names a task holds."""
+    changes = {item["task"]: _update_fields(item) for item in request["items"]}
+    await get_tasks(call, list(changes), ["id"])
+    for fields in changes.values():
+        await check_references(call, fields)
+    for task, fields in changes.items():
+        if fields:
+            await change_task(call, task, {"$set": fields})
+    await touch_projects(call, *(fields.get("project") for fields in changes.values()))
+    return {"updated": sum(map(bool, changes.values()))}
+
+
 @endpoint("tasks.set_requirements", "1.0")
 async def set_requirements(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     fields = {"script.requirements": escape_keys(request["requirements"])}

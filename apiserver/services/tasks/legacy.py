@@ -1,7 +1,7 @@
 """Where clients of older API versions have a task's inputs: in its execution section.
 
-`execution.parameters` are hyperparameters, `execution.model_desc` configurations (either of type "legacy"), and
-`execution.model` is the input model. They are stored as what they are now, and shown to those clients where they look.
+`execution.parameters` are hyperparameters, `execution.model_desc` configurations (either of type "legacy"),
+`execution.model` is the input model, and `execution.docker_cmd` the container. They are stored as what they are now, and shown to those clients where they look.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SECTION = "Args"
 _SPELLED_SECTION = "TF_DEFINE"
 _INPUT_MODEL = "Input Model"
 #: The versions from which clients look elsewhere.
-_PARAMETERS_MOVED, _MODEL_MOVED = Version(2, 9), Version(2, 13)
+_PARAMETERS_MOVED, _MODELS_MOVED = Version(2, 9), Version(2, 13)
 
 
 def modernise(fields: Document) -> None:
@@ -34,6 +34,9 @@ def modernise(fields: Document) -> None:
     if model := execution.pop("model", None):
         item = {"name": _INPUT_MODEL, "model": model, "updated": utc_now()}
         fields["models"] = {"input": [item]} | fields.get("models", {})
+    if command := execution.pop("docker_cmd", None):
+        image, _, arguments = command.partition(" ")
+        fields["container"] = {"image": image, "arguments": arguments} | fields.get("container", {})
 
 
 def replacing(task: Document, fields: Document, names: Sequence[str]) -> Update:
@@ -53,10 +56,20 @@ def with_legacy(task: Document, version: str) -> Document:
         execution["parameters"] = {_full_name(item): item["value"] for item in params if item.get("type") == _LEGACY}
         items = task.get("configuration", {}).items()
         execution["model_desc"] = {name: item["value"] for name, item in items if item.get("type") == _LEGACY}
-    if asked < _MODEL_MOVED and (models := task.get("models", {}).get("input")):
-        execution["model"] = models[0]["model"]
+    output: dict[str, Any] = {}
+    if asked < _MODELS_MOVED:
+        if models := task.get("models", {}).get("input"):
+            execution["model"] = models[0]["model"]
+        if models := task.get("models", {}).get("output"):
+            output["model"] = models[-1]["model"]
+        container = task.get("container", {})
+        if container.get("image"):
+            execution["docker_cmd"] = f"{container['image']} {container.get('arguments', '')}".rstrip()
     shown = {name: value for name, value in execution.items() if value}
-    return {**task, "execution": task.get("execution", {}) | shown} if shown else task
+    for name, older in (("execution", shown), ("output", output)):
+        if older:
+            task = {**task, name: task.get(name, {}) | older}
+    return task
 
 
 def _split(name: str) -> tuple[str, str]:

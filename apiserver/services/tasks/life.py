@@ -130,6 +130,8 @@ def _has_worker(task: Document) -> bool:
 
 async def _archive(call: Call, task_id: str, request: dict[str, Any]) -> dict[str, Any]:
     await release(call, task_id)
+    if (await get_task(call, task_id, ["status"]))["status"] == "in_progress":
+        await change_status(call, task_id, "stopped", {**request, "force": True}, values={"completed": utc_now()})
     marked: Document = {"$addToSet": {"system_tags": "archived"}, "$set": _status_texts(request)}
     await change_task(call, task_id, marked)
     return {"archived": True}

@@ -13,6 +13,7 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.many import do_each
 from apiserver.services.queue_documents import create_queue, default_queue
 from apiserver.services.tasks.documents import get_task
+from apiserver.services.tasks.edit import check_references
 from apiserver.services.tasks.status import change_status, check_transition
 from apiserver.stores.documents.base import Document
 
@@ -78,15 +79,26 @@ async def wanted_queue(call: Call, request: dict[str, Any]) -> str:
 
 async def enqueue_task(call: Call, task_id: str, queue: str, request: dict[str, Any]) -> Document:
     """The status first and then the entry, so that whoever takes the entry finds a queued task."""
-    task = await get_task(call, task_id, ["status", "enqueue_status"])
+    task = await get_task(call, task_id, ["status", "enqueue_status", "execution.queue", "project", "parent"])
     check_transition(task, "queued", force=request.get("force", False))
+    if request.get("validate_tasks"):
+        await check_references(call, task)
+    named = queue if request.get("update_execution_queue", True) else _queue_of(task)
     before = task.get("enqueue_status", "created") if task["status"] == "queued" else task["status"]
-    values = {"enqueue_status": before, "execution.queue": queue}
+    values = {"enqueue_status": before, "execution.queue": named}
     done = await change_status(call, task_id, "queued", request, values=values)
     if not await queue_entries.append(call, queue, task_id):
         raise ApiError(400, 706, f"Task is in the queue already: queue={queue}, task={task_id}")
     await leave_queues(call, task_id, but=queue)
     return done
+
+
+def _queue_of(task: Document) -> str:
+    """The queue that a waiting task names."""
+    queue = task.get("execution", {}).get("queue")
+    if task["status"] != "queued" or not queue:
+        raise validation_error("only a task that waits in a queue keeps its name", field="update_execution_queue")
+    return str(queue)
 
 
 async def watched(call: Call, queue: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -98,20 +110,15 @@ async def watched(call: Call, queue: str, request: dict[str, Any]) -> dict[str, 
 
 async def _dequeue(call: Call, task_id: str, request: dict[str, Any]) -> Document:
     task = await get_task(call, task_id, ["status", "enqueue_status", "execution.queue"])
-    left = await leave_queues(call, task_id)
-    if task["status"] != "queued" and not left:
-        raise ApiError(400, 703, f"Invalid queue id or task not in queue: task={task_id}, status={task['status']}")
-    if task["status"] != "queued":
+    await leave_queues(call, task_id)
+    # An agent also takes out what its daemon has taken and started already.
+    if task["status"] not in ("queued", "in_progress"):
         return {"updated": 0, "fields": {}}
     return await _back(call, task, request, request.get("new_status"))
 
 
 async def _back(call: Call, task: Document, request: dict[str, Any], status: str | None) -> Document:
     status = status or task.get("enqueue_status", "created")
-    return await change_status(
-        call,
-        task["id"],
-        status,
-        {**request, "force": True},
-        unset=("enqueue_status", "execution.queue"),
-    )
+    forced = {**request, "force": True}
+    unset = ("enqueue_status", "execution.queue") if task["status"] == "queued" else ("enqueue_status",)
+    return await change_status(call, task["id"], status, forced, unset=unset)

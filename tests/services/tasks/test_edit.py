@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +11,31 @@ from tests.harness import Api
 from tests.services.tasks.calls import get, make, refused
 
 pytestmark = pytest.mark.anyio
+
+
+async def batch(api: Api, *items: dict[str, Any]) -> dict[str, Any]:
+    """The answer to tasks.update_batch."""
+    answer: dict[str, Any] = (
+        await api.raw("POST", "/tasks.update_batch", content="\n".join(map(json.dumps, items)))
+    ).json()
+    return answer
+
+
+async def test_many_tasks_are_updated_at_once(api: Api) -> None:
+    one, other = await make(api), await make(api)
+    items = [
+        {"task": one, "name": "x", "status": "failed"},
+        {"task": other, "tags": ["t"]},
+        {"task": one, "comment": "c"},
+    ]
+    assert (await batch(api, *items))["data"] == {"updated": 2}
+    assert ((await get(api, one))["comment"], (await get(api, one))["name"]) == ("c", "a task")
+    assert (await get(api, other))["tags"] == ["t"]
+
+    for wrong, subcode in (({"task": "none"}, 101), ({"task": other, "project": "none"}, 401), ({"name": "y"}, 12)):
+        refusal = await batch(api, {"task": one, "comment": "d"}, wrong)
+        assert refusal["meta"]["result_subcode"] == subcode
+    assert (await get(api, one))["comment"] == "c"
 
 #: A task as the SDK sends it.
 WHOLE: dict[str, Any] = {

@@ -54,6 +54,24 @@ async def test_older_clients_read_them_where_they_look(api: Api) -> None:
     assert [item["model"] for item in (await get(api, task))["models"]["input"]] == [model]
 
 
+async def test_containers_and_output_models_of_older_clients(api: Api) -> None:
+    task = await make(api, execution={"docker_cmd": "image:1 -e A=b -v /x"})
+    assert (await get(api, task))["container"] == {"image": "image:1", "arguments": "-e A=b -v /x"}
+    assert (await seen_by(api, "2.12", task))["docker_cmd"] == "image:1 -e A=b -v /x"
+    assert "docker_cmd" not in await seen_by(api, "2.13", task)
+    both = await make(api, execution={"docker_cmd": "image:1"}, container={"image": "other"})
+    assert (await get(api, both))["container"] == {"image": "other", "arguments": ""}
+    cloned = await api.call("tasks.clone", {"task": task, "execution_overrides": {"docker_cmd": "new"}})
+    assert (await seen_by(api, "2.12", cloned["id"]))["docker_cmd"] == "new"
+
+    for name, model in (("first", "1"), ("last", "2")):
+        put = {"task": task, "name": name, "model": model, "type": "output"}
+        await api.call("tasks.add_or_update_model", put)
+    for version, shown in (("2.12", "2"), ("2.13", None)):
+        found = (await api.call("tasks.get_by_id", {"task": task}, version=version))["task"]
+        assert found["output"].get("model") == shown
+
+
 async def test_an_edit_replaces_older_inputs_alone(api: Api) -> None:
     kept = {"section": "Args", "name": "kept", "value": "v"}
     task = await make(api, execution=OLD, hyperparams={"Args": {"kept": kept}}, comment="c")

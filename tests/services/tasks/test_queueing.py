@@ -39,7 +39,7 @@ async def test_into_a_queue_and_out_again(api: Api, queue: str) -> None:
     assert (answer["dequeued"], answer["updated"], answer["fields"]["status"]) == (1, 1, "created")
     assert "queue" not in (await get(api, task))["execution"]
     assert await waiting(api, queue) == []
-    assert await refused(api, "tasks.dequeue", {"task": task}) == (400, 703)
+    assert await api.call("tasks.dequeue", {"task": task}) == {"dequeued": 1, "updated": 0, "fields": {}}
 
 
 async def test_a_task_goes_back_to_what_it_was(api: Api, queue: str) -> None:
@@ -58,6 +58,38 @@ async def test_a_task_goes_to_the_status_that_is_asked_for(api: Api, queue: str)
     await api.call("tasks.dequeue", {"task": task, "new_status": "stopped"})
     assert (await get(api, task))["status"] == "stopped"
     assert await refused(api, "tasks.dequeue", {"task": task, "new_status": "none"}) == (400, 12)
+
+
+async def test_an_agent_takes_out_what_it_has_started(api: Api, queue: str) -> None:
+    task = await make(api)
+    await api.call("tasks.enqueue", {"task": task, "queue": queue})
+    await api.call("queues.get_next_task", {"queue": queue})
+    await api.call("tasks.started", {"task": task})
+    taken = await api.call("tasks.dequeue", {"task": task, "new_status": "in_progress"})
+    assert (taken["updated"], taken["fields"]["status"]) == (1, "in_progress")
+    assert (await get(api, task))["execution"]["queue"] == queue
+    assert (await api.call("tasks.dequeue", {"task": task}))["fields"]["status"] == "created"
+
+
+async def test_a_waiting_task_may_keep_the_name_of_its_queue(api: Api, queue: str) -> None:
+    task, other = await make(api), (await api.call("queues.create", {"name": "other"}))["id"]
+    keep = {"task": task, "queue": other, "update_execution_queue": False}
+    assert await refused(api, "tasks.enqueue", keep) == (400, 12)
+    await api.call("tasks.enqueue", {"task": task, "queue": queue})
+    await api.call("tasks.enqueue", keep)
+    assert (await waiting(api, queue), await waiting(api, other)) == ([], [task])
+    assert (await get(api, task))["execution"]["queue"] == queue
+
+
+async def test_tasks_are_validated_when_that_is_asked_for(api: Api, queue: str) -> None:
+    project = (await api.call("projects.create", {"name": "p"}))["id"]
+    task, whole = await make(api), await make(api, project=project)
+    await api.call("tasks.edit", {"task": task, "parent": await make(api, name="gone")})
+    await api.backend.documents.update("tasks", {"id": task}, {"$set": {"parent": "none"}})
+    asked = {"ids": [task, whole], "queue": queue, "validate_tasks": True}
+    answer = await api.call("tasks.enqueue_many", asked)
+    assert [failed["error"]["codes"] for failed in answer["failed"]] == [[400, 101]]
+    assert await waiting(api, queue) == [whole]
 
 
 async def test_queues_by_name_are_made_when_missing(api: Api, queue: str) -> None:
