@@ -198,7 +198,12 @@ async def test_a_batch_is_checked_line_by_line(tmp_path: Path) -> None:
     async with client(demo(tmp_path)) as api:
         answer = await api.post("/demo.echo_batch", content=lines)
         assert answer.json()["data"]["items"] == [{"task": "a", "samples": 5}, {"task": "b", "samples": 6000}]
-        for body, subcode in ((b"", 17), (b" \n", 17), (b'{"task": "a"}\n{', 0), (b'{"task": "a"}\n{"samples": 1}', 12)):
+        for body, subcode in (
+            (b"", 17),
+            (b" \n", 17),
+            (b'{"task": "a"}\n{', 0),
+            (b'{"task": "a"}\n{"samples": 1}', 12),
+        ):
             seen = meta(await api.post("/demo.echo_batch", content=body))
             assert (seen["result_code"], seen["result_subcode"]) == (400, subcode)
 

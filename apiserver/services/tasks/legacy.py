@@ -1,7 +1,8 @@
 """Where clients of older API versions have a task's inputs: in its execution section.
 
 `execution.parameters` are hyperparameters, `execution.model_desc` configurations (either of type "legacy"),
-`execution.model` is the input model, and `execution.docker_cmd` the container. They are stored as what they are now, and shown to those clients where they look.
+`execution.model` is the input model, and `execution.docker_cmd` the container. They are stored as what they are now,
+and shown to those clients where they look.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ async def batch(api: Api, *items: dict[str, Any]) -> dict[str, Any]:
 
 async def test_many_tasks_are_updated_at_once(api: Api) -> None:
     one, other = await make(api), await make(api)
-    items = [
+    items: list[dict[str, Any]] = [
         {"task": one, "name": "x", "status": "failed"},
         {"task": other, "tags": ["t"]},
         {"task": one, "comment": "c"},
@@ -36,6 +36,7 @@ async def test_many_tasks_are_updated_at_once(api: Api) -> None:
         refusal = await batch(api, {"task": one, "comment": "d"}, wrong)
         assert refusal["meta"]["result_subcode"] == subcode
     assert (await get(api, one))["comment"] == "c"
+
 
 #: A task as the SDK sends it.
 WHOLE: dict[str, Any] = {
