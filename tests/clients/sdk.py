@@ -14,7 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from apiserver.client_configuration import ClientConfiguration
+from tests.harness import Served
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -103,3 +106,13 @@ class Sdk:
         output, errors = process.communicate(timeout=timeout)
         assert process.returncode == 0, f"{output[-3000:]}\n{errors[-5000:]}"
         return json.loads(next(line for line in reversed(output.splitlines()) if line.startswith("{")))
+
+
+def sdk_of(server: Served, home: Path) -> Sdk:
+    """The SDK of a server's admin, whose home is the folder; skips the test, or fails it, where there is none."""
+    python = clients_python()
+    if python is None:
+        (pytest.fail if os.environ.get("REQUIRE_ENGINES") == "1" else pytest.skip)(
+            "no clearml package: `make test` installs it, or set CLIENTS_PYTHON"
+        )
+    return Sdk(python, home, ClientConfiguration(server.api_url, server.files_url, server.key, server.secret))

@@ -1,0 +1,1 @@
+"""The web UI's side of its conversation with the server."""
