@@ -1,0 +1,120 @@
+"""Tables of tasks or models as CSV files: prepared by one call, which says what is in them, and fetched by the next.
+
+What was prepared is kept for a while in the documents, because the second call may be another server's to answer. A
+file is sent while it is read, a page at a time.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import time
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+from uuid import uuid4
+
+import orjson
+
+from apiserver.rpc.call import Streamed
+from apiserver.rpc.errors import ApiError, validation_error
+from apiserver.services.backend import Call, documents, visible
+from apiserver.services.models import read as models
+from apiserver.services.names import unescape
+from apiserver.services.project_tree import PROJECTS
+from apiserver.services.tasks import read as tasks
+
+DOWNLOADS = "downloads"
+#: How long the second call is waited for.
+KEPT_SECONDS = 300
+_PAGE = 1000
+_READ = {"task": tasks.get_all_ex, "model": models.get_all_ex}
+_PAGING = ("page", "page_size", "size", "scroll_id", "refresh_scroll")
+#: What spreadsheets take for the beginning of a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+async def prepare(call: Call, request: dict[str, Any]) -> str:
+    """Keep a request for a table; the id to fetch it by."""
+    names = [_title(column) for column in request["field_mappings"]]
+    if len(set(names)) < len(names):
+        raise validation_error("two columns have the same name", field="field_mappings")
+    await _page(call, request, 0, 1)  # what is wrong with the query is said now
+    await documents(call).delete(DOWNLOADS, {"id": {"$lt": _made(time.time() - KEPT_SECONDS)}})
+    prepared = {"id": f"{_made(time.time())}{uuid4().hex}", "request": orjson.dumps(request).decode()}
+    await documents(call).insert(DOWNLOADS, prepared)
+    return prepared["id"]
+
+
+async def download(call: Call, prepare_id: str) -> Streamed:
+    """The table that was prepared under this id; 400/10 when there is none, or no longer."""
+    wanted = {"$and": [{"id": prepare_id}, {"id": {"$gte": _made(time.time() - KEPT_SECONDS)}}]}
+    prepared = await documents(call).find_one(DOWNLOADS, wanted)
+    if prepared is None:
+        raise ApiError(400, 10, f"There is no such download, or no longer: prepare_id={prepare_id[:100]}")
+    query = orjson.loads(prepared["request"])
+    call.response_headers.append(("Content-Disposition", f"attachment; filename={await _file_name(call, query)}"))
+    return Streamed(_table(call, query), "text/csv; charset=utf-8")
+
+
+async def _table(call: Call, query: dict[str, Any]) -> AsyncGenerator[bytes, None]:
+    columns = query["field_mappings"]
+    yield (_BYTE_ORDER_MARK + _lines([[_title(column) for column in columns]])).encode()
+    paths = [[unescape(name) for name in column["field"].split(".")] for column in columns]
+    number = 0
+    while found := await _page(call, query, number, _PAGE):
+        yield _lines([[_cell(one, *column) for column in zip(columns, paths, strict=True)] for one in found]).encode()
+        number += 1
+
+
+async def _page(call: Call, query: dict[str, Any], number: int, size: int) -> list[dict[str, Any]]:
+    kind = query["entity_type"]
+    request = {name: value for name, value in query.items() if name not in _PAGING}
+    request["only_fields"] = query.get("only_fields") or [column["field"] for column in query["field_mappings"]]
+    answer = await _READ[kind](call, {**request, "page": number, "page_size": size})
+    found: list[dict[str, Any]] = answer[f"{kind}s"]
+    return found
+
+
+def _cell(document: dict[str, Any], column: dict[str, Any], path: Sequence[str]) -> Any:
+    """What a column shows of a task or model: a number or text, a list by its items, what has an id by that."""
+    value: Any = document
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    if isinstance(value, dict):
+        value = value.get("id")
+    for item in column.get("values") or []:
+        if item.get("key") == value:
+            value = item.get("value")
+            break
+    if isinstance(value, list):
+        value = ", ".join(str(item) for item in value)
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return "" if value is None else value
+
+
+def _lines(rows: list[list[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
+
+
+def _title(column: dict[str, Any]) -> str:
+    title: str = column.get("name") or column["field"]
+    return title
+
+
+async def _file_name(call: Call, query: dict[str, Any]) -> str:
+    """After the project, when the query is about one."""
+    projects = query.get("project")
+    ids = projects if isinstance(projects, list) else [projects]
+    project = await visible(call).find_one(PROJECTS, {"id": ids[0]}, projection=["basename"]) if len(ids) == 1 else None
+    name = re.sub(r"[^0-9A-Za-z_.-]", "_", project["basename"])[:60] + "-" if project else ""
+    return f"{name}{query['entity_type']}s.csv"
+
+
+def _made(seconds: float) -> str:
+    """What the ids of downloads start with that were prepared at this time: it grows, as texts are compared."""
+    return f"{int(seconds * 1000):012x}"
