@@ -105,5 +105,7 @@ def _ask(browser: Browser, ask: Ask, **scroll: str) -> None:
     answer = browser.call(ask.endpoint, {**ask.body, **scroll})
     wrong = misfit(answer, ask.shape)
     assert wrong is None, f"{ask.endpoint} {ask.body}: {wrong}"
+    if scroll and ask.endpoint.endswith("get_all_ex"):
+        assert answer["scroll_id"] == scroll["scroll_id"], "the UI takes the list for out of date"
     if ask.then is not None:
         _ask(browser, ask.then, scroll_id=answer["scroll_id"])
