@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import deleting, documents, engine, memory, peers, reading, report, vendors, writing
+from benchmarks import deleting, documents, engine, lists, memory, peers, reading, report, vendors, writing
 from benchmarks.figures import FIGURES
 from benchmarks.run import QUICK, Run, Sizes
 from benchmarks.table import Table
@@ -23,6 +23,7 @@ SECTIONS: dict[str, Callable[[Run], None]] = {
     "engine": engine.measure,
     "reading": reading.measure,
     "vendors": vendors.measure,
+    "lists": lists.measure,
     "deleting": deleting.measure,
     "memory": memory.measure,
     "peers": peers.measure,

@@ -66,6 +66,66 @@ READS = (
 )
 RESTARTED = Figure("histogram.restarted", "histogram of one series of 10 M, server just restarted", "ms", (Bar(40),))
 
+#: Pages of 30 of the tasks table, of 100k tasks.
+PAGES = (
+    Figure("list.all.last_update", "30 tasks: of all, newest first", "ms", (Bar(50),)),
+    Figure("list.all.name", "30 tasks: of all by name", "ms", (Bar(50),)),
+    Figure("list.all.status", "30 tasks: of all by status", "ms", (Bar(50),)),
+    Figure("list.all.type", "30 tasks: of all by type, descending", "ms", (Bar(50),)),
+    Figure("list.all.user", "30 tasks: of all by user", "ms", (Bar(50),)),
+    Figure("list.all.started", "30 tasks: of all by start, descending", "ms", (Bar(50),)),
+    Figure("list.all.duration", "30 tasks: of all by duration, descending", "ms", (Bar(50),)),
+    Figure("list.all.metric", "30 tasks: of all by a metric, descending", "ms", (Bar(50),)),
+    Figure("list.all.parameter", "30 tasks: of all by a hyperparameter", "ms", (Bar(50),)),
+    Figure("list.all.comment", "30 tasks: of all by comment", "ms", (Bar(50),)),
+    Figure("list.all.deep", "30 tasks: of all, newest first, from the middle", "ms", (Bar(50),)),
+    Figure("list.all.deep.name", "30 tasks: of all by name, from the middle", "ms", (Bar(50),)),
+    Figure("list.all.tags", "30 tasks: of all with a tag, newest first", "ms", (Bar(50),)),
+    Figure("list.all.failed", "30 tasks: of all of a status and a type, newest first", "ms", (Bar(50),)),
+    Figure("list.all.rare", "30 tasks: of all of a rare status and type, newest first", "ms", (Bar(50),)),
+    Figure("list.all.pattern", "30 tasks: of all, a pattern in id or name", "ms", (Bar(50),)),
+    Figure("list.all.nowhere", "30 tasks: of all, a pattern that is nowhere", "ms", (Bar(50),)),
+    Figure("list.all.ids", "30 tasks: of 100 ids", "ms", (Bar(50),)),
+    Figure("list.project.last_update", "30 tasks: of the largest project, newest first", "ms", (Bar(50),)),
+    Figure("list.project.name", "30 tasks: of the largest project by name", "ms", (Bar(50),)),
+    Figure("list.project.metric", "30 tasks: of the largest project by a metric", "ms", (Bar(50),)),
+    Figure("list.project.parameter", "30 tasks: of the largest project by a hyperparameter", "ms", (Bar(50),)),
+    Figure("list.project.deep", "30 tasks: of the largest project, from the middle", "ms", (Bar(50),)),
+    Figure("list.project.tags", "30 tasks: of the largest project with a tag", "ms", (Bar(50),)),
+    Figure("list.project.pattern", "30 tasks: of the largest project, a pattern", "ms", (Bar(50),)),
+    Figure("list.values", "tasks: 10 ids with their last_metrics", "ms", (Bar(50),)),
+)
+#: The other lists of the web UI.
+LISTS = (
+    Figure("list.dashboard.projects", "dashboard: 9 projects with stats", "ms", (Bar(100),)),
+    Figure("list.dashboard.tasks", "dashboard: 5 tasks", "ms", (Bar(100),)),
+    Figure("list.dashboard.reports", "dashboard: reports", "ms", (Bar(100),)),
+    Figure("list.projects", "projects: 12 at the top with stats", "ms", (Bar(100),)),
+    Figure("list.project", "projects: one with stats", "ms", (Bar(100),)),
+    Figure("list.projects.tags", "projects.get_project_tags", "ms", (Bar(100),)),
+    Figure("list.projects.users", "projects.get_user_names, all", "ms", (Bar(100),)),
+    Figure("list.project.users", "projects.get_user_names, largest project", "ms", (Bar(100),)),
+    Figure("list.projects.pattern", "projects: a pattern in the name", "ms", (Bar(100),)),
+    Figure("list.tasks.types", "tasks.get_types, all", "ms", (Bar(100),)),
+    Figure("list.project.types", "tasks.get_types, largest project", "ms", (Bar(100),)),
+    Figure("list.tasks.tags", "projects.get_task_tags, all", "ms", (Bar(100),)),
+    Figure("list.project.task.tags", "projects.get_task_tags, largest project", "ms", (Bar(100),)),
+    Figure("list.models.tags", "projects.get_model_tags, all", "ms", (Bar(100),)),
+    Figure("list.tasks.parents", "projects.get_task_parents, all", "ms", (Bar(100),)),
+    Figure("list.project.parents", "projects.get_task_parents, largest project", "ms", (Bar(100),)),
+    Figure("list.tasks.metrics", "projects.get_unique_metric_variants, all", "ms", (Bar(100),)),
+    Figure("list.project.metrics", "projects.get_unique_metric_variants, largest project", "ms", (Bar(100),)),
+    Figure("list.project.parameters", "projects.get_hyper_parameters, largest project", "ms", (Bar(100),)),
+    Figure("list.parameter.values", "projects.get_hyperparam_values, largest project", "ms", (Bar(100),)),
+    Figure("list.models", "models table, newest first", "ms", (Bar(100),)),
+    Figure("list.models.metadata", "models table by metadata", "ms", (Bar(100),)),
+    Figure("list.frameworks", "models.get_frameworks, all", "ms", (Bar(100),)),
+    Figure("list.users", "users.get_all", "ms", (Bar(100),)),
+    Figure("list.queues", "queues.get_all_ex", "ms", (Bar(100),)),
+    Figure("list.organization.tags", "organization.get_tags", "ms", (Bar(100),)),
+    Figure("list.organization.counts", "organization.get_entities_count", "ms", (Bar(100),)),
+)
+
 #: By how much a figure may change when the data folder grows.
 GROWTH = 1.5
 #: The same of writing, which is not to change at all, but for what the machine's noise makes.
@@ -92,6 +152,9 @@ FIGURES: tuple[Figure, ...] = (
     Figure("vendor.baseten", "Baseten metrics, the same week", "ms", (Bar(50),)),
     Figure("vendor.pai", "PAI GetJobMetrics, the same week by 5 minutes", "ms", (Bar(50),)),
     Figure("vendor.log", "ModelArts log preview, 5 MB of 1 M lines", "ms", (Bar(200),)),
+    *PAGES,
+    *LISTS,
+    Figure("list.memory", "memory after all lists", "MB", (Bar(250),)),
     Figure("delete", "delete_for_task of 1 M points", "ms", (Bar(200),)),
     Figure("delete.returned", "space given back when 10 of 11 M points go", "%", (least(80),)),
     Figure("disk.points", "disk, a point", "bytes", (Bar(12),)),

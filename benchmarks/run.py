@@ -36,6 +36,9 @@ class Sizes:
     """Of each of 57 series."""
     preview_bodies: int = 100
     """Of 10k lines."""
+    listed_tasks: int = 100_000
+    listed_projects: int = 1_000
+    list_runs: int = 7
     deleted_points: int = 1_000_000
     other_points: int = 1_000_000
     growth_points: int = 100_000_000
@@ -66,6 +69,9 @@ QUICK = Sizes(
     log_lines=20_000,
     monitored_points=1000,
     preview_bodies=1,
+    listed_tasks=300,
+    listed_projects=20,
+    list_runs=1,
     deleted_points=10_000,
     other_points=20_000,
     growth_points=60_000,

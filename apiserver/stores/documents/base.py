@@ -58,7 +58,9 @@ class InvalidDocument(DocumentStoreError):
 class Index:
     """Fields (dotted) that are looked up often; `unique` also forbids two documents with the same values.
 
-    `sorts`: documents that are the same in all fields but the last are often sorted by that one.
+    `sorts`: documents that are the same in all fields but the last are often sorted by that one. `covers`: what is
+    often asked of all of them besides, which an engine may keep in the index, so that it need not look at documents.
+
     An indexed field holds a single value (text, number, boolean, null), never a list or an object: a document that
     breaks this is InvalidDocument. Documents without all fields of a unique index never count as the same.
     """
@@ -67,6 +69,7 @@ class Index:
     fields: tuple[str, ...]
     unique: bool = False
     sorts: bool = False
+    covers: tuple[str, ...] = ()
 
 
 class DocumentStore(Protocol):

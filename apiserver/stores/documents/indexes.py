@@ -14,6 +14,14 @@ _SORTED = {
     "projects": ("created", "last_update"),
 }
 
+_TAGS = ("system_tags",)
+#: What is counted, grouped by and looked for in all of a company's documents.
+_COVERED = {
+    "tasks": ("project", "status", "type", "user", "parent", "name", "system_tags", "tags"),
+    "models": ("project", "framework", "ready", "user", "task", "name", "system_tags", "tags"),
+    "projects": ("name", "system_tags", "tags"),
+}
+
 INDEXES: tuple[Index, ...] = (
     Index("tasks", ("company", "project")),
     Index("tasks", ("project",)),
@@ -36,13 +44,22 @@ INDEXES: tuple[Index, ...] = (
     Index("users", ("company", "name"), unique=True),
     Index("credentials", ("key",), unique=True),
     Index("credentials", ("user",)),
-    *(Index(collection, ("company", field), sorts=True) for collection, fields in _SORTED.items() for field in fields),
+    *(
+        Index(
+            collection, ("company", field), sorts=True, covers=_COVERED[collection] if field == "last_update" else _TAGS
+        )
+        for collection, fields in _SORTED.items()
+        for field in fields
+    ),
 )
 
 APART: dict[str, tuple[str, ...]] = {
     "tasks": ("last_metrics", "script", "hyperparams", "configuration", "execution"),
 }
 """Top-level fields that grow large: an engine may keep them beside the rest, so that only who names them pays."""
+
+LISTS: dict[str, tuple[str, ...]] = dict.fromkeys(("tasks", "models", "projects"), ("system_tags", "tags"))
+"""Top-level fields that are short lists of texts, and that nearly every query asks for."""
 
 NUMERIC: dict[str, tuple[str, ...]] = {
     "tasks": ("hyperparams", "last_metrics"),

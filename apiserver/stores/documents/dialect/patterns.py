@@ -5,6 +5,7 @@ What RE2 does not have (look-around, back-references) and what is too long or to
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -13,6 +14,10 @@ from apiserver.stores.documents.base import InvalidFilter
 
 LONGEST = 2048
 _MEMORY = 4 * 2**20
+
+#: Plain text, the beginnings and ends of texts, and any character.
+_PIECE = re.compile(r"\\[^A-Za-z0-9]|[^\\.+*?()|\[\]{}^$\x00]|[.^$]")
+_PIECES = re.compile(rf"(?:(?:{_PIECE.pattern})[+*?]?)*", re.DOTALL)
 
 Search = Callable[[str], bool]
 
@@ -29,6 +34,26 @@ def compile_pattern(field: str, pattern: object, options: object = "") -> Search
         return _compile(pattern, options == "i")
     except ValueError as error:
         raise InvalidFilter(f"field '{field}': {error}") from None
+
+
+@lru_cache(maxsize=128)
+def literal_of(pattern: str) -> tuple[str, bool]:
+    """The longest text that is in all that the pattern matches, as far as is easily seen; whether that is all it says.
+
+    It has only ASCII characters, and no NUL.
+    """
+    if not pattern.isascii() or _PIECES.fullmatch(pattern) is None:
+        return "", False
+    runs, exact = [""], True
+    for match in re.finditer(rf"({_PIECE.pattern})([+*?]?)", pattern, re.DOTALL):
+        piece, times = match[1], match[2]
+        plain = piece not in (".", "^", "$")
+        exact = exact and plain and not times
+        if plain and times in ("", "+"):
+            runs[-1] += piece[-1]
+        if not plain or times:
+            runs.append("")
+    return max(runs, key=len), exact
 
 
 @lru_cache(maxsize=128)

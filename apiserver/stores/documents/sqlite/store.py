@@ -22,7 +22,7 @@ from apiserver.stores.documents.dialect.filters import Condition, names_one, par
 from apiserver.stores.documents.dialect.sorts import Term, parse_sort
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.dialect.values import order
-from apiserver.stores.documents.indexes import APART, INDEXES, NUMERIC
+from apiserver.stores.documents.indexes import APART, INDEXES, LISTS, NUMERIC
 from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.table import Table, apart_column, create, decode, dumps
 from apiserver.stores.documents.sqlite.translate import Statement
@@ -47,6 +47,7 @@ class SqliteDocumentStore:
         indexes: Iterable[Index] = INDEXES,
         apart: Mapping[str, Sequence[str]] = APART,
         numeric: Mapping[str, Sequence[str]] = NUMERIC,
+        lists: Mapping[str, Sequence[str]] = LISTS,
         fsync: bool = False,
         reserve: Reserve | None = None,
     ) -> None:
@@ -59,6 +60,7 @@ class SqliteDocumentStore:
         self._indexes = tuple(indexes)
         self._apart = apart
         self._numeric = numeric
+        self._lists = lists
         self._tables: dict[str, Table] = {}
         self._threads: ThreadPoolExecutor | None = None
         self._checkpoint: Future[None] | None = None
@@ -123,7 +125,7 @@ class SqliteDocumentStore:
             found = (decode(doc, apart, texts) for doc, *texts in rows)
             return list(found) if wanted is None else [paths.project(document, wanted) for document in found]
 
-        return await self._run(names_one(condition) and not apart, work)
+        return await self._run(names_one(condition) and not set(apart) & set(table.large), work)
 
     async def find_one(
         self, collection: str, filter: Filter, *, projection: Sequence[str] | None = None, sort: Sort = ()
@@ -172,7 +174,8 @@ class SqliteDocumentStore:
                 connection.execute(table.insertion(), table.encode(fresh))
             return len(rows)
 
-        return await self._write(names_one(condition) and not apart and upsert is None, work)
+        small = not change.roots & set(table.large)
+        return await self._write(names_one(condition) and small and upsert is None, work)
 
     async def find_and_update(
         self, collection: str, filter: Filter, update: Update, *, sort: Sort = (), return_new: bool = True
@@ -189,7 +192,7 @@ class SqliteDocumentStore:
                 return new if return_new else decode(doc, table.apart, texts)
             return None
 
-        return await self._write(names_one(condition) and not table.apart, work)
+        return await self._write(names_one(condition) and not table.large, work)
 
     async def delete(self, collection: str, filter: Filter) -> int:
         table = await self._table(collection)
@@ -206,9 +209,8 @@ class SqliteDocumentStore:
         """The collection's layout; its table is made when it is first named."""
         table = self._tables.get(collection)
         if table is None:
-            table = Table.of(
-                collection, self._indexes, self._apart.get(collection, ()), self._numeric.get(collection, ())
-            )
+            layout = (named.get(collection, ()) for named in (self._apart, self._numeric, self._lists))
+            table = Table.of(collection, self._indexes, *layout)
             fresh = table
             await self._write(False, lambda connection: create(connection, fresh))
             self._tables[collection] = table
@@ -225,8 +227,9 @@ class SqliteDocumentStore:
             with Statement(table, self._connections.callbacks) as statement, self._connections.read() as connection:
                 columns, readers = zip(*(statement.grouped(path) for path in parsed), strict=True)
                 values = ", ".join(columns)
+                groups = ", ".join(f"+{column}" for column in columns)  # in no index's order: one that covers is faster
                 where = statement.where(condition)
-                sql = f'SELECT count(*), {values} FROM "{table.name}" WHERE {where} GROUP BY {values}'
+                sql = f'SELECT count(*), {values} FROM "{table.name}" WHERE {where} GROUP BY {groups}'
                 rows = connection.execute(sql, statement.parameters).fetchall()
             return [
                 [number, *(read(value) for read, value in zip(readers, found, strict=True))] for number, *found in rows
@@ -285,12 +288,20 @@ def _select(
     skip: int,
     limit: int | None,
 ) -> str:
-    sql = f'SELECT {", ".join(columns)} FROM "{statement.table.name}" WHERE {statement.where(condition)}'
-    if terms:
-        sql += f" ORDER BY {statement.order_by(terms)}"
-    if skip or limit is not None:
-        sql += f" LIMIT {statement.bind(-1 if limit is None else limit)} OFFSET {statement.bind(skip)}"
-    return sql
+    table, where = f'"{statement.table.name}"', statement.where(condition)
+    page = f" LIMIT {statement.bind(-1 if limit is None else limit)} OFFSET {statement.bind(skip)}"
+    if not terms:
+        return f"SELECT {', '.join(columns)} FROM {table} WHERE {where}{page}"
+    # The rows' numbers are sorted, and only the page is read. SQLite keeps the order of what has a limit.
+    rows = f"SELECT row AS place FROM {table} WHERE {where}"
+    if (key := statement.ascending_key(terms)) is None:
+        rows += f" ORDER BY {statement.order_by(terms)}{page}"
+    else:  # an index has documents without a value first
+        ahead = statement.bind(-1 if limit is None else skip + limit)
+        there = f"{rows} AND {key} IS NOT NULL ORDER BY {key}, id LIMIT {ahead}"
+        missing = f"{rows} AND {key} IS NULL ORDER BY id LIMIT {ahead}"
+        rows = f"SELECT place FROM ({there}) UNION ALL SELECT place FROM ({missing}){page}"
+    return f"SELECT {', '.join(columns)} FROM ({rows}) CROSS JOIN {table} ON row = place"
 
 
 def _store(connection: sqlite3.Connection, table: Table, row: int, document: Document, roots: set[str]) -> None:

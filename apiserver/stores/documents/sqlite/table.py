@@ -1,7 +1,8 @@
 """How one collection lies in SQLite: a row a document.
 
-`doc` is the document's JSON without the fields kept apart, which have a column each (`apart.<field>`, NULL: missing),
-so that who does not name them neither reads nor writes them. `key.<path>` holds an indexed field's value: NULL for
+`doc` is the document's JSON without the fields kept apart, which have a column each (`apart.<field>`, NULL: missing):
+those that grow large, so that who does not name them neither reads nor writes them, and the short lists that queries
+ask for, so that they need not be looked for in `doc`. `key.<path>` holds an indexed field's value: NULL for
 missing and null, numbers and text as they are, booleans as blobs (which SQLite, as MongoDB, orders after text).
 """
 
@@ -34,20 +35,30 @@ class Table:
     indexes: tuple[Index, ...]
     keys: tuple[Path, ...]
     apart: tuple[str, ...]
-    numeric: tuple[str, ...] = ()
+    large: tuple[str, ...]
+    """Of the fields kept apart, those that may be large."""
+    numeric: tuple[str, ...]
 
     @classmethod
-    def of(cls, name: str, indexes: Iterable[Index], apart: Sequence[str] = (), numeric: Sequence[str] = ()) -> Table:
-        """The layout that the declared indexes and fields kept apart give a collection, and what sorts as numbers."""
+    def of(
+        cls,
+        name: str,
+        indexes: Iterable[Index],
+        large: Sequence[str] = (),
+        numeric: Sequence[str] = (),
+        lists: Sequence[str] = (),
+    ) -> Table:
+        """The layout that the declared indexes, large fields and short lists give a collection."""
         check_name(name)
         own = tuple(index for index in indexes if index.collection == name)
         keys = dict.fromkeys(field for index in own for field in index.fields if field != "id")
-        return cls(name, own, tuple(parse(key) for key in keys), tuple(apart), tuple(numeric))
+        return cls(name, own, tuple(parse(key) for key in keys), (*lists, *large), tuple(large), tuple(numeric))
 
     @property
     def columns(self) -> list[str]:
         """Every column that a document fills, quoted, in the order of `encode`."""
-        return ["id", *(column_of(key) for key in self.keys), "doc", *(apart_column(name) for name in self.apart)]
+        lists, large = ([name for name in self.apart if (name in self.large) is kind] for kind in (False, True))
+        return ["id", *map(column_of, self.keys), *map(apart_column, lists), "doc", *map(apart_column, large)]
 
     def source(self, path: Path) -> tuple[str, Path]:
         """The column of JSON that a path leads into, and the path inside it."""
@@ -62,7 +73,8 @@ class Table:
         """The values of a document's columns; InvalidDocument when it cannot be kept."""
         identity = identity_of(self.name, document)
         names = {path[0] for path in self.keys} | set(self.apart)
-        return [identity, *self.encode_changed(document, names).values()]
+        values = {"id": identity, **self.encode_changed(document, names)}
+        return [values[column] for column in self.columns]
 
     def encode_changed(self, document: Document, names: Container[str]) -> dict[str, Any]:
         """The columns to write, with their values, when some top-level fields of a document changed."""
@@ -174,6 +186,7 @@ def _create_indexes(connection: sqlite3.Connection, table: Table) -> None:
 def _index(table: Table, index: Index) -> str:
     *columns, last = [parse(field) for field in index.fields]
     ends = [sorted_column(last), "id"] if index.sorts else [column_of(last)]
+    ends += [apart_column(field) if field in table.apart else column_of(parse(field)) for field in index.covers]
     unique = "UNIQUE " if index.unique else ""
     name = f"{table.name}:{','.join(index.fields)}"
     return f'CREATE {unique}INDEX "{name}" ON "{table.name}" ({", ".join([*map(column_of, columns), *ends])})'
@@ -207,5 +220,5 @@ def _sharing(index: Index) -> list[int]:
     rows = [_SHARING.get(field, _OTHERS) for field in index.fields]
     shared = [min(rows[: depth + 1]) for depth in range(len(rows))]
     if index.sorts:
-        return [*shared, 1]
+        return [*shared, *[1] * (1 + len(index.covers))]
     return [*shared[:-1], 1] if index.unique else shared

@@ -5,7 +5,7 @@ Indexed fields are asked of their key columns, any other is looked up in the JSO
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import orjson
@@ -25,6 +25,7 @@ from apiserver.stores.documents.dialect.filters import (
     Test,
 )
 from apiserver.stores.documents.dialect.paths import Path, gathered
+from apiserver.stores.documents.dialect.patterns import literal_of
 from apiserver.stores.documents.dialect.sorts import Term
 from apiserver.stores.documents.dialect.values import MISSING, class_of
 from apiserver.stores.documents.sqlite.connections import Callbacks
@@ -33,6 +34,8 @@ from apiserver.stores.documents.sqlite.table import Table, column_of, decode_key
 
 _SQL = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _MOST_PARAMETERS = 4000
+#: Texts for which the JSON of a list is searched one by one.
+_MOST_SOUGHT = 8
 _INT64 = range(-(2**63), 2**63)
 _SAMPLES: dict[str, Any] = {
     "text": "",
@@ -99,6 +102,13 @@ class Statement:
         """The terms of ORDER BY."""
         return ", ".join(f"{self._sort_key(term)} {'DESC' if term.descending else 'NULLS LAST'}" for term in terms)
 
+    def ascending_key(self, terms: Sequence[Term]) -> str | None:
+        """SQL of what an index sorts by, if the terms are just this, ascending, and the id."""
+        match terms:
+            case [Term(path, False, False), Term(("id",), False)] if path in self.table.keys:
+                return sorted_column(path)
+        return None
+
     def grouped(self, path: Path) -> tuple[str, Callable[[Any], Any]]:
         """SQL that is the same for documents with the same value at the path, and what makes that value of it.
 
@@ -121,7 +131,7 @@ class Statement:
         if isinstance(test, In):
             return self._in_column(column, test)
         if isinstance(test, Pattern):
-            return f"(typeof({column}) = 'text' AND {self.ask(test.passes, column)})"
+            return f"(typeof({column}) = 'text' AND {self._matched(column, test)})"
         if isinstance(test, Exists):
             return f"({column} IS NOT NULL OR {self._json(field)})"
         return "0"
@@ -138,6 +148,19 @@ class Statement:
         if test.op == "$eq":
             return compared
         return f"({compared} AND {column} {_BOUNDS[kind][test.op[:3]]})"
+
+    def _matched(self, column: str, test: Pattern) -> str:
+        """SQL for whether a column's text matches. Text that must be in it is looked for before Python is asked."""
+        asked = self.ask(test.passes, column)
+        text, exact = literal_of(test.text)
+        if not text:
+            return asked
+        if not test.any_case:
+            there = f"instr({column}, {self.bind(text)}) > 0"
+            return there if exact else f"({there} AND {asked})"
+        there = f"instr(lower({column}), {self.bind(text.lower())}) > 0"  # `lower` knows ASCII only
+        ascii = f"length({column}) = length(CAST({column} AS BLOB))"
+        return f"CASE WHEN NOT {ascii} THEN {asked} WHEN {there} THEN {1 if exact else asked} ELSE 0 END"
 
     def _in_column(self, column: str, test: In) -> str:
         ways = [f"{column} IS NULL"] if values.NULL in test.classes else []
@@ -162,11 +185,24 @@ class Statement:
         if not lookup.known_to_sqlite:
             return everywhere
         cases = {kind: self._single(lookup, test, kind, sample) for kind, sample in _SAMPLES.items()}
-        listed = _constant(test, []) if isinstance(test, Exists) else lookup.ask_value(test.accepts)
-        cases["array"] = f"CASE {lookup.value} WHEN '[]' THEN {_constant(test, [])} ELSE {listed} END"
+        listed = _constant(test, []) if isinstance(test, Exists) else self._listed(lookup, test)
+        cases["array"] = f"CASE {lookup.list} WHEN '[]' THEN {_constant(test, [])} ELSE {listed} END"
         branches = " ".join(f"WHEN '{kind}' THEN {then}" for kind, then in cases.items())
         missing = lookup.through_lists(everywhere, _constant(test, MISSING))
         return f"CASE {lookup.kind} {branches} ELSE {missing} END"
+
+    def _listed(self, lookup: Lookup, test: Test) -> str:
+        """SQL for a list that is not empty: a text that is an item of it can be found in its JSON."""
+        asked = lookup.ask_value(test.accepts)
+        texts = [test.operand] if isinstance(test, Compare) and test.op == "$eq" else []
+        texts = test.operands if isinstance(test, In) else texts
+        if not texts or len(texts) > _MOST_SOUGHT or not all(isinstance(text, str) for text in texts):
+            return asked
+        if any("," in text for text in texts):  # `","` is also between two items
+            return asked
+        items = " OR ".join(f"instr({lookup.list}, {self.bind(dumps(text))}) > 0" for text in texts)
+        nested = f"instr({lookup.list}, '{{') > 0 OR instr(substr({lookup.list}, 2), '[') > 0"
+        return f"CASE WHEN {nested} OR instr({lookup.list}, '\\') > 0 THEN {asked} ELSE ({items}) END"
 
     def _single(self, lookup: Lookup, test: Test, kind: str, sample: Any) -> str:
         """SQL for values of a kind, which are no lists, and of which there is a sample."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from apiserver.stores.documents.base import InvalidFilter
-from apiserver.stores.documents.dialect.patterns import LONGEST, compile_pattern
+from apiserver.stores.documents.dialect.patterns import LONGEST, compile_pattern, literal_of
 
 
 @pytest.mark.parametrize(
@@ -49,3 +51,32 @@ def test_other_options_are_refused(options: object) -> None:
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "^(a|aa)+$", "a*a*a*a*a*a*a*a*b", "(.*)(.*)(.*)(.*)(.*)x$"])
 def test_a_pattern_that_could_backtrack_ends(pattern: str) -> None:
     assert compile_pattern("n", pattern)("a" * 50_000 + "!") is False
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "exact"),
+    [
+        ("loss", "loss", True),
+        (r"a\.b\-c", "a.b-c", True),
+        ("^loss", "loss", False),
+        ("tune.*99", "tune", False),
+        ("ab+c", "ab", False),
+        ("abc?d", "ab", False),
+        ("", "", True),
+        (".", "", False),
+        *((pattern, "", False) for pattern in ("a|b", "(ab)", "[ab]", r"a\d", "a{2}", "é", "(?i)a", "a\x00")),
+    ],
+)
+def test_the_text_that_must_be_there(pattern: str, text: str, exact: bool) -> None:
+    assert literal_of(pattern) == (text, exact)
+
+
+@given(st.text("ab.+*?^$\\-\\", max_size=6), st.text("ab.-", max_size=5))
+def test_what_a_pattern_finds_has_its_text(pattern: str, text: str) -> None:
+    try:
+        search = compile_pattern("n", pattern)
+    except InvalidFilter:
+        return
+    literal, exact = literal_of(pattern)
+    assert (literal in text) >= search(text)
+    assert not exact or (literal in text) == search(text)

@@ -9,7 +9,7 @@ import pytest
 from apiserver.stores.documents.base import Filter, Sort
 from apiserver.stores.documents.dialect.filters import parse_filter
 from apiserver.stores.documents.dialect.sorts import parse_sort
-from apiserver.stores.documents.indexes import INDEXES
+from apiserver.stores.documents.indexes import APART, INDEXES, LISTS, NUMERIC
 from apiserver.stores.documents.sqlite.connections import Callbacks
 from apiserver.stores.documents.sqlite.table import Table, create
 from apiserver.stores.documents.sqlite.translate import Statement
@@ -42,3 +42,19 @@ def test_a_company_is_no_place_to_start_from(filter: Filter, sort: Sort, index: 
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", statement.parameters)]
     connection.close()
     assert any(f"USING INDEX {index} " in f"{step} " for step in plan), plan
+
+
+@pytest.mark.parametrize("field", ["type", "status", "user", "parent", "tags", "project"])
+def test_whole_collections_are_grouped_by_an_index_alone(field: str) -> None:
+    table = Table.of("tasks", INDEXES, APART["tasks"], NUMERIC["tasks"], LISTS["tasks"])
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    callbacks = Callbacks()
+    connection.create_function("ask", 3, callbacks.ask)
+    create(connection, table)
+    live: Filter = {"company": "c", "system_tags": {"$ne": "archived"}}
+    with Statement(table, callbacks) as statement:
+        column, _ = statement.grouped((field,))
+        sql = f"SELECT count(*), {column} FROM tasks WHERE {statement.where(parse_filter(live))} GROUP BY +{column}"
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", statement.parameters)]
+    connection.close()
+    assert any("USING COVERING INDEX tasks:company,last_update " in step for step in plan), plan

@@ -18,7 +18,7 @@ from apiserver.stores.documents.sqlite.table import Table, create
 from apiserver.stores.documents.sqlite.translate import Statement
 from tests.stores.documents import strategies
 
-TABLE = Table.of("things", [Index("things", ("key",)), Index("things", ("deep.key", "key"))], ["big"], ["b"])
+TABLE = Table.of("things", [Index("things", ("key",)), Index("things", ("deep.key", "key"))], ["big"], ["b"], ["list"])
 
 CALLBACKS = Callbacks()
 
@@ -83,6 +83,47 @@ def nested(path: str, document: Document, value: Any) -> Document:
         holder = holder.setdefault(name, {})
     holder[last] = value
     return document
+
+
+ITEMS = ["a", "b", "", ",", 'a"', '"a', '"a"', "a,b", "\\", "\\a", "[", "{", "a{", "é", "\x00", 'a","b']
+
+
+@pytest.mark.parametrize("path", ["list", "a", "a.b", "big.a"])
+def test_texts_are_found_in_lists_of_any_texts(path: str) -> None:
+    lists: list[Any] = [*([item] for item in ITEMS), *(["x", item, "y"] for item in ITEMS), ["a", "b"]]
+    lists += [[["a"]], [{"a": "a"}], [1, "a"], [None], [["x"], "a"], "a", None, 1]
+    documents = [nested(path, {"id": f"{place:02}"}, value) for place, value in enumerate(lists)]
+    things = Things([*documents, {"id": "missing"}])
+    for tested in (*({"$eq": item} for item in ITEMS), {"$in": ["b", "x"]}, {"$nin": ["a", "", "b"]}, {"$all": ["a"]}):
+        condition = parse_filter({path: tested})
+        expected = [document["id"] for document in [*documents, {"id": "missing"}] if condition.matches(document)]
+        assert things.ids({path: tested}) == expected, tested
+
+
+@pytest.mark.parametrize("path", ["key", "a"])
+def test_patterns_with_text_in_them(path: str) -> None:
+    texts = ["kiss", "KISS", "\u212ai\u017fs", "a kiss", "ki.ss", "kis", "k", "", "é kiss", "a\x00kiss", "KiSsEs"]
+    documents = [nested(path, {"id": f"{place:02}"}, text) for place, text in enumerate(texts)]
+    things = Things(documents)
+    for pattern in (
+        "kiss",
+        "kis+",
+        "k.s",
+        "^kiss$",
+        "ki?s",
+        "kiss*",
+        "kiss|k",
+        r"ki\.s",
+        "",
+        ".",
+        "k+",
+        "é k",
+        "[k]iss",
+    ):
+        for options in ("", "i"):
+            filter = {path: {"$regex": pattern, "$options": options}}
+            expected = [document["id"] for document in documents if parse_filter(filter).matches(document)]
+            assert things.ids(filter) == expected, (pattern, options)
 
 
 @given(strategies.collections, strategies.sorts)
