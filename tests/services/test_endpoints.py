@@ -29,7 +29,6 @@ SERVICES = (
     "users",
     "workers",
 )
-ANONYMOUS = {"auth.fixed_users_mode", "debug.ping", "login.logout", "login.supported_modes"}
 ENDPOINTS = [
     endpoint
     for name, versions in load_schemas(resources.path("schemas")).items()
@@ -138,14 +137,6 @@ async def test_missing_fields_are_named(api: Api) -> None:
                 answer = await api.call(endpoint.name, incomplete, expect=400)
                 assert answer["meta"]["result_subcode"] == 12
                 assert answer["meta"]["error_data"] == {"field": name}
-
-
-async def test_callers_without_credentials_are_kept_out(api: Api) -> None:
-    for endpoint in ENDPOINTS:
-        anonymous = endpoint.name in ANONYMOUS
-        answer = await api.call(endpoint.name, required(endpoint, {}), auth=None, expect=200 if anonymous else 401)
-        if not anonymous:
-            assert answer["meta"]["result_subcode"] == 20
 
 
 @pytest.mark.parametrize("field", SUBCODES)
