@@ -9,7 +9,7 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.many import do_each
 from apiserver.services.tasks.documents import TASKS, change_task, changed_now, get_task
 from apiserver.services.tasks.queueing import leave_queues, release
-from apiserver.services.tasks.status import change_status
+from apiserver.services.tasks.status import change_status, check_transition
 from apiserver.services.tasks.steps import do_to_steps_too
 from apiserver.stores.documents.base import Document
 from apiserver.times import utc_now
@@ -20,8 +20,13 @@ WORKER_SILENCE = timedelta(minutes=10)
 
 @endpoint("tasks.started", "1.0")
 async def started(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    now = utc_now()
-    done = await change_status(call, request["task"], "in_progress", request, earliest={"started": now})
+    """A run begins; one that is under way goes on, whoever says once more that it has started."""
+    task, now = await get_task(call, request["task"], ["status", "started"]), utc_now()
+    if task["status"] == "in_progress" and task.get("started"):
+        done = await change_status(call, task["id"], "in_progress", request, earliest={"started": now})
+    else:
+        gone = ("completed", "active_duration")
+        done = await change_status(call, task["id"], "in_progress", request, values={"started": now}, unset=gone)
     return {"started": 1, **done}
 
 
@@ -108,7 +113,8 @@ async def stop_task(call: Call, task_id: str, request: dict[str, Any]) -> Docume
 
 async def publish_task(call: Call, task_id: str, request: dict[str, Any]) -> Document:
     """Publish a task, and (unless `publish_model` is false) the model that it put out last."""
-    task = await get_task(call, task_id, ["models"])
+    task = await get_task(call, task_id, ["models", "status"])
+    check_transition(task, "published", force=request.get("force", False), may_stay=False)
     done = await change_status(call, task_id, "published", request, values={"published": utc_now()})
     output = task.get("models", {}).get("output")
     if output and request.get("publish_model", True):

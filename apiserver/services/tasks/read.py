@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from apiserver.rpc.errors import invalid_id
@@ -22,7 +23,9 @@ from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import scroll_answer, scrolled_page
 from apiserver.services.tasks.documents import TASKS, answered, read_task
 from apiserver.services.tasks.legacy import with_legacy
+from apiserver.services.tasks.status import seconds_since
 from apiserver.stores.documents.base import Document, Filter
+from apiserver.times import utc_now
 
 SPEC = QuerySpec(
     patterns=("name", "comment", "report"),
@@ -53,19 +56,22 @@ REFERENCES = {
     "models.input.model": "models",
     "models.output.model": "models",
 }
+#: Kept of a run that has ended; of one that is under way, what it is by now.
+_RUNNING_FOR = "active_duration"
 
 
 @endpoint("tasks.get_by_id", "1.0")
 async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     await call.backend.last_metrics.settle(call.identity.company, ids=[request["task"]])
-    return {"task": _shown(call, await read_task(call, request["task"]))}
+    return {"task": _shown(call, await read_task(call, request["task"]), None)}
 
 
 @endpoint("tasks.get_all", "1.0")
 async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     page = await scrolled_page(call, request)
-    tasks = await _find(call, request, page, projection_of(request))
-    return {"tasks": [_shown(call, task) for task in tasks], **await scroll_answer(call, page, len(tasks))}
+    fields = projection_of(request)
+    tasks = await _find(call, request, page, fields)
+    return {"tasks": [_shown(call, task, fields) for task in tasks], **await scroll_answer(call, page, len(tasks))}
 
 
 @endpoint("tasks.get_by_id_ex", "1.0")
@@ -103,13 +109,17 @@ async def _find(call: Call, request: dict[str, Any], page: Page, projection: lis
 
 async def _find_expanded(call: Call, request: dict[str, Any], page: Page) -> list[Document]:
     found = await _find(call, request, page, projection_with(REFERENCES, request))
-    tasks = [_shown(call, task) for task in found]
-    await expand(visible(call), tasks, REFERENCES, projection_of(request) or ())
+    fields = projection_of(request)
+    tasks = [_shown(call, task, fields) for task in found]
+    await expand(visible(call), tasks, REFERENCES, fields or ())
     return tasks
 
 
-def _shown(call: Call, task: Document) -> Document:
-    return with_legacy(answered(task), call.requested_version)
+def _shown(call: Call, task: Document, fields: Collection[str] | None) -> Document:
+    shown = with_legacy(answered(task), call.requested_version)
+    if shown.get("status") == "in_progress" and (fields is None or _RUNNING_FOR in fields):
+        shown[_RUNNING_FOR] = seconds_since(shown.get("started"), utc_now())
+    return shown
 
 
 async def _with_subprojects(call: Call, request: dict[str, Any]) -> dict[str, Any]:

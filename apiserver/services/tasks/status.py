@@ -11,7 +11,8 @@ from apiserver.services.project_tree import touch_projects
 from apiserver.services.tasks.documents import ATTEMPTS, TASKS, answered, changed_meanwhile, changed_now, get_task
 from apiserver.stores.documents.base import Document
 
-#: From each status, where a task may go without `force`. Staying is always allowed, so that a retried call succeeds.
+#: From each status, where a task may go without `force`. It may stay where it is, so that a retried call succeeds, but
+#: for published ones.
 NEXT: dict[str, frozenset[str]] = {
     "created": frozenset({"queued", "in_progress"}),
     "queued": frozenset({"created", "in_progress", "stopped"}),
@@ -27,7 +28,7 @@ NEXT: dict[str, frozenset[str]] = {
     "unknown": frozenset(),
 }
 
-_FIELDS = ("status", "project", "status_changed", "active_duration", "enqueue_status")
+_FIELDS = ("status", "project", "started", "enqueue_status")
 #: What a task stops being when it is run for real.
 _DEVELOPMENT = "development"
 
@@ -66,10 +67,10 @@ async def change_status(
     raise changed_meanwhile(task_id)
 
 
-def check_transition(task: Document, status: str, *, force: bool) -> None:
-    """400/110 unless the task may go to `status`."""
+def check_transition(task: Document, status: str, *, force: bool, may_stay: bool = True) -> None:
+    """400/110 unless the task may go to `status`, or is there already."""
     current = task["status"]
-    if not force and status != current and status not in NEXT[current]:
+    if not force and status not in NEXT[current] and not (may_stay and status == current):
         raise ApiError(
             400, 110, f"Invalid status change: task={task['id']}, current_status={current}, new_status={status}"
         )
@@ -84,13 +85,12 @@ def _status_fields(call: Call, task: Document, status: str, request: dict[str, A
         "status_changed": fields["last_change"],
     }
     if task["status"] == "in_progress" and status != "in_progress":
-        fields["active_duration"] = task.get("active_duration", 0) + _seconds_between(
-            task.get("status_changed"), fields["status_changed"]
-        )
+        fields["active_duration"] = seconds_since(task.get("started"), fields["status_changed"])
     return fields
 
 
-def _seconds_between(start: str | None, end: str) -> int:
+def seconds_since(start: str | None, end: str) -> int:
+    """Whole seconds between two times, 0 when there is no first one."""
     if start is None:
         return 0
     return max(0, round((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()))

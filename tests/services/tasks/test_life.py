@@ -8,22 +8,33 @@ from typing import Any
 
 import pytest
 
-from apiserver.services.tasks.documents import STATUSES
-from apiserver.services.tasks.status import NEXT
+from apiserver.services.tasks.documents import LOCKED, STATUSES
 from tests.harness import Api
 from tests.services.tasks.calls import get, make, refused, report
 
 pytestmark = pytest.mark.anyio
 
-#: Calls that say where a task goes.
-STEPS = {
-    "tasks.started": "in_progress",
-    "tasks.completed": "completed",
-    "tasks.stopped": "stopped",
-    "tasks.failed": "failed",
-    "tasks.close": "closed",
-    "tasks.publish": "published",
+#: By call, where it takes a task, and from which statuses it may do so without force: as in ClearML's own server.
+STEPS: dict[str, tuple[str, set[str]]] = {
+    "started": ("in_progress", {"created", "queued", "in_progress", "stopped", "completed"}),
+    "stop": ("stopped", {"queued", "in_progress", "stopped", "closed", "failed"}),
+    "stopped": ("stopped", {"queued", "in_progress", "stopped", "closed", "failed"}),
+    "failed": ("failed", {"in_progress", "stopped", "closed", "failed"}),
+    "completed": ("completed", {"in_progress", "stopped", "completed"}),
+    "close": ("closed", {"stopped", "closed"}),
+    "publish": ("published", {"stopped", "closed", "failed", "completed", "publishing"}),
+    "enqueue": ("queued", {"created", "queued", "stopped", "failed"}),
+    "reset": ("created", set(STATUSES) - {"publishing", "published"}),
 }
+#: Calls that no status speaks against, and where they take tasks that do not stay where they are.
+ALWAYS: dict[str, dict[str, str]] = {
+    "dequeue": {"queued": "created", "in_progress": "created"},
+    "archive_many": {"queued": "created", "in_progress": "stopped"},
+    "unarchive_many": {},
+    "update_tags": {},
+}
+#: Calls that only new tasks take.
+OF_NEW = ("edit", "delete", "edit_hyper_params", "edit_configuration")
 
 
 async def put(api: Api, task: str, status: str) -> None:
@@ -31,22 +42,46 @@ async def put(api: Api, task: str, status: str) -> None:
     await api.backend.documents.update("tasks", {"id": task}, {"$set": {"status": status}})
 
 
-async def test_each_step_is_taken_from_where_the_table_says_and_from_nowhere_else(api: Api) -> None:
-    task = await make(api)
-    for (endpoint, target), status in product(STEPS.items(), STATUSES):
+def asked(endpoint: str, task: str, **fields: Any) -> dict[str, Any]:
+    contents = {"edit": {"comment": "c"}, "edit_hyper_params": {"hyperparams": []}}
+    contents |= {"edit_configuration": {"configuration": []}, "update_tags": {"ids": [task], "add_tags": ["t"]}}
+    of_many: dict[str, Any] = {"ids": [task]} if endpoint.endswith("_many") else {}
+    return {"task": task, **contents.get(endpoint, {}), **of_many, **fields}
+
+
+@pytest.mark.parametrize("endpoint", STEPS)
+async def test_steps(api: Api, endpoint: str) -> None:
+    target, allowed = STEPS[endpoint]
+    for status, force in product(STATUSES, (False, True)):
+        task = await make(api)
         await put(api, task, status)
-        if target == status or target in NEXT[status]:
-            assert (await api.call(endpoint, {"task": task}))["fields"]["status"] == target
+        request = asked(endpoint, task, force=force)
+        if force or status in allowed:
+            assert (await api.call(f"tasks.{endpoint}", request))["fields"]["status"] == target
         else:
-            assert await refused(api, endpoint, {"task": task}) == (400, 110), (endpoint, status)
+            assert await refused(api, f"tasks.{endpoint}", request) == (400, 110), status
             assert (await get(api, task))["status"] == status
 
 
-async def test_force_leads_anywhere(api: Api) -> None:
-    task = await make(api)
-    for (endpoint, target), status in product(STEPS.items(), STATUSES):
+@pytest.mark.parametrize("endpoint", ALWAYS)
+async def test_what_may_be_done_in_any_status(api: Api, endpoint: str) -> None:
+    for status in STATUSES:
+        task = await make(api)
         await put(api, task, status)
-        assert (await api.call(endpoint, {"task": task, "force": True}))["fields"]["status"] == target
+        await api.call(f"tasks.{endpoint}", asked(endpoint, task))
+        assert (await get(api, task))["status"] == ALWAYS[endpoint].get(status, status)
+
+
+@pytest.mark.parametrize("endpoint", OF_NEW)
+async def test_what_may_be_done_with_new_tasks_alone(api: Api, endpoint: str) -> None:
+    for status in STATUSES[1:]:
+        task = await make(api)
+        await put(api, task, status)
+        subcode = 123 if endpoint == "delete" else 110
+        assert await refused(api, f"tasks.{endpoint}", asked(endpoint, task)) == (400, subcode), status
+        if status not in LOCKED or endpoint in ("edit", "delete"):
+            await api.call(f"tasks.{endpoint}", asked(endpoint, task, force=True))
+    await api.call(f"tasks.{endpoint}", asked(endpoint, await make(api)))
 
 
 async def test_a_whole_life(api: Api) -> None:
@@ -69,23 +104,25 @@ async def test_a_whole_life(api: Api) -> None:
     assert (await get(api, task))["published"] >= done["completed"]
 
 
-async def test_time_in_progress_adds_up_over_runs(api: Api) -> None:
-    task = await make(api)
-    for hours in (1, 2):
-        await api.call("tasks.started", {"task": task})
-        hour_ago = (datetime.now(UTC) - timedelta(hours=1)).isoformat(timespec="microseconds")
-        await api.backend.documents.update("tasks", {"id": task}, {"$set": {"status_changed": hour_ago}})
-        await api.call("tasks.stopped", {"task": task})
-        assert hours * 3600 <= (await get(api, task))["active_duration"] < hours * 3600 + 60
-
-
-async def test_the_first_start_is_kept(api: Api) -> None:
+async def test_a_run_lasts_from_its_first_start(api: Api) -> None:
     task = await make(api)
     await api.call("tasks.started", {"task": task})
-    first = (await get(api, task))["started"]
+    hour_ago = (datetime.now(UTC) - timedelta(hours=1)).isoformat(timespec="microseconds")
+    await api.backend.documents.update("tasks", {"id": task}, {"$set": {"started": hour_ago}})
+    await api.call("tasks.started", {"task": task})
+    assert (await get(api, task))["started"] == hour_ago
+    assert 3600 <= (await get(api, task))["active_duration"] < 3660
+    shown = await api.call("tasks.get_all_ex", {"id": [task], "only_fields": ["status"]})
+    assert shown["tasks"] == [{"id": task, "status": "in_progress"}]
     await api.call("tasks.stopped", {"task": task})
+    stopped = await get(api, task)
+    assert 3600 <= stopped["active_duration"] < 3660
+
     await api.call("tasks.started", {"task": task})
-    assert (await get(api, task))["started"] == first
+    again = await get(api, task)
+    assert again["started"] >= stopped["completed"]
+    assert "completed" not in again
+    assert again["active_duration"] < 60
 
 
 async def test_a_status_that_changes_meanwhile_is_not_overwritten(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +230,15 @@ async def test_archiving_hides_nothing_and_takes_tasks_out_of_queues(api: Api) -
 
 @pytest.mark.parametrize(
     ("endpoint", "key"),
-    [("stop_many", "updated"), ("publish_many", "updated"), ("archive_many", "archived"), ("reset_many", "updated")],
+    [
+        ("stop_many", "updated"),
+        ("publish_many", "updated"),
+        ("archive_many", "archived"),
+        ("unarchive_many", "unarchived"),
+        ("reset_many", "updated"),
+        ("enqueue_many", "queued"),
+        ("dequeue_many", "dequeued"),
+    ],
 )
 async def test_of_many_one_failure_costs_that_task_alone(api: Api, endpoint: str, key: str) -> None:
     good = await make(api)
