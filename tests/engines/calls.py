@@ -17,7 +17,7 @@ from tests.harness import Api
 FIRST_TIME = 1_700_000_000_000
 #: Differ from server to server, or from call to call.
 _OWN = {
-    *("id@meta", "trx@meta", "scroll_id", "@timestamp", "user", "last_changed_by"),
+    *("id@meta", "trx@meta", "scroll_id", "@timestamp", "user", "last_changed_by", "active_duration"),
     *("events_revision", "created", "published", "last_update", "last_change", "last_timestamp", "status_changed"),
 }
 _NOBODY = "f" * 32

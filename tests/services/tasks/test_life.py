@@ -43,7 +43,7 @@ async def put(api: Api, task: str, status: str) -> None:
 
 
 def asked(endpoint: str, task: str, **fields: Any) -> dict[str, Any]:
-    contents = {"edit": {"comment": "c"}, "edit_hyper_params": {"hyperparams": []}}
+    contents: dict[str, dict[str, Any]] = {"edit": {"comment": "c"}, "edit_hyper_params": {"hyperparams": []}}
     contents |= {"edit_configuration": {"configuration": []}, "update_tags": {"ids": [task], "add_tags": ["t"]}}
     of_many: dict[str, Any] = {"ids": [task]} if endpoint.endswith("_many") else {}
     return {"task": task, **contents.get(endpoint, {}), **of_many, **fields}
