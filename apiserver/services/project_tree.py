@@ -29,7 +29,7 @@ def checked_name(name: str, *, field: str = "name") -> str:
     if not all(parts) or len(name) > MAX_NAME:
         raise validation_error(f"expected 1 to {MAX_NAME} characters, and no empty part between '/'", field=field)
     if len(parts) > MAX_DEPTH:
-        raise ApiError(400, 409, f"Project path is too deep: at most {MAX_DEPTH} levels, got {len(parts)}")
+        raise too_deep(len(parts))
     return "/".join(parts)
 
 
@@ -80,6 +80,7 @@ async def create_project(call: Call, name: str, fields: dict[str, Any]) -> Docum
         await documents(call).insert(PROJECTS, project)
     except DuplicateDocument:
         raise name_in_use(name) from None
+    await touch_projects(call, project.get("parent"))
     return project
 
 
@@ -132,6 +133,11 @@ async def touch_projects(call: Call, *project_ids: str | None) -> None:
     if ids := [project_id for project_id in project_ids if project_id]:
         changed = {"$set": {"last_update": utc_now()}}
         await documents(call).update(PROJECTS, {"id": {"$in": ids}}, changed, many=True)
+
+
+def too_deep(depth: int) -> ApiError:
+    """A project would be in too many others."""
+    return ApiError(400, 409, f"Project path is too deep: at most {MAX_DEPTH} levels, got {depth}")
 
 
 def name_in_use(name: str) -> ApiError:

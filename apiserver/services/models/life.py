@@ -96,7 +96,7 @@ async def _delete(call: Call, model_id: str, request: dict[str, Any]) -> dict[st
     if request["delete_external_artifacts"]:
         weights = [model["uri"]] if model.get("uri") else []
         await delete_files(call, shown=await event_urls(call, [owner]), made=weights, models=[model_id])
-    await _unlink(call, model_id)
+    await unlink(call, model_id)
     await call.backend.events.delete([owner])
     deleted = await documents(call).delete(MODELS, {"id": model_id})
     await touch_projects(call, model.get("project"))
@@ -113,7 +113,7 @@ async def _check_unused(call: Call, model: Document) -> None:
         raise ApiError(400, 206, f"The task that made the model is published, use force to delete it: id={model['id']}")
 
 
-async def _unlink(call: Call, model_id: str) -> None:
+async def unlink(call: Call, model_id: str) -> None:
     """Take the model out of the lists of every task.
 
     Tasks that took it in, and published ones that made it, still tell so, and that it was deleted.

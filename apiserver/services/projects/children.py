@@ -23,7 +23,7 @@ _TASKS: dict[str, Filter] = {
     "pipeline": {"system_tags": "pipeline", "type": "controller"},
     "report": {"system_tags": "reports", "type": "report"},
 }
-DATASETS = _KINDS["dataset"][1]
+DATASETS, PIPELINES = _KINDS["dataset"][1], _KINDS["pipeline"][1]
 
 
 async def holding_children(call: Call, request: dict[str, Any]) -> list[str] | None:

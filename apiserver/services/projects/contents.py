@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from apiserver.events.model import Owner
 from apiserver.files.addresses import is_in_object_store
 from apiserver.services.backend import Call, documents
+from apiserver.services.models.life import unlink
 from apiserver.services.project_tree import PROJECTS
+from apiserver.services.projects.children import DATASETS, PIPELINES
 from apiserver.services.projects.stats import STATES
 from apiserver.services.queries import all_of
 from apiserver.services.tasks.cleanup import delete_task
@@ -18,21 +21,49 @@ from apiserver.stores.documents.base import Filter
 _DELETE = {"force": True, "delete_output_models": True, "return_file_urls": True}
 
 
-async def active_tasks(call: Call, inside: Filter) -> int:
-    """How many tasks that are not archived match."""
-    return await documents(call).count("tasks", all_of([inside, STATES["active"]]))
+#: Reports are tasks, and told apart from the others.
+REPORTS: Filter = {"system_tags": "reports"}
+TASKS_ALONE: Filter = {"system_tags": {"$ne": "reports"}}
 
 
-async def active_models(call: Call, inside: Filter) -> int:
-    """How many models that are not archived match."""
-    return await documents(call).count("models", all_of([inside, STATES["active"]]))
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What is in some projects."""
+
+    datasets: int
+    """How many of them are datasets that have versions which are not archived."""
+    pipelines: int
+    """How many of them are pipelines that have controllers which are not archived."""
+    inside: Filter
+    """What is in the others."""
 
 
-async def holding(call: Call, ids: Sequence[str], kind: str) -> int:
-    """How many of the projects are of that `kind` (a system tag: dataset or pipeline), and hold active tasks."""
-    of_kind: Filter = {"id": {"$in": ids}, "system_tags": kind}
-    projects: Filter = {"project": {"$in": await documents(call).distinct(PROJECTS, "id", of_kind)}}
-    return len(await documents(call).distinct("tasks", "project", all_of([projects, STATES["active"]])))
+async def contents_of(call: Call, ids: Sequence[str]) -> Contents:
+    datasets = await _kind_of(call, ids, DATASETS)
+    pipelines = await _kind_of(call, ids, PIPELINES)
+    others = [id for id in ids if id not in datasets and id not in pipelines]
+    return Contents(
+        await _live(call, datasets, {}),
+        await _live(call, pipelines, {"type": "controller"}),
+        {"project": {"$in": others}},
+    )
+
+
+async def active(call: Call, collection: str, inside: Filter) -> int:
+    """How many tasks or models that are not archived match."""
+    return await documents(call).count(collection, all_of([inside, STATES["active"]]))
+
+
+async def _kind_of(call: Call, ids: Sequence[str], kind: Filter) -> set[str]:
+    return set(await documents(call).distinct(PROJECTS, "id", all_of([{"id": {"$in": ids}}, kind])))
+
+
+async def _live(call: Call, projects: set[str], wanted: Filter) -> int:
+    """How many of the projects have tasks that are wanted and not archived."""
+    if not projects:
+        return 0
+    inside = all_of([{"project": {"$in": sorted(projects)}}, wanted, STATES["active"]])
+    return len(await documents(call).distinct("tasks", "project", inside))
 
 
 async def delete_tasks(call: Call, inside: Filter, *, files: bool) -> dict[str, Any]:
@@ -60,5 +91,7 @@ async def delete_models(call: Call, inside: Filter, urls: dict[str, list[str]], 
         await delete_files(call, shown=shown, made=weights, models=ids)
     urls["model_urls"] += sorted(weights)
     urls["event_urls"] += sorted(filter(is_in_object_store, shown))
+    for id in ids:
+        await unlink(call, id)
     await call.backend.events.delete(owners)
     return await documents(call).delete("models", {"id": {"$in": ids}}) if ids else 0

@@ -8,9 +8,17 @@ from typing import Any
 from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import PROJECTS, changeable, checked_name, create_project, get_project
-from apiserver.services.projects.contents import active_models, active_tasks, delete_models, delete_tasks, holding
+from apiserver.services.projects.contents import (
+    REPORTS,
+    TASKS_ALONE,
+    active,
+    contents_of,
+    delete_models,
+    delete_tasks,
+)
 from apiserver.services.projects.places import relocate
 from apiserver.services.public import require_private
+from apiserver.services.queries import all_of
 from apiserver.stores.documents.base import Document, Filter
 from apiserver.times import utc_now
 
@@ -39,14 +47,16 @@ async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def validate_delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     project = await get_project(call, request["project"])
     ids = await changeable(call, project)
-    inside: Filter = {"project": {"$in": ids}}
+    contents = await contents_of(call, ids)
     return {
-        "tasks": await documents(call).count("tasks", inside),
-        "non_archived_tasks": await active_tasks(call, inside),
-        "models": await documents(call).count("models", inside),
-        "non_archived_models": await active_models(call, inside),
-        "datasets": await holding(call, ids, "dataset"),
-        "pipelines": await holding(call, ids, "pipeline"),
+        "tasks": await documents(call).count("tasks", all_of([contents.inside, TASKS_ALONE])),
+        "non_archived_tasks": await active(call, "tasks", all_of([contents.inside, TASKS_ALONE])),
+        "models": await documents(call).count("models", contents.inside),
+        "non_archived_models": await active(call, "models", contents.inside),
+        "reports": await documents(call).count("tasks", all_of([contents.inside, REPORTS])),
+        "non_archived_reports": await active(call, "tasks", all_of([contents.inside, REPORTS])),
+        "datasets": contents.datasets,
+        "pipelines": contents.pipelines,
     }
 
 
@@ -78,19 +88,19 @@ async def _rename(call: Call, project: Document, name: str) -> Document:
     if name.rpartition("/")[0] != project["name"].rpartition("/")[0]:
         raise ApiError(400, 408, f"A project's location is changed by projects.move: project={project['id']}")
     await changeable(call, project)
-    place = {"name": name, "basename": name.rpartition("/")[2]}
+    place = {"name": name, "basename": name.rpartition("/")[2], "last_update": utc_now()}
     await relocate(call, project, {"$set": place})
     return place
 
 
 async def _check_empty(call: Call, project: Document, ids: Sequence[str]) -> None:
-    """400/406, 413, 402 or 405 when there are datasets, pipelines, tasks or models that are not archived."""
-    inside: Filter = {"project": {"$in": ids}}
+    """400/413, 406, 402 or 405 when there are pipelines, datasets, tasks or models that are not archived."""
+    contents = await contents_of(call, ids)
     for subcode, kind, found in (
-        (406, "datasets", await holding(call, ids, "dataset")),
-        (413, "pipelines", await holding(call, ids, "pipeline")),
-        (402, "tasks", await active_tasks(call, inside)),
-        (405, "models", await active_models(call, inside)),
+        (413, "pipelines", contents.pipelines),
+        (406, "datasets", contents.datasets),
+        (402, "tasks", await active(call, "tasks", contents.inside)),
+        (405, "models", await active(call, "models", contents.inside)),
     ):
         if found:
             message = f"Project has {kind}, use force to delete it: id={project['id']}, {kind}={found}"

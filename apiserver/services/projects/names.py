@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -111,8 +112,15 @@ async def _each(call: Call, collection: str, chosen: Filter, field: str) -> Asyn
 
 async def _values(call: Call, request: dict[str, Any], collection: str, field: str, chosen: Filter) -> dict[str, Any]:
     found = await visible(call, request).distinct(collection, field, chosen)
-    values = [value for value in found if value is not None]
+    values = sorted((value for value in found if value is not None), key=_natural)
     return {"total": len(values), "values": _page(request, values)}
+
+
+def _natural(value: Any) -> list[tuple[int, str]]:
+    """Sorts texts as people do: numbers in them by their size."""
+    parts = re.split("([0-9]+)", str(value))  # text and numbers by turns
+    numbers = [part.lstrip("0") if place % 2 else part for place, part in enumerate(parts)]
+    return [(len(part) if place % 2 else 0, part) for place, part in enumerate(numbers)]
 
 
 def _paged(request: dict[str, Any], name: str, found: Sequence[Any]) -> dict[str, Any]:

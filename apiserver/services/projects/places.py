@@ -7,15 +7,18 @@ from typing import Any
 from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import (
+    MAX_DEPTH,
     PROJECTS,
     changeable,
-    find_or_create,
+    checked_name,
     get_project,
     name_in_use,
     place_of,
+    too_deep,
     touch_projects,
 )
 from apiserver.services.public import require_private
+from apiserver.services.tasks.documents import changed_now
 from apiserver.stores.documents.base import Document, DuplicateDocument, Update
 from apiserver.times import utc_now
 
@@ -24,30 +27,38 @@ from apiserver.times import utc_now
 async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     project = await get_project(call, request["project"])
     location = request.get("new_location", "").strip("/ ")
+    location = checked_name(location, field="new_location") if location else ""
     if location == project["name"].rpartition("/")[0]:
         raise ApiError(400, 410, f"The project is there already: project={project['id']}, location={location!r}")
     if location == project["name"] or location.startswith(f"{project['name']}/"):
         raise ApiError(400, 411, f"A project cannot be moved under itself: project={project['id']}")
     await changeable(call, project)
-    name = f"{location}/{project['basename']}" if location else project["basename"]
-    return {"moved": await put_at(call, project, name)}
+    name = _inside(location, project)
+    await _check_depth(call, project, name.count("/") + 1)
+    moved = await put_at(call, project, name)
+    await touch_projects(call, project.get("parent"), (await get_project(call, project["id"])).get("parent"))
+    return {"moved": moved}
 
 
 @endpoint("projects.merge", "1.0")
 async def merge(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    """Tasks, models and projects below go to the destination (none: the parent); the emptied project is deleted."""
+    """Tasks, models and projects below go to the destination, or out of any; the emptied project is deleted."""
     project = await get_project(call, request["project"])
     target = await _destination(call, project, request.get("destination_project"))
     await changeable(call, project)
     for kind in ("tasks", "models"):
         await require_private(call, kind, {"project": project["id"]})
+    await _check_depth(call, project, target["name"].count("/") + 1 if target else 0)
     moved_projects = 0
     for child in await documents(call).find(PROJECTS, {"parent": project["id"]}):
-        moved_projects += await put_at(call, child, f"{target['name']}/{child['basename']}")
-    inside, there = {"project": project["id"]}, {"$set": {"project": target["id"], "last_change": utc_now()}}
+        moved_projects += await put_at(call, child, _inside(target["name"] if target else "", child))
+    inside, stamps = {"project": project["id"]}, changed_now(call)
+    there: Update = (
+        {"$set": {**stamps, "project": target["id"]}} if target else {"$set": stamps, "$unset": {"project": 1}}
+    )
     moved = [await documents(call).update(kind, inside, there, many=True) for kind in ("tasks", "models")]
     await documents(call).delete(PROJECTS, {"id": project["id"]})
-    await touch_projects(call, target["id"])
+    await touch_projects(call, project.get("parent"), target["id"] if target else None)
     return {"moved_entities": sum(moved), "moved_projects": moved_projects}
 
 
@@ -79,12 +90,22 @@ async def relocate(call: Call, project: Document, update: Update) -> int:
     return len(places)
 
 
-async def _destination(call: Call, project: Document, destination: str | None) -> Document:
+def _inside(location: str, project: Document) -> str:
+    """The name that a project has inside the one of that name, or at the top."""
+    return f"{location}/{project['basename']}" if location else str(project["basename"])
+
+
+async def _check_depth(call: Call, project: Document, depth: int) -> None:
+    """400/409 when a project at this depth (1: the top) would have projects below it that are too deep."""
+    below = await documents(call).find(PROJECTS, {"path": project["id"]}, projection=["path"])
+    deepest = depth + max((len(child["path"]) - len(project["path"]) for child in below), default=0)
+    if deepest > MAX_DEPTH:
+        raise too_deep(deepest)
+
+
+async def _destination(call: Call, project: Document, destination: str | None) -> Document | None:
     if destination is None:
-        head = project["name"].rpartition("/")[0]
-        if not head:
-            raise ApiError(400, 410, f"A project at the top has no parent to merge with: project={project['id']}")
-        return await find_or_create(call, head)
+        return None
     target = await get_project(call, destination)
     if target["id"] == project["id"]:
         raise ApiError(400, 410, f"A project cannot be merged with itself: project={project['id']}")

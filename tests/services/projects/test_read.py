@@ -226,3 +226,13 @@ async def test_the_size_of_a_dataset_is_that_of_its_newest_version(api: Api, ids
     second = await make_task(api, project=ids["a"])
     await api.call("tasks.edit", {"task": second, "runtime": {"ds_file_count": 2, "ds_total_size": 30}})
     assert await size() == {"file_count": 2, "total_size": 30}
+
+
+async def test_values_with_numbers_are_sorted_by_these(api: Api) -> None:
+    texts = ["10", "9", "v10", "v9", "a", "", "²", "0" * 5000 + "11"]
+    for text in texts:
+        await make_task(api, hyperparams={"Args": {"n": {"value": text}}})
+    found = await api.call("projects.get_hyperparam_values", {"section": "Args", "name": "n"})
+    assert found["values"] == ["", "9", "10", texts[-1], "a", "v9", "v10", "²"]
+    page = {"section": "Args", "name": "n", "page": 1, "page_size": 3}
+    assert await api.call("projects.get_hyperparam_values", page) == {"total": 8, "values": [texts[-1], "a", "v9"]}

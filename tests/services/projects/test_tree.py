@@ -145,9 +145,47 @@ async def test_moves_that_cannot_be(api: Api) -> None:
     assert await refused(api, "move", {"project": ids["a/b"], "new_location": "a"}) == (400, 410)
     assert await refused(api, "move", {"project": ids["c"]}) == (400, 410)
     assert await refused(api, "move", {"project": ids["a"], "new_location": "a/b"}) == (400, 411)
-    assert await refused(api, "move", {"project": ids["a"], "new_location": "a"}) == (400, 411)
+    for location in ("a", " a / b ", "a /b"):
+        assert await refused(api, "move", {"project": ids["a"], "new_location": location}) == (400, 411)
+    assert await refused(api, "move", {"project": ids["b"], "new_location": "x//y"}) == (400, 12)
     assert await refused(api, "move", {"project": ids["b"], "new_location": "a"}) == (400, 801)
     assert await tree(api) == ids
+
+
+async def test_nothing_is_moved_too_deep(api: Api) -> None:
+    chain = "1/2/3/4/5/6/7/8/9"
+    for name in (chain, "a/b/c"):
+        await make(api, name)
+    ids = await tree(api)
+    assert await refused(api, "move", {"project": ids["a"], "new_location": chain[:-2]}) == (400, 409)
+    for source, target in (("1", "a/b/c"), ("a", chain)):
+        merge = {"project": ids[source], "destination_project": ids[target]}
+        assert await refused(api, "merge", merge) == (400, 409)
+    assert await tree(api) == ids
+    merge = {"project": ids["a"], "destination_project": ids[chain[:-2]]}
+    assert await api.call("projects.merge", merge) == {"moved_entities": 0, "moved_projects": 2}
+
+
+async def test_projects_tell_that_what_is_in_them_changed(api: Api) -> None:
+    for name in ("a", "b"):
+        await make(api, name)
+    ids = await tree(api)
+
+    async def changed(*names: str) -> bool:
+        found = (await api.call("projects.get_all", {"only_fields": ["name", "last_update"]}))["projects"]
+        times = {project["name"]: project["last_update"] for project in found}
+        told = {name for name in ids if times[name] != seen.get(name)}
+        seen.update(times)
+        return told == set(names)
+
+    seen: dict[str, str] = {}
+    assert await changed("a", "b")
+    inner = await make(api, "a/x")
+    assert await changed("a")
+    await api.call("projects.move", {"project": inner, "new_location": "b"})
+    assert await changed("a", "b")
+    await api.call("projects.merge", {"project": inner, "destination_project": ids["a"]})
+    assert await changed("a", "b")
 
 
 async def test_a_merge_moves_all_and_deletes_the_source(api: Api) -> None:
@@ -162,14 +200,15 @@ async def test_a_merge_moves_all_and_deletes_the_source(api: Api) -> None:
     assert answer == {"moved_entities": 2, "moved_projects": 2}
     assert sorted(await tree(api)) == ["to", "to/sub", "to/sub/deep"]
     assert (await api.call("tasks.get_by_id", {"task": task}))["task"]["project"] == ids["to"]
-    await api.call("projects.merge", {"project": ids["from/sub"]})
-    assert sorted(await tree(api)) == ["to", "to/deep"]
+    await api.call("tasks.move", {"ids": [task], "project": ids["from/sub"]})
+    assert await api.call("projects.merge", {"project": ids["from/sub"]}) == {"moved_entities": 1, "moved_projects": 1}
+    assert sorted(await tree(api)) == ["deep", "to"]
+    assert "project" not in (await api.call("tasks.get_by_id", {"task": task}))["task"]
 
 
 async def test_merges_that_cannot_be(api: Api) -> None:
     await make(api, "a/b")
     ids = await tree(api)
-    assert await refused(api, "merge", {"project": ids["a"]}) == (400, 410)
     assert await refused(api, "merge", {"project": ids["a"], "destination_project": ids["a"]}) == (400, 410)
     assert await refused(api, "merge", {"project": ids["a"], "destination_project": ids["a/b"]}) == (400, 412)
     assert await refused(api, "merge", {"project": ids["a"], "destination_project": "none"}) == (400, 401)
@@ -183,7 +222,7 @@ async def test_projects_with_contents_are_deleted_by_force_only(api: Api) -> Non
     model = (await api.call("models.create", {"name": "m", "uri": "file:///m", "project": ids["a"]}))["id"]
 
     counts = await api.call("projects.validate_delete", {"project": ids["a"]})
-    nothing_else = {"datasets": 0, "pipelines": 0}
+    nothing_else = {"reports": 0, "non_archived_reports": 0, "datasets": 0, "pipelines": 0}
     assert counts == {"tasks": 1, "non_archived_tasks": 1, "models": 1, "non_archived_models": 1, **nothing_else}
     assert await refused(api, "delete", {"project": ids["a"]}) == (400, 402)
     await api.call("tasks.archive", {"tasks": [task]})
@@ -210,7 +249,8 @@ async def test_projects_with_datasets_or_pipelines_are_deleted_by_force_only(api
     inner = {"name": f"a/.{kind}s/one", "description": "", "system_tags": [kind]}
     place = (await api.call("projects.create", inner))["id"]
     assert await count() == 0
-    new = {"name": "t", "type": "training", "project": place, "system_tags": [kind]}
+    types = {"dataset": "data_processing", "pipeline": "controller"}
+    new = {"name": "t", "type": types[kind], "project": place, "system_tags": [kind]}
     task = (await api.call("tasks.create", new))["id"]
     assert await count() == 1
     assert await refused(api, "delete", {"project": project}) == (400, subcode)
@@ -232,3 +272,24 @@ async def test_a_delete_may_take_the_contents_along(api: Api) -> None:
     assert answer["urls"] == {"event_urls": [], "artifact_urls": [], "model_urls": ["file:///m"]}
     assert (await api.call("tasks.get_all"))["tasks"] == []
     assert (await api.call("models.get_all"))["models"] == []
+
+
+async def test_reports_are_counted_apart(api: Api) -> None:
+    project = await make(api, "a")
+    await api.call("tasks.create", {"name": "t", "type": "training", "project": project})
+    report = (await api.call("reports.create", {"name": "r", "project": project}))["id"]
+    await api.call("reports.create", {"name": "r", "project": project})
+    await api.call("reports.archive", {"task": report})
+    counts = await api.call("projects.validate_delete", {"project": project})
+    assert (counts["tasks"], counts["non_archived_tasks"]) == (1, 1)
+    assert (counts["reports"], counts["non_archived_reports"]) == (2, 1)
+
+
+async def test_tasks_elsewhere_tell_that_a_model_was_deleted_with_its_project(api: Api) -> None:
+    project = await make(api, "a")
+    model = (await api.call("models.create", {"name": "m", "uri": "file:///m", "project": project}))["id"]
+    models = {"input": [{"name": "m", "model": model}]}
+    task = (await api.call("tasks.create", {"name": "t", "type": "training", "models": models}))["id"]
+    await api.call("projects.delete", {"project": project, "force": True, "delete_contents": True})
+    [told] = (await api.call("tasks.get_by_id", {"task": task}))["task"]["models"]["input"]
+    assert told["model"] == f"__DELETED__{model}"
