@@ -18,6 +18,7 @@ from apiserver import __version__
 from apiserver.settings import Settings, SettingsError, load, masked, setting_fields
 
 if TYPE_CHECKING:
+    from apiserver.importing.sources import Source
     from apiserver.services.credentials import Credential
     from apiserver.stores.documents.base import Document, DocumentStore
 
@@ -72,15 +73,14 @@ def _parser() -> argparse.ArgumentParser:
     leave = _command(
         commands, "import-clearml", _import_clearml, "take over all data of a ClearML server", ("data", *_ENGINE_FLAGS)
     )
-    leave.add_argument(
-        "--mongodb", required=True, metavar="ADDRESS", help="its MongoDB: mongodb://[user[:password]@]host[:27017]"
-    )
-    leave.add_argument(
-        "--elasticsearch",
-        required=True,
-        metavar="ADDRESS",
-        help="its Elasticsearch: http[s]://[user[:password]@]host:9200",
-    )
+    sources = {
+        "mongodb": "its MongoDB: mongodb://[user[:password]@]host[:27017]",
+        "elasticsearch": "its Elasticsearch: http[s]://[user[:password]@]host:9200",
+        "api": "in place of the two: its API, http[s]://host[:8008], with the access key in CLEARML_API_ACCESS_KEY and "
+        "CLEARML_API_SECRET_KEY",
+    }
+    for flag, meaning in sources.items():
+        leave.add_argument(f"--{flag}", metavar="ADDRESS", help=meaning)
     leave.add_argument("--files", type=Path, metavar="FOLDER", help="the folder of its file server, to be copied too")
     leave.add_argument(
         "--replace-url",
@@ -231,7 +231,7 @@ def _say_line(line: str) -> None:
 def _import_clearml(settings: Settings, options: argparse.Namespace) -> None:
     from apiserver.copying.copied import CopyError
     from apiserver.data_folder import DataFolderError
-    from apiserver.importing.command import Source, elasticsearch_of, import_clearml
+    from apiserver.importing.command import import_clearml
     from apiserver.importing.report import ImportFailed
     from apiserver.importing.urls import replacements
     from apiserver.stores.documents.base import DocumentStoreError
@@ -239,16 +239,29 @@ def _import_clearml(settings: Settings, options: argparse.Namespace) -> None:
     from apiserver.stores.files.disk import FileStoreError
 
     try:
-        urls = replacements(options.replace_url)
-        source = Source(options.mongodb, elasticsearch_of(options.elasticsearch), options.files)
+        source, urls = _source(options), replacements(options.replace_url)
     except ValueError as error:
-        raise SettingsError(f"--replace-url, --elasticsearch: {error}") from error
+        raise SettingsError(f"import-clearml: {error}") from error
     try:
-        whole = asyncio.run(import_clearml(source, settings, urls, _say_aside))
+        whole = asyncio.run(import_clearml(source, options.files, settings, urls, _say_aside))
     except (ImportFailed, CopyError, DataFolderError, EventStoreError, DocumentStoreError, FileStoreError) as error:
         raise CommandError(str(error)) from error
     if not whole:
         raise CommandError("not everything could be taken")
+
+
+def _source(options: argparse.Namespace) -> Source:
+    """What the options name; ValueError when it is not one thing."""
+    from apiserver.importing.sources import Databases, OverApi, elasticsearch_of
+
+    if options.mongodb and options.elasticsearch and not options.api:
+        return Databases(options.mongodb, elasticsearch_of(options.elasticsearch))
+    if not options.api or options.mongodb or options.elasticsearch:
+        raise ValueError("give --mongodb and --elasticsearch, or --api")
+    key, secret = (os.environ.get(f"CLEARML_API_{name}_KEY", "") for name in ("ACCESS", "SECRET"))
+    if not (key and secret and "://" in options.api):
+        raise ValueError("--api needs http[s]://…, and CLEARML_API_ACCESS_KEY and CLEARML_API_SECRET_KEY")
+    return OverApi(options.api, key, secret)
 
 
 def _say_aside(line: str) -> None:

@@ -44,8 +44,11 @@ class Documents(Protocol):
     def escaped(self) -> bool:
         """Whether names that users gave are escaped in keys."""
 
+    async def home(self) -> str:
+        """The company that gets what is nobody's."""
+
     async def total(self, kind: str, database: str = ...) -> int:
-        """How many documents there are of a kind, about."""
+        """How many documents there are of a kind, about; 0: that is not known."""
 
     def pages(self, kind: str, database: str = ...) -> AsyncIterator[list[Document]]:
         """All documents of a kind."""

@@ -1,27 +1,19 @@
 """The events of a ClearML server in its Elasticsearch, over plain HTTP: any version from 7 on answers these requests.
 
-Elasticsearch's own client talks to its own major version only, so this has but the transport below it. Answers stay
-bytes: an event is read once, by what reads the lines of a request.
+Elasticsearch's own client talks to its own major version only. An event stays bytes: it is read once, by what reads the
+lines of a request.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
-import orjson
-from elastic_transport import (
-    AsyncTransport,
-    HttpHeaders,
-    JsonSerializer,
-    NodeConfig,
-    TransportError,
-    client_utils,
-)
 
 from apiserver.events.model import EventType
+from apiserver.importing.http import Http, basic
 from apiserver.importing.report import ImportFailed
 from apiserver.stores.addresses import ElasticsearchAddress
 
@@ -29,9 +21,8 @@ from apiserver.stores.addresses import ElasticsearchAddress
 _OWNERS = 1000
 EVENTS = 10_000
 #: Plots and vectors are large.
-_SAMPLES = {EventType.PLOT: 100, EventType.VECTOR: 1000, EventType.IMAGE: 2000}
+SAMPLES = {EventType.PLOT: 100, EventType.VECTOR: 1000, EventType.IMAGE: 2000}
 _KEEP = "10m"
-_TIMEOUT = 120.0
 _LEAST_VERSION = 7
 
 
@@ -72,45 +63,34 @@ class _Page(msgspec.Struct):
 _pages = msgspec.json.Decoder(_Page)
 
 
-class _Bytes(JsonSerializer):
-    def loads(self, data: bytes) -> bytes:
-        return data
-
-
 class ElasticsearchEvents:
     """The indices `events-<type>-<company>` at one address."""
 
     def __init__(self, address: ElasticsearchAddress) -> None:
-        self._transport = AsyncTransport(
-            [_node(address, host) for host in address.hosts],
-            serializers={"application/json": _Bytes()},
-            retry_on_timeout=True,
-            meta_header=False,
-        )
-        self._headers = HttpHeaders({"accept": "application/json", "content-type": "application/json"})
+        self._http = Http("Elasticsearch", address.hosts, ca=address.ca, verify=address.verify)
         if address.api_key:
-            self._headers["authorization"] = f"ApiKey {address.api_key}"
+            self._http.authorize(f"ApiKey {address.api_key}")
         elif address.user:
-            self._headers["authorization"] = client_utils.basic_auth_to_header((address.user, address.password))
+            self._http.authorize(basic(address.user, address.password))
 
     async def open(self) -> None:
         """ImportFailed unless an Elasticsearch answers that this can read."""
-        version = (await self._ask("GET", "/")).get("version", {})
+        version = (await self._http.ask("GET", "/")).get("version", {})
         number = str(version.get("number", ""))
         if version.get("distribution") != "opensearch" and int(number.partition(".")[0] or 0) < _LEAST_VERSION:
             raise ImportFailed(f"Elasticsearch {_LEAST_VERSION} or later is needed; what answers is {number or 'none'}")
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._transport.close()
+        await self._http.close()
 
     async def indices(self, type: EventType) -> list[str]:
         """The indices that have events of a type."""
-        return sorted(await self._ask("GET", f"/events-{type}-*/_alias"))
+        return sorted(await self._http.ask("GET", f"/events-{type}-*/_alias"))
 
     async def total(self, index: str) -> int:
         """How many events an index has."""
-        return int((await self._ask("GET", f"/{index}/_count"))["count"])
+        return int((await self._http.ask("GET", f"/{index}/_count"))["count"])
 
     async def tallies(self, index: str) -> AsyncIterator[list[Tally]]:
         """What there is in an index of each task or model, in the order of their ids."""
@@ -119,7 +99,7 @@ class ElasticsearchEvents:
         aggs = {"newest": {"max": {"field": "@timestamp"}}}
         while True:
             body = {"size": 0, "aggs": {"tasks": {"composite": {**group, **after}, "aggs": aggs}}}
-            found = (await self._ask("POST", f"/{index}/_search", body))["aggregations"]["tasks"]
+            found = (await self._http.ask("POST", f"/{index}/_search", body))["aggregations"]["tasks"]
             if found["buckets"]:
                 yield [
                     Tally(one["key"]["task"], one["doc_count"], int(one["newest"]["value"] or 0))
@@ -133,7 +113,7 @@ class ElasticsearchEvents:
         self, index: str, type: EventType, ids: Collection[str], count: int
     ) -> AsyncIterator[Sequence[Event]]:
         """All events of tasks or models, about `count`; log lines by their time, others in any order."""
-        size = _SAMPLES.get(type, EVENTS)
+        size = SAMPLES.get(type, EVENTS)
         body = {
             "size": size,
             "query": {"terms": {await self._task_field(index): list(ids)}},
@@ -155,54 +135,19 @@ class ElasticsearchEvents:
                 page = await self._page("/_search/scroll", {"scroll": _KEEP, "scroll_id": page.scroll_id})
         finally:
             with suppress(ImportFailed):  # it ends by itself
-                await self._ask("DELETE", "/_search/scroll", {"scroll_id": [page.scroll_id]})
+                await self._http.ask("DELETE", "/_search/scroll", {"scroll_id": [page.scroll_id]})
 
     async def _task_field(self, index: str) -> str:
         """An index that no template of the server was for has ids as text, and what is exact beside it."""
-        found = await self._ask("GET", f"/{index}/_mapping")
+        found = await self._http.ask("GET", f"/{index}/_mapping")
         mapped = [one["mappings"].get("properties", {}).get("task", {}) for one in found.values()]
         return "task.keyword" if any(one.get("type") == "text" for one in mapped) else "task"
 
     async def _page(self, target: str, body: dict[str, Any]) -> _Page:
-        page = _pages.decode(await self._send("POST", target, body))
+        try:
+            page = _pages.decode(await self._http.send("POST", target, body))
+        except msgspec.DecodeError as error:
+            raise ImportFailed(f"Elasticsearch answers something else than events: {error}") from error
         if page.shards.failed:
             raise ImportFailed("Elasticsearch: part of the events cannot be read now")
         return page
-
-    async def _ask(self, method: str, target: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        answer: dict[str, Any] = orjson.loads(await self._send(method, target, body))
-        return answer
-
-    async def _send(self, method: str, target: str, body: dict[str, Any] | None) -> bytes:
-        with _errors():
-            answer = await self._transport.perform_request(
-                method,
-                target,
-                headers=self._headers,
-                body=None if body is None else orjson.dumps(body),
-                request_timeout=_TIMEOUT,
-            )
-        found: bytes = answer.body
-        if not 200 <= answer.meta.status < 300:
-            raise ImportFailed(
-                f"Elasticsearch: {answer.meta.status} {bytes(found or b'')[:300].decode(errors='replace')}"
-            )
-        return found
-
-
-def _node(address: ElasticsearchAddress, host: str) -> NodeConfig:
-    options: dict[str, Any] = {}
-    if host.startswith("https:"):
-        options = {"verify_certs": address.verify, "ssl_show_warn": False}
-        if address.ca is not None:
-            options["ca_certs"] = str(address.ca)
-    node: NodeConfig = client_utils.url_to_node_config(host)
-    return node.replace(**options) if options else node
-
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    try:
-        yield
-    except (TransportError, msgspec.DecodeError, OSError) as error:
-        raise ImportFailed(f"Elasticsearch: {error}") from error

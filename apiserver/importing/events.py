@@ -23,7 +23,7 @@ from apiserver.importing.bodies import batch_of
 from apiserver.importing.elasticsearch import Event, Tally
 from apiserver.importing.lines import LinesThere
 from apiserver.importing.marks import Marks, mark
-from apiserver.importing.report import Progress, Report
+from apiserver.importing.report import Progress, Refused, Report
 from apiserver.importing.urls import Replacements
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.events.base import EventStore
@@ -43,7 +43,7 @@ class Events(Protocol):
         """Where there are events of a type."""
 
     async def total(self, index: str) -> int:
-        """How many events there are."""
+        """How many events there are; 0: that is not known."""
 
     def tallies(self, index: str) -> AsyncIterator[list[Tally]]:
         """What there is of each task or model."""
@@ -92,9 +92,8 @@ class EventImport:
             progress.advance(sum(tally.events for tally in tallies) - sum(one.tally.events for one in due))
             taken: list[_Due] = []
             for group in _groups(due):
-                await self._take(index, type, group)
+                taken += await self._take_group(index, type, group)
                 progress.advance(sum(one.tally.events for one in group))
-                taken += group
                 if sum(one.tally.events for one in taken) >= _CHECKED:
                     await self._check(type, taken)
                     taken = []
@@ -127,6 +126,17 @@ class EventImport:
         return due
 
     # --- taking ------------------------------------------------------------------------------------
+
+    async def _take_group(self, index: str, type: EventType, group: Sequence[_Due]) -> list[_Due]:
+        """Take events of several owners at once, or of each by itself when that is refused; those it worked for."""
+        try:
+            await self._take(index, type, group)
+        except Refused as refused:
+            if len(group) > 1:
+                return [taken for one in group for taken in await self._take_group(index, type, [one])]
+            self.report.problem(type.value, f"of {group[0].tally.id}", str(refused))
+            return []
+        return list(group)
 
     async def _take(self, index: str, type: EventType, group: Sequence[_Due]) -> None:
         owners = {one.tally.id: one.owner for one in group}

@@ -59,12 +59,15 @@ class MongoDocuments:
         """Let go of every connection."""
         await self._client.close()
 
-    async def tasks_by_company(self) -> dict[str, int]:
-        """How many tasks each company has."""
+    async def home(self) -> str:
+        """The company that most tasks are of; ImportFailed when there is none."""
         backend = self._client[BACKEND]
         with _errors():
-            ids = [one["_id"] async for one in backend["company"].find({}, {"_id": 1})]
-            return {str(id): await backend["task"].count_documents({"company": id}) for id in ids}
+            companies = sorted([str(one["_id"]) async for one in backend["company"].find({}, {"_id": 1})])
+            tasks = {company: await backend["task"].count_documents({"company": company}) for company in companies}
+        if not companies:
+            raise ImportFailed("there is no company in these databases: they are not those of a ClearML server")
+        return max(companies, key=lambda company: tasks[company])
 
     async def total(self, kind: str, database: str = BACKEND) -> int:
         """How many documents there are of a kind."""

@@ -16,6 +16,10 @@ class ImportFailed(Exception):
     """The import cannot go on; the message says why. What was taken stays, and another run goes on from there."""
 
 
+class Refused(ImportFailed):
+    """The source answers one request with an error; others may well be answered."""
+
+
 @dataclass(slots=True)
 class Count:
     """Of one kind of documents or events: how many the source has, and what became of them."""
@@ -58,7 +62,7 @@ class Report:
 
 
 class Progress:
-    """Says every few seconds how far the work on one kind is."""
+    """Says every few seconds how far the work on one kind is; a `total` of 0 is not known."""
 
     def __init__(self, kind: str, total: int, say: Say) -> None:
         self._kind = kind
@@ -74,9 +78,13 @@ class Progress:
         now = time.monotonic()
         if now >= self._say_at:
             self._say_at = now + _SAY_SECONDS
-            rate = self._done / (now - self._begun)
-            left = max(0, self._total - self._done) / rate if rate else 0.0
-            self._say(f"{self._kind}: {self._done:,} of {self._total:,}, {rate:,.0f}/s, {_span(left)} left")
+            self._say(f"{self._kind}: {self._state(self._done / (now - self._begun))}")
+
+    def _state(self, rate: float) -> str:
+        if not self._total:
+            return f"{self._done:,}, {rate:,.0f}/s"
+        left = max(0, self._total - self._done) / rate if rate else 0.0
+        return f"{self._done:,} of {self._total:,}, {rate:,.0f}/s, {_span(left)} left"
 
 
 def _span(seconds: float) -> str:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from signal import SIGKILL
 from typing import Any
 
 import pytest
 
 from apiserver.cli import main
 from tests.engines.mongodb import drop
-from tests.harness import Api, running_api, served, wait_until
+from tests.harness import Api, running_api, served
 from tests.importing.clearml_server import (
     ANNS_KEY,
     ANNS_SECRET,
@@ -37,6 +37,22 @@ from tests.importing.clearml_server import (
 pytestmark = pytest.mark.anyio
 
 ANN = (ANNS_KEY, ANNS_SECRET)
+
+#: The command, killed when the second batch of log lines is kept.
+KILLED = """
+import os, signal, sys
+from apiserver.cli import main
+from apiserver.importing.events import EventImport
+added = []
+really = EventImport._add
+async def add(self, type, *more):
+    await really(self, type, *more)
+    added.append(type)
+    if added.count("log") == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+EventImport._add = add
+main(sys.argv[1:])
+"""
 
 
 @pytest.fixture
@@ -163,27 +179,19 @@ async def test_another_run_takes_what_is_new_and_changes_nothing_else(
 
 
 def test_a_run_that_was_killed_is_gone_on_with(filled: ClearmlServer, tmp_path: Path) -> None:
-    numbers = range(8)
+    numbers = range(3)
     filled.write("task", *(task(f"t{n}") for n in numbers))
     for n in numbers:
         filled.index(*events(f"t{n}"), *logs(range(30, 6000), task=f"t{n}"))
     data = tmp_path / "data"
-    arguments = [sys.executable, "-m", "apiserver", "import-clearml", *filled.arguments, "--data", str(data)]
-    killed = subprocess.Popen(arguments, stderr=subprocess.DEVNULL)
-    journals = data / "events"
-    wait_until(lambda: killed.poll() is not None or _bytes(journals) > 300_000)
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
+    arguments = ["import-clearml", *filled.arguments, "--data", str(data)]
+    assert subprocess.run([sys.executable, "-c", KILLED, *arguments], stderr=subprocess.DEVNULL).returncode == -SIGKILL
     assert main(["import-clearml", *filled.arguments, "--data", str(data)]) == 0
     with served(data, company=COMPANY) as server:
         for n in numbers:
             found = server.call("events.get_task_log", {"task": f"t{n}", "batch_size": 3, "navigate_earlier": False})
             assert found["total"] == 6000
             assert [line["msg"] for line in found["events"]] == ["line 0", "line 1", "line 2"]
-
-
-def _bytes(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0
 
 
 async def test_what_is_bad_costs_itself_only(

@@ -13,9 +13,9 @@ import pytest
 
 from apiserver.events.model import EventType
 from apiserver.importing import elasticsearch
-from apiserver.importing.command import elasticsearch_of
 from apiserver.importing.elasticsearch import ElasticsearchEvents, Tally
 from apiserver.importing.report import ImportFailed
+from apiserver.importing.sources import elasticsearch_of
 from tests.importing.clearml_server import COMPANY, ClearmlServer, clearml_server, event, logs, scalar
 
 pytestmark = pytest.mark.anyio

@@ -1,0 +1,226 @@
+"""A ClearML server over its API, for those who cannot reach its databases: what one user of it may read.
+
+It tells no secrets, and no more of other users than their names. Events are asked for task by task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Sequence
+
+import msgspec
+
+from apiserver.events.model import EventType
+from apiserver.importing.elasticsearch import EVENTS, SAMPLES, Event, Tally
+from apiserver.importing.http import Http, basic
+from apiserver.importing.report import ImportFailed, Refused
+from apiserver.stores.documents.base import Document
+from apiserver.times import epoch_millis
+
+_PAGE = 200
+_IDS = 500
+_AT_ONCE = 8
+
+#: What answers the documents of a kind, and under which name.
+_LISTS = {"project": "projects", "model": "models", "task": "tasks", "queue": "queues"}
+
+
+class _Page(msgspec.Struct):
+    events: list[msgspec.Raw]
+    total: int | None = None
+    scroll_id: str | None = None
+
+
+class _Answer(msgspec.Struct):
+    data: _Page
+
+
+_answers = msgspec.json.Decoder(_Answer)
+
+
+class Api:
+    """The API at one address, by one user."""
+
+    def __init__(self, url: str, key: str, secret: str) -> None:
+        self._http = Http("the ClearML server", [url])
+        self.key = key
+        self.secret = secret
+
+    async def open(self) -> None:
+        """Log in; ImportFailed when that is not possible."""
+        self._http.authorize(basic(self.key, self.secret))
+        self._http.authorize(f"Bearer {(await self.call('auth.login', {}))['token']}")
+
+    async def close(self) -> None:
+        """Close the connections; a second call does nothing."""
+        await self._http.close()
+
+    async def call(self, endpoint: str, request: Document) -> Document:
+        """The data that an endpoint answers."""
+        answer = await self._http.ask("POST", f"/{endpoint}", request)
+        data: Document = answer["data"]
+        return data
+
+    async def events(self, endpoint: str, request: Document) -> _Page:
+        """The page of events that an endpoint answers."""
+        try:
+            return _answers.decode(await self._http.send("POST", f"/{endpoint}", request)).data
+        except msgspec.DecodeError as error:
+            raise ImportFailed(f"the ClearML server answers something else than events: {error}") from error
+
+    async def listed(
+        self, service: str, fields: Sequence[str] = (), size: int = _PAGE
+    ) -> AsyncIterator[list[Document]]:
+        """All that `<service>.get_all` answers, in the order of the ids; nothing that is public."""
+        chosen = {"only_fields": list(fields)} if fields else {}
+        request = {"search_hidden": True, "allow_public": False, "order_by": ["id"], "page_size": size, **chosen}
+        page = 0
+        while True:
+            found: list[Document] = (await self.call(f"{service}.get_all", {**request, "page": page}))[service]
+            if found:
+                yield found
+            if len(found) < size:
+                return
+            page += 1
+
+
+class ApiDocuments:
+    """The documents of the user's company."""
+
+    escaped = False
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def home(self) -> str:
+        """The user's company."""
+        return str((await self._me())["company"]["id"])
+
+    async def total(self, kind: str, database: str = "") -> int:
+        """Not known."""
+        return 0
+
+    async def pages(self, kind: str, database: str = "backend") -> AsyncIterator[list[Document]]:
+        """All documents of a kind."""
+        if kind in _LISTS:
+            async for page in self._api.listed(_LISTS[kind]):
+                yield await self._with_paths(page) if kind == "project" else page
+        elif kind == "company":
+            yield [(await self._me())["company"]]
+        elif kind == "user":
+            async for page in self._api.listed("users"):
+                yield await (self._accounts(page) if database == "auth" else self._profiles(page))
+
+    async def _me(self) -> Document:
+        user: Document = (await self._api.call("users.get_current_user", {}))["user"]
+        return user
+
+    async def _profiles(self, users: Sequence[Document]) -> list[Document]:
+        """Users as they lie in the database; only the caller's preferences are told."""
+        me, home = await self._me(), await self.home()
+        told = (await self._api.call("users.get_preferences", {}))["preferences"]
+        mine = {"preferences": told}
+        return [{**user, "company": home, **(mine if user["id"] == me["id"] else {})} for user in users]
+
+    async def _accounts(self, users: Sequence[Document]) -> list[Document]:
+        """The caller's role, and the one key whose secret is known."""
+        me = await self._me()
+        own = {"key": self._api.key, "secret": self._api.secret}
+        account = {"id": me["id"], "company": me["company"]["id"], "role": me.get("role", "user"), "credentials": [own]}
+        return [account for user in users if user["id"] == me["id"]]
+
+    async def _with_paths(self, projects: Sequence[Document]) -> list[Document]:
+        """Projects with the ids of those above them, which are not told."""
+        parents: dict[str, str | None] = {}
+        async for page in self._api.listed("projects", ("id", "parent"), _IDS):
+            parents |= {one["id"]: one.get("parent") for one in page}
+        return [{**project, "path": _path(project.get("parent"), parents)} for project in projects]
+
+
+def _path(parent: str | None, parents: dict[str, str | None]) -> list[str]:
+    path: list[str] = []
+    while parent and parent not in path:
+        path.insert(0, parent)
+        parent = parents.get(parent)
+    return path
+
+
+class ApiEvents:
+    """The events of the user's company."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._models: set[str] = set()
+
+    async def indices(self, type: EventType) -> list[str]:
+        """One, named as the type."""
+        return [type.value]
+
+    async def total(self, index: str) -> int:
+        """Not known."""
+        return 0
+
+    async def tallies(self, index: str) -> AsyncIterator[list[Tally]]:
+        """What there is of each task or model; when it was last updated stands for when the newest was written.
+
+        Of one that the server does not tell of there is said to be one event.
+        """
+        type, turns = EventType(index), asyncio.Semaphore(_AT_ONCE)
+        for service in ("tasks",) if type is EventType.LOG else ("tasks", "models"):
+
+            async def tally(one: Document, model: bool = service == "models") -> Tally:
+                async with turns:
+                    count = await self._count(one["id"], type, model)
+                return Tally(one["id"], count, epoch_millis(one.get("last_update")) or 0)
+
+            async for page in self._api.listed(service, ("id", "last_update"), _IDS):
+                if service == "models":
+                    self._models |= {one["id"] for one in page}
+                found = await asyncio.gather(*map(tally, page))
+                yield [one for one in found if one.events]
+
+    async def pages(
+        self, index: str, type: EventType, ids: Collection[str], count: int
+    ) -> AsyncIterator[Sequence[Event]]:
+        """All events of tasks or models, one after another."""
+        for id in ids:
+            walk = self._lines(id) if type is EventType.LOG else self._by_iteration(id, type)
+            number = 0
+            async for page in walk:
+                yield [Event(f"{id} {number + n}", source) for n, source in enumerate(page)]
+                number += len(page)
+
+    async def _count(self, id: str, type: EventType, model: bool) -> int:
+        endpoint = "events.get_task_log" if type is EventType.LOG else "events.get_task_events"
+        request = {"task": id, "event_type": type.value, "model_events": model, "batch_size": 1}
+        try:
+            return (await self._api.events(endpoint, request)).total or 0
+        except Refused:
+            return 1
+
+    async def _lines(self, task: str) -> AsyncIterator[list[msgspec.Raw]]:
+        request: Document = {"task": task, "batch_size": EVENTS, "navigate_earlier": False}
+        while events := (await self._api.events("events.get_task_log", request)).events:
+            yield events
+            request["from_timestamp"] = msgspec.json.decode(events[-1])["timestamp"]
+
+    async def _by_iteration(self, id: str, type: EventType) -> AsyncIterator[list[msgspec.Raw]]:
+        """Pages in the order of iterations.
+
+        ClearML's server begins again after a page that ends at iteration 0. Then the walk is begun with pages as large
+        as they may be, and ends where these do so, too: the counts will tell.
+        """
+        for size in (SAMPLES.get(type, EVENTS), EVENTS):
+            request: Document = {"task": id, "event_type": type.value, "order": "asc", "batch_size": size}
+            request["model_events"] = id in self._models
+            seen = 0
+            while True:
+                page = await self._api.events("events.get_task_events", request)
+                if page.events:
+                    yield page.events
+                seen += len(page.events)
+                if not page.events or seen >= (page.total or 0):
+                    return
+                if not msgspec.json.decode(page.events[-1]).get("iter"):
+                    break
+                request["scroll_id"] = page.scroll_id
