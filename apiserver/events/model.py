@@ -266,7 +266,7 @@ class Buckets:
 
     `x` is the bucket's start (floor(x / interval) · interval). `mean`, `min`, `max` are over finite values and NaN
     where a bucket has none; `first` and `last` are the values at the bucket's ends in axis order. Only who asks for the
-    envelope gets min, max, first and last.
+    envelope gets min and max, and only who asks for its ends gets first and last.
     """
 
     metric: str

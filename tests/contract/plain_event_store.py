@@ -180,6 +180,7 @@ class PlainEventStore:
         start: int | None = None,
         stop: int | None = None,
         envelope: bool = False,
+        ends: bool = True,
     ) -> list[Buckets]:
         def x(point: Point) -> int:
             return point.iter if axis is BucketAxis.ITER else point.timestamp

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise, product
 
+import numpy as np
 import pytest
 
 from apiserver.events.model import (
@@ -156,6 +157,16 @@ async def test_no_series_is_left_out(case: Case) -> None:
 
 
 # --- buckets ---------------------------------------------------------------------------------------
+
+
+async def test_an_envelope_without_its_ends_is_the_same_beside_them(case: Case) -> None:
+    await case.store.add(batch(scalars([3.0, NAN, -1.0, 7.0, INF], iters=[0, 1, 5, 10, 21])))
+    await case.settle()
+    for axis in BucketAxis:
+        whole = await buckets(case, 10, axis=axis)
+        (found,) = await case.store.scalar_buckets(OWNER, axis, lambda *_: 10, envelope=True, ends=False)
+        for column in ("x", "count", "mean", "min", "max"):
+            np.testing.assert_array_equal(getattr(found, column), getattr(whole, column))
 
 
 async def test_interval_one_gives_every_point(case: Case) -> None:

@@ -113,6 +113,7 @@ class History:
                     start=steps.start,
                     stop=steps.stop,
                     envelope=True,
+                    ends=False,
                 )
             for buckets in series:
                 of_source = found.setdefault(source, {})

@@ -106,6 +106,7 @@ class EventStore(Protocol):
         start: int | None = None,
         stop: int | None = None,
         envelope: bool = False,
+        ends: bool = True,
     ) -> list[Buckets]:
         """The buckets of each selected series, sorted by metric and variant; iteration −2³¹ is left out.
 
@@ -113,7 +114,8 @@ class EventStore(Protocol):
         without a point there have no buckets, series that are but a single value are not in the answer. On the
         iteration axis an engine may widen the buckets somewhat, to a multiple of its own block, and answer from
         aggregates; it never makes them narrower. Counts always add up to the points. The first bucket's x is −2⁶³
-        where its start lies before that. Without `envelope`, min, max, first and last may be left empty.
+        where its start lies before that. Without `envelope`, min, max, first and last may be left empty; without
+        `ends`, first and last.
         """
 
     async def scalar_points(

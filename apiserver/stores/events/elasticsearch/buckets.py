@@ -68,6 +68,8 @@ class Request:
     start: int | None
     stop: int | None
     envelope: bool
+    ends: bool
+    """Whether the envelope has the values at the buckets' ends."""
 
     @property
     def inside(self) -> list[JsonObject]:
@@ -125,7 +127,7 @@ def _aggs(request: Request, interval: int) -> JsonObject:
     histogram = {"field": request.axis.value, "interval": interval, "min_doc_count": 1}
     each: JsonObject = {"value": {"avg": {"field": "value"}}}
     if request.envelope:
-        each = {"value": {"stats": {"field": "value"}}, **extent(request.axis.value)}
+        each = {"value": {"stats": {"field": "value"}}, **(extent(request.axis.value) if request.ends else {})}
     return {"buckets": {"histogram": histogram, "aggs": each}}
 
 
@@ -139,6 +141,8 @@ async def _of_nodes(cluster: Cluster, request: Request, curve: _Curve, found: Js
     if not request.envelope:
         return Buckets(*name, x, count, _floats([row["value"]["value"] for row in rows]), none, none, none, none)
     mean, least, greatest = (_floats([row["value"][name] for row in rows]) for name in ("avg", "min", "max"))
+    if not request.ends:
+        return Buckets(*name, x, count, mean, least, greatest, none, none)
     ends = await _ends(cluster, request, curve, rows)
     if ends is None:
         return await _of_points(cluster, request, curve)

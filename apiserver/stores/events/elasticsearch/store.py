@@ -179,9 +179,10 @@ class ElasticsearchEventStore:
         start: int | None = None,
         stop: int | None = None,
         envelope: bool = False,
+        ends: bool = True,
     ) -> list[Buckets]:
         """Buckets of each selected series that has a curve."""
-        request = buckets.Request(owner, axis, start, stop, envelope)
+        request = buckets.Request(owner, axis, start, stop, envelope, envelope and ends)
         return await buckets.buckets(self._cluster, self._series, request, width, selection)
 
     async def scalar_points(

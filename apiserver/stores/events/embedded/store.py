@@ -285,6 +285,7 @@ class EmbeddedEventStore:
         start: int | None = None,
         stop: int | None = None,
         envelope: bool = False,
+        ends: bool = True,
     ) -> list[Buckets]:
         """Buckets of each selected series that has a curve."""
         matches = matcher(selection)
