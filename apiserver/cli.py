@@ -322,6 +322,8 @@ def _user_revoke(settings: Settings, options: argparse.Namespace) -> None:
 
 
 def _user_password(settings: Settings, options: argparse.Namespace) -> None:
+    from apiserver.passwords import check_name
+
     async def give(documents: DocumentStore) -> None:
         from apiserver.services.password_login import set_password
 
@@ -330,8 +332,10 @@ def _user_password(settings: Settings, options: argparse.Namespace) -> None:
             raise CommandError(f"there is no user '{options.name}'")
         await set_password(documents, user, hashed)
 
-    if ":" in options.name:
-        raise CommandError("who logs in by a password needs a name without a colon")
+    try:
+        check_name(options.name)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
     hashed = _hash_of_password()
     _with_documents(settings, give)
 

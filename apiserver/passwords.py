@@ -8,12 +8,17 @@ from __future__ import annotations
 import binascii
 import hashlib
 import hmac
+import re
 import secrets
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
 
 SHORTEST = 8
 """Characters of a password."""
+LONGEST_NAME = 200
+"""Characters of a name that logs in by a password."""
+#: What access keys look like, here and on ClearML's own servers.
+_KEY = re.compile(r"[0-9A-Z]{20,}")
 
 _N, _R, _P = 2**15, 8, 3
 _SALT, _DIGEST = 16, 32
@@ -44,6 +49,14 @@ class _Hash:
     def __str__(self) -> str:
         salt, digest = (b64encode(part).decode() for part in (self.salt, self.digest))
         return f"scrypt${self.n}${self.r}${self.p}${salt}${digest}"
+
+
+def check_name(name: str) -> None:
+    """ValueError unless one may log in by the name and a password."""
+    if not name.strip() or ":" in name or len(name) > LONGEST_NAME:
+        raise ValueError(f"who logs in by a password needs a name of up to {LONGEST_NAME} characters, without a colon")
+    if _KEY.fullmatch(name):
+        raise ValueError("who logs in by a password needs a name that does not look like an access key")
 
 
 def hash_password(password: str) -> str:

@@ -324,8 +324,7 @@ def _user(item: object) -> FixedUser:
         raise ValueError("a user is a table of texts, such as {name = …, password = …}")
     if unknown := item.keys() - known:
         raise ValueError(f"a user has no {min(unknown)}")
-    if not item.get("name", "").strip() or ":" in item["name"] or len(item["name"]) > 200:
-        raise ValueError("a user needs a name of up to 200 characters, without a colon")
+    passwords.check_name(item.get("name", ""))
     if item.get("role", "user") not in ("user", "admin"):
         raise ValueError(f"{item['name']}: role: neither user nor admin")
     try:

@@ -132,7 +132,7 @@ def test_users_get_passwords(data: str, monkeypatch: pytest.MonkeyPatch, capsys:
     for line, name, message in (
         ("short\n", "alice", "a password has at least 8 characters"),
         ("correct horse\n", "nobody", "there is no user 'nobody'"),
-        ("correct horse\n", "a:b", "who logs in by a password needs a name without a colon"),
+        ("correct horse\n", "a:b", "who logs in by a password needs a name of up to 200 characters, without a colon"),
     ):
         typed(monkeypatch, line)
         assert main(["user", "password", name, "--data", data]) == 1

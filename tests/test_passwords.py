@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apiserver import passwords
-from apiserver.passwords import check_hash, hash_password, matches, nobodys_hash
+from apiserver.passwords import check_hash, check_name, hash_password, matches, nobodys_hash
 
 
 @pytest.fixture(autouse=True)
@@ -71,3 +71,16 @@ def test_what_is_no_hash_is_refused(text: str) -> None:
     check_hash(GOOD)
     with pytest.raises(ValueError, match="apiserver user hash"):
         check_hash(text)
+
+
+@pytest.mark.parametrize(
+    "name", ["alice", "Alice B. Carroll", "älice", "a" * 200, "ABCDEFGHIJ0123456789x", "a@b.example"]
+)
+def test_names_of_people_may_log_in(name: str) -> None:
+    check_name(name)
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a:b", "a" * 201, "ABCDEFGHIJ0123456789", "EYVQ385RW7Y2QQUH88CZ7DWIQ1WUHP"])
+def test_other_names_may_not(name: str) -> None:
+    with pytest.raises(ValueError, match="needs a name"):
+        check_name(name)

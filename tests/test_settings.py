@@ -66,7 +66,7 @@ def test_users_come_from_tables_or_json(tmp_path: Path) -> None:
         ("{}", "not a list of users"),
         ('["alice"]', "a user is a table of texts"),
         ('[{"name": 5}]', "a user is a table of texts"),
-        ('[{"password": "x"}]', "a user needs a name"),
+        ('[{"password": "x"}]', "who logs in by a password needs a name"),
         ('[{"name": "a:b"}]', "without a colon"),
         ('[{"name": "a", "shoe": "39"}]', "a user has no shoe"),
         ('[{"name": "a", "role": "guest"}]', "a: role: neither user nor admin"),

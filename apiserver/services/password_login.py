@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import replace
 
-from apiserver.passwords import matches, nobodys_hash
+from apiserver.passwords import check_name, matches, nobodys_hash
 from apiserver.rpc.auth import bad_credentials, basic_credentials
 from apiserver.rpc.call import Identity
 from apiserver.rpc.errors import ApiError
@@ -21,7 +21,6 @@ from apiserver.times import utc_now
 
 #: The guest's name and password, which the login page tells everybody.
 GUEST_NAME = GUEST_PASSWORD = "guest"
-_LONGEST_NAME = 200
 _NOBODYS = nobodys_hash()
 
 
@@ -29,8 +28,10 @@ async def by_password(call: Call) -> Identity:
     """Who logs in, by the name and password of the header; 401/22 when that is nobody, 429 after too many attempts."""
     _, _, credentials = call.headers.get("authorization", "").strip().partition(" ")
     name, password = basic_credentials(credentials) or ("", "")
-    if not name or not password or len(name) > _LONGEST_NAME:
-        raise bad_credentials()
+    try:
+        check_name(name)
+    except ValueError:  # programs with an old access key are told at once
+        raise bad_credentials() from None
     settings, documents, attempts = call.backend.settings, call.backend.documents, call.backend.attempts
     attempts.begin(name, call.client)
     user = await documents.find_one("users", {"company": settings.company, "name": name})

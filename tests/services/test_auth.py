@@ -183,3 +183,76 @@ async def test_a_token_ends_with_the_access_key_it_came_from(api: Api) -> None:
         headers = {"authorization": f"Bearer {ended}"}
         answer = await api.call("users.get_current_user", auth=None, headers=headers, expect=401)
         assert answer["meta"]["result_subcode"] == 30
+
+
+async def test_an_admin_acts_for_others_on_any_call(api: Api) -> None:
+    eve, key = await new_user(api, "eve")
+    as_eve = {"x-clearml-impersonate-as": eve}
+    task = (await api.call("tasks.create", {"name": "t", "type": "training"}, headers=as_eve))["id"]
+    assert (await api.call("tasks.get_by_id", {"task": task}))["task"]["user"] == eve
+    assert (await api.call("users.get_current_user", headers=as_eve))["user"]["id"] == eve
+    keys = (await api.call("auth.get_credentials", headers=as_eve))["credentials"]
+    assert [shown["access_key"] for shown in keys] == [key[0]]
+    await api.call("auth.create_user", {"name": "adam"}, headers=as_eve, expect=403)
+    assert (await api.raw("PUT", "/files/x", content=b"1", headers=as_eve)).status_code == 200
+
+    from apiserver.services import credentials
+
+    foreign, _ = await credentials.create_user(api.backend.documents, "another company", "mallory")
+    for headers, auth in (
+        ({"x-clearml-impersonate-as": foreign["id"]}, (ADMIN_KEY, ADMIN_SECRET)),
+        ({"x-clearml-impersonate-as": "nobody"}, (ADMIN_KEY, ADMIN_SECRET)),
+        ({"x-clearml-impersonate-as": "nobody"}, key),
+    ):
+        answer = await api.call("tasks.get_all", headers=headers, auth=auth, expect=400)
+        assert answer["meta"]["result_subcode"] == 6
+        assert (await api.raw("GET", "/files/x", headers=headers, auth=auth)).status_code == 400
+
+
+async def test_tokens_for_others_are_got_by_admins(api: Api) -> None:
+    eve, key = await new_user(api, "eve")
+    admin = (await api.call("users.get_current_user"))["user"]["id"]
+    company = api.backend.settings.company
+    token = (await api.call("auth.get_token_for_user", {"user": eve, "company": company, "expiration_sec": 7200}))[
+        "token"
+    ]
+    assert (await api.call("users.get_current_user", auth=None, headers=bearer(token)))["user"]["id"] == eve
+    assert (await api.call("auth.get_token_for_user", {"user": eve}, auth=key))["token"]
+    await api.call("auth.get_token_for_user", {"user": admin}, auth=key, expect=403)
+    for request in ({"user": "nobody"}, {"user": eve, "company": "another"}):
+        answer = await api.call("auth.get_token_for_user", request, expect=400)
+        assert answer["meta"]["result_subcode"] == 301
+
+
+async def test_tokens_are_validated(api: Api) -> None:
+    from apiserver.services import credentials
+
+    eve, key = await new_user(api, "eve")
+    token = (await api.call("auth.login", auth=key))["token"]
+    company = api.backend.settings.company
+    assert await api.call("auth.validate_token", {"token": token}) == {"valid": True, "user": eve, "company": company}
+    for bad in ("x", token + "x"):
+        assert (await api.call("auth.validate_token", {"token": bad}))["valid"] is False
+    _, made = await credentials.create_user(api.backend.documents, "another company", "mallory")
+    answer = await api.call("auth.validate_token", {"token": token}, auth=(made.key, made.secret))
+    assert answer == {"valid": False, "msg": "Invalid token (it is not of this company)"}
+    await api.call("users.delete", {"user": eve})
+    assert (await api.call("auth.validate_token", {"token": token}))["valid"] is False
+
+
+async def test_what_a_role_has_become_counts_at_once(api: Api) -> None:
+    eve, key = await new_user(api, "eve", "admin")
+    token = (await api.call("auth.login", auth=key))["token"]
+    await api.call("auth.create_user", {"name": "one"}, auth=None, headers=bearer(token))
+    await api.call("auth.edit_user", {"user": eve, "role": "user"})
+    await api.call("auth.create_user", {"name": "two"}, auth=None, headers=bearer(token), expect=403)
+
+
+async def test_a_login_without_a_worker_is_noted_by_its_address(api: Api) -> None:
+    await api.call("auth.login")
+    [key] = (await api.call("auth.get_credentials"))["credentials"]
+    assert key["last_used_from"] == "127.0.0.1"
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}

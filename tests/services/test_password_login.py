@@ -105,9 +105,9 @@ async def test_whatever_is_wrong_a_slow_hash_is_compared(api: Api, alice: str, m
         return passwords.matches(password, hashed)
 
     monkeypatch.setattr(password_login, "matches", matches)
-    for name in ("alice", "nobody", "guest"):
+    for name in ("alice", "nobody", "guest", WEB_UI.key):
         await log_in(api, name, OTHER, expect=401)
-    assert len(compared) == 3
+    assert len(compared) == 3  # but for what can only be an access key
     assert all(hashed.startswith("scrypt$16$8$3$") for hashed in compared)
 
 

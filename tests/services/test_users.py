@@ -124,3 +124,45 @@ async def test_preferences_are_each_users_own(api: Api) -> None:
     _, key = await new_user(api, "eve")
     await api.call("users.set_preferences", {"preferences": {"theme": "dark"}})
     assert await api.call("users.get_preferences", auth=key) == {"preferences": {}}
+
+
+async def test_admins_add_users_with_an_id(api: Api) -> None:
+    company = api.backend.settings.company
+    request = {"id": "user-1", "company": company, "name": "Eve Adams", "given_name": "Eve", "avatar": "http://a/b.png"}
+    assert await api.call("users.create", request) == {}
+    user = (await api.call("users.get_by_id", {"user": "user-1"}))["user"]
+    assert (user["name"], user["given_name"], user["avatar"], user["role"]) == (
+        "Eve Adams",
+        "Eve",
+        "http://a/b.png",
+        "user",
+    )
+    assert user["created_in_version"]
+    for changed, subcode in (
+        ({"id": "user-2"}, 801),
+        ({"name": "Another"}, 302),
+        ({"id": "user-3", "name": "Third", "company": "another"}, 12),
+        ({"id": ""}, 12),
+    ):
+        answer = await api.call("users.create", {**request, **changed}, expect=400)
+        assert answer["meta"]["result_subcode"] == subcode
+    _, key = await new_user(api, "plain")
+    await api.call("users.create", {**request, "id": "user-4", "name": "Fourth"}, auth=key, expect=403)
+
+
+async def test_admins_delete_users_but_not_themselves(api: Api) -> None:
+    eve, key = await new_user(api, "eve")
+    task = (await api.call("tasks.create", {"name": "t", "type": "training"}, auth=key))["id"]
+    await api.call("users.delete", {"user": eve}, auth=key, expect=403)
+
+    assert await api.call("users.delete", {"user": eve}) == {}
+
+    await api.call("users.get_by_id", {"user": eve}, expect=400)
+    await api.call("auth.login", auth=key, expect=401)
+    assert await api.backend.documents.count("credentials", {"user": eve}) == 0
+    assert (await api.call("tasks.get_by_id", {"task": task}))["task"]["user"] == eve
+    admin = (await api.call("users.get_current_user"))["user"]["id"]
+    for user, subcode in ((admin, 12), (eve, 301)):
+        answer = await api.call("users.delete", {"user": user}, expect=400)
+        assert answer["meta"]["result_subcode"] == subcode
+    await new_user(api, "eve")
