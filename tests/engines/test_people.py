@@ -1,0 +1,56 @@
+"""Users, passwords and logins on MongoDB: of two servers that share them, and of one that starts again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver import passwords
+from apiserver.passwords import hash_password
+from apiserver.services import identities
+from apiserver.settings import FixedUser
+from tests.harness import Api, running_api
+
+pytestmark = pytest.mark.anyio
+
+SECRET = "what signs the tokens of both servers of this test"
+PASSWORD = "correct horse"
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+async def who(api: Api, token: str, expect: int = 200) -> str:
+    answer = await api.call("users.get_current_user", auth=None, headers=bearer(token), expect=expect)
+    return str(answer["user"]["name"]) if expect == 200 else ""
+
+
+async def test_servers_share_users_and_the_ends_of_logins(
+    tmp_path: Path, engines: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passwords, "_N", 16)
+    monkeypatch.setattr(identities, "CACHED_SECONDS", 0.0)  # as if two seconds had gone by
+    alice = FixedUser("alice", hash_password(PASSWORD), role="admin")
+    shared: dict[str, Any] = {**engines, "token_secret": SECRET, "users": (alice,), "guest": True}
+    async with running_api(tmp_path / "a", **shared) as one, running_api(tmp_path / "b", **shared) as other:
+        token = (await one.call("auth.login", auth=("alice", PASSWORD)))["token"]
+        guest = (await other.call("auth.login", auth=("guest", "guest")))["token"]
+        assert (await who(other, token), await who(one, guest)) == ("alice", "guest")
+        eve = (await other.call("auth.create_user", {"name": "eve"}))["id"]
+        as_eve = (await one.call("auth.login", headers={"x-clearml-impersonate-as": eve}))["token"]
+        await one.call("users.set_preferences", {"preferences": {"a.b": 1}}, auth=None, headers=bearer(as_eve))
+        assert await who(other, as_eve) == "eve"
+        await one.call("auth.create_user", {"name": "eve"}, expect=400)
+
+        await other.call("auth.logout", auth=None, headers=bearer(token))
+        await who(one, token, expect=401)
+        await other.call("users.delete", {"user": eve})
+        await who(one, as_eve, expect=401)
+        kept = (await one.call("auth.login", auth=("alice", PASSWORD)))["token"]
+    async with running_api(tmp_path / "a", **{**shared, "users": (), "guest": False}) as one:
+        for ended in (kept, guest):
+            await who(one, ended, expect=401)
+        assert [user["name"] for user in (await one.call("users.get_all"))["users"]] == ["admin"]
