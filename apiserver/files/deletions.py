@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 
 from apiserver.files.addresses import LOCAL, host_of, names_of
-from apiserver.stores.documents.base import Document, DocumentStore, DocumentStoreError, DuplicateDocument
+from apiserver.stores.documents.base import Document, DocumentStore, DocumentStoreError, DuplicateDocument, Update
 from apiserver.stores.files.disk import FileStore, FileStoreError
 from apiserver.times import utc_now
 
@@ -71,7 +71,8 @@ class FileDeletions:
         names = sorted({name for url in urls for name in names_of(url, hosts)})
         before = time.time_ns()
         for first in range(0, len(names), _AT_ONCE):
-            await self._add([_deletion(company, name, before) for name in names[first : first + _AT_ONCE]])
+            entries = [_deletion(company, name, before) for name in names[first : first + _AT_ONCE]]
+            await self._put(_WAITING, entries, {"$max": {"before": before}})
         if names:
             await asyncio.sleep(2 * _TICK)
             self._wake.set()
@@ -114,28 +115,27 @@ class FileDeletions:
             except Exception:
                 log.exception("files that are to be deleted wait")
 
-    async def _add(self, deletions: list[Document]) -> None:
-        """All of them, those that wait already with the new time."""
-        ids = [deletion["id"] for deletion in deletions]
+    async def _note_done(self, deletions: Collection[Document]) -> None:
+        now = utc_now()
+        done = [{"id": one["id"], "company": one["company"], "deleted": now} for one in deletions]
+        await self._put(_DONE, done, {"$set": {"deleted": now}})
+        # Those that were asked for anew meanwhile stay.
+        worked_off = {"$lte": max(one["before"] for one in deletions)}
+        await self._documents.delete(_WAITING, {"id": {"$in": [one["id"] for one in done]}, "before": worked_off})
+
+    async def _put(self, collection: str, entries: list[Document], again: Update) -> None:
+        """Insert the entries, but update those that are there already."""
+        ids = [entry["id"] for entry in entries]
         while True:
-            known = {one["id"] for one in await self._documents.find(_WAITING, {"id": {"$in": ids}}, projection=["id"])}
-            if known:
-                later = {"$max": {"before": deletions[0]["before"]}}
-                await self._documents.update(_WAITING, {"id": {"$in": sorted(known)}}, later, many=True)
-            if new := [deletion for deletion in deletions if deletion["id"] not in known]:
+            found = await self._documents.find(collection, {"id": {"$in": ids}}, projection=["id"])
+            if known := sorted(entry["id"] for entry in found):
+                await self._documents.update(collection, {"id": {"$in": known}}, again, many=True)
+            if new := [entry for entry in entries if entry["id"] not in known]:
                 try:
-                    await self._documents.insert(_WAITING, new)
+                    await self._documents.insert(collection, new)
                 except DuplicateDocument:  # another call wants some of them deleted, too
                     continue
             return
-
-    async def _note_done(self, deletions: Collection[Document]) -> None:
-        now = utc_now()
-        for one in deletions:
-            done: Document = {"id": one["id"], "company": one["company"], "deleted": now}
-            await self._documents.update(_DONE, {"id": one["id"]}, {"$set": done}, upsert=done)
-            # One that was asked for anew meanwhile stays.
-            await self._documents.delete(_WAITING, {"id": one["id"], "before": one["before"]})
 
 
 def _deletion(company: str, name: str, before: int) -> Document:
