@@ -34,6 +34,7 @@ KINDS: dict[str, tuple[str, Mapped]] = {
     "model": ("models", others.model),
     "task": ("tasks", tasks.task),
     "queue": ("queues", others.queue),
+    "storage_settings": ("storage_settings", others.storage_settings),
 }
 
 
@@ -124,7 +125,7 @@ class Writer:
 
 
 async def take_documents(source: Documents, writer: Writer) -> None:
-    """Take all projects, models, tasks and queues."""
+    """Take all of `KINDS`."""
     for kind, (collection, mapped) in KINDS.items():
         progress = Progress(collection, await source.total(kind), writer.report.say)
         async for page in source.pages(kind):

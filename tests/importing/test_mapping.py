@@ -92,6 +92,16 @@ def test_a_project_and_a_queue() -> None:
     assert queue["metadata"] == {"k%2Ek": {"key": "k.k", "type": "str", "value": "v"}}
 
 
+def test_settings_of_storage_are_named_as_their_company() -> None:
+    stored = {"_id": "x", "company": "c", "aws": {"_cls": "AWSSettings", "key": "k", "secret": "s", "buckets": []}}
+    assert others.storage_settings(plain({**stored, "last_update": there.TIME}), CONTEXT) == {
+        "id": "c",
+        "company": "c",
+        "aws": {"key": "k", "secret": "s", "buckets": []},
+        "last_update": there.TIME_TEXT,
+    }
+
+
 def person(account: dict[str, Any] | None, profile: dict[str, Any] | None = None) -> people.Person | None:
     return people.person(profile, account)
 

@@ -1,4 +1,4 @@
-"""Projects, models and queues."""
+"""Projects, models, queues, and settings of storage."""
 
 from __future__ import annotations
 
@@ -65,3 +65,10 @@ def queue(document: Mapping[str, Any], context: Context) -> Document:
         "entries": entries,
         "metadata": metadata(items, context),
     }
+
+
+def storage_settings(document: Mapping[str, Any], context: Context) -> Document:
+    """A company's access to storage of others: one document, named as the company."""
+    found: Document = escape_keys(base(document, context))
+    names = ("company", "aws", "google", "azure", "last_update")
+    return {"id": found["company"]} | {name: found[name] for name in names if name in found}
