@@ -94,6 +94,7 @@ async def download_for_get_all(call: Call, request: dict[str, Any]) -> Streamed:
 
 
 @endpoint("organization.get_project_usages", "2.34")
+@endpoint("organization.get_project_workloads", "2.34")
 async def get_project_usages(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     return await project_usages(call, request)
 

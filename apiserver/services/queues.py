@@ -122,6 +122,29 @@ async def remove_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     return {"removed": 1}
 
 
+@endpoint("queues.move_task_to_queue", "2.34")
+async def move_task_to_queue(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    source, target, task = request["queue"], await get_queue(call, request["target_queue"]), request["task"]
+    # Into the other one first: whoever stops halfway leaves the task in two queues rather than in none.
+    added = await queue_entries.append(call, target["id"], task)
+    if not await queue_entries.remove(call, source, task):
+        if added:
+            await queue_entries.remove(call, target["id"], task)
+        raise _not_queued(source, task)
+    if request["update_execution_queue"]:
+        await _now_waits_in(call, target["id"], task)
+    return {"moved": 1}
+
+
+@endpoint("queues.get_by_task_id", "2.34")
+async def get_by_task_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    wanted, fields = {"entries.task": request["task"]}, ["name", "display_name"]
+    queue = await documents(call).find_one("queues", wanted, projection=fields, sort=[("id", 1)])
+    if queue is None:
+        raise _not_queued("any", request["task"])
+    return {"id": queue["id"], "name": queue["name"], "display_name": queue.get("display_name")}
+
+
 @endpoint("queues.clear_queue", "1.0")
 async def clear_queue(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     queue = await get_queue(call, request["queue"])
@@ -221,7 +244,9 @@ async def _find(call: Call, request: dict[str, Any], projection: list[str] | Non
         limit=page.limit,
     )
     leave_out(request, queues)
-    answers = [_answer(queue, request.get("max_task_entries")) for queue in queues]
+    answers = [
+        _answer(queue, request.get("max_task_entries"), counted=request["count_task_entries"]) for queue in queues
+    ]
     return {"queues": answers, **await scroll_answer(call, page, len(queues))}
 
 
@@ -231,10 +256,11 @@ def _visible(request: dict[str, Any]) -> Filter:
     return {} if named else {"system_tags": {"$nin": HIDDEN}}
 
 
-def _answer(queue: Document, max_entries: int | None) -> Document:
+def _answer(queue: Document, max_entries: int | None, *, counted: bool = False) -> Document:
     answer: Document = unescape_keys(queue)
-    if max_entries is not None and "entries" in answer:
-        answer["entries"] = answer["entries"][:max_entries]
+    if "entries" in answer:
+        count = {"entries_count": len(answer["entries"])} if counted else {}
+        answer |= {"entries": answer["entries"][:max_entries], **count}
     return answer
 
 

@@ -58,6 +58,7 @@ _MORE: dict[str, dict[str, Any]] = {
     "events.add_batch": _EVENT,
     "models.update_for_task": {"uri": "file:///m"},
     "organization.get_project_usages": {"from_date": "2026-01-01", "to_date": "2026-01-02"},
+    "organization.get_project_workloads": {"from_date": "2026-01-01", "to_date": "2026-01-02"},
     "projects.move": {"new_location": "elsewhere"},
     "queues.get_queue_metrics": _LATER,
     "serving.container_status_report": {"endpoint_url": "http://x"},

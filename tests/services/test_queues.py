@@ -132,6 +132,15 @@ async def test_entries_are_cut_where_asked(api: Api, queue: str) -> None:
     assert [entry["task"] for entry in found["entries"]] == tasks[:1]
 
 
+async def test_entries_are_counted_where_asked(api: Api, queue: str) -> None:
+    await fill(api, queue, 3)
+    asked = {"id": [queue], "count_task_entries": True, "max_task_entries": 1, "only_fields": ["entries"]}
+    [found] = (await api.call("queues.get_all_ex", asked))["queues"]
+    assert (found["entries_count"], len(found["entries"])) == (3, 1)
+    [plain] = (await api.call("queues.get_all", {"id": [queue]}))["queues"]
+    assert "entries_count" not in plain
+
+
 async def test_get_all_ex_names_tasks_and_workers(api: Api, queue: str) -> None:
     [task] = await fill(api, queue, 1)
     await api.call("workers.register", {"worker": "host:0", "queues": [queue]})
@@ -215,6 +224,29 @@ async def test_a_task_that_waits_goes_to_another_queue(api: Api, queue: str) -> 
     assert await status(api, second) == "queued"
     await api.call("queues.remove_task", {"queue": other, "task": first, "update_task_status": True})
     assert await status(api, first) == "created"
+
+
+async def test_a_task_is_moved_to_another_queue(api: Api, queue: str) -> None:
+    other = (await api.call("queues.create", {"name": "other", "display_name": "The other"}))["id"]
+    first, second = await fill(api, queue, 2)
+    move = {"queue": queue, "task": first, "target_queue": other}
+    assert await api.call("queues.move_task_to_queue", move) == {"moved": 1}
+    assert (await entries(api, queue), await entries(api, other)) == ([second], [first])
+    assert await status(api, first) == "queued"
+    found = await api.call("queues.get_by_task_id", {"task": first})
+    assert found == {"id": other, "name": "other", "display_name": "The other"}
+    assert (await api.call("tasks.get_by_id", {"task": first}))["task"]["execution"]["queue"] == other
+
+
+async def test_what_does_not_wait_is_not_moved(api: Api, queue: str) -> None:
+    other = (await api.call("queues.create", {"name": "other"}))["id"]
+    [task] = await new_tasks(api, 1)
+    for call, request in (
+        ("queues.move_task_to_queue", {"queue": queue, "task": task, "target_queue": other}),
+        ("queues.get_by_task_id", {"task": task}),
+    ):
+        assert (await api.call(call, request, expect=400))["meta"]["result_subcode"] == 703
+    assert await entries(api, other) == []
 
 
 async def test_tasks_leave_in_the_order_they_came(api: Api, queue: str) -> None:

@@ -121,9 +121,7 @@ async def _find(call: Call, request: dict[str, Any], projection: list[str] | Non
 async def _add_stats(call: Call, models: list[Document]) -> None:
     """Give each model its `stats`; what they count need not be among the fields that were asked for."""
     chosen: Filter = {"id": {"$in": [model["id"] for model in models]}}
-    labels = {
-        found["id"]: found["labels"] for found in await visible(call).find(MODELS, chosen, projection=["labels"])
-    }
+    labels = {found["id"]: found["labels"] for found in await visible(call).find(MODELS, chosen, projection=["labels"])}
     for model in models:
         model["stats"] = {"labels_count": len(labels.get(model["id"], {}))}
 
