@@ -5,6 +5,7 @@ Recorded from the open web UI, version 2.5, in Chromium.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -437,16 +438,39 @@ def datasets_and_pipelines(logged: Logged) -> Iterable[Ask]:
 
 
 def queues_and_workers(logged: Logged) -> Iterable[Ask]:
+    now = int(time.time())
+    span = {"from_date": now - 3 * 3600, "to_date": now + 1, "interval": 40}
+    counts = {"dates": list, "counts": list}
     yield Ask("workers.get_all", {}, {"workers": list})
+    yield Ask("workers.get_activity_report", span, {"total": counts, "active": counts})
     fields = ["display_name", "last_update", "name", "tags", "workers", "entries"]
     entry = {"task": _NAMED, "added": str}
     queue = {"id": str, "name": "default", "display_name": Either(None, str), "tags": list, "workers": list}
     body = {"only_fields": fields, "count_task_entries": True, "max_task_entries": 1}
-    yield Ask("queues.get_all_ex", body, {"queues": [{**queue, "entries": [entry]}]})
+    yield Ask("queues.get_all_ex", body, {"queues": [{**queue, "entries": [entry], "entries_count": 1}]})
+    chart = {"queue": Either(None, str), "dates": list, "avg_waiting_times": list, "queue_lengths": list}
+    yield Ask("queues.get_queue_metrics", span, {"queues": [chart]})
+
+
+def workloads(logged: Logged) -> Iterable[Ask]:
+    body = {
+        "projects": [logged.project],
+        "include_development": True,
+        "from_date": "2026-11-16T00:00:00.000Z",
+        "usage_fields": ["duration"],
+    }
+    usage = {"total": list, "series": list}
+    yield Ask("organization.get_project_workloads", body, {"projects": usage, "users": usage, "queues": usage})
+
+
+def serving(logged: Logged) -> Iterable[Ask]:
+    yield Ask("serving.get_endpoints", {}, {"endpoints": []})
+    yield Ask("serving.get_loading_instances", {}, {"instances": []})
 
 
 def settings(logged: Logged) -> Iterable[Ask]:
     yield Ask("auth.get_credentials", {}, {"credentials": [{"access_key": str, "label": str}]})
+    yield Ask("storage.get_settings", {}, {"settings": dict})
 
 
 def search(logged: Logged) -> Iterable[Ask]:
@@ -487,6 +511,8 @@ SCREENS: tuple[Screen, ...] = (
     compare_models,
     datasets_and_pipelines,
     queues_and_workers,
+    workloads,
+    serving,
     settings,
     search,
 )
