@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.clients.sdk import Sdk
-from tests.harness import Served
+from tests.harness import Served, wait_until
+
+
+def files_of(server: Served) -> list[str]:
+    """The files that the server keeps."""
+    return [str(file) for file in (server.data / "files").rglob("*") if file.is_file() and file.name != "lock"]
 
 
 @pytest.mark.parametrize("server", ["embedded", "engines"], indirect=True)
@@ -59,6 +64,7 @@ def test_a_run_is_logged_and_read_back(sdk: Sdk, server: Served) -> None:
     assert managed["clone_deleted"] is True
     assert managed["source_deleted"] is True
     assert managed["after"] == []
+    wait_until(lambda: files_of(server) == [])
 
 
 def test_an_offline_run_is_imported(sdk: Sdk) -> None:
