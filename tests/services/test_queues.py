@@ -99,6 +99,8 @@ async def test_queues_are_found_as_sdk_and_agent_look_for_them(api: Api, queue: 
     assert await names(search_hidden=True, order_by=["-name"], page=0, page_size=2) == ["secret", "gpu"]
     assert await names(name="^cluster$") == await names(id=[glue]) == ["cluster"]
     assert await names(_any_={"fields": ["name"], "pattern": "GP"}) == ["gpu"]
+    assert await names(search_text="A.B") == ["a.b"]
+    assert await names(filters={"tags": {"any": {"include": ["fast"]}}}) == ["a.b"]
     answer = await api.call("queues.get_all", {"name": "["}, expect=400)
     assert answer["meta"]["result_subcode"] == 12
 

@@ -143,6 +143,8 @@ async def test_workers_are_found_by_when_they_were_seen(api: Api) -> None:
     assert await names(api, last_seen=5000) == ["new", "old"]
     assert await names(api, last_seen=0) == ["new", "old"]
     assert await names(api, last_seen=2**62) == ["new", "old"]
+    assert await api.call("workers.get_count") == {"count": 2}
+    assert await api.call("workers.get_count", {"last_seen": 3600}) == {"count": 1}
 
 
 async def test_workers_are_found_by_name_and_tags(api: Api) -> None:
