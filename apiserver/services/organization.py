@@ -41,7 +41,7 @@ async def get_tags(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     kinds = ("tags", "system_tags") if request["include_system"] else ("tags",)
     answer: dict[str, list[str]] = {}
     for kind in kinds:
-        found = {tag for entity in ("tasks", "models") for tag in await documents(call).distinct(entity, kind, chosen)}
+        found = {tag for entity in ("tasks", "models") for tag in await visible(call).distinct(entity, kind, chosen)}
         answer[kind] = sorted(found)
     return answer
 

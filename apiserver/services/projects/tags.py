@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.lists import list_filter
 from apiserver.services.project_tree import PROJECTS, with_descendants
 from apiserver.services.queries import all_of
@@ -34,7 +34,7 @@ async def _tags(call: Call, collection: str, request: dict[str, Any], place: str
     if projects := request.get("projects"):
         conditions.append({place: {"$in": await with_descendants(call, projects)}})
     chosen = all_of(conditions)
-    tags = {"tags": await documents(call).distinct(collection, "tags", chosen)}
+    tags = {"tags": await visible(call).distinct(collection, "tags", chosen)}
     if request["include_system"]:
-        tags["system_tags"] = await documents(call).distinct(collection, "system_tags", chosen)
+        tags["system_tags"] = await visible(call).distinct(collection, "system_tags", chosen)
     return tags

@@ -22,8 +22,11 @@ _COVERED = {
     "projects": ("name", "system_tags", "tags"),
 }
 
+#: What a project's tasks are counted by, and summed up.
+_COUNTED = ("system_tags", "status", "user", "active_duration", "started", "completed")
+
 INDEXES: tuple[Index, ...] = (
-    Index("tasks", ("company", "project")),
+    Index("tasks", ("company", "project"), covers=_COUNTED),
     Index("tasks", ("project",)),
     Index("tasks", ("status",)),
     Index("tasks", ("user",)),
