@@ -1,7 +1,7 @@
 """Attempts to log in by password: how many may fail before one has to wait, and how many are checked at once.
 
-Names are limited by address, so that who guesses locks out nobody but those at the same address; all this is a
-server's own, and forgotten when it ends.
+Names are limited by address, so that who guesses locks out nobody but those at the same address (which all have behind
+a proxy), and of these nobody who has logged in before. All this is a server's own, and forgotten when it ends.
 """
 
 from __future__ import annotations
@@ -37,13 +37,16 @@ class Attempts:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._failed: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
         self._turn = asyncio.Semaphore(_AT_ONCE)
         self._waiting = 0
 
     def begin(self, name: str, address: str) -> None:
         """Count an attempt as one that failed; 429 when it has to wait."""
-        limits = {(name, address): OF_NAME, address: OF_ADDRESS}
+        limits: dict[Hashable, Limit] = {(name, address): OF_NAME}
+        if (name, address) not in self._known:
+            limits[address] = OF_ADDRESS
         for key, limit in limits.items():
             wait = (self._count(key, limit) - limit.burst + 1) * limit.seconds
             if wait > 0:
@@ -52,9 +55,11 @@ class Attempts:
             self._remember(key, self._count(key, limit) + 1)
 
     def succeeded(self, name: str, address: str) -> None:
-        """Forget what was counted for the name, and this attempt for the address."""
+        """Forget what was counted for the name, and count it no more for the address."""
         self._failed.pop((name, address), None)
-        self._remember(address, max(0.0, self._count(address, OF_ADDRESS) - 1))
+        self._known[name, address] = None
+        if len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
 
     async def check(self, compare: Callable[[], bool]) -> bool:
         """What `compare` says, in a thread, when it is its turn; 429 when too many wait already."""

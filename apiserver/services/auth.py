@@ -12,7 +12,7 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.fixed_users import login_modes
 from apiserver.services.identities import of_user
 from apiserver.services.password_login import caller_of
-from apiserver.services.roles import LOGIN_PAGE, USER, is_admin
+from apiserver.services.roles import GIVEN, LOGIN_PAGE, USER, is_admin
 from apiserver.services.sessions import end_session, set_cookie, token_for
 from apiserver.stores.documents.base import DuplicateDocument
 
@@ -125,6 +125,9 @@ async def edit_user(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if request["user"] == call.identity.user:
         raise validation_error("admins do not change their own role", field="user")
     fields = {"role": request["role"]} if request.get("role") is not None else {}
+    user = await documents(call).find_one("users", {"id": request["user"]}, projection=["role"])
+    if user is None or user["role"] not in GIVEN:  # guest and login page stay what they are
+        raise invalid_id("user", request["user"])
     updated = await credentials.update_user(call.backend.documents, call.identity.company, request["user"], fields)
     if not updated:
         raise invalid_id("user", request["user"])

@@ -35,7 +35,7 @@ async def by_password(call: Call) -> Identity:
     settings, documents, attempts = call.backend.settings, call.backend.documents, call.backend.attempts
     attempts.begin(name, call.client)
     user = await documents.find_one("users", {"company": settings.company, "name": name})
-    kept = await documents.find_one(PASSWORDS, {"user": user["id"]}, sort=[("set", -1)]) if user else None
+    kept = await documents.find_one(PASSWORDS, {"user": user["id"] if user else ""}, sort=[("set", -1)])
     hashed: str = kept["hash"] if kept else _NOBODYS
     if user is not None and user["role"] == GUEST and password == GUEST_PASSWORD:
         key = None

@@ -12,6 +12,14 @@ from apiserver.services.queries import projection_of
 from apiserver.stores.documents.base import Document
 from apiserver.stores.documents.scoped import VisibleDocuments
 
+#: What others may know of things that hold more: a user's preferences are their own.
+SHOWN = {
+    "users": (
+        *("id", "name", "given_name", "family_name", "email", "avatar", "role", "company"),
+        *("created", "created_in_version"),
+    ),
+}
+
 
 async def names_of(documents: VisibleDocuments, collection: str, ids: Iterable[str | None]) -> dict[str, str]:
     """The names of those documents of the collection that are there, by id."""
@@ -43,12 +51,16 @@ async def expand(
     """
     for path, collection in references.items():
         beyond = [field.removeprefix(f"{path}.") for field in fields or () if field.startswith(f"{path}.")]
-        wanted = ["name"] if fields is None else [field for field in beyond if field != "id"]
+        wanted = ["name"] if fields is None else [field for field in beyond if _may_be_shown(collection, field)]
         slots = [slot for document in found for slot in _slots(document, path.split("."))]
         known = await _fields_of(documents, collection, {holder[key] for holder, key in slots}, wanted)
         unknown = {field: None for field in wanted if "." not in field}
         for holder, key in slots:
             holder[key] = {"id": holder[key], **known.get(holder[key], unknown)}
+
+
+def _may_be_shown(collection: str, field: str) -> bool:
+    return field != "id" and (collection not in SHOWN or field.partition(".")[0] in SHOWN[collection])
 
 
 async def _fields_of(

@@ -37,8 +37,7 @@ def set_cookie(call: Call, token: str, seconds: int) -> None:
 
 def _by_tls(call: Call) -> bool:
     """What the proxy says that ends TLS, and what browsers say of pages."""
-    said = call.headers.get("x-forwarded-proto", ""), call.headers.get("origin", "").partition("://")[0]
-    return "https" in said
+    return any(call.headers.get(name, "").startswith("https") for name in ("x-forwarded-proto", "origin"))
 
 
 async def end_session(call: Call) -> None:

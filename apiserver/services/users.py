@@ -15,13 +15,11 @@ from apiserver.services.auth import name_taken, own_company
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import PROJECTS, with_descendants
 from apiserver.services.queries import QuerySpec, all_of, build_filter, page_of, projection_of, sort_of
+from apiserver.services.references import SHOWN
 from apiserver.services.roles import LOGIN_PAGE, USER, is_admin
 from apiserver.stores.documents.base import Document, DuplicateDocument, Filter
 
-FIELDS = (
-    *("id", "name", "given_name", "family_name", "email", "avatar", "role", "company"),
-    *("created", "created_in_version"),
-)
+FIELDS = SHOWN["users"]
 SPEC = QuerySpec(lists=("id", "role"), times=())
 MAX_PREFERENCES = 2**20
 MAX_DEPTH = 64
@@ -88,7 +86,7 @@ async def _find(call: Call, request: dict[str, Any], condition: Filter) -> dict[
         "users",
         all_of([build_filter(request, SPEC), condition, {"role": {"$ne": LOGIN_PAGE}}]),
         projection=[field for field in projection_of(request) or FIELDS if field in FIELDS] or ["id"],
-        sort=sort_of(request, (("name", 1),)),
+        sort=[(path, way) for path, way in sort_of(request, (("name", 1),)) if path in FIELDS],
         skip=page.skip,
         limit=page.limit,
     )

@@ -19,6 +19,7 @@ from apiserver.rpc.call import Identity
 from apiserver.rpc.errors import ApiError, known_error
 from apiserver.rpc.reply import compressed
 from apiserver.services.backend import Backend
+from apiserver.services.roles import check
 from apiserver.services.store_errors import STORE_ERRORS
 from apiserver.vendors.bodies import whole
 from apiserver.vendors.callers import Authorization, headers_with
@@ -60,6 +61,7 @@ def vendor_route(
                         raise Refused(Problem.NO_PATH, "there is a line feed in the path")
                     backend: Backend = request.app.state.backend
                     request.state.caller = await backend.auth.authenticate(headers_with(request, authorization))
+                    check(request.state.caller, "vendors.get_metrics")
                     response = await answer(await whole(request) if has_body else request)
                 except ClientDisconnected:
                     return Response(status_code=400)

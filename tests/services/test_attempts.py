@@ -67,11 +67,21 @@ def test_who_succeeds_never_waits(counted: Attempts) -> None:
         counted.succeeded("alice", "here")
 
 
+def test_who_guesses_at_an_address_keeps_out_nobody_who_has_logged_in_from_there(counted: Attempts) -> None:
+    counted.begin("alice", "here")
+    counted.succeeded("alice", "here")
+    for number in range(OF_ADDRESS.burst):
+        wait(counted, f"name {number}", "here")
+    assert wait(counted, "bob", "here") == 3
+    assert wait(counted, "alice", "here") is None
+
+
 def test_what_is_remembered_is_bounded(counted: Attempts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts, "_REMEMBERED", 4)
     for number in range(20):
         counted.begin("alice", f"address {number}")
-    assert len(counted._failed) == 4
+        counted.succeeded("bob", f"address {number}")
+    assert len(counted._failed) == len(counted._known) == 4
 
 
 async def test_passwords_are_compared_in_threads_and_by_turns(counted: Attempts) -> None:

@@ -243,6 +243,8 @@ async def test_guests_only_read(tmp_path: Path) -> None:
             assert answer["meta"]["result_subcode"] == 20
         assert (await api.raw("PUT", "/files/x", content=b"1", auth=None, headers=headers)).status_code == 403
         assert (await api.raw("GET", "/files/x", auth=None, headers=headers)).status_code == 404
+        guest = (await who(api, token))["id"]
+        await api.call("auth.edit_user", {"user": guest, "role": "admin"}, expect=400)
         await api.call("auth.logout", auth=None, headers=headers)
         await who(api, token, expect=401)
         token = (await log_in(api, "guest", "guest"))["token"]
@@ -274,6 +276,8 @@ async def test_where_a_name_is_enough_the_web_ui_logs_users_in(tmp_path: Path) -
         ):
             await api.call(endpoint, request, auth=key, expect=403)
         assert (await api.raw("GET", "/files/x", auth=key)).status_code == 403
+        metrics = await api.raw("GET", "/v1/training_projects/p/jobs/j/metrics", auth=key)
+        assert metrics.status_code == 403
     async with running_api(tmp_path / "data") as api:
         await log_in(api, *key, expect=401)
         await who(api, token, expect=401)

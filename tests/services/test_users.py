@@ -34,6 +34,10 @@ async def test_preferences_and_secrets_are_not_shown_to_others(api: Api) -> None
     ):
         assert shown["name"] == "admin"
         assert "preferences" not in shown
+    await api.call("tasks.create", {"name": "t", "type": "training"})
+    request = {"only_fields": ["user.preferences", "user.name"]}
+    [task] = (await api.call("tasks.get_all_ex", request))["tasks"]
+    assert task["user"] == {"id": admin, "name": "admin"}
 
 
 async def test_users_are_found(api: Api) -> None:
