@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from apiserver.rpc.errors import ApiError, invalid_id
+from apiserver.rpc.errors import ApiError, invalid_id, validation_error
 from apiserver.services import queue_entries, queue_history
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.history.steps import Steps
@@ -124,15 +124,19 @@ async def remove_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("queues.move_task_to_queue", "2.34")
 async def move_task_to_queue(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    source, target, task = request["queue"], await get_queue(call, request["target_queue"]), request["task"]
+    task, [source, target] = request["task"], [request[name] for name in ("queue", "target_queue")]
+    for queue in (source, target):
+        await get_queue(call, queue)
+    if source == target:
+        raise validation_error("is the queue that the task is in", field="target_queue")
     # Into the other one first: whoever stops halfway leaves the task in two queues rather than in none.
-    added = await queue_entries.append(call, target["id"], task)
+    added = await queue_entries.append(call, target, task)
     if not await queue_entries.remove(call, source, task):
         if added:
-            await queue_entries.remove(call, target["id"], task)
+            await queue_entries.remove(call, target, task)
         raise _not_queued(source, task)
     if request["update_execution_queue"]:
-        await _now_waits_in(call, target["id"], task)
+        await _now_waits_in(call, target, task)
     return {"moved": 1}
 
 

@@ -94,12 +94,13 @@ async def known_ids(api: Api, endpoint: EndpointVersion) -> dict[str, Any]:
     task = (await api.call("tasks.create", {"name": "t", "type": "training"}))["id"]
     model = (await api.call("models.create", {"name": "m", "uri": "u"}))["id"]
     queue = (await api.call("queues.create", {"name": f"{endpoint.name} {task}"}))["id"]
+    other = (await api.call("queues.create", {"name": f"{endpoint.name} {queue}"}))["id"]
     await api.call("queues.add_task", {"queue": queue, "task": task})
     user = (await api.call("auth.create_user", {"name": f"{endpoint.name} {task}"}))["id"]
     ids = [model]
     if endpoint.name.startswith("reports."):
         task = (await api.call("reports.create", {"name": "r"}))["id"]
-    return {"task": task, "model": model, "queue": queue, "user": user, "ids": ids, "id": ids}
+    return {"task": task, "model": model, "queue": queue, "target_queue": other, "user": user, "ids": ids, "id": ids}
 
 
 async def check(api: Api, endpoint: EndpointVersion, request: dict[str, Any]) -> None:

@@ -251,6 +251,14 @@ async def test_what_does_not_wait_is_not_moved(api: Api, queue: str) -> None:
     assert await entries(api, other) == []
 
 
+async def test_a_task_that_is_moved_to_where_it_is_stays_there(api: Api, queue: str) -> None:
+    [task] = await fill(api, queue, 1)
+    move = {"queue": queue, "task": task, "target_queue": queue}
+    refusal = await api.call("queues.move_task_to_queue", move, expect=400)
+    assert refusal["meta"]["error_data"] == {"field": "target_queue"}
+    assert await entries(api, queue) == [task]
+
+
 async def test_tasks_leave_in_the_order_they_came(api: Api, queue: str) -> None:
     tasks = await fill(api, queue, 3)
 
