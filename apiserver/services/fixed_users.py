@@ -66,7 +66,7 @@ async def _ensure_user(documents: DocumentStore, company: str, name: str, wanted
     assert user is not None
     if any(user.get(field) != value for field, value in fields.items()):
         await update_user(documents, company, user["id"], fields)
-    if await documents.find_one(PASSWORDS, {"user": user["id"], "hash": wanted.password, "fixed": True}) is None:
+    if await documents.find_one(PASSWORDS, {"id": user["id"], "hash": wanted.password, "fixed": True}) is None:
         await set_password(documents, user, wanted.password, fixed=True)
 
 

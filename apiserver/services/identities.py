@@ -21,7 +21,8 @@ from apiserver.stores.documents.base import DocumentStore
 
 #: Logins that were ended, by session id, until their tokens would have expired.
 ENDED_SESSIONS = "ended_sessions"
-#: Hashes of passwords, each under a key that stands for it in tokens, and that another password does not have.
+#: Hashes of passwords by user, each with a key that stands for it in tokens, and that another password does not have:
+#: `password-<user>-<anything>`.
 PASSWORDS = "passwords"
 PASSWORD_KEY = "password-"
 REMEMBERED = 4096
@@ -101,7 +102,8 @@ async def _of_token(documents: DocumentStore, claimed: Identity) -> Identity | N
 async def _in_use(documents: DocumentStore, key: str) -> bool:
     """Whether an access key or a password is still good."""
     if key.startswith(PASSWORD_KEY):
-        return await documents.find_one(PASSWORDS, {"id": key}) is not None
+        owner = key.removeprefix(PASSWORD_KEY).rpartition("-")[0]
+        return await documents.find_one(PASSWORDS, {"id": owner, "key": key}) is not None
     return await _of_key(documents, key) is not None
 
 

@@ -16,8 +16,7 @@ from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call
 from apiserver.services.identities import PASSWORD_KEY, PASSWORDS, forget, of_user
 from apiserver.services.roles import GUEST
-from apiserver.stores.documents.base import Document, DocumentStore
-from apiserver.times import utc_now
+from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
 
 #: The guest's name and password, which the login page tells everybody.
 GUEST_NAME = GUEST_PASSWORD = "guest"
@@ -35,12 +34,12 @@ async def by_password(call: Call) -> Identity:
     settings, documents, attempts = call.backend.settings, call.backend.documents, call.backend.attempts
     attempts.begin(name, call.client)
     user = await documents.find_one("users", {"company": settings.company, "name": name})
-    kept = await documents.find_one(PASSWORDS, {"user": user["id"] if user else ""}, sort=[("set", -1)])
+    kept = await documents.find_one(PASSWORDS, {"id": user["id"] if user else ""})
     hashed: str = kept["hash"] if kept else _NOBODYS
     if user is not None and user["role"] == GUEST and password == GUEST_PASSWORD:
         key = None
     elif await attempts.check(lambda: matches(password, hashed)) and kept:
-        key = kept["id"]
+        key = kept["key"]
     else:
         raise bad_credentials()
     identity = await of_user(documents, user["id"]) if user else None
@@ -62,8 +61,11 @@ async def caller_of(call: Call) -> Identity:
 
 async def set_password(documents: DocumentStore, user: Document, hashed: str, *, fixed: bool = False) -> None:
     """Give a user (a document) the password with this hash, in place of any other; tokens got by that one end."""
-    key = f"{PASSWORD_KEY}{secrets.token_hex(16)}"
-    kept = {"id": key, "user": user["id"], "company": user["company"], "hash": hashed, "fixed": fixed}
-    await documents.insert(PASSWORDS, [{**kept, "set": utc_now()}])
-    await documents.delete(PASSWORDS, {"user": user["id"], "id": {"$ne": key}})
+    own = {"id": user["id"]}
+    key = f"{PASSWORD_KEY}{user['id']}-{secrets.token_hex(16)}"
+    kept = {"user": user["id"], "company": user["company"], "key": key, "hash": hashed, "fixed": fixed}
+    try:
+        await documents.update(PASSWORDS, own, {"$set": kept}, upsert=own)
+    except DuplicateDocument:  # another server that starts has just made it
+        await documents.update(PASSWORDS, own, {"$set": kept})
     forget(documents)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from apiserver import passwords
 from apiserver.passwords import hash_password
 from apiserver.services import credentials, password_login
-from apiserver.services.fixed_users import WEB_UI
+from apiserver.services.fixed_users import WEB_UI, ensure_fixed_users
 from apiserver.services.password_login import set_password
 from apiserver.settings import FixedUser
 from tests.harness import Api, running_api
@@ -200,6 +201,15 @@ async def test_what_has_not_changed_is_not_written(tmp_path: Path) -> None:
     async with running_api(tmp_path / "data", users=users, guest=True, login="simple") as api:
         assert await everything(api) == before
         assert (await who(api, token))["name"] == "alice"
+
+
+async def test_servers_that_start_at_once_make_one_user_with_one_password(api: Api) -> None:
+    documents, settings = api.backend.documents, replace(api.backend.settings, users=(fixed("alice"),), guest=True)
+    await asyncio.gather(*(ensure_fixed_users(documents, settings) for _ in range(8)))
+    assert await documents.count("passwords", {}) == await documents.count("users", {"name": "alice"}) == 1
+    token = (await log_in(api, "alice", PASSWORD))["token"]
+    await ensure_fixed_users(documents, settings)
+    assert (await who(api, token))["name"] == "alice"
 
 
 async def everything(api: Api) -> dict[str, Any]:
