@@ -225,6 +225,25 @@ async def test_events_of_what_is_public_are_read_by_all_and_written_by_none(two:
     assert (await two.ours("events.get_task_log", task=ids["tasks"]))["total"] == 1
 
 
+async def test_a_public_task_is_compared_with_ones_own(two: Two) -> None:
+    public = await make(two, "tasks", "public")
+    own = (await two.theirs("tasks.create", name="own", type="training"))["id"]
+    await send(two, {"type": "training_stats_scalar", "task": public, "iter": 1, "value": 5, **NAME})
+    await send(two, {"type": "training_stats_scalar", "task": own, "iter": 1, "value": 6, **NAME}, auth=OTHERS)
+    await two.ours("tasks.make_public", ids=[public])
+
+    both = {"tasks": [public, own]}
+    curves = (await two.theirs("events.multi_task_scalar_metrics_iter_histogram", **both))["metrics"]["m"]["v"]
+    assert {id: (curve["name"], curve["y"]) for id, curve in curves.items()} == {
+        public: ("public", [5.0]),
+        own: ("own", [6.0]),
+    }
+    assert (await two.theirs("events.get_multi_task_metrics", **both))["metrics"] == [
+        {"metric": "m", "variants": ["v"]}
+    ]
+    await two.ours("events.get_multi_task_metrics", 400, **both)
+
+
 async def test_a_public_model_is_changed_by_none(two: Two) -> None:
     model = await make(two, "models", "m", metadata={"k": {"value": "v"}})
     await two.ours("models.make_public", ids=[model])
@@ -297,9 +316,9 @@ NAME = {"metric": "m", "variant": "v"}
 SINGLE = -(2**31)
 
 
-async def send(two: Two, event: dict[str, Any]) -> None:
+async def send(two: Two, event: dict[str, Any], auth: tuple[str, str] = OURS) -> None:
     body = json.dumps(event).encode()
-    assert (await two.api.raw("POST", "/v2.34/events.add_batch", content=body)).status_code == 200
+    assert (await two.api.raw("POST", "/v2.34/events.add_batch", content=body, auth=auth)).status_code == 200
 
 
 def without_scroll(answer: dict[str, Any]) -> dict[str, Any]:
