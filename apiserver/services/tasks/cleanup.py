@@ -22,6 +22,7 @@ from apiserver.services.tasks.documents import (
     wrong_status,
 )
 from apiserver.services.tasks.edit import DELETED
+from apiserver.services.tasks.models import models_of
 from apiserver.services.tasks.queueing import leave_queues, release
 from apiserver.services.tasks.status import change_status
 from apiserver.services.tasks.steps import of_step, steps_of
@@ -66,6 +67,8 @@ async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[
     task = await get_task(call, task_id)
     if task["status"] in LOCKED and not request["force"]:
         raise wrong_status(task, [status for status in STATUSES if status not in LOCKED])
+    if not request["force"]:
+        await _check_unpublished(call, task)
     removed = await release(call, task_id)
     values: Document = {
         "last_iteration": 0,
@@ -111,17 +114,23 @@ async def delete_task(call: Call, task_id: str, request: dict[str, Any]) -> dict
 async def _check_deletable(call: Call, task: Document, *, force: bool) -> None:
     if force:
         return
-    task_id = task["id"]
     if task["status"] != "created" and "archived" not in task.get("system_tags", []):
-        raise _not_deletable(task_id, f"status={task['status']}")
+        raise _not_deletable(task["id"], f"status={task['status']}")
+    await _check_unpublished(call, task)
+
+
+async def _check_unpublished(call: Call, task: Document) -> None:
+    """400/123 when something published hangs on the task."""
+    task_id, made = task["id"], [item["model"] for item in models_of(task, "output")]
     if children := await documents(call).count(TASKS, {"parent": task_id, "status": "published"}):
         raise _not_deletable(task_id, f"published children={children}")
-    if models := await documents(call).count("models", {"task": task_id, "ready": True}):
+    published = {"ready": True, "$or": [{"task": task_id}, {"id": {"$in": made}}]}
+    if models := await documents(call).count("models", published):
         raise _not_deletable(task_id, f"published models={models}")
 
 
 def _not_deletable(task_id: str, reason: str) -> ApiError:
-    return ApiError(400, 123, f"Task cannot be deleted, use force: task={task_id}, {reason}")
+    return ApiError(400, 123, f"Task cannot be deleted or reset, use force: task={task_id}, {reason}")
 
 
 async def _clean(call: Call, task: Document, request: dict[str, Any]) -> dict[str, Any]:

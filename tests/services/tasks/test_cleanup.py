@@ -185,6 +185,20 @@ async def test_only_new_and_archived_tasks_are_deleted_without_force(api: Api, t
     assert (await api.call("tasks.delete", {"task": await make(api)}))["deleted"] is True
 
 
+async def test_what_something_published_hangs_on_is_reset_by_force_only(api: Api, task: str) -> None:
+    child = await make(api, parent=task)
+    await api.call("tasks.publish", {"task": child, "force": True})
+    assert await refused(api, "tasks.reset", {"task": task}) == (400, 123)
+    await api.call("tasks.delete", {"task": child, "force": True})
+    of_another = (await api.call("models.create", {"name": "m", "uri": "u", "ready": True}))["id"]
+    put = {"task": task, "name": "m", "model": of_another, "type": "output"}
+    await api.call("tasks.add_or_update_model", put)
+    assert await refused(api, "tasks.reset", {"task": task}) == (400, 123)
+    assert await events(api, task) == 4
+    await api.call("tasks.reset", {"task": task, "force": True})
+    assert (await api.call("models.get_by_id", {"model": of_another}))["model"]["ready"] is True
+
+
 async def test_delete_takes_a_task_out_of_its_queue(api: Api) -> None:
     task = await make(api)
     await api.call("tasks.enqueue", {"task": task, "queue_name": "q"})
