@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from apiserver.events.model import HISTORY, BucketAxis, EventBatch, MetricSelection, Owner, Scalars
+from apiserver.rpc.errors import validation_error
 from apiserver.services.history.steps import Curve, Steps
 from apiserver.stores.documents.base import Document, DocumentStore, DocumentStoreError, Filter, Update
 from apiserver.stores.events.base import EventStore, EventStoreError
@@ -30,6 +31,9 @@ DAY = 86_400_000
 WEEK = 7 * DAY
 #: Seconds between looks for what is too old.
 SWEEP_INTERVAL = 3600.0
+
+#: Steps of all metrics of all sources that are charted at once: they have to fit the memory.
+MOST_POINTS = 4_000_000
 
 _MOST_KNOWN = 10_000
 #: Owners whose events are deleted at once.
@@ -96,8 +100,14 @@ class History:
     async def curves(
         self, sources: Iterable[Source], metrics: Collection[str], steps: Steps
     ) -> dict[Source, dict[Series, Curve]]:
-        """What each source reported of each series in the steps; none of those without a value there."""
-        weeks = range(steps.start // WEEK, steps.stop // WEEK + 1) if steps.count else range(0)
+        """What each source reported of each series in the steps; none of those without a value there.
+
+        400/12 when that is more than can be charted at once.
+        """
+        sources = dict.fromkeys(sources)
+        if steps.count * len(sources) * len(metrics) > MOST_POINTS:
+            raise validation_error(f"more than {MOST_POINTS} points in all: ask for longer steps", field="interval")
+        weeks = self._kept(steps)
         selection = [MetricSelection(metric) for metric in sorted(metrics)]
         turns = asyncio.Semaphore(_READ_AT_ONCE if self._events.reads_in_parallel else 1)
         found: dict[Source, dict[Series, Curve]] = {}
@@ -120,9 +130,17 @@ class History:
                 curve = of_source.setdefault((buckets.metric, buckets.variant), Curve.over(steps))
                 curve.add(steps, buckets)
 
-        await asyncio.gather(*(read(source, week) for source in dict.fromkeys(sources) for week in weeks))
+        await asyncio.gather(*(read(source, week) for source in sources for week in weeks))
         some = {source: _not_empty(of_source) for source, of_source in found.items()}
         return {source: of_source for source, of_source in some.items() if of_source}
+
+    def _kept(self, steps: Steps) -> range:
+        """The weeks of the steps, but for those of which there is nothing, or nothing any more."""
+        if not steps.count:
+            return range(0)
+        now = now_ms()
+        first = max(steps.start // WEEK, self._oldest(now))
+        return range(first, min(steps.stop, now + DAY) // WEEK + 1)
 
     # --- forgetting --------------------------------------------------------------------------------
 
@@ -139,10 +157,14 @@ class History:
 
     async def sweep(self) -> None:
         """Delete the weeks that ended before the days that are kept."""
-        old: Filter = {"week": {"$lt": now_ms() // WEEK - -(-self._days // 7)}}
+        old: Filter = {"week": {"$lt": self._oldest(now_ms())}}
         while found := await self._documents.find(COLLECTION, old, projection=["company"], limit=_SWEPT_AT_ONCE):
             await self._events.delete([_owner(document["company"], document["id"]) for document in found])
             await self._documents.delete(COLLECTION, {"id": {"$in": [document["id"] for document in found]}})
+
+    def _oldest(self, now: int) -> int:
+        """The first week of which a part is kept."""
+        return now // WEEK - -(-self._days // 7)
 
     async def _sweep_for_ever(self) -> None:
         while True:

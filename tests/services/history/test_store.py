@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from apiserver.events.model import HISTORY
+from apiserver.rpc.errors import ApiError
 from apiserver.services.history.steps import Steps
 from apiserver.services.history.store import COLLECTION, DAY, WEEK, Source, plausible
 from apiserver.times import now_ms
@@ -76,6 +78,30 @@ async def test_sources_of_other_kinds_groups_and_companies_are_apart(api: Api) -
     weeks = await history.weeks(company, "container", start=BORDER, stop=BORDER, group="http://a", fields=["metrics"])
     assert [(week["name"], week["metrics"]) for week in weeks] == [("w", ["m"])]
     assert await history.weeks(company, "worker", start=BORDER - WEEK, stop=BORDER - 1) == []
+
+
+async def test_charts_over_all_of_time_look_at_what_is_kept_only(api: Api) -> None:
+    source, looked_at = Source(api.backend.settings.company, "worker", "w"), []
+    read = api.backend.events.scalar_buckets
+
+    async def counted(*arguments: Any, **options: Any) -> Any:
+        looked_at.append(arguments[0])
+        return await read(*arguments, **options)
+
+    await record(api, "w", now_ms(), cpu=3)
+    api.backend.events.scalar_buckets = counted  # type: ignore[method-assign]
+    steps = Steps.whole({"from_date": 0, "to_date": 10**11, "interval": 10**9})
+    found = await api.backend.history.curves([source], ["cpu"], steps)
+    assert found[source]["cpu", "total"].max.max() == 3
+    assert len(looked_at) <= 60 // 7 + 4
+
+
+async def test_charts_that_fit_no_memory_are_refused(api: Api) -> None:
+    sources = [Source(api.backend.settings.company, "worker", str(n)) for n in range(100)]
+    steps = Steps.whole({"from_date": 0, "to_date": 60_000 * 40, "interval": 40})
+    with pytest.raises(ApiError) as refused:
+        await api.backend.history.curves(sources, ["cpu"], steps)
+    assert (refused.value.code, refused.value.subcode) == (400, 12)
 
 
 async def test_history_outlives_a_restart(tmp_path: Path) -> None:
