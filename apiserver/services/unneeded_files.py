@@ -43,7 +43,8 @@ async def delete_files(
     if made and not _is_sdk(call):
         others = {"uri": {"$in": sorted(made)}, "id": {"$nin": sorted(models)}}
         urls |= set(made) - {model["uri"] for model in await documents(call).find("models", others, projection=["uri"])}
-    await call.backend.file_deletions.add(call.identity.company, urls, call.headers.get("host", ""))
+    if urls:
+        await call.backend.file_deletions.add(call.identity.company, urls, call.headers.get("host", ""))
 
 
 def _is_sdk(call: Call) -> bool:
