@@ -576,6 +576,56 @@ async def test_thousands_of_documents(store: DocumentStore) -> None:
     assert await store.count("tasks", {}) == 1000
 
 
+async def test_varieties_have_all_names_there_are(store: DocumentStore) -> None:
+    shapes: list[Any] = [{"a": {"x": 1}}, {"a": {"y": 1}, "b": {}}, {"a": {"x": {}}}, {}, None, 5, {"c": 1}]
+    documents = [{"id": f"{number}", "hyperparams": shape, "n": 1} for number, shape in enumerate(shapes)]
+    await fill(store, *documents, {"id": "x"}, {"id": "y", "hyperparams": {"d": {"e": 1}}}, collection="tasks")
+    found = {document["id"]: document for document in await store.varieties("tasks", "hyperparams", {"n": 1})}
+    assert {"1", "6"} <= set(found)
+    assert len({"0", "2"} & set(found)) == 1
+    assert found["1"] == {"id": "1", "hyperparams": shapes[1]}
+    assert await store.varieties("tasks", "hyperparams", {"n": 2}) == []
+    await store.update("tasks", {"id": "2"}, {"$set": {"hyperparams.a.z": 1}})
+    later = await store.varieties("tasks", "hyperparams", {"n": 1})
+    assert {"id": "2", "hyperparams": {"a": {"x": {}, "z": 1}}} in later
+
+
+async def test_a_sort_sees_what_has_changed(store: DocumentStore) -> None:
+    path, by_metric = "last_metrics.m.v.value", [("last_metrics.m.v.value", -1)]
+    for number in range(4):
+        await fill(store, {"id": f"{number}", "last_metrics": {"m": {"v": {"value": number}}}}, collection="tasks")
+    assert await ids(store, {}, sort=by_metric, collection="tasks") == ["3", "2", "1", "0"]
+    await store.update("tasks", {"id": "0"}, {"$set": {path: 9}})
+    await store.find_and_update("tasks", {"id": "2"}, {"$unset": {path: 1}})
+    assert await ids(store, {}, sort=by_metric, collection="tasks") == ["0", "3", "1", "2"]
+    await store.delete("tasks", {"id": "3"})
+    await fill(store, {"id": "4", "last_metrics": {"m": {"v": {"value": 2}}}}, collection="tasks")
+    assert await ids(store, {}, sort=by_metric, collection="tasks") == ["0", "4", "1", "2"]
+    with pytest.raises(DuplicateDocument):
+        await fill(store, {"id": "5", "last_metrics": {"m": {"v": {"value": 20}}}}, {"id": "0"}, collection="tasks")
+    await fill(store, {"id": "6", "last_metrics": {}}, collection="tasks")
+    assert await ids(store, {}, sort=by_metric, collection="tasks") == ["0", "4", "1", "6", "2"]
+
+
+async def test_counts_and_values_see_what_has_changed(store: DocumentStore) -> None:
+    async def seen() -> tuple[int, list[Any], dict[tuple[Any, ...], int]]:
+        live: Filter = {"system_tags": {"$ne": "archived"}}
+        counted = await store.count_by("tasks", live, ["type"])
+        return await store.count("tasks", live), await store.distinct("tasks", "tags", live), counted
+
+    await fill(store, {"id": "a", "type": "t", "tags": ["x"], "system_tags": []}, collection="tasks")
+    assert await seen() == await seen() == (1, ["x"], {("t",): 1})
+    await store.update("tasks", {"id": "b"}, {"$set": {"type": "u"}}, upsert={"id": "b", "tags": ["y"]})
+    assert await seen() == (2, ["x", "y"], {("t",): 1, ("u",): 1})
+    await store.update("tasks", {}, {"$push": {"tags": "z"}}, many=True)
+    await store.find_and_update("tasks", {"id": "a"}, {"$set": {"type": "u"}})
+    assert await seen() == (2, ["x", "y", "z"], {("u",): 2})
+    await store.update("tasks", {"id": "a"}, {"$set": {"system_tags": ["archived"]}})
+    assert await seen() == (1, ["y", "z"], {("u",): 1})
+    await store.delete("tasks", {"id": "b"})
+    assert await seen() == (0, [], {})
+
+
 async def test_collections_that_hold_something_are_named(store: DocumentStore) -> None:
     assert await store.collections() == []
     await fill(store, {"id": "a"}, collection="tasks")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from apiserver.services.backend import Call, endpoint, visible
@@ -13,9 +13,6 @@ from apiserver.services.projects.stats import STATES
 from apiserver.services.queries import all_of, pattern_filter
 from apiserver.services.references import expand
 from apiserver.stores.documents.base import Document, Filter
-
-#: Documents read at a time by the calls that look into all of them.
-_CHUNK = 2000
 
 
 @endpoint("projects.get_unique_metric_variants", "1.0")
@@ -27,7 +24,9 @@ async def get_unique_metric_variants(call: Call, request: dict[str, Any]) -> dic
     if ids := request.get("ids"):
         chosen = all_of([chosen, {"id": {"$in": ids}}])
     found: dict[tuple[str, str], Document] = {}
-    async for owner in _each(call, "models" if request["model_metrics"] else "tasks", chosen, "last_metrics"):
+    for owner in await visible(call).varieties(
+        "models" if request["model_metrics"] else "tasks", "last_metrics", chosen
+    ):
         for metric_hash, variants in owner.get("last_metrics", {}).items():
             for variant_hash, last in variants.items():
                 name = {"metric": last["metric"], "variant": last["variant"]}
@@ -39,7 +38,7 @@ async def get_unique_metric_variants(call: Call, request: dict[str, Any]) -> dic
 @endpoint("projects.get_hyper_parameters", "1.0")
 async def get_hyper_parameters(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     found: set[tuple[str, str]] = set()
-    async for task in _each(call, "tasks", await _inside(call, request, "project"), "hyperparams"):
+    for task in await visible(call).varieties("tasks", "hyperparams", await _inside(call, request, "project")):
         found |= {(section, name) for section, params in task.get("hyperparams", {}).items() for name in params}
     names = sorted((unescape(section), unescape(name)) for section, name in found)
     return _paged(request, "parameters", [{"section": section, "name": name} for section, name in names])
@@ -57,7 +56,7 @@ async def get_hyperparam_values(call: Call, request: dict[str, Any]) -> dict[str
 @endpoint("projects.get_model_metadata_keys", "1.0")
 async def get_model_metadata_keys(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     found: set[str] = set()
-    async for model in _each(call, "models", await _inside(call, request, "project"), "metadata"):
+    for model in await visible(call).varieties("models", "metadata", await _inside(call, request, "project")):
         found |= model.get("metadata", {}).keys()
     return _paged(request, "keys", sorted(unescape(key) for key in found))
 
@@ -99,15 +98,6 @@ async def _inside(call: Call, request: dict[str, Any], field: str) -> Filter:
         return {} if request["include_subprojects"] else {"project": None}
     ids = [projects] if isinstance(projects, str) else projects
     return {"project": {"$in": await with_descendants(call, ids) if request["include_subprojects"] else ids}}
-
-
-async def _each(call: Call, collection: str, chosen: Filter, field: str) -> AsyncIterator[Document]:
-    """The `field` of every chosen document, few documents in memory at a time."""
-    ids = await visible(call).distinct(collection, "id", chosen)
-    for start in range(0, len(ids), _CHUNK):
-        chunk: Filter = {"id": {"$in": ids[start : start + _CHUNK]}}
-        for document in await visible(call).find(collection, chunk, projection=[field]):
-            yield document
 
 
 async def _values(call: Call, request: dict[str, Any], collection: str, field: str, chosen: Filter) -> dict[str, Any]:

@@ -124,6 +124,12 @@ class DocumentStore(Protocol):
     async def distinct(self, collection: str, field: str, filter: Filter) -> list[Any]:
         """The distinct values of a field over the matching documents, list items one by one, sorted, without null."""
 
+    async def varieties(self, collection: str, field: str, filter: Filter) -> list[Document]:
+        """Some matching documents, `id` and `field`, that have all names there are in that top-level field.
+
+        There is one for each set of names, two levels deep (`field.first.second`).
+        """
+
     async def update(
         self, collection: str, filter: Filter, update: Update, *, many: bool = False, upsert: Document | None = None
     ) -> int:

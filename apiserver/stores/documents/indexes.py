@@ -17,9 +17,9 @@ _SORTED = {
 _TAGS = ("system_tags",)
 #: What is counted, grouped by and looked for in all of a company's documents.
 _COVERED = {
-    "tasks": ("project", "status", "type", "user", "parent", "name", "system_tags", "tags"),
-    "models": ("project", "framework", "ready", "user", "task", "name", "system_tags", "tags"),
-    "projects": ("name", "system_tags", "tags"),
+    "tasks": ("public", "project", "status", "type", "user", "parent", "name", "system_tags", "tags"),
+    "models": ("public", "project", "framework", "ready", "user", "task", "name", "system_tags", "tags"),
+    "projects": ("public", "name", "system_tags", "tags"),
 }
 
 #: What a project's tasks are counted by, and summed up.

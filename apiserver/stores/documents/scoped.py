@@ -85,6 +85,9 @@ class VisibleDocuments:
     async def count_by(self, collection: str, filter: Filter, fields: Sequence[str]) -> dict[tuple[Any, ...], int]:
         return await self._store.count_by(collection, await self._narrowed(collection, filter), fields)
 
+    async def varieties(self, collection: str, field: str, filter: Filter) -> list[Document]:
+        return await self._store.varieties(collection, field, await self._narrowed(collection, filter))
+
     async def distinct(self, collection: str, field: str, filter: Filter) -> list[Any]:
         return await self._store.distinct(collection, field, await self._narrowed(collection, filter))
 

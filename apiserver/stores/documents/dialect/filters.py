@@ -5,7 +5,7 @@ This is what a filter means. Engines may find matches faster, never differently.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -189,6 +189,15 @@ def names_one(condition: Condition) -> bool:
         and isinstance(condition.test, Compare)
         and condition.test.op == "$eq"
     )
+
+
+def paths_of(condition: Condition) -> Iterator[Path]:
+    """The paths that a condition asks for."""
+    if isinstance(condition, Field):
+        yield condition.path
+    else:
+        for inner in (condition.condition,) if isinstance(condition, Not) else condition.conditions:
+            yield from paths_of(inner)
 
 
 def _clause(name: str, operand: Any, depth: int) -> Condition:

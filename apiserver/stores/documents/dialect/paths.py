@@ -69,6 +69,12 @@ def gathered(value: Any, path: Path) -> Any:
     return value
 
 
+def shape_of(value: Any) -> int:
+    """A number that is the same for objects with the same names, and the same names in the objects below these."""
+    below = value.items() if isinstance(value, dict) else ()
+    return hash(tuple((name, tuple(inner) if isinstance(inner, dict) else None) for name, inner in below))
+
+
 def project(document: Document, paths: list[Path]) -> Document:
     """A copy that has only the fields at the paths (a list of objects keeps its objects, cut down) and `id`."""
     wanted: dict[str, Any] = {"id": None}

@@ -57,7 +57,8 @@ class MongoSchema:
 
     async def apply(self, step: Step) -> None:
         for command in step.content:
-            if "dropIndexes" in command and not await self._has_index(command["dropIndexes"], command["index"]):
+            if "dropIndexes" in command:
+                await self._drop(command)
                 continue
             try:
                 await self._database.command(command)
@@ -67,8 +68,18 @@ class MongoSchema:
                     "but documents that are there already have the same values"
                 ) from None
 
-    async def _has_index(self, collection: str, name: str) -> bool:
-        return name in [index["name"] for index in await self._database.indexes(collection)]
+    async def _drop(self, command: dict[str, Any]) -> None:
+        """Drop an index, named by its key, unless it is not there, or another drops it at the same time."""
+        if await self._has_index(command):
+            try:
+                await self._database.command(command)
+            except DocumentStoreError:
+                if await self._has_index(command):
+                    raise
+
+    async def _has_index(self, command: dict[str, Any]) -> bool:
+        indexes = await self._database.indexes(command["dropIndexes"])
+        return any(_is_keyed(index, command["index"]) for index in indexes)
 
     async def record(self, step: Step) -> None:
         with suppress(DuplicateDocument):  # by another, meanwhile
@@ -94,8 +105,13 @@ def indexes_of(steps: Sequence[Step]) -> dict[str, dict[str, dict[str, Any]]]:
         if "createIndexes" in command:
             found.setdefault(command["createIndexes"], {}).update({i["name"]: i for i in command["indexes"]})
         elif "dropIndexes" in command:
-            del found[command["dropIndexes"]][command["index"]]
+            indexes = found[command["dropIndexes"]]
+            del indexes[next(name for name, index in indexes.items() if _is_keyed(index, command["index"]))]
     return found
+
+
+def _is_keyed(index: dict[str, Any], key: dict[str, int]) -> bool:
+    return [(name, int(direction)) for name, direction in index["key"].items()] == list(key.items())
 
 
 def _compared(index: dict[str, Any]) -> dict[str, Any]:

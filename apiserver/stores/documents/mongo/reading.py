@@ -12,12 +12,12 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from apiserver.stores.documents.dialect.filters import Condition
-from apiserver.stores.documents.dialect.paths import Path, gathered
+from apiserver.stores.documents.dialect.filters import Condition, paths_of
+from apiserver.stores.documents.dialect.paths import Path, gathered, shape_of
 from apiserver.stores.documents.dialect.sorts import Term, in_order
 from apiserver.stores.documents.mongo.database import Database, Stored
 from apiserver.stores.documents.mongo.layout import REVISION, decode, name_of
-from apiserver.stores.documents.mongo.translate import in_turn, paths_of, projection_of, query_of
+from apiserver.stores.documents.mongo.translate import in_turn, projection_of, query_of
 
 _CHUNK = 1000
 """Documents that are asked for by id at once."""
@@ -160,6 +160,16 @@ class Reader:
             async for document in documents
             if query.exact or condition.matches(document)
         ]
+
+    async def varieties(self, collection: str, condition: Condition, path: Path) -> AsyncGenerator[Stored]:
+        """A document that meets the condition for each set of names that is at the path, and two levels below."""
+        known: set[int] = set()
+        async with aclosing(self._matching(collection, condition, paths=[path])) as matching:
+            async for stored in matching:
+                shape = shape_of(gathered(decode(stored), path))
+                if shape not in known:
+                    known.add(shape)
+                    yield stored
 
     async def _by_id(self, collection: str, ids: list[str], projection: Mapping[str, int] | None) -> list[Stored]:
         """The documents with these ids, in this order; without those that are gone."""

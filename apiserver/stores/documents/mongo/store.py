@@ -129,6 +129,12 @@ class MongoDocumentStore:
         distinct = {order(item): item for item in items if item is not None}
         return [distinct[key] for key in sorted(distinct)]
 
+    async def varieties(self, collection: str, field: str, filter: Filter) -> list[Document]:
+        layout, condition = self._layout(collection), parse_filter(filter)
+        path = paths.parse(field)[:1]
+        found = [stored async for stored in self._reader.varieties(layout.collection, condition, path)]
+        return [paths.project(decode(stored), [path]) for stored in found]
+
     async def update(
         self, collection: str, filter: Filter, update: Update, *, many: bool = False, upsert: Document | None = None
     ) -> int:

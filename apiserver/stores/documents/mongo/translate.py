@@ -9,7 +9,7 @@ objects, and for places in lists.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -78,15 +78,6 @@ def in_turn(condition: Condition, terms: Sequence[Term]) -> list[tuple[Condition
     empty = Field(fields[0].path, In(list(EMPTY)))
     by_field = (name_of(fields[0].path), -1 if fields[0].descending else 1)
     return [(All((condition, Not(empty))), [by_field, *by_id]), (All((condition, empty)), by_id)]
-
-
-def paths_of(condition: Condition) -> Iterator[Path]:
-    """The paths that a condition asks for."""
-    if isinstance(condition, Field):
-        yield condition.path
-    else:
-        for inner in (condition.condition,) if isinstance(condition, Not) else condition.conditions:
-            yield from paths_of(inner)
 
 
 def projection_of(paths: Iterable[Path]) -> dict[str, int]:

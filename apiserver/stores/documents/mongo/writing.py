@@ -19,14 +19,14 @@ from typing import Any
 from bson.objectid import ObjectId
 
 from apiserver.stores.documents.base import Document, DocumentStoreBusy, DocumentStoreError, DuplicateDocument
-from apiserver.stores.documents.dialect.filters import All, Compare, Condition, Field, names_one
+from apiserver.stores.documents.dialect.filters import All, Compare, Condition, Field, names_one, paths_of
 from apiserver.stores.documents.dialect.sorts import Term
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.mongo.database import Database, Stored
 from apiserver.stores.documents.mongo.layout import REVISION, Layout, decode, name_of, plain
 from apiserver.stores.documents.mongo.native import MANY_FIELDS, NativeUpdate
 from apiserver.stores.documents.mongo.reading import Reader
-from apiserver.stores.documents.mongo.translate import paths_of, projection_of, query_of
+from apiserver.stores.documents.mongo.translate import projection_of, query_of
 
 _LONGEST = 10.0
 """Seconds after which a document that changes all the time is left alone."""

@@ -43,7 +43,9 @@ class Lookup:
         """SQL of a value's type, NULL when there is none or a list is on the way."""
         self.value = f"json_extract({self._source}, {place})"
         """SQL of a text, whole number, boolean or null."""
-        self.list = self.value if self._below else self._source
+        self.whole = None if self._below else self._source
+        """SQL of the JSON itself, NULL when there is no value; None when the value is part of a larger one."""
+        self.list = self.whole or self.value
         """SQL of the JSON of a list."""
         self.json = f"CASE WHEN {self.kind} IS NULL THEN NULL ELSE {self._exact} END"
         """SQL of a JSON list whose first item is the value; NULL when there is none or a list is on the way."""

@@ -18,12 +18,14 @@ import orjson
 
 from apiserver.stores.documents.base import Document, DocumentStoreError, Filter, Index, InvalidFilter, Sort, Update
 from apiserver.stores.documents.dialect import paths
-from apiserver.stores.documents.dialect.filters import Condition, names_one, parse_filter
+from apiserver.stores.documents.dialect.filters import Condition, names_one, parse_filter, paths_of
 from apiserver.stores.documents.dialect.sorts import Term, parse_sort
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.dialect.values import order
 from apiserver.stores.documents.indexes import APART, INDEXES, LISTS, NUMERIC
+from apiserver.stores.documents.sqlite.answers import Answers
 from apiserver.stores.documents.sqlite.connections import Connections
+from apiserver.stores.documents.sqlite.derived import Derived
 from apiserver.stores.documents.sqlite.table import Table, apart_column, create, decode, dumps
 from apiserver.stores.documents.sqlite.translate import Statement
 from apiserver.stores.reserve import Reserve
@@ -66,6 +68,10 @@ class SqliteDocumentStore:
         self._checkpoint: Future[None] | None = None
         self._changes = 0
         self._numbers = itertools.count(1)
+        self._derived = Derived()
+        self._answers = Answers()
+        self._changed: list[tuple[str, list[int], set[str] | None]] = []
+        """Rows of tables, and their top-level fields, that the transaction under way has changed."""
 
     @property
     def changes(self) -> int:
@@ -99,7 +105,12 @@ class SqliteDocumentStore:
         table = await self._table(collection)
         rows = [table.encode(document) for document in documents]
         small = sum(len(value) for row in rows for value in row if isinstance(value, str)) < _SMALL
-        await self._write(small, lambda connection: connection.executemany(table.insertion(), rows))
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(table.insertion(), rows)
+            self._changed.append((table.name, [], None))
+
+        await self._write(small, work)
 
     async def find(
         self,
@@ -117,7 +128,7 @@ class SqliteDocumentStore:
         condition, terms = parse_filter(filter), parse_sort(sort, table.numeric)
 
         def work() -> list[Document]:
-            with Statement(table, self._connections.callbacks) as statement, self._connections.read() as connection:
+            with self._statement(table) as statement, self._connections.read() as connection:
                 rows = connection.execute(
                     _select(statement, condition, ["doc", *map(apart_column, apart)], terms, skip, limit),
                     statement.parameters,
@@ -137,13 +148,16 @@ class SqliteDocumentStore:
         table = await self._table(collection)
         condition = parse_filter(filter)
 
-        def work() -> int:
-            with Statement(table, self._connections.callbacks) as statement, self._connections.read() as connection:
+        def ask() -> int:
+            with self._statement(table) as statement, self._connections.read() as connection:
                 sql = f'SELECT count(*) FROM "{table.name}" WHERE {statement.where(condition)}'
                 (number,) = connection.execute(sql, statement.parameters).fetchone()
                 return int(number)
 
-        return await self._run(names_one(condition), work)
+        if names_one(condition):
+            return await self._run(True, ask)
+        roots = {path[0] for path in paths_of(condition)}
+        return await self._run(False, lambda: self._answers.of(table.name, roots, repr(filter), ask))
 
     async def count_by(self, collection: str, filter: Filter, fields: Sequence[str]) -> dict[tuple[Any, ...], int]:
         counts: dict[tuple[Any, ...], int] = {}
@@ -158,6 +172,18 @@ class SqliteDocumentStore:
         distinct = {order(item): item for item in items if item is not None}
         return [distinct[key] for key in sorted(distinct)]
 
+    async def varieties(self, collection: str, field: str, filter: Filter) -> list[Document]:
+        table = await self._table(collection)
+        condition, path = parse_filter(filter), paths.parse(field)[:1]
+
+        def work() -> list[str]:
+            with self._statement(table) as statement, self._connections.read() as connection:
+                where = statement.where(condition)
+                sql = f'SELECT min(id) FROM "{table.name}" WHERE {where} GROUP BY {statement.shape(path[0])}'
+                return [id for (id,) in connection.execute(sql, statement.parameters)]
+
+        return await self.find(collection, {"id": {"$in": await self._run(False, work)}}, projection=path)
+
     async def update(
         self, collection: str, filter: Filter, update: Update, *, many: bool = False, upsert: Document | None = None
     ) -> int:
@@ -169,9 +195,11 @@ class SqliteDocumentStore:
             rows = self._matching(connection, table, condition, apart, (), None if many else 1)
             for row, doc, *texts in rows:
                 _store(connection, table, row, change.apply(decode(doc, apart, texts)), change.roots)
+            self._changed.append((table.name, [row for row, *_ in rows], change.roots))
             if not rows and upsert is not None:
                 fresh = change.apply(orjson.loads(dumps(upsert)))
                 connection.execute(table.insertion(), table.encode(fresh))
+                self._changed.append((table.name, [], None))
             return len(rows)
 
         small = not change.roots & set(table.large)
@@ -189,6 +217,7 @@ class SqliteDocumentStore:
             for row, doc, *texts in rows:
                 new = change.apply(decode(doc, table.apart, texts))
                 _store(connection, table, row, new, change.roots)
+                self._changed.append((table.name, [row], change.roots))
                 return new if return_new else decode(doc, table.apart, texts)
             return None
 
@@ -200,8 +229,10 @@ class SqliteDocumentStore:
 
         def work(connection: sqlite3.Connection) -> int:
             with Statement(table, self._connections.callbacks) as statement:
-                sql = f'DELETE FROM "{table.name}" WHERE {statement.where(condition)}'
-                return connection.execute(sql, statement.parameters).rowcount
+                sql = f'DELETE FROM "{table.name}" WHERE {statement.where(condition)} RETURNING row'
+                rows = [row for (row,) in connection.execute(sql, statement.parameters)]
+            self._changed.append((table.name, rows, None))
+            return len(rows)
 
         return await self._write(False, work)
 
@@ -216,6 +247,10 @@ class SqliteDocumentStore:
             self._tables[collection] = table
         return table
 
+    def _statement(self, table: Table) -> Statement:
+        """One that reads what was committed."""
+        return Statement(table, self._connections.callbacks, self._derived)
+
     async def _grouped(self, collection: str, filter: Filter, fields: Sequence[str]) -> list[list[Any]]:
         """The number of matching documents, and the values of the fields they share, for each group of the same."""
         if not fields:
@@ -223,8 +258,8 @@ class SqliteDocumentStore:
         table = await self._table(collection)
         condition, parsed = parse_filter(filter), [paths.parse(field) for field in fields]
 
-        def work() -> list[list[Any]]:
-            with Statement(table, self._connections.callbacks) as statement, self._connections.read() as connection:
+        def ask() -> list[list[Any]]:
+            with self._statement(table) as statement, self._connections.read() as connection:
                 columns, readers = zip(*(statement.grouped(path) for path in parsed), strict=True)
                 values = ", ".join(columns)
                 groups = ", ".join(f"+{column}" for column in columns)  # in no index's order: one that covers is faster
@@ -235,7 +270,8 @@ class SqliteDocumentStore:
                 [number, *(read(value) for read, value in zip(readers, found, strict=True))] for number, *found in rows
             ]
 
-        return await self._run(False, work)
+        roots = {path[0] for path in [*parsed, *paths_of(condition)]}
+        return await self._run(False, lambda: self._answers.of(table.name, roots, repr((filter, fields)), ask))
 
     def _matching(
         self,
@@ -262,7 +298,12 @@ class SqliteDocumentStore:
         def transaction() -> T:
             try:
                 with self._connections.write() as connection:
-                    return work(connection)
+                    changed = self._changed = []
+                    result = work(connection)
+                for table, rows, roots in changed:
+                    self._derived.forget(table, rows, roots)
+                    self._answers.changed(table, roots)
+                return result
             finally:
                 self._changes = next(self._numbers)  # of several threads, each sets a number of its own
 

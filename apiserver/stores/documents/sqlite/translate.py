@@ -5,7 +5,7 @@ Indexed fields are asked of their key columns, any other is looked up in the JSO
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import orjson
@@ -24,11 +24,12 @@ from apiserver.stores.documents.dialect.filters import (
     Pattern,
     Test,
 )
-from apiserver.stores.documents.dialect.paths import Path, gathered
+from apiserver.stores.documents.dialect.paths import Path, gathered, parse, shape_of
 from apiserver.stores.documents.dialect.patterns import literal_of
 from apiserver.stores.documents.dialect.sorts import Term
 from apiserver.stores.documents.dialect.values import MISSING, class_of
 from apiserver.stores.documents.sqlite.connections import Callbacks
+from apiserver.stores.documents.sqlite.derived import Derived, Reading
 from apiserver.stores.documents.sqlite.lookup import Lookup
 from apiserver.stores.documents.sqlite.table import Table, column_of, decode_key, dumps, encode_key, sorted_column
 
@@ -51,8 +52,11 @@ _SAMPLES: dict[str, Any] = {
 class Statement:
     """A statement in the making: its parameters, and the Python functions it asks until it is left."""
 
-    def __init__(self, table: Table, callbacks: Callbacks) -> None:
+    def __init__(self, table: Table, callbacks: Callbacks, derived: Derived | None = None) -> None:
+        """`derived`: what is remembered of rows, for statements that see nothing but what was committed."""
         self.table = table
+        self._derived = derived
+        self._readings: list[Reading] = []
         self.parameters: dict[str, Any] = {}
         self._texts: dict[str, str] = {}
         self._callbacks = callbacks
@@ -63,6 +67,8 @@ class Statement:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for reading in self._readings:
+            reading.finish()
         if self._number is not None:
             self._callbacks.forget(self._number)
 
@@ -89,7 +95,8 @@ class Statement:
     def where(self, condition: Condition) -> str:
         """SQL that is true just for the documents that meet the condition (NULL stands for false)."""
         if isinstance(condition, All):
-            return _joined(" AND ", [self.where(item) for item in condition.conditions]) or "1"
+            ordered = sorted(condition.conditions, key=self._cost)
+            return _joined(" AND ", [self.where(item) for item in ordered]) or "1"
         if isinstance(condition, AnyOf):
             return _joined(" OR ", [self.where(item) for item in condition.conditions]) or "0"
         if isinstance(condition, Not):
@@ -97,6 +104,13 @@ class Statement:
         if condition.path == ("id",) or condition.path in self.table.keys:
             return self._column(condition)
         return self._json(condition)
+
+    def _cost(self, condition: Condition) -> int:
+        """How much it takes to find out whether a condition is met, to begin with those that take the least."""
+        if isinstance(condition, Field):
+            return 2 if isinstance(condition.test, Pattern) else 0 if condition.path in self.table.keys else 1
+        inner = (condition.condition,) if isinstance(condition, Not) else condition.conditions
+        return max(map(self._cost, inner), default=0)
 
     def order_by(self, terms: Iterable[Term]) -> str:
         """The terms of ORDER BY."""
@@ -117,10 +131,25 @@ class Statement:
         if path == ("id",) or path in self.table.keys:
             return column_of(path), decode_key
         lookup = Lookup(self, path)
+        if lookup.whole is not None:
+            return lookup.whole, lambda text: None if text is None else orjson.loads(text)
         everywhere = lookup.ask_whole(_gathered)
         listed = lookup.through_lists(everywhere, "NULL")
         sql = f"coalesce({lookup.json}, {listed})" if lookup.known_to_sqlite else everywhere
         return sql, lambda text: None if text is None else orjson.loads(text)[0]
+
+    def shape(self, name: str) -> str:
+        """SQL of a number that is the same for documents with the same names, two levels deep, below a field."""
+        sql = Lookup(self, parse(name)).ask_whole(lambda value, path: shape_of(gathered(value, path)))
+        return self._remembered(sql, ("shape", name), name)
+
+    def _remembered(self, sql: str, key: Hashable, root: str) -> str:
+        """SQL of a value that is made of a top-level field by some SQL, once for each row and `key`."""
+        if self._derived is None:
+            return sql
+        reading = self._derived.read(self.table.name, key, root)
+        self._readings.append(reading)
+        return f"nullif(coalesce({self.ask(reading.known, 'row')}, {self.ask(reading.make, sql)}), x'')"
 
     # Indexed fields: single values, as `encode_key` gives them.
 
@@ -159,8 +188,10 @@ class Statement:
             there = f"instr({column}, {self.bind(text)}) > 0"
             return there if exact else f"({there} AND {asked})"
         there = f"instr(lower({column}), {self.bind(text.lower())}) > 0"  # `lower` knows ASCII only
-        ascii = f"length({column}) = length(CAST({column} AS BLOB))"
-        return f"CASE WHEN NOT {ascii} THEN {asked} WHEN {there} THEN {1 if exact else asked} ELSE 0 END"
+        found = f"CASE WHEN {there} THEN {1 if exact else asked} ELSE 0 END"
+        if not set(text.lower()) & set("ks"):  # of the letters of ASCII, only these are the same as others beyond it
+            return found
+        return f"CASE WHEN length({column}) = length(CAST({column} AS BLOB)) THEN {found} ELSE {asked} END"
 
     def _in_column(self, column: str, test: In) -> str:
         ways = [f"{column} IS NULL"] if values.NULL in test.classes else []
@@ -189,20 +220,27 @@ class Statement:
         cases["array"] = f"CASE {lookup.list} WHEN '[]' THEN {_constant(test, [])} ELSE {listed} END"
         branches = " ".join(f"WHEN '{kind}' THEN {then}" for kind, then in cases.items())
         missing = lookup.through_lists(everywhere, _constant(test, MISSING))
-        return f"CASE {lookup.kind} {branches} ELSE {missing} END"
+        anything = f"CASE {lookup.kind} {branches} ELSE {missing} END"
+        if lookup.whole is None:
+            return anything
+        # Lists of texts, as most are, need not be parsed.
+        texts = self._searched(lookup.whole, test)
+        known = f"WHEN substr({lookup.whole}, 1, 2) = '[\"' AND {_flat(lookup.whole)} THEN {texts} " if texts else ""
+        return f"CASE WHEN {lookup.whole} = '[]' THEN {_constant(test, [])} {known}ELSE {anything} END"
 
     def _listed(self, lookup: Lookup, test: Test) -> str:
         """SQL for a list that is not empty: a text that is an item of it can be found in its JSON."""
-        asked = lookup.ask_value(test.accepts)
+        asked, texts = lookup.ask_value(test.accepts), self._searched(lookup.list, test)
+        return f"CASE WHEN {_flat(lookup.list)} THEN {texts} ELSE {asked} END" if texts else asked
+
+    def _searched(self, sql: str, test: Test) -> str | None:
+        """SQL for whether one of the test's texts is in the JSON of a flat list; None when that says not enough."""
         texts = [test.operand] if isinstance(test, Compare) and test.op == "$eq" else []
         texts = test.operands if isinstance(test, In) else texts
-        if not texts or len(texts) > _MOST_SOUGHT or not all(isinstance(text, str) for text in texts):
-            return asked
-        if any("," in text for text in texts):  # `","` is also between two items
-            return asked
-        items = " OR ".join(f"instr({lookup.list}, {self.bind(dumps(text))}) > 0" for text in texts)
-        nested = f"instr({lookup.list}, '{{') > 0 OR instr(substr({lookup.list}, 2), '[') > 0"
-        return f"CASE WHEN {nested} OR instr({lookup.list}, '\\') > 0 THEN {asked} ELSE ({items}) END"
+        # What is between two items looks like the text ",".
+        if not all(isinstance(text, str) and "," not in text for text in texts) or not 0 < len(texts) <= _MOST_SOUGHT:
+            return None
+        return f"({' OR '.join(f'instr({sql}, {self.bind(dumps(text))}) > 0' for text in texts)})"
 
     def _single(self, lookup: Lookup, test: Test, kind: str, sample: Any) -> str:
         """SQL for values of a kind, which are no lists, and of which there is a sample."""
@@ -227,6 +265,9 @@ class Statement:
             return "id"
         if term.path in self.table.keys and not term.numeric:
             return sorted_column(term.path)
+        return self._remembered(self._sort_value(term), term, term.path[0])
+
+    def _sort_value(self, term: Term) -> str:
         lookup = Lookup(self, term.path)
         everywhere = lookup.ask_all(lambda found: _place(term, found))
         if not lookup.known_to_sqlite:
@@ -245,6 +286,11 @@ _BOUNDS = {
     values.BOOLEAN: {"$gt": "IS NOT NULL", "$lt": ">= x''"},
 }
 """Keeps a comparison within its class, as SQLite orders numbers before text and text before blobs."""
+
+
+def _flat(sql: str) -> str:
+    """SQL for whether the JSON of a list holds single values only, and nothing that is escaped."""
+    return f"instr({sql}, '{{') = 0 AND instr(substr({sql}, 2), '[') = 0 AND instr({sql}, '\\') = 0"
 
 
 def _joined(operator: str, terms: list[str]) -> str:

@@ -1,0 +1,51 @@
+"""Answers about many documents, remembered until a field that they depend on changes in any document.
+
+Which tags and types tasks have is asked with every table that is opened, and nearly never changes; what running tasks
+report all the time are other fields.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection
+from typing import TypeVar, cast
+
+T = TypeVar("T")
+
+_MOST = 64
+_LONGEST = 20_000
+"""Characters of a question whose answer is remembered: it may name a hundred thousand ids."""
+
+
+class Answers:
+    """Answers by their questions, given to any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._changes: Counter[tuple[str, str | None]] = Counter()
+        self._found: OrderedDict[tuple[str, str], tuple[list[int], object]] = OrderedDict()
+
+    def changed(self, table: str, roots: Collection[str] | None) -> None:
+        """Documents have changed in these top-level fields (None: they came or went)."""
+        with self._lock:
+            for root in [None] if roots is None else roots:
+                self._changes[table, root] += 1
+
+    def of(self, table: str, roots: Collection[str], question: str, ask: Callable[[], T]) -> T:
+        """The answer that `ask` gives, or gave when these fields were as they are now. Nobody is to change it."""
+        key = (table, question)
+        with self._lock:
+            now = [self._changes[table, root] for root in [None, *sorted(roots)]]
+            then, known = self._found.get(key, (None, None))
+            if then == now:
+                self._found.move_to_end(key)
+                return cast(T, known)
+        found = ask()
+        if len(question) <= _LONGEST:
+            with self._lock:
+                self._found[key] = now, found
+                self._found.move_to_end(key)
+                while len(self._found) > _MOST:
+                    self._found.popitem(last=False)
+        return found

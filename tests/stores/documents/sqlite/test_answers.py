@@ -1,0 +1,51 @@
+"""Answers are remembered for as long as they are right."""
+
+from __future__ import annotations
+
+from apiserver.stores.documents.sqlite.answers import Answers
+
+
+class Asked:
+    """Counts how often it is asked, and answers that number."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def __call__(self) -> int:
+        self.times += 1
+        return self.times
+
+
+def test_an_answer_is_remembered_until_a_field_of_it_changes() -> None:
+    answers, ask = Answers(), Asked()
+    assert [answers.of("tasks", {"tags", "type"}, "q", ask) for _ in range(2)] == [1, 1]
+    answers.changed("tasks", {"status"})
+    answers.changed("models", {"tags"})
+    answers.changed("models", None)
+    assert answers.of("tasks", {"tags", "type"}, "q", ask) == 1
+    answers.changed("tasks", {"status", "type"})
+    assert answers.of("tasks", {"tags", "type"}, "q", ask) == 2
+    answers.changed("tasks", None)
+    assert answers.of("tasks", {"tags", "type"}, "q", ask) == 3
+    assert answers.of("tasks", {"tags", "type"}, "another", ask) == 4
+    assert answers.of("models", {"tags", "type"}, "q", ask) == 5
+
+
+def test_an_answer_that_was_overtaken_is_not_remembered() -> None:
+    answers = Answers()
+
+    def ask() -> str:
+        answers.changed("tasks", {"tags"})
+        return "old"
+
+    assert answers.of("tasks", {"tags"}, "q", ask) == "old"
+    assert answers.of("tasks", {"tags"}, "q", lambda: "new") == "new"
+
+
+def test_only_some_answers_are_remembered() -> None:
+    answers, ask = Answers(), Asked()
+    for number in range(65):
+        answers.of("tasks", (), str(number), ask)
+    assert answers.of("tasks", (), "64", ask) == 65
+    assert answers.of("tasks", (), "0", ask) == 66
+    assert [answers.of("tasks", (), "x" * 30_000, ask) for _ in range(2)] == [67, 68]
