@@ -14,6 +14,7 @@ from apiserver.services.project_tree import PROJECTS, with_descendants
 from apiserver.services.projects import read as projects
 from apiserver.services.projects.children import holding_children
 from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden
+from apiserver.services.roles import GIVEN
 from apiserver.services.tasks import read as tasks
 from apiserver.services.tasks.documents import TASKS
 from apiserver.services.usages import project_usages
@@ -101,9 +102,10 @@ async def get_project_usages(call: Call, request: dict[str, Any]) -> dict[str, A
 
 @endpoint("organization.get_user_companies", "1.0")
 async def get_user_companies(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    """The one company, whose users all own it. They have no pictures."""
+    """The one company, whose users all own it."""
     company = await documents(call).find_one("companies", {"id": call.identity.company}, projection=["name"])
-    users = await documents(call).find("users", {}, projection=["name"], sort=[("name", 1)])
-    owners = [{"id": user["id"], "name": user["name"], "avatar": None} for user in users]
+    given: Filter = {"role": {"$in": list(GIVEN)}}
+    users = await documents(call).find("users", given, projection=["name", "avatar"], sort=[("name", 1)])
+    owners = [{"id": user["id"], "name": user["name"], "avatar": user.get("avatar") or None} for user in users]
     name = company["name"] if company else ""
     return {"companies": [{"id": call.identity.company, "name": name, "allocated": len(owners), "owners": owners}]}

@@ -238,6 +238,8 @@ async def test_guests_only_read(tmp_path: Path) -> None:
         await log_in(api, "guest", "wrong", expect=401)
         token = (await log_in(api, "guest", "guest"))["token"]
         assert (await who(api, token))["role"] == "guest"
+        [company] = (await api.call("organization.get_user_companies"))["companies"]
+        assert [owner["name"] for owner in company["owners"]] == ["admin"]
         headers = bearer(token)
         await api.call("tasks.get_all_ex", auth=None, headers=headers)
         await api.call("projects.get_all_ex", auth=None, headers=headers)
