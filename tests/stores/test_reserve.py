@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.stores import reserve as module
 from apiserver.stores.reserve import Reserve
 
 SIZE = 2**20
@@ -24,8 +23,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(module.time, "monotonic", clock.monotonic)
-    monkeypatch.setattr(module, "free_bytes", lambda folder: clock.free)
+    monkeypatch.setattr("apiserver.stores.reserve.time.monotonic", clock.monotonic)
+    monkeypatch.setattr("apiserver.stores.reserve.free_bytes", lambda folder: clock.free)
     return clock
 
 
