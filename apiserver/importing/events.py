@@ -178,12 +178,15 @@ class EventImport:
         if not taken:
             return
         count, whole = self.report.count(type.value), {}
+        why = "" if type is EventType.LOG else "; of one series and iteration, one is kept"
         for one in taken:
             there = await patiently(self.report.say, self.target.events_count, one.owner, [type])
             expected = one.tally.events - self._refused[one.tally.id]
             count.taken += min(there, expected)
             if there < expected:
-                self.report.problem(type.value, f"of {one.tally.id}", f"{expected:,} should be there, {there:,} are")
+                self.report.problem(
+                    type.value, f"of {one.tally.id}", f"{expected:,} should be there, {there:,} are{why}"
+                )
             elif expected == one.tally.events:
                 whole[one.name] = one.mark
         self._refused.clear()

@@ -21,6 +21,8 @@ BACKEND, AUTH = "backend", "auth"
 #: Servers from this version on have the documents that `mapping` knows; newer ones changed none of them since.
 _LEAST_VERSION = (1, 3, 0)
 _PAGE = 200
+#: Milliseconds that a page may take: what accepts connections and answers nothing is not waited for.
+_TIMEOUT = 60_000
 #: The field in which ClearML's server notes of some objects which class they are of there.
 _CLASS = "_cls"
 #: Text that is no UTF-8, and times that no calendar has, shall not cost a whole page.
@@ -37,7 +39,7 @@ class MongoDocuments:
     def __init__(self, uri: str) -> None:
         with _errors():
             self._client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(
-                uri, appname="apiserver", serverSelectionTimeoutMS=5000, connectTimeoutMS=5000
+                uri, appname="apiserver", serverSelectionTimeoutMS=5000, connectTimeoutMS=5000, socketTimeoutMS=_TIMEOUT
             )
 
     async def open(self) -> None:

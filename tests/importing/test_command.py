@@ -203,6 +203,7 @@ async def test_what_is_bad_costs_itself_only(
         scalar(100, "no number") | {"value": None, "iter": 100, "metric": "x" * 2000},
         plot(9, "", packed=True) | {"plot_data": "bm90IHppcHBlZA=="},
         event("log", 0, task="of nobody", msg="lost"),
+        {name: value for name, value in scalar(0, 5.0).items() if name != "iter"},
     )
     data = tmp_path / "data"
     assert await take(filled, data) == 1
@@ -217,7 +218,8 @@ async def test_what_is_bad_costs_itself_only(
     assert "field 'metric' is longer than 1024 bytes" in said
     assert "its plot_data cannot be unpacked" in said
     assert "has events of 1 tasks or models that are not there" in said
-    assert "training_stats_scalar: 44 there, 43 taken, 0 known before, 1 not taken" in said
+    assert "training_stats_scalar: 45 there, 43 taken, 0 known before, 1 not taken" in said
+    assert f"of {TASK}: 43 should be there, 42 are; of one series and iteration, one is kept" in said
     assert "apiserver: not everything could be taken" in said
     async with running_api(data, company=COMPANY) as api:
         await _check_events_are_whole(api)
