@@ -6,7 +6,7 @@ A new endpoint is in the tests that use these as soon as its schema is there.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
 import httpx
@@ -139,3 +139,21 @@ async def send(api: Api, endpoint: EndpointVersion, request: Mapping[str, Any], 
     """Call an endpoint at its version; a batch of one line where it takes batches."""
     path = f"/v{endpoint.version}/{endpoint.name}"
     return await api.raw("POST", path, content=json.dumps(request).encode(), **options)
+
+
+async def ask(
+    api: Api, endpoint: EndpointVersion, request: Mapping[str, Any], authorization: str | None
+) -> tuple[int, str]:
+    """The same without an HTTP client, which takes most of the time of many small calls: the status, and the answer."""
+    sent: list[MutableMapping[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": json.dumps(request).encode()}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    path = f"/v{endpoint.version}/{endpoint.name}"
+    headers = [] if authorization is None else [(b"authorization", authorization.encode())]
+    await api.app({"type": "http", "method": "POST", "path": path, "headers": headers}, receive, send)
+    return sent[0]["status"], b"".join(message.get("body", b"") for message in sent).decode()
