@@ -34,8 +34,8 @@ class QuerySpec:
     """Which request fields narrow a query, by how they do it; a field that ends in `.*` stands for all below it.
 
     `patterns` are regular expressions; `lists` name wanted values, with the operators of `lists.py`; `values` are
-    equal; `times` are comparisons such as `>=2026-11-21T08:00:00`; `ranges` are `[min, max]`, both included, one may be
-    null; `text` are the document's fields that `search_text` looks in.
+    equal, or one of a list's; `times` are comparisons such as `>=2026-11-21T08:00:00`; `ranges` are `[min, max]`, both
+    included, one may be null; `text` are the document's fields that `search_text` looks in.
     """
 
     patterns: tuple[str, ...] = ("name",)
@@ -167,7 +167,8 @@ def _simple_conditions(request: Mapping[str, Any], spec: QuerySpec) -> Iterable[
     for field, value in _given(request, spec.lists):
         yield list_filter(escape_path(field), value)
     for field, value in _given(request, spec.values):
-        yield {escape_path(field): value}
+        path = escape_path(field)
+        yield list_filter(path, value) if isinstance(value, list) else {path: value}
     for field, value in _given(request, spec.ranges):
         yield _range_filter(field, value)
     for field, value in _given(request, spec.times):

@@ -45,6 +45,8 @@ def test_nothing_given_is_no_filter(request_: dict[str, Any]) -> None:
         ({"name": "^a/b$"}, {"name": "a/b"}),
         ({"id": ["x"]}, {"id": "x"}),
         ({"runtime.host": "h"}, {"runtime.host": "h"}),
+        ({"runtime.host": ["h", "i"]}, {"runtime.host": {"$in": ["h", "i"]}}),
+        ({"runtime.host": ["__$not", "h"]}, {"runtime.host": {"$nin": ["h"]}}),
         ({"last_iteration": [1, None]}, {"last_iteration": {"$gte": 1}}),
         ({"last_metrics.m.v.value": ["0.5", 2]}, {"last_metrics.m.v.value": {"$gte": 0.5, "$lte": 2}}),
         ({"last_iteration": [None, 7]}, {"$or": [{"last_iteration": {"$lte": 7}}, {"last_iteration": None}]}),
