@@ -6,7 +6,6 @@ its name. `basename` is the name's last part. Names are unique in a company.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 from uuid import uuid4
 
@@ -114,9 +113,11 @@ async def place_of(call: Call, name: str) -> Document:
     return {**place, "parent": parent["id"], "path": [*parent.get("path", []), parent["id"]]}
 
 
-async def with_descendants(call: Call, project_ids: Iterable[str]) -> list[str]:
-    """The ids given and those of all projects below them that the caller may read."""
-    ids = list(project_ids)
+async def with_descendants(call: Call, project_ids: Any) -> list[str]:
+    """The ids given and those of all projects below them that the caller may read; 400/12 unless these are ids."""
+    if not isinstance(project_ids, list) or not all(id is None or isinstance(id, str) for id in project_ids):
+        raise validation_error("expected ids of projects", field="project")
+    ids: list[str] = project_ids
     below = await visible(call).find(PROJECTS, {"path": {"$in": ids}}, projection=["id"])
     return list(dict.fromkeys([*ids, *(project["id"] for project in below)]))
 

@@ -117,7 +117,8 @@ def _dataset_size(runtime: Document | None) -> Document | None:
 def _narrowed(request: dict[str, Any]) -> Filter:
     """The tasks that a request wants counted: by `include_stats_filter`, or else those of the kind of children."""
     if given := request.get("include_stats_filter"):
-        filters = {name: value for name, value in given.items() if isinstance(value, dict)}
+        filters = {name: given[name] for name in SPEC.lists if isinstance(given.get(name), dict)}
+        filters |= given.get("filters") or {}
         wanted = build_filter({**given, **dict.fromkeys(filters), "filters": filters}, SPEC)
     else:
         wanted = counted_tasks(request)

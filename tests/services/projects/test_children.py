@@ -91,12 +91,27 @@ async def test_children_are_chosen_by_tags(api: Api, root: str) -> None:
 
 
 async def test_counted_tasks_are_chosen_by_lists_and_by_filters(api: Api, root: str) -> None:
-    for narrowed in ({"type": ["controller"]}, {"system_tags": {"any": {"include": ["pipeline"]}}}):
+    pipelines = {"any": {"include": ["pipeline"]}}
+    named = {"fields": ["type"], "pattern": "^contr"}
+    for narrowed in (
+        *({"type": ["controller"]}, {"system_tags": pipelines}, {"filters": {"system_tags": pipelines}}),
+        *({"_any_": named}, {"_any_": named, "system_tags": pipelines}),
+    ):
         holders = await found(api, parent=[root], shallow_search=True, include_stats_filter=narrowed)
         assert {name: one["stats"]["active"]["total_tasks"] for name, one in holders.items()} == {
             **{"d": 0, "p": 1},
             **{"r1": 0, "r2": 0},
         }
+
+
+@pytest.mark.parametrize(
+    "narrowed",
+    [{"name": 5}, {"_any_": 5}, {"search_text": ["x"]}, {"type": {"some": 1}}, {"type": [5]}, {"created": "x"}],
+)
+async def test_conditions_that_are_none_are_refused(api: Api, narrowed: dict[str, Any]) -> None:
+    request = {"include_stats": True, "include_stats_filter": narrowed}
+    await api.call("projects.create", {"name": "p"})
+    assert (await api.call("projects.get_all_ex", request, expect=400))["meta"]["result_subcode"] == 12
 
 
 async def test_hidden_projects_say_so_to_those_who_look_for_them(api: Api, root: str) -> None:
