@@ -25,8 +25,8 @@ def values_of(machine_stats: dict[str, Any]) -> dict[Series, float]:
         elif has_parts(metric):
             values.update({(metric, str(number)): one for number, one in enumerate(value)})
         elif value:
-            ofall = (sum(value) / len(value), min(value), max(value))
-            values.update({(metric, name): one for name, one in zip(_AGGREGATIONS, ofall, strict=True)})
+            whole = (sum(value) / len(value), min(value), max(value))
+            values.update({(metric, name): one for name, one in zip(_AGGREGATIONS, whole, strict=True)})
     return values
 
 

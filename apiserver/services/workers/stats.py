@@ -12,7 +12,7 @@ from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.history.presence import Span, counts
 from apiserver.services.history.steps import Curve, Steps
-from apiserver.services.history.store import Series
+from apiserver.services.history.store import DAY, Series
 from apiserver.services.workers.documents import BUSY, PRESENT, WORKERS, source_of
 from apiserver.services.workers.machine_stats import curve_of, curves_of, has_parts
 from apiserver.stores.documents.base import Document
@@ -23,7 +23,7 @@ from apiserver.times import now_ms
 async def get_metric_keys(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     wanted = request.get("worker_ids") or []
     weeks = await call.backend.history.weeks(
-        call.identity.company, "worker", start=0, stop=now_ms(), fields=["metrics"]
+        call.identity.company, "worker", start=0, stop=now_ms() + DAY, fields=["metrics"]
     )
     metrics = {metric for week in weeks if not wanted or week["name"] in wanted for metric in week["metrics"]}
     if not metrics:
@@ -62,7 +62,7 @@ async def get_stats(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("workers.get_activity_report", "2.4")
 async def get_activity_report(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     steps = Steps.whole(request)
-    stop = max(steps.stop, now_ms())  # spans are with the weeks that they ended in
+    stop = max(steps.stop, now_ms() + DAY)  # spans are with the weeks that they ended in, by the workers' clocks
     weeks = await call.backend.history.weeks(
         call.identity.company, "worker", start=steps.start, stop=stop, fields=[PRESENT, BUSY]
     )
