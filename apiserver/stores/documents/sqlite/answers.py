@@ -1,7 +1,7 @@
 """Answers about many documents, remembered until a field that they depend on changes in any document.
 
 Which tags and types tasks have is asked with every table that is opened, and nearly never changes; what running tasks
-report all the time are other fields.
+report all the time are other fields. Of collections that stay small, as users and credentials, nothing is remembered.
 """
 
 from __future__ import annotations

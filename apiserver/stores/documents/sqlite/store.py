@@ -154,8 +154,8 @@ class SqliteDocumentStore:
                 (number,) = connection.execute(sql, statement.parameters).fetchone()
                 return int(number)
 
-        if names_one(condition):
-            return await self._run(True, ask)
+        if names_one(condition) or not table.apart:
+            return await self._run(names_one(condition), ask)
         roots = {path[0] for path in paths_of(condition)}
         return await self._run(False, lambda: self._answers.of(table.name, roots, repr(filter), ask))
 
@@ -270,6 +270,8 @@ class SqliteDocumentStore:
                 [number, *(read(value) for read, value in zip(readers, found, strict=True))] for number, *found in rows
             ]
 
+        if not table.apart:
+            return await self._run(False, ask)
         roots = {path[0] for path in [*parsed, *paths_of(condition)]}
         return await self._run(False, lambda: self._answers.of(table.name, roots, repr((filter, fields)), ask))
 
