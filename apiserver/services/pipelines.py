@@ -1,22 +1,28 @@
-"""pipelines.*: a pipeline is a project, a run of it a task of type controller there, its steps are the children."""
+"""pipelines.*: a pipeline is a project, a run of it a task of type controller there, its steps are the children.
+
+The SDK puts the pipeline `name` of a project at `project/.pipelines/name`, and so does whoever starts a run under a new
+name here.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from apiserver.rpc.errors import ApiError
+from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.many import do_each
 from apiserver.services.names import escape
-from apiserver.services.project_tree import get_project
+from apiserver.services.project_tree import find_by_name, find_or_create, get_project
 from apiserver.services.tasks.cleanup import delete_task
 from apiserver.services.tasks.clone import cloned
 from apiserver.services.tasks.documents import TASKS, get_task, insert_task
 from apiserver.services.tasks.queueing import enqueue_task, wanted_queue, watched
 from apiserver.stores.documents.base import Document
 
-_ARGS = "Args"
+_ARGS, _PROPERTIES = "Args", "properties"
+#: Of the project that is a pipeline, as the SDK marks it.
+_SYSTEM_TAGS = ("pipeline", "hidden")
 _DELETE = {
     "force": True,
     "delete_output_models": True,
@@ -31,11 +37,22 @@ async def start_pipeline(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     original = await get_task(call, request["task"])
     queue = await wanted_queue(call, request)
     run, _ = await cloned(call, original, {})
-    run["hyperparams"].setdefault(_ARGS, {}).update(_params(request.get("args", [])))
-    run["name"] = await _run_name(call, run)
+    run["hyperparams"].setdefault(_ARGS, {}).update(_params(_ARGS, request.get("args", [])))
+    if version := request.get("new_pipeline_version"):
+        run["hyperparams"].setdefault(_PROPERTIES, {}).update(
+            _params(_PROPERTIES, [{"name": "version", "value": version}])
+        )
+    answer = await _put_in_new_project(call, run, request)
+    run["name"] = await _run_name(call, run, request.get("new_pipeline_run"))
     await insert_task(call, run)
     await enqueue_task(call, run["id"], queue, {"status_message": "Starting pipeline"})
-    return {"pipeline": run["id"], "enqueued": True, **await watched(call, queue, request)}
+    return {"pipeline": run["id"], "enqueued": True, **answer, **await watched(call, queue, request)}
+
+
+@endpoint("pipelines.check_new_run", "2.34")
+async def check_new_run(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    project = await find_by_name(call, _new_name(await get_task(call, request["task"]), request))
+    return {} if project is None else {"existing_project": {"id": project["id"], "name": project["name"]}}
 
 
 @endpoint("pipelines.delete_runs", "2.26")
@@ -48,16 +65,33 @@ async def delete_runs(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     return await do_each(doomed, lambda id: delete_task(call, id, _DELETE))
 
 
-def _params(args: list[dict[str, Any]]) -> Document:
-    """Arguments as hyperparameters, by their (escaped) names."""
-    return {escape(arg["name"]): {"section": _ARGS, "value": "", **arg} for arg in args}
+async def _put_in_new_project(call: Call, run: Document, request: dict[str, Any]) -> dict[str, Any]:
+    """Make the run one of the pipeline that is asked for, which is made when there is none; tell which it is."""
+    if not request.get("new_project_name"):
+        return {}
+    project = await find_or_create(call, _new_name(run, request), {"system_tags": list(_SYSTEM_TAGS)})
+    run["project"] = project["id"]
+    return {"new_project": {"id": project["id"], "name": project["name"]}}
 
 
-async def _run_name(call: Call, run: Document) -> str:
-    """The name of the pipeline, numbered from the second run on."""
+def _new_name(run: Document, request: dict[str, Any]) -> str:
+    """The name of the project that is the pipeline that a request names."""
+    name: str = request.get("new_pipeline_name") or run["name"]
+    if "/" in name:
+        raise validation_error("a pipeline's name has no '/'", field="new_pipeline_name")
+    return f"{request['new_project_name'].strip('/')}/.pipelines/{name}"
+
+
+def _params(section: str, given: list[dict[str, Any]]) -> Document:
+    """Hyperparameters of a section, by their (escaped) names."""
+    return {escape(param["name"]): {"section": section, "value": "", **param} for param in given}
+
+
+async def _run_name(call: Call, run: Document, number: int | None) -> str:
+    """The name of the pipeline, with this number; else numbered from the second run on."""
     if not run.get("project"):
         return str(run["name"])
     name: str = (await get_project(call, run["project"]))["basename"]
     runs = {"project": run["project"], "system_tags": "pipeline", "name": {"$regex": f"^{re.escape(name)}( #[0-9]+)?$"}}
-    count = await documents(call).count(TASKS, runs)
+    count = await documents(call).count(TASKS, runs) if number is None else number
     return f"{name} #{count}" if count else name

@@ -50,6 +50,22 @@ async def test_whether_workers_watch_the_queue_is_told_when_asked(api: Api, run:
     assert (await api.call("pipelines.start_pipeline", start))["queue_watched"] is True
 
 
+async def test_a_run_goes_under_a_new_name(api: Api, run: str) -> None:
+    new = {"task": run, "new_project_name": "b/c", "new_pipeline_name": "other"}
+    assert await api.call("pipelines.check_new_run", new) == {}
+    started = await api.call("pipelines.start_pipeline", {**new, "new_pipeline_version": "3.1", "new_pipeline_run": 7})
+    project = started["new_project"]
+    assert project["name"] == "b/c/.pipelines/other"
+    assert await api.call("pipelines.check_new_run", new) == {"existing_project": project}
+    task = await get(api, started["pipeline"])
+    assert (task["name"], task["project"], task["status"]) == ("other #7", project["id"], "queued")
+    assert task["hyperparams"]["properties"]["version"]["value"] == "3.1"
+    made = (await api.call("projects.get_by_id", {"project": project["id"]}))["project"]
+    assert made["system_tags"] == ["pipeline", "hidden"]
+    assert await refused(api, "pipelines.check_new_run", {**new, "new_pipeline_name": "a/b"}) == (400, 12)
+    assert await refused(api, "pipelines.check_new_run", {**new, "task": "none"}) == (400, 101)
+
+
 async def test_what_cannot_be_started_makes_no_task(api: Api, run: str) -> None:
     assert await refused(api, "pipelines.start_pipeline", {"task": "none"}) == (400, 101)
     assert await refused(api, "pipelines.start_pipeline", {"task": run, "queue": "none"}) == (400, 701)
