@@ -17,8 +17,8 @@ from apiserver.stores.documents.sqlite import SqliteDocumentStore
 
 pytestmark = pytest.mark.anyio
 
-MINE: Document = {"id": "mine", "company": "me", "name": "m", "tags": ["x"]}
-THEIRS: Document = {"id": "theirs", "company": "them", "name": "t", "tags": ["x", "secret"]}
+MINE: Document = {"id": "mine", "company": "me", "name": "m", "tags": ["x"], "params": {"a": {"b": 1}}}
+THEIRS: Document = {"id": "theirs", "company": "them", "name": "t", "tags": ["x", "secret"], "params": {"a": {"c": 1}}}
 
 PUBLIC: list[Document] = [
     {"id": "theirs", "company": "them", "public": True, "name": "t"},
@@ -64,7 +64,7 @@ async def theirs(store: SqliteDocumentStore) -> list[Document]:
 def test_every_method_is_tested_here() -> None:
     methods = {name for name, _ in inspect.getmembers(CompanyDocuments, inspect.iscoroutinefunction)}
     assert {name for name in methods if not name.startswith("_")} == {
-        *("insert", "find", "find_one", "find_kept", "count", "count_by", "distinct", "own_public"),
+        *("insert", "find", "find_one", "find_kept", "count", "count_by", "distinct", "varieties", "own_public"),
         *("update", "find_and_update", "delete", "make_public", "make_private"),
     }
 
@@ -81,6 +81,7 @@ async def test_reads(store: SqliteDocumentStore, view: type[VisibleDocuments], f
     assert await mine.count("things", filter) <= 1
     assert ("them",) not in await mine.count_by("things", filter, ["company"])
     assert "secret" not in await mine.distinct("things", "tags", filter)
+    assert all(document["id"] == "mine" for document in await mine.varieties("things", "params", filter))
 
 
 @pytest.mark.parametrize("filter", TRICKS)
