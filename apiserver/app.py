@@ -29,8 +29,8 @@ from apiserver.rpc.body import Limits
 from apiserver.rpc.dispatch import METHODS, Dispatcher
 from apiserver.rpc.openapi import openapi, with_routes
 from apiserver.rpc.schema import Table, load_schemas
-from apiserver.services import credentials, fixed_users, identities, roles
-from apiserver.services.attempts import Attempts
+from apiserver.services.access import credentials, fixed_users, identities, roles
+from apiserver.services.access.attempts import Attempts
 from apiserver.services.backend import Backend, registry
 from apiserver.services.history.store import History
 from apiserver.services.last_metrics import LastMetrics

@@ -19,7 +19,7 @@ from apiserver.settings import Settings, SettingsError, load, masked, setting_fi
 
 if TYPE_CHECKING:
     from apiserver.importing.sources import Source
-    from apiserver.services.credentials import Credential
+    from apiserver.services.access.credentials import Credential
     from apiserver.stores.documents.base import Document, DocumentStore
 
 Result = TypeVar("Result")
@@ -274,7 +274,7 @@ def _say_aside(line: str) -> None:
 
 def _user_add(settings: Settings, options: argparse.Namespace) -> None:
     async def add(documents: DocumentStore) -> Credential:
-        from apiserver.services.credentials import create_user
+        from apiserver.services.access.credentials import create_user
         from apiserver.stores.documents.base import DuplicateDocument
 
         try:
@@ -290,7 +290,7 @@ def _user_add(settings: Settings, options: argparse.Namespace) -> None:
 
 def _user_list(settings: Settings, options: argparse.Namespace) -> None:
     async def listed(documents: DocumentStore) -> list[Document]:
-        from apiserver.services.credentials import list_users
+        from apiserver.services.access.credentials import list_users
 
         return await list_users(documents, settings.company)
 
@@ -301,7 +301,7 @@ def _user_list(settings: Settings, options: argparse.Namespace) -> None:
 
 def _user_rotate(settings: Settings, options: argparse.Namespace) -> None:
     async def rotated(documents: DocumentStore) -> Credential:
-        from apiserver.services.credentials import UnknownUser, rotate
+        from apiserver.services.access.credentials import UnknownUser, rotate
 
         try:
             return await rotate(documents, settings.company, options.name)
@@ -313,7 +313,7 @@ def _user_rotate(settings: Settings, options: argparse.Namespace) -> None:
 
 def _user_revoke(settings: Settings, options: argparse.Namespace) -> None:
     async def revoked(documents: DocumentStore) -> int:
-        from apiserver.services.credentials import revoke
+        from apiserver.services.access.credentials import revoke
 
         return await revoke(documents, settings.company, options.key)
 
@@ -325,7 +325,7 @@ def _user_password(settings: Settings, options: argparse.Namespace) -> None:
     from apiserver.passwords import check_name
 
     async def give(documents: DocumentStore) -> None:
-        from apiserver.services.password_login import set_password
+        from apiserver.services.access.password_login import set_password
 
         user = await documents.find_one("users", {"company": settings.company, "name": options.name})
         if user is None:
@@ -365,7 +365,7 @@ def _hash_of_password() -> str:
 def _with_documents(settings: Settings, work: Callable[[DocumentStore], Awaitable[Result]]) -> Result:
     """What `work` returns, given the opened documents of the data folder; a server may be running on it."""
     from apiserver.data_folder import DataFolder, DataFolderError
-    from apiserver.services.credentials import ensure_defaults
+    from apiserver.services.access.credentials import ensure_defaults
     from apiserver.stores.addresses import EMBEDDED
     from apiserver.stores.documents.base import DocumentStoreError
     from apiserver.stores.engines import document_store

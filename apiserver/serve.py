@@ -30,7 +30,7 @@ from apiserver.data_folder import DataFolder, DataFolderError, write_private
 from apiserver.events import scan
 from apiserver.processes import Child, Processes, StartFailed
 from apiserver.rpc.schema import SchemaError
-from apiserver.services.credentials import Credential
+from apiserver.services.access.credentials import Credential
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStoreError
 from apiserver.stores.events.base import EventStoreError

@@ -17,7 +17,7 @@ class Identity:
     user: str
     company: str
     role: str = "user"
-    """What they may do, as services/roles.py has it."""
+    """What they may do, as services/access/roles.py has it."""
     user_name: str = ""
     company_name: str = ""
     key: str | None = None

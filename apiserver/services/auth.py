@@ -7,13 +7,13 @@ from typing import Any
 
 from apiserver.rpc.call import ANONYMOUS
 from apiserver.rpc.errors import ApiError, forbidden, invalid_id, validation_error
-from apiserver.services import credentials
+from apiserver.services.access import credentials
+from apiserver.services.access.fixed_users import login_modes
+from apiserver.services.access.identities import of_user
+from apiserver.services.access.password_login import caller_of
+from apiserver.services.access.roles import GIVEN, LOGIN_PAGE, USER, is_admin
+from apiserver.services.access.sessions import end_session, set_cookie, token_for
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.fixed_users import login_modes
-from apiserver.services.identities import of_user
-from apiserver.services.password_login import caller_of
-from apiserver.services.roles import GIVEN, LOGIN_PAGE, USER, is_admin
-from apiserver.services.sessions import end_session, set_cookie, token_for
 from apiserver.stores.documents.base import DuplicateDocument
 
 

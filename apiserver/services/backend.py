@@ -11,7 +11,7 @@ from apiserver.files.deletions import FileDeletions
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Call as RpcCall
 from apiserver.rpc.registry import Registry
-from apiserver.services.attempts import Attempts
+from apiserver.services.access.attempts import Attempts
 from apiserver.services.history.store import History
 from apiserver.services.last_metrics import LastMetrics
 from apiserver.services.remembered import Remembered

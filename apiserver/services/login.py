@@ -6,9 +6,9 @@ from typing import Any
 
 from apiserver.rpc.call import ANONYMOUS
 from apiserver.rpc.errors import ApiError
+from apiserver.services.access.fixed_users import login_modes
+from apiserver.services.access.sessions import end_session
 from apiserver.services.backend import Call, endpoint
-from apiserver.services.fixed_users import login_modes
-from apiserver.services.sessions import end_session
 
 
 @endpoint("login.supported_modes", "1.0", anonymous=True)

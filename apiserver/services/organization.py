@@ -7,6 +7,7 @@ from typing import Any
 from apiserver.rpc.call import Streamed
 from apiserver.rpc.errors import ApiError
 from apiserver.services import downloads
+from apiserver.services.access.roles import GIVEN
 from apiserver.services.backend import Call, documents, endpoint, visible
 from apiserver.services.models import read as models
 from apiserver.services.models.documents import MODELS
@@ -14,7 +15,6 @@ from apiserver.services.project_tree import PROJECTS, with_descendants
 from apiserver.services.projects import read as projects
 from apiserver.services.projects.children import holding_children
 from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden
-from apiserver.services.roles import GIVEN
 from apiserver.services.tasks import read as tasks
 from apiserver.services.tasks.documents import TASKS
 from apiserver.services.usages import project_usages

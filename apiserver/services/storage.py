@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 
 from apiserver.rpc.errors import validation_error
+from apiserver.services.access.roles import is_admin
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.roles import is_admin
 from apiserver.stores.documents.base import Document
 from apiserver.times import utc_now
 

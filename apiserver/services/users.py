@@ -10,13 +10,13 @@ import json
 from typing import Any
 
 from apiserver.rpc.errors import ApiError, forbidden, invalid_id, unavailable, validation_error
-from apiserver.services import credentials
+from apiserver.services.access import credentials
+from apiserver.services.access.roles import LOGIN_PAGE, USER, is_admin
 from apiserver.services.auth import name_taken, own_company
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import PROJECTS, with_descendants
 from apiserver.services.queries import QuerySpec, all_of, build_filter, page_of, projection_of, sort_of
 from apiserver.services.references import SHOWN
-from apiserver.services.roles import LOGIN_PAGE, USER, is_admin
 from apiserver.stores.documents.base import Document, DuplicateDocument, Filter
 
 FIELDS = SHOWN["users"]

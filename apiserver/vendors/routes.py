@@ -18,8 +18,8 @@ from apiserver.rpc.body import ClientDisconnected
 from apiserver.rpc.call import Identity
 from apiserver.rpc.errors import ApiError, known_error
 from apiserver.rpc.reply import compressed
+from apiserver.services.access.roles import check
 from apiserver.services.backend import Backend
-from apiserver.services.roles import check
 from apiserver.services.store_errors import STORE_ERRORS
 from apiserver.vendors.bodies import whole
 from apiserver.vendors.callers import Authorization, headers_with

@@ -9,7 +9,7 @@ import pytest
 
 from apiserver import passwords
 from apiserver.passwords import hash_password
-from apiserver.services import identities
+from apiserver.services.access import identities
 from apiserver.settings import FixedUser
 from tests.harness import Api, running_api
 

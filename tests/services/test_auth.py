@@ -18,7 +18,7 @@ def claims(token: str) -> dict[str, object]:
 
 async def new_user(api: Api, name: str, role: str = "user") -> tuple[str, tuple[str, str]]:
     """A user's id and access key."""
-    from apiserver.services import credentials
+    from apiserver.services.access import credentials
 
     user, made = await credentials.create_user(api.backend.documents, api.backend.settings.company, name, role)
     return user["id"], (made.key, made.secret)
@@ -196,7 +196,7 @@ async def test_an_admin_acts_for_others_on_any_call(api: Api) -> None:
     await api.call("auth.create_user", {"name": "adam"}, headers=as_eve, expect=403)
     assert (await api.raw("PUT", "/files/x", content=b"1", headers=as_eve)).status_code == 200
 
-    from apiserver.services import credentials
+    from apiserver.services.access import credentials
 
     foreign, _ = await credentials.create_user(api.backend.documents, "another company", "mallory")
     for headers, auth in (
@@ -225,7 +225,7 @@ async def test_tokens_for_others_are_got_by_admins(api: Api) -> None:
 
 
 async def test_tokens_are_validated(api: Api) -> None:
-    from apiserver.services import credentials
+    from apiserver.services.access import credentials
 
     eve, key = await new_user(api, "eve")
     token = (await api.call("auth.login", auth=key))["token"]

@@ -15,9 +15,9 @@ import httpx
 import jwt
 import pytest
 
-from apiserver.services import credentials
+from apiserver.services.access import credentials
+from apiserver.services.access.roles import ADMINS_ONLY, ANYONES, reads
 from apiserver.services.backend import registry
-from apiserver.services.roles import ADMINS_ONLY, ANYONES, reads
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api, basic, running_api
 from tests.services.generated import ENDPOINTS, Requests, ask, send
 

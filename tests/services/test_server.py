@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from apiserver import __version__
-from apiserver.services import credentials
+from apiserver.services.access import credentials
 from apiserver.times import now_ms
 from tests.harness import ADMIN_SECRET, Api, running_api
 

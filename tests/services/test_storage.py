@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.services import credentials
+from apiserver.services.access import credentials
 from tests.harness import Api, running_api
 
 pytestmark = pytest.mark.anyio

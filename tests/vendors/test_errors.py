@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute
 
 from apiserver.app import VENDORS as ROUTERS
 from apiserver.rpc.call import Identity
-from apiserver.services.credentials import create_user
+from apiserver.services.access.credentials import create_user
 from apiserver.stores.documents.base import DocumentStoreBusy
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.vendors import bodies

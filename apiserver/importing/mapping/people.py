@@ -13,7 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from apiserver.importing.mapping.common import identity
-from apiserver.services.credentials import Credential, stored_credential
+from apiserver.services.access.credentials import Credential, stored_credential
 from apiserver.stores.documents.base import Document
 from apiserver.times import utc_now
 

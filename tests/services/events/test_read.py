@@ -252,7 +252,7 @@ async def test_versions_of_the_log(api: Api, task: str, version: str, actual: st
 
 
 async def test_another_company_sees_nothing(api: Api, add: Add, task: str) -> None:
-    from apiserver.services.credentials import create_user
+    from apiserver.services.access.credentials import create_user
 
     await fill_log(add, task, 3)
     _, stranger = await create_user(api.backend.documents, "another-company", "stranger")

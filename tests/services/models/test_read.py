@@ -119,7 +119,7 @@ async def test_frameworks_are_those_of_the_models(api: Api, model: Create) -> No
 
 
 async def test_models_of_another_company_are_not_there(api: Api, model: Create) -> None:
-    from apiserver.services import credentials
+    from apiserver.services.access import credentials
 
     id = await model()
     _, made = await credentials.create_user(api.backend.documents, "another company", "eve")

@@ -12,9 +12,9 @@ import pytest
 
 from apiserver import passwords
 from apiserver.passwords import hash_password
-from apiserver.services import credentials, password_login
-from apiserver.services.fixed_users import WEB_UI, ensure_fixed_users
-from apiserver.services.password_login import set_password
+from apiserver.services.access import credentials, password_login
+from apiserver.services.access.fixed_users import WEB_UI, ensure_fixed_users
+from apiserver.services.access.password_login import set_password
 from apiserver.settings import FixedUser
 from tests.harness import Api, running_api
 

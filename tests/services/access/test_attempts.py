@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from apiserver.rpc.errors import ApiError
-from apiserver.services import attempts
-from apiserver.services.attempts import OF_ADDRESS, OF_NAME, Attempts
+from apiserver.services.access import attempts
+from apiserver.services.access.attempts import OF_ADDRESS, OF_NAME, Attempts
 
 pytestmark = pytest.mark.anyio
 

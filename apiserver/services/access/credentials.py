@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from apiserver.rpc.versions import SERVER_VERSION
-from apiserver.services.identities import PASSWORDS, digest, forget
+from apiserver.services.access.identities import PASSWORDS, digest, forget
+from apiserver.services.access.roles import GIVEN
 from apiserver.services.queue_documents import new_queue
-from apiserver.services.roles import GIVEN
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
 from apiserver.times import utc_now

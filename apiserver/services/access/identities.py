@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from apiserver.rpc.auth import Become, Current, Lookup
 from apiserver.rpc.call import Identity
-from apiserver.services.roles import may_become
+from apiserver.services.access.roles import may_become
 from apiserver.stores.documents.base import DocumentStore
 
 #: Logins that were ended, by session id, until their tokens would have expired.

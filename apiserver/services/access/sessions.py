@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 
 from apiserver.rpc.auth import TOKEN_COOKIE
 from apiserver.rpc.call import Identity
+from apiserver.services.access.identities import ENDED_SESSIONS, forget
 from apiserver.services.backend import Call
-from apiserver.services.identities import ENDED_SESSIONS, forget
 from apiserver.stores.documents.base import DuplicateDocument
 from apiserver.times import utc_now
 

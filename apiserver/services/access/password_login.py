@@ -13,9 +13,9 @@ from apiserver.passwords import check_name, matches, nobodys_hash
 from apiserver.rpc.auth import bad_credentials, basic_credentials
 from apiserver.rpc.call import Identity
 from apiserver.rpc.errors import ApiError
+from apiserver.services.access.identities import PASSWORD_KEY, PASSWORDS, forget, of_user
+from apiserver.services.access.roles import GUEST
 from apiserver.services.backend import Call
-from apiserver.services.identities import PASSWORD_KEY, PASSWORDS, forget, of_user
-from apiserver.services.roles import GUEST
 from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
 
 #: The guest's name and password, which the login page tells everybody.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
-from apiserver.services.credentials import (
+from apiserver.services.access.credentials import (
     Credential,
     delete_user,
     insert_if_new,
@@ -16,9 +16,9 @@ from apiserver.services.credentials import (
     stored_credential,
     update_user,
 )
-from apiserver.services.identities import PASSWORDS, forget
-from apiserver.services.password_login import GUEST_NAME, GUEST_PASSWORD, set_password
-from apiserver.services.roles import GUEST, LOGIN_PAGE
+from apiserver.services.access.identities import PASSWORDS, forget
+from apiserver.services.access.password_login import GUEST_NAME, GUEST_PASSWORD, set_password
+from apiserver.services.access.roles import GUEST, LOGIN_PAGE
 from apiserver.settings import FixedUser, Settings
 from apiserver.stores.documents.base import Document, DocumentStore
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.services import credentials, identities
+from apiserver.services.access import credentials, identities
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
 from apiserver.stores.documents.sqlite import SqliteDocumentStore
