@@ -95,11 +95,22 @@ class FileDeletions:
             self._task = None
 
     async def work(self) -> None:
-        """Delete all that is to be deleted by now."""
-        while waiting := await self._documents.find(_WAITING, {}, limit=_AT_ONCE):
+        """Delete all that is to be deleted by now; FileStoreError when some of it could not be, after all the rest."""
+        refused: FileStoreError | None = None
+        last = ""
+        while waiting := await self._documents.find(_WAITING, {"id": {"$gt": last}}, sort=[("id", 1)], limit=_AT_ONCE):
+            done = []
             for one in waiting:
-                await self._store.delete(one["company"], one["name"], placed_before=one["before"])
-            await self._note_done(waiting)
+                try:
+                    await self._store.delete(one["company"], one["name"], placed_before=one["before"])
+                    done.append(one)
+                except FileStoreError as error:  # one file that the disk refuses is not to keep all others
+                    refused = error
+            if done:
+                await self._note_done(done)
+            last = waiting[-1]["id"]
+        if refused:
+            raise refused
 
     async def _work_for_ever(self) -> None:
         while True:
@@ -108,12 +119,17 @@ class FileDeletions:
                     await self._wake.wait()
             self._wake.clear()
             try:
-                await self.work()
-                await self._documents.delete(_DONE, {"deleted": {"$lt": _ago(REMEMBERED)}})
+                await self._work_and_forget()
             except (FileStoreError, DocumentStoreError) as error:
                 log.warning("files that are to be deleted wait: %s", error)
             except Exception:
                 log.exception("files that are to be deleted wait")
+
+    async def _work_and_forget(self) -> None:
+        try:
+            await self.work()
+        finally:
+            await self._documents.delete(_DONE, {"deleted": {"$lt": _ago(REMEMBERED)}})
 
     async def _note_done(self, deletions: Collection[Document]) -> None:
         now = utc_now()

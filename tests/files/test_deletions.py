@@ -120,6 +120,29 @@ async def test_what_a_disk_refuses_waits(
     assert await kept(files, "/a", "/b") == []
 
 
+async def test_a_file_that_the_disk_refuses_keeps_no_other(
+    files: FileStore, documents: DocumentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"/{number}" for number in range(5)]
+    await put(files, *names)
+    deleting = FileDeletions(files, documents)
+    await deleting.add(COMPANY, urls(*names))
+    delete = files.delete
+
+    async def refuse_some(company: str, name: str, *, placed_before: int | None = None) -> bool:
+        if name in ("/1", "/3"):
+            raise FileStoreError("the disk refuses")
+        return await delete(company, name, placed_before=placed_before)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "delete", refuse_some)
+        patched.setattr(deletions, "_AT_ONCE", 1)
+        with pytest.raises(FileStoreError):
+            await deleting.work()
+    assert await kept(files, *names) == ["/1", "/3"]
+    assert await documents.count("file_deletions", {}) == 2
+
+
 async def test_two_calls_may_want_the_same(files: FileStore, documents: DocumentStore) -> None:
     await put(files, "/a", "/b")
     one, other = FileDeletions(files, documents), FileDeletions(files, documents)
