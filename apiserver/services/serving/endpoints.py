@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from apiserver.rpc.errors import ApiError
+from apiserver.rpc.validate import INT64_MAX
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.queries import all_of
 from apiserver.services.serving.containers import CONTAINERS, live
@@ -86,7 +87,7 @@ def _summary(containers: Sequence[Document]) -> dict[str, Any]:
         **{name: containers[0][field] for name, field in _SERVED.items() if name in ("endpoint", "model", "url")},
         "instances": len(containers),
         "uptime_sec": max(_known(containers, "uptime_sec"), default=None),
-        "requests": sum(_known(containers, "requests_num")),
+        "requests": min(sum(_known(containers, "requests_num")), INT64_MAX),
         "requests_min": None if rate is None else round(rate, 2),
         "latency_ms": None if latency is None else round(latency),
         "last_update": max(_known(containers, "last_activity_time")),

@@ -67,6 +67,12 @@ async def test_containers_of_a_url_are_one_endpoint(api: Api) -> None:
     ]
 
 
+async def test_requests_of_all_containers_stay_a_number_of_the_wire(api: Api) -> None:
+    for container in ("a", "b", "c"):
+        await report(api, container, requests_num=2**63 - 1)
+    assert [found["requests"] for found in await endpoints(api)] == [2**63 - 1]
+
+
 async def test_containers_without_a_url_are_loading(api: Api) -> None:
     await register(api, "a", model_source="s3://models")
     [loading] = (await api.call("serving.get_loading_instances"))["instances"]
