@@ -15,6 +15,7 @@ from apiserver.services.queue_documents import create_queue, default_queue
 from apiserver.services.tasks.documents import get_task
 from apiserver.services.tasks.edit import check_references
 from apiserver.services.tasks.status import change_status, check_transition
+from apiserver.services.workers.documents import live_workers
 from apiserver.stores.documents.base import Document
 
 
@@ -105,7 +106,7 @@ async def watched(call: Call, queue: str, request: dict[str, Any]) -> dict[str, 
     """`queue_watched`, whether workers take tasks from the queue, if the request asks for it."""
     if not request.get("verify_watched_queue"):
         return {}
-    return {"queue_watched": await documents(call).count("workers", {"queues": queue}) > 0}
+    return {"queue_watched": bool(await live_workers(documents(call), {"queues": queue}))}
 
 
 async def _dequeue(call: Call, task_id: str, request: dict[str, Any]) -> Document:

@@ -138,6 +138,9 @@ async def test_whether_anybody_watches_the_queue(api: Api, queue: str) -> None:
     assert await watched() is False
     await api.call("workers.register", {"worker": "host:0", "queues": [queue]})
     assert await watched() is True
+    gone = {"$set": {"expires": "2020-01-01T00:00:00.000000+00:00"}}
+    await api.backend.documents.update("workers", {"name": "host:0"}, gone)
+    assert await watched() is False
 
 
 async def test_a_task_that_starts_has_left_its_queue(api: Api, queue: str) -> None:
