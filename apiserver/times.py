@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 
@@ -14,7 +14,17 @@ def now_ms() -> int:
 
 def utc_now() -> str:
     """Now, as documents keep it: `2026-11-21T08:02:12.615000+00:00`."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
+    return utc_text(datetime.now(UTC))
+
+
+def from_now(seconds: float) -> str:
+    """The time in so many seconds, or that so many ago (below 0), as documents keep it."""
+    return utc_text(datetime.now(UTC) + timedelta(seconds=seconds))
+
+
+def utc_text(moment: datetime) -> str:
+    """A moment of UTC as documents keep it."""
+    return moment.isoformat(timespec="microseconds")
 
 
 def epoch_millis(text: object) -> int | None:

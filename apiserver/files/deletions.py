@@ -14,18 +14,17 @@ import hashlib
 import logging
 import time
 from collections.abc import Collection, Iterable
-from datetime import UTC, datetime, timedelta
 
 from apiserver.files.addresses import LOCAL, host_of, names_of
 from apiserver.stores.documents.base import Document, DocumentStore, DocumentStoreError, DuplicateDocument, Update
 from apiserver.stores.files.disk import FileStore, FileStoreError
-from apiserver.times import utc_now
+from apiserver.times import from_now, utc_now
 
 log = logging.getLogger(__name__)
 
 _WAITING, _DONE, _HOSTS = "file_deletions", "deleted_files", "file_hosts"
-#: How long it is remembered that a file was deleted.
-REMEMBERED = timedelta(hours=1)
+#: Seconds that it is remembered that a file was deleted.
+REMEMBERED = 3600.0
 #: Files that are deleted between two updates of the documents.
 _AT_ONCE = 200
 #: Seconds between looks for what other servers left, and before a disk that refuses is tried again.
@@ -129,7 +128,7 @@ class FileDeletions:
         try:
             await self.work()
         finally:
-            await self._documents.delete(_DONE, {"deleted": {"$lt": _ago(REMEMBERED)}})
+            await self._documents.delete(_DONE, {"deleted": {"$lt": from_now(-REMEMBERED)}})
 
     async def _note_done(self, deletions: Collection[Document]) -> None:
         now = utc_now()
@@ -160,7 +159,3 @@ def _deletion(company: str, name: str, before: int) -> Document:
 
 def _id(company: str, name: str) -> str:
     return hashlib.sha256(f"{company}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def _ago(time: timedelta) -> str:
-    return (datetime.now(UTC) - time).isoformat(timespec="microseconds")

@@ -16,6 +16,7 @@ from pymongo.errors import PyMongoError
 
 from apiserver.importing.report import ImportFailed
 from apiserver.stores.documents.base import Document
+from apiserver.times import utc_text
 
 BACKEND, AUTH = "backend", "auth"
 #: Servers from this version on have the documents that `mapping` knows; newer ones changed none of them since.
@@ -97,7 +98,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, list):
         return [plain(item) for item in value]
     if isinstance(value, datetime):
-        return value.replace(tzinfo=UTC).isoformat(timespec="microseconds")
+        return utc_text(value.replace(tzinfo=UTC))
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, float):

@@ -16,6 +16,7 @@ from apiserver.services.lists import list_filter, lists_filter
 from apiserver.services.names import escape_path
 from apiserver.stores.documents.base import Document, Filter, InvalidFilter
 from apiserver.stores.documents.dialect.patterns import compile_pattern
+from apiserver.times import utc_text
 
 #: How many documents an answer has when the request does not say.
 DEFAULT_PAGE_SIZE = 500
@@ -157,7 +158,7 @@ def parse_time(text: Any, field: str) -> str:
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (TypeError, ValueError, OverflowError):
         raise validation_error(f"not an ISO-8601 time: {str(text)[:100]!r}", field=field) from None
-    return moment.isoformat(timespec="microseconds")
+    return utc_text(moment)
 
 
 def _simple_conditions(request: Mapping[str, Any], spec: QuerySpec) -> Iterable[Filter]:

@@ -16,6 +16,7 @@ from apiserver.services.project_tree import PROJECTS
 from apiserver.services.references import names_of
 from apiserver.services.tasks.documents import TASKS
 from apiserver.stores.documents.base import Document, Filter
+from apiserver.times import utc_text
 
 BREAKDOWNS = ("project", "user", "queue")
 FIELDS = ("duration", "gpu_usage")
@@ -123,7 +124,7 @@ async def _groups(call: Call, asked: Sequence[str]) -> dict[str, str]:
 
 
 def _ran_in(days: Days) -> Filter:
-    start, stop = (datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds") for at in (days.start, days.stop))
+    start, stop = (utc_text(datetime.fromtimestamp(at, UTC)) for at in (days.start, days.stop))
     over = [{"completed": {"$gt": start}}, {"completed": None, "status_changed": {"$gt": start}}]
     return {"started": {"$lt": stop}, "$or": [{"status": "in_progress"}, *over]}
 

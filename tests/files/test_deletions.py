@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -159,7 +158,7 @@ async def test_two_calls_may_want_the_same(files: FileStore, documents: Document
 async def test_deleted_files_are_forgotten(
     files: FileStore, documents: DocumentStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deletions, "REMEMBERED", timedelta(0))
+    monkeypatch.setattr(deletions, "REMEMBERED", 0.0)
     deleting = FileDeletions(files, documents)
     await deleting.add(COMPANY, urls("/a"))
     deleting.watch()

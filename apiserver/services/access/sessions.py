@@ -7,14 +7,13 @@ and on other servers within two seconds.
 from __future__ import annotations
 
 import contextlib
-from datetime import UTC, datetime, timedelta
 
 from apiserver.rpc.auth import TOKEN_COOKIE
 from apiserver.rpc.call import Identity
 from apiserver.services.access.identities import ENDED_SESSIONS, forget
 from apiserver.services.backend import Call
 from apiserver.stores.documents.base import DuplicateDocument
-from apiserver.times import utc_now
+from apiserver.times import from_now, utc_now
 
 SHORTEST_TOKEN = 3600
 """Seconds; SDK clients log in again when less than six minutes are left."""
@@ -48,10 +47,6 @@ async def end_session(call: Call) -> None:
         return
     ended = {"id": session, "company": call.identity.company, "user": call.identity.user, "ended": utc_now()}
     with contextlib.suppress(DuplicateDocument):  # a second tab logs out, too
-        await documents.insert(ENDED_SESSIONS, [{**ended, "expires": _after(LONGEST_TOKEN)}])
+        await documents.insert(ENDED_SESSIONS, [{**ended, "expires": from_now(LONGEST_TOKEN)}])
     forget(documents)
     await documents.delete(ENDED_SESSIONS, {"expires": {"$lt": utc_now()}})
-
-
-def _after(seconds: int) -> str:
-    return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat(timespec="microseconds")

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from apiserver.services.backend import Call, visible
@@ -18,6 +17,7 @@ from apiserver.services.queries import all_of, build_filter, hide_hidden
 from apiserver.services.tasks.documents import STATUSES, TASKS
 from apiserver.services.tasks.read import SPEC
 from apiserver.stores.documents.base import Document, Filter
+from apiserver.times import from_now
 
 #: What tasks and models are counted as; what is not archived is active.
 STATES: dict[str, Filter] = {
@@ -25,6 +25,7 @@ STATES: dict[str, Filter] = {
     "archived": {"system_tags": "archived"},
 }
 _DATASET = "dataset"
+_DAY = 86400
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ async def _state_stats(
 ) -> dict[str, Document]:
     """By project of the page: the stats of the tasks that meet the condition."""
     inside = all_of([{"project": {"$in": sorted(holders)}}, condition])
-    day_ago = (datetime.now(UTC) - timedelta(days=1)).isoformat(timespec="microseconds")
+    day_ago = from_now(-_DAY)
     tasks: Counter[tuple[str, str]] = Counter()
     seconds: Counter[str] = Counter()
     completed: Counter[str] = Counter()

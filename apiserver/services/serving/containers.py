@@ -6,7 +6,6 @@ own id, which is unique in the company only; `name` is that id.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from apiserver.rpc.errors import validation_error
@@ -14,7 +13,7 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.history.store import Source
 from apiserver.services.serving.quantities import values_of
 from apiserver.stores.documents.base import Document, Filter
-from apiserver.times import now_ms, utc_now
+from apiserver.times import from_now, now_ms, utc_now
 
 CONTAINERS = "containers"
 KIND = "container"
@@ -67,14 +66,14 @@ def live() -> Filter:
 
 async def _seen(call: Call, request: dict[str, Any], fields: Document) -> None:
     """Note that a container called just now, and what it said; one that is not known becomes known."""
-    id, now = _id(call, request), datetime.now(UTC)
+    id, now = _id(call, request), utc_now()
     known = await documents(call).find_one(CONTAINERS, {"id": id}, projection=("timeout",)) or {}
     seconds = fields.get("timeout") or known.get("timeout") or DEFAULT_TIMEOUT
-    called = {"last_activity_time": _text(now), "expires": _text(now + timedelta(seconds=seconds)), "ip": call.client}
+    called = {"last_activity_time": now, "expires": from_now(seconds), "ip": call.client}
     new = {
         "id": id,
         "name": request["container_id"],
-        "register_time": _text(now),
+        "register_time": now,
         "timeout": DEFAULT_TIMEOUT,
         **dict.fromkeys((*SERVED, *STATE)),
     }
@@ -83,7 +82,3 @@ async def _seen(call: Call, request: dict[str, Any], fields: Document) -> None:
 
 def _id(call: Call, request: dict[str, Any]) -> str:
     return f"{call.identity.company}/{request['container_id']}"
-
-
-def _text(moment: datetime) -> str:
-    return moment.isoformat(timespec="microseconds")

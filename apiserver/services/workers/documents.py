@@ -8,7 +8,7 @@ that go on: those that ended are in the worker's history.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+import time
 from typing import Any
 
 from apiserver.services.backend import Call, documents
@@ -17,7 +17,7 @@ from apiserver.services.history.store import Source
 from apiserver.services.queries import QuerySpec, all_of, build_filter
 from apiserver.stores.documents.base import Document, Filter
 from apiserver.stores.documents.scoped import CompanyDocuments
-from apiserver.times import utc_now
+from apiserver.times import from_now, utc_now
 
 WORKERS = "workers"
 #: What a worker has a span of: while it reports, and while it runs a task.
@@ -55,17 +55,12 @@ def wanted(request: dict[str, Any]) -> Filter:
     """The condition on workers that a request to list or count them sets."""
     conditions = [build_filter(request, _SPEC)]
     if seconds := request["last_seen"]:
-        conditions.append({"last_activity_time": {"$gte": _ago(seconds)}})
+        longest = time.time()  # calendars have a beginning
+        conditions.append({"last_activity_time": {"$gte": from_now(-min(seconds, longest))}})
     if pattern := request.get("worker_pattern"):
         parts = (re.escape(part) for part in pattern.split("*"))
         conditions.append({"name": {"$regex": f"^{'.*'.join(parts)}$"}})
     return all_of(conditions)
-
-
-def _ago(seconds: int) -> str:
-    """The time so many seconds ago; the beginning of time when there were not so many."""
-    now = datetime.now(UTC)
-    return (now - timedelta(seconds=min(seconds, int(now.timestamp())))).isoformat(timespec="microseconds")
 
 
 async def forget(call: Call, filter: Filter) -> int:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.names import escape
 from apiserver.services.workers.documents import id_of
 from apiserver.stores.documents.base import Document
-from apiserver.times import utc_now
+from apiserver.times import from_now, utc_now
 
 
 @endpoint("workers.get_runtime_properties", "1.0")
@@ -44,5 +43,5 @@ async def _properties(call: Call, worker: str) -> dict[str, Document]:
 def _property(item: dict[str, Any]) -> Document:
     expires = None
     if (seconds := item.get("expiry")) is not None:
-        expires = (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat(timespec="microseconds")
+        expires = from_now(seconds)
     return {"key": item["key"], "value": item.get("value", ""), "expires": expires}

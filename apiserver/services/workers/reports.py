@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from apiserver.rpc.errors import invalid_id
@@ -12,7 +11,7 @@ from apiserver.services.history.store import plausible
 from apiserver.services.workers.documents import BUSY, PRESENT, WORKERS, forget, id_of, note_spans, source_of
 from apiserver.services.workers.machine_stats import values_of
 from apiserver.stores.documents.base import Document
-from apiserver.times import utc_now
+from apiserver.times import from_now, utc_now
 
 DEFAULT_TIMEOUT = 600
 
@@ -86,16 +85,16 @@ async def _known(call: Call, worker: str) -> Document:
 
 async def _seen(call: Call, worker: str, fields: Document, known: Document) -> None:
     """Note that the worker called just now, and what it said; one that is not known becomes known."""
-    now = datetime.now(UTC)
+    now = utc_now()
     id = id_of(call, worker)
     timeout = fields.get("timeout") or known.get("timeout") or DEFAULT_TIMEOUT
     said = {
         **fields,
         "ip": call.client,
-        "last_activity_time": _text(now),
-        "expires": _text(now + timedelta(seconds=timeout)),
+        "last_activity_time": now,
+        "expires": from_now(timeout),
     }
-    await documents(call).update(WORKERS, {"id": id}, {"$set": said}, upsert=_new_worker(call, id, worker, _text(now)))
+    await documents(call).update(WORKERS, {"id": id}, {"$set": said}, upsert=_new_worker(call, id, worker, now))
 
 
 def _new_worker(call: Call, id: str, worker: str, now: str) -> Document:
@@ -116,7 +115,3 @@ def _new_worker(call: Call, id: str, worker: str, now: str) -> Document:
         "system_tags": [],
         "machine_stats": None,
     }
-
-
-def _text(moment: datetime) -> str:
-    return moment.isoformat(timespec="microseconds")
