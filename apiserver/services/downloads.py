@@ -9,16 +9,15 @@ from __future__ import annotations
 import csv
 import io
 import re
-import time
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
-from uuid import uuid4
 
 import orjson
 
 from apiserver.rpc.call import Streamed
 from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.backend import Call, documents, visible
+from apiserver.services.expiring import new_id, oldest_id
 from apiserver.services.models import read as models
 from apiserver.services.names import unescape
 from apiserver.services.project_tree import PROJECTS
@@ -41,15 +40,15 @@ async def prepare(call: Call, request: dict[str, Any]) -> str:
     if len(set(names)) < len(names):
         raise validation_error("two columns have the same name", field="field_mappings")
     await _page(call, request, 0, 1)  # what is wrong with the query is said now
-    await documents(call).delete(DOWNLOADS, {"id": {"$lt": _made(time.time() - KEPT_SECONDS)}})
-    prepared = {"id": f"{_made(time.time())}{uuid4().hex}", "request": orjson.dumps(request).decode()}
+    await documents(call).delete(DOWNLOADS, {"id": {"$lt": oldest_id(KEPT_SECONDS)}})
+    prepared = {"id": new_id(), "request": orjson.dumps(request).decode()}
     await documents(call).insert(DOWNLOADS, prepared)
     return prepared["id"]
 
 
 async def download(call: Call, prepare_id: str) -> Streamed:
     """The table that was prepared under this id; 400/10 when there is none, or no longer."""
-    wanted = {"$and": [{"id": prepare_id}, {"id": {"$gte": _made(time.time() - KEPT_SECONDS)}}]}
+    wanted = {"$and": [{"id": prepare_id}, {"id": {"$gte": oldest_id(KEPT_SECONDS)}}]}
     prepared = await documents(call).find_one(DOWNLOADS, wanted)
     if prepared is None:
         raise ApiError(400, 10, f"There is no such download, or no longer: prepare_id={prepare_id[:100]}")
@@ -113,8 +112,3 @@ async def _file_name(call: Call, query: dict[str, Any]) -> str:
     project = await visible(call).find_one(PROJECTS, {"id": ids[0]}, projection=["basename"]) if len(ids) == 1 else None
     name = re.sub(r"[^0-9A-Za-z_.-]", "_", project["basename"])[:60] + "-" if project else ""
     return f"{name}{query['entity_type']}s.csv"
-
-
-def _made(seconds: float) -> str:
-    """What the ids of downloads start with that were prepared at this time: it grows, as texts are compared."""
-    return f"{int(seconds * 1000):012x}"

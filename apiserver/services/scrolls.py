@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 import orjson
 
 from apiserver.services.backend import Call, documents
+from apiserver.services.expiring import new_id, oldest_id
 from apiserver.services.queries import DEFAULT_PAGE_SIZE, Page, page_of
 from apiserver.stores.documents.base import DocumentStoreBusy
 
@@ -69,7 +68,7 @@ async def scroll_answer(call: Call, page: ScrolledPage, returned: int) -> dict[s
     # Whoever reads is answered even while nothing can be written.
     with contextlib.suppress(DocumentStoreBusy):
         if scroll.position is None:
-            await documents(call).delete(SCROLLS, {"id": {"$lt": _began(time.time() - KEPT_SECONDS)}})
+            await documents(call).delete(SCROLLS, {"id": {"$lt": oldest_id(KEPT_SECONDS)}})
             await documents(call).insert(SCROLLS, {"id": scroll.id, "query": scroll.query, "position": position})
         elif scroll.position != position:
             await documents(call).update(SCROLLS, {"id": scroll.id}, {"$set": {"position": position}})
@@ -83,12 +82,7 @@ async def _scroll(call: Call, request: Mapping[str, Any]) -> Scroll:
         found = await documents(call).find_one(SCROLLS, {"id": scroll_id, "query": query})
         if found is not None:
             return Scroll(scroll_id, query, found["position"])
-    return Scroll(f"{_began(time.time())}{uuid4().hex}", query)
-
-
-def _began(seconds: float) -> str:
-    """What the ids of scrolls start with that began at this time: it grows, as texts are compared."""
-    return f"{int(seconds * 1000):012x}"
+    return Scroll(new_id(), query)
 
 
 def _fingerprint(request: Mapping[str, Any]) -> str:
