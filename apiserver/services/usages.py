@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
@@ -92,7 +93,7 @@ async def project_usages(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         queue["id"]: queue
         for queue in await documents(call).find("queues", {}, projection=["name", "display_name", "resources"])
     }
-    runs = _runs(tasks, days, groups, queues)
+    runs = await asyncio.to_thread(_runs, tasks, days, groups, queues)
     names = {
         "project": await names_of(visible(call), PROJECTS, runs.keys["project"]),
         "user": await names_of(documents(call), "users", runs.keys["user"]),
@@ -100,7 +101,8 @@ async def project_usages(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     }
     fields = request.get("usage_fields") or FIELDS
     wanted = request.get("breakdown_keys") or BREAKDOWNS
-    return {f"{by}s": _usages(runs, by, fields, names[by], days) for by in wanted}
+    # Of ten years of a hundred thousand tasks, this takes seconds.
+    return {f"{by}s": await asyncio.to_thread(_usages, runs, by, fields, names[by], days) for by in wanted}
 
 
 async def _groups(call: Call, asked: Sequence[str]) -> dict[str, str]:
