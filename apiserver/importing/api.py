@@ -22,7 +22,7 @@ _IDS = 500
 _AT_ONCE = 8
 
 #: What answers the documents of a kind, and under which name.
-_LISTS = {"project": "projects", "model": "models", "task": "tasks", "queue": "queues"}
+_LISTS = {"model": "models", "task": "tasks", "queue": "queues"}
 
 
 class _Page(msgspec.Struct):
@@ -102,9 +102,13 @@ class ApiDocuments:
 
     async def pages(self, kind: str, database: str = "backend") -> AsyncIterator[list[Document]]:
         """All documents of a kind."""
-        if kind in _LISTS:
+        if kind == "project":
+            parents = await self._parents()
+            async for page in self._api.listed("projects"):
+                yield [{**project, "path": _path(project.get("parent"), parents)} for project in page]
+        elif kind in _LISTS:
             async for page in self._api.listed(_LISTS[kind]):
-                yield await self._with_paths(page) if kind == "project" else page
+                yield page
         elif kind == "company":
             yield [(await self._me())["company"]]
         elif kind == "user":
@@ -129,12 +133,12 @@ class ApiDocuments:
         account = {"id": me["id"], "company": me["company"]["id"], "role": me.get("role", "user"), "credentials": [own]}
         return [account for user in users if user["id"] == me["id"]]
 
-    async def _with_paths(self, projects: Sequence[Document]) -> list[Document]:
-        """Projects with the ids of those above them, which are not told."""
+    async def _parents(self) -> dict[str, str | None]:
+        """The parents of all projects: those further above are not told."""
         parents: dict[str, str | None] = {}
         async for page in self._api.listed("projects", ("id", "parent"), _IDS):
             parents |= {one["id"]: one.get("parent") for one in page}
-        return [{**project, "path": _path(project.get("parent"), parents)} for project in projects]
+        return parents
 
 
 def _path(parent: str | None, parents: dict[str, str | None]) -> list[str]:
