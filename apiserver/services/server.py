@@ -33,6 +33,7 @@ async def config(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         hidden = field.metadata.get("secret") or field.metadata.get("address")
         shown[field.name] = safe[field.name] if hidden else getattr(settings, field.name)
     shown["data"] = str(settings.data)
+    shown["users"] = [user.name for user in settings.users]  # and not their passwords' hashes
     path = request.get("path")
     if not path:
         return shown

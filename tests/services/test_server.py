@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from apiserver import __version__
+from apiserver.passwords import nobodys_hash
 from apiserver.services.access import credentials
+from apiserver.settings import FixedUser
 from apiserver.times import now_ms
 from tests.harness import ADMIN_SECRET, Api, running_api
 
@@ -36,6 +38,14 @@ async def test_config_masks_secrets(api: Api) -> None:
     assert config["port"] == 8008
     assert await api.call("server.config", {"path": "port"}) == {"port": 8008}
     await api.call("server.config", {"path": "nothing"}, expect=400)
+
+
+async def test_config_names_users_without_their_passwords(tmp_path: Path) -> None:
+    alice = FixedUser("alice", nobodys_hash())
+    async with running_api(tmp_path, users=(alice,)) as api:
+        config = await api.call("server.config")
+        assert config["users"] == ["alice"]
+        assert "scrypt" not in str(config)
 
 
 async def test_config_is_for_admins(api: Api) -> None:
