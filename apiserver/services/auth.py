@@ -41,8 +41,8 @@ async def get_token_for_user(call: Call, request: dict[str, Any]) -> dict[str, A
         raise invalid_id("user", request["user"])
     if user.user != caller.user and not is_admin(call):
         raise forbidden("only admins get tokens for others")
-    ending_with_the_callers_key = replace(user, key=caller.key)
-    token, _ = token_for(call, ending_with_the_callers_key, request.get("expiration_sec"))
+    ending_with_the_callers = replace(user, key=caller.key, session=caller.session)
+    token, _ = token_for(call, ending_with_the_callers, request.get("expiration_sec"))
     return {"token": token}
 
 

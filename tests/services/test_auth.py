@@ -224,6 +224,14 @@ async def test_tokens_for_others_are_got_by_admins(api: Api) -> None:
         assert answer["meta"]["result_subcode"] == 301
 
 
+async def test_a_token_got_by_another_ends_with_that_ones_login(api: Api) -> None:
+    eve, key = await new_user(api, "eve")
+    first = (await api.call("auth.login", auth=key))["token"]
+    got = await api.call("auth.get_token_for_user", {"user": eve}, auth=None, headers=bearer(first))
+    await api.call("auth.logout", auth=None, headers=bearer(first))
+    await api.call("users.get_current_user", auth=None, headers=bearer(got["token"]), expect=401)
+
+
 async def test_tokens_are_validated(api: Api) -> None:
     from apiserver.services.access import credentials
 
