@@ -34,8 +34,8 @@ class Origins:
             return True
         if origin is not None:
             return self._is_host(origin, headers)
-        # "none": the user's own doing, such as a bookmark.
-        if site == "none" or _origin(referrer) in self._allowed:
+        # "none" tells nothing: it is a bookmark, but a link in a mail that the user opened as well.
+        if _origin(referrer) in self._allowed:
             return True
         if site is None and referrer is not None and self._is_host(referrer, headers):
             return True

@@ -197,7 +197,6 @@ OWN = [
     {"origin": "http://proxied.test", "x-forwarded-host": "proxied.test"},
     {"origin": "http://api.test:9000", "host": "api.test"},  # of a proxy that leaves out the port
     {"sec-fetch-site": "same-origin"},
-    {"sec-fetch-site": "none"},
     {"referer": "http://api.test:8008/a?b=c"},
     {"referer": "http://ui.test:8080/projects"},
     {"referer": "http://ui.test:8080/projects", "sec-fetch-site": "cross-site"},
@@ -221,6 +220,7 @@ FOREIGN = [
 UNKNOWN: list[dict[str, str]] = [
     {},
     {"sec-fetch-site": "same-site"},
+    {"sec-fetch-site": "none"},
     {"referer": "http://evil.test/"},
     {"referer": "http://[broken"},
     {"referer": ""},
