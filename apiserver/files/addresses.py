@@ -28,7 +28,7 @@ def names_of(url: str, hosts: Collection[str]) -> tuple[str, ...]:
             return ()
     except ValueError:
         return ()
-    name = file_name(unquote(parts.path, errors="surrogateescape"))
+    name = file_name(unquote(parts.path))
     return (name, name.removeprefix(_BELOW_API[:-1])) if name.startswith(_BELOW_API) else (name,)
 
 
