@@ -1,48 +1,32 @@
-"""Making tasks, models and projects public, and private again. Which documents a caller may read or change, the views
-of documents say (`stores/documents/scoped.py`)."""
+"""Making tasks, models and projects public, and private again; and why what is public cannot be changed.
+
+Which documents a caller may read or change, the views of documents say (`stores/documents/scoped.py`).
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from apiserver.rpc.errors import ApiError, forbidden, invalid_id
-from apiserver.services.backend import Call, documents, endpoint, visible
+from apiserver.services.backend import Call, documents, visible
 from apiserver.stores.documents.base import Document, Filter
 from apiserver.times import utc_now
 
 _KINDS = {"tasks": "task", "models": "model", "projects": "project"}
 
 
-@endpoint("tasks.make_public", "2.9")
-async def make_tasks_public(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    await call.backend.last_metrics.settle(call.identity.company, ids=request["ids"])
-    return await _make_public(call, "tasks", request)
+async def make_public(call: Call, collection: str, ids: list[str]) -> dict[str, Any]:
+    """Answers `{updated}`; 400 naming those that are not there, or are public already: then none is changed."""
+    known = await documents(call).distinct(collection, "id", {"id": {"$in": ids}})
+    _require_all(collection, ids, known)
+    return {"updated": await documents(call).make_public(collection, known, _stamps(call, collection))}
 
 
-@endpoint("tasks.make_private", "2.9")
-async def make_tasks_private(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await _make_private(call, "tasks", request)
-
-
-@endpoint("models.make_public", "2.9")
-async def make_models_public(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    await call.backend.last_metrics.settle(call.identity.company, models=True, ids=request["ids"])
-    return await _make_public(call, "models", request)
-
-
-@endpoint("models.make_private", "2.9")
-async def make_models_private(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await _make_private(call, "models", request)
-
-
-@endpoint("projects.make_public", "2.9")
-async def make_projects_public(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await _make_public(call, "projects", request)
-
-
-@endpoint("projects.make_private", "2.9")
-async def make_projects_private(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await _make_private(call, "projects", request)
+async def make_private(call: Call, collection: str, ids: list[str]) -> dict[str, Any]:
+    """Answers `{updated}`; 400 naming those that are not public, or another company's: then none is changed."""
+    known = await documents(call).own_public(collection, {"id": {"$in": ids}})
+    _require_all(collection, ids, known)
+    return {"updated": await documents(call).make_private(collection, known, _stamps(call, collection))}
 
 
 async def denied(call: Call, collection: str, *ids: str) -> ApiError:
@@ -58,20 +42,6 @@ async def require_private(call: Call, collection: str, filter: Filter) -> None:
     """403/21 when documents of the caller's company are public among those that match, and so cannot be changed."""
     if public := await documents(call).own_public(collection, filter):
         raise await denied(call, collection, *public)
-
-
-async def _make_public(call: Call, collection: str, request: dict[str, Any]) -> dict[str, Any]:
-    """400 naming those that are not there, or are public already; then none is changed."""
-    known = await documents(call).distinct(collection, "id", {"id": {"$in": request["ids"]}})
-    _require_all(collection, request["ids"], known)
-    return {"updated": await documents(call).make_public(collection, known, _stamps(call, collection))}
-
-
-async def _make_private(call: Call, collection: str, request: dict[str, Any]) -> dict[str, Any]:
-    """400 naming those that are not public, or come from another company; then none is changed."""
-    known = await documents(call).own_public(collection, {"id": {"$in": request["ids"]}})
-    _require_all(collection, request["ids"], known)
-    return {"updated": await documents(call).make_private(collection, known, _stamps(call, collection))}
 
 
 def _require_all(collection: str, ids: list[str], known: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The life of a model: published, archived, deleted."""
+"""The life of a model: published, archived, made public, deleted."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from apiserver.events.model import Owner
 from apiserver.rpc.errors import ApiError
+from apiserver.services import public
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.many import do_each
 from apiserver.services.models.documents import MODELS, change_model, get_model
@@ -72,6 +73,20 @@ async def unarchive_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         return {"unarchived": True}
 
     return await do_each(request["ids"], unarchive)
+
+
+# --- public ------------------------------------------------------------------------------------------
+
+
+@endpoint("models.make_public", "2.9")
+async def make_public(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    await call.backend.last_metrics.settle(call.identity.company, models=True, ids=request["ids"])
+    return await public.make_public(call, MODELS, request["ids"])
+
+
+@endpoint("models.make_private", "2.9")
+async def make_private(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await public.make_private(call, MODELS, request["ids"])
 
 
 # --- deleted -----------------------------------------------------------------------------------------

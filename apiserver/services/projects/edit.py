@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from apiserver.rpc.errors import ApiError
+from apiserver.services import public
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import PROJECTS, changeable, checked_name, create_project, get_project
 from apiserver.services.projects.contents import (
@@ -17,7 +18,6 @@ from apiserver.services.projects.contents import (
     delete_tasks,
 )
 from apiserver.services.projects.places import relocate
-from apiserver.services.public import require_private
 from apiserver.services.queries import all_of
 from apiserver.stores.documents.base import Document, Filter
 from apiserver.times import utc_now
@@ -67,7 +67,7 @@ async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     ids = await changeable(call, project)
     inside: Filter = {"project": {"$in": ids}}
     for collection in ("tasks", "models"):
-        await require_private(call, collection, inside)
+        await public.require_private(call, collection, inside)
     if not request["force"]:
         await _check_empty(call, project, ids)
     answer: dict[str, Any] = {"disassociated_tasks": 0, "deleted_tasks": 0, "deleted_models": 0}
@@ -80,6 +80,16 @@ async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         answer["disassociated_tasks"] = await documents(call).update("tasks", inside, homeless, many=True)
         await documents(call).update("models", inside, homeless, many=True)
     return {"deleted": await documents(call).delete(PROJECTS, {"id": {"$in": ids}}), **answer}
+
+
+@endpoint("projects.make_public", "2.9")
+async def make_public(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await public.make_public(call, PROJECTS, request["ids"])
+
+
+@endpoint("projects.make_private", "2.9")
+async def make_private(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await public.make_private(call, PROJECTS, request["ids"])
 
 
 async def _rename(call: Call, project: Document, name: str) -> Document:

@@ -1,10 +1,11 @@
-"""The life of a task as its runner and its users report it: started, stopped, completed, published, archived."""
+"""The life of a task, as its runner and users report it: started, stopped, completed, published, archived, public."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from apiserver.services import public
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.many import do_each
 from apiserver.services.tasks.documents import TASKS, change_task, changed_now, get_task
@@ -98,6 +99,17 @@ async def archive_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("tasks.unarchive_many", "1.0")
 async def unarchive_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     return await do_each(request["ids"], lambda task_id: do_to_steps_too(call, task_id, request, _unarchive))
+
+
+@endpoint("tasks.make_public", "2.9")
+async def make_public(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    await call.backend.last_metrics.settle(call.identity.company, ids=request["ids"])
+    return await public.make_public(call, TASKS, request["ids"])
+
+
+@endpoint("tasks.make_private", "2.9")
+async def make_private(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return await public.make_private(call, TASKS, request["ids"])
 
 
 async def stop_task(call: Call, task_id: str, request: dict[str, Any]) -> Document:
