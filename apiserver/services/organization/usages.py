@@ -12,7 +12,7 @@ import numpy as np
 
 from apiserver.events.model import Float64Array, Int64Array
 from apiserver.rpc.errors import validation_error
-from apiserver.services.backend import Call, documents, visible
+from apiserver.services.backend import Call, documents, endpoint, visible
 from apiserver.services.project_tree import PROJECTS
 from apiserver.services.references import names_of
 from apiserver.services.tasks.documents import TASKS
@@ -81,8 +81,9 @@ class _Runs:
     artificial: dict[str, np.ndarray[Any, np.dtype[np.bool_]]]
 
 
-async def project_usages(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    """The answer of organization.get_project_usages."""
+@endpoint("organization.get_project_usages", "2.34")
+@endpoint("organization.get_project_workloads", "2.34")
+async def get_project_usages(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     days = Days.of(request["from_date"], request.get("to_date"))
     groups = await _groups(call, request["projects"])
     conditions = [_NEVER_COUNTED, _ran_in(days), {"project": {"$in": list(groups)}}]

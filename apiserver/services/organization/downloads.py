@@ -16,7 +16,7 @@ import orjson
 
 from apiserver.rpc.call import Streamed
 from apiserver.rpc.errors import ApiError, validation_error
-from apiserver.services.backend import Call, documents, visible
+from apiserver.services.backend import Call, documents, endpoint, visible
 from apiserver.services.expiring import new_id, oldest_id
 from apiserver.services.models import read as models
 from apiserver.services.names import unescape
@@ -34,8 +34,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _BYTE_ORDER_MARK = "\ufeff"
 
 
-async def prepare(call: Call, request: dict[str, Any]) -> str:
-    """Keep a request for a table; the id to fetch it by."""
+@endpoint("organization.prepare_download_for_get_all", "2.26")
+async def prepare(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     names = [_title(column) for column in request["field_mappings"]]
     if len(set(names)) < len(names):
         raise validation_error("two columns have the same name", field="field_mappings")
@@ -43,11 +43,12 @@ async def prepare(call: Call, request: dict[str, Any]) -> str:
     await documents(call).delete(DOWNLOADS, {"id": {"$lt": oldest_id(KEPT_SECONDS)}})
     prepared = {"id": new_id(), "request": orjson.dumps(request).decode()}
     await documents(call).insert(DOWNLOADS, prepared)
-    return prepared["id"]
+    return {"prepare_id": prepared["id"]}
 
 
-async def download(call: Call, prepare_id: str) -> Streamed:
-    """The table that was prepared under this id; 400/10 when there is none, or no longer."""
+@endpoint("organization.download_for_get_all", "2.26")
+async def download(call: Call, request: dict[str, Any]) -> Streamed:
+    prepare_id = request["prepare_id"]
     wanted = {"$and": [{"id": prepare_id}, {"id": {"$gte": oldest_id(KEPT_SECONDS)}}]}
     prepared = await documents(call).find_one(DOWNLOADS, wanted)
     if prepared is None:

@@ -1,0 +1,5 @@
+"""organization.*: the caller's company as a whole. Importing the package registers its handlers."""
+
+from apiserver.services.organization import company, counts, downloads, usages
+
+__all__ = ["company", "counts", "downloads", "usages"]
