@@ -50,10 +50,13 @@ async def read_project(call: Call, project_id: str) -> Document:
 
 async def find_by_name(call: Call, name: str) -> Document | None:
     """The project of this full name that the caller may change; 400/414 when there is none but a public one."""
-    project = await documents(call).find_one(PROJECTS, {"name": name})
-    if project is None and await visible(call).count(PROJECTS, {"name": name}):
+    if (project := await documents(call).find_one(PROJECTS, {"name": name})) is not None:
+        return project
+    # One of the caller's own, made since by another call, is visible as well.
+    found = await visible(call).find_one(PROJECTS, {"name": name})
+    if found is not None and found["company"] != call.identity.company:
         raise ApiError(400, 414, f"There is a public project of that name, and nothing is put into it: name={name}")
-    return project
+    return found
 
 
 async def create_project(call: Call, name: str, fields: dict[str, Any]) -> Document:

@@ -19,7 +19,7 @@ from apiserver.services.project_tree import (
 )
 from apiserver.services.public import require_private
 from apiserver.services.tasks.documents import changed_now
-from apiserver.stores.documents.base import Document, DuplicateDocument, Update
+from apiserver.stores.documents.base import Document, DuplicateDocument, Filter, Update
 from apiserver.times import utc_now
 
 
@@ -71,23 +71,29 @@ async def put_at(call: Call, project: Document, name: str) -> int:
 
 async def relocate(call: Call, project: Document, update: Update) -> int:
     """Update a project's own place, and let all below follow; returns how many have changed. 400/801: name in use."""
-    try:
-        moved = await documents(call).find_and_update(PROJECTS, {"id": project["id"]}, update)
-    except DuplicateDocument:
-        raise name_in_use(update["$set"]["name"]) from None
+    moved = await _place(call, {"id": project["id"]}, update)
     # Each is placed by its parent as it is now, so that a call which was cut off can be made again.
     places = {project["id"]: moved or project}
     below = await documents(call).find(PROJECTS, {"path": project["id"]})
     for child in sorted(below, key=lambda child: len(child["path"])):
-        parent = places[child["parent"]]
+        parent = places.get(child["parent"])
+        if parent is None:
+            continue  # another call is moving it, and places it
         place = {
             "name": f"{parent['name']}/{child['basename']}",
             "path": [*parent["path"], parent["id"]],
             "last_update": utc_now(),
         }
-        await documents(call).update(PROJECTS, {"id": child["id"]}, {"$set": place})
+        await _place(call, {"id": child["id"], "parent": parent["id"]}, {"$set": place})
         places[child["id"]] = child | place
     return len(places)
+
+
+async def _place(call: Call, project: Filter, update: Update) -> Document | None:
+    try:
+        return await documents(call).find_and_update(PROJECTS, project, update)
+    except DuplicateDocument:
+        raise name_in_use(update["$set"]["name"]) from None
 
 
 def _inside(location: str, project: Document) -> str:

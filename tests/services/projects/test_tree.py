@@ -79,6 +79,32 @@ async def test_names_are_unique_also_when_made_at_the_same_time(api: Api) -> Non
     assert sorted(await tree(api)) == ["a", "x", "x/y", "x/y/0", "x/y/1"]
 
 
+async def test_a_name_taken_at_the_same_time_is_in_use_and_not_public(api: Api) -> None:
+    async def create(_: int) -> tuple[int, int]:
+        meta = (await api.raw("POST", "/v2.34/projects.create", json={"name": "a"})).json()["meta"]
+        return meta["result_code"], meta["result_subcode"]
+
+    assert sorted(await asyncio.gather(*map(create, range(16)))) == [(200, 0), *[(400, 801)] * 15]
+
+
+async def test_a_move_leaves_alone_what_another_call_is_moving(api: Api) -> None:
+    a, b, below, x = [await make(api, name) for name in ("a", "a/b", "a/b/c", "x")]
+    documents = api.backend.documents_of(api.backend.settings.company)
+    # Another call has moved b, and not yet what is below.
+    place = {"name": "x/b", "parent": x, "path": [x]}
+    await documents.update("projects", {"id": b}, {"$set": place})
+
+    assert await api.call("projects.move", {"project": a, "new_location": "y"}) == {"moved": 1}
+    assert (await get(api, below))["name"] == "a/b/c"
+
+
+async def test_a_name_that_something_below_cannot_have_is_in_use(api: Api) -> None:
+    a, _, taken = [await make(api, name) for name in ("a", "a/b", "taken")]
+    documents = api.backend.documents_of(api.backend.settings.company)
+    await documents.update("projects", {"id": taken}, {"$set": {"name": "y/a/b"}})
+    assert await refused(api, "move", {"project": a, "new_location": "y"}) == (400, 801)
+
+
 @pytest.mark.parametrize("name", ["", " ", "a//b", "a/", "/a", "a/ /b", "x" * 1025])
 async def test_names_with_empty_parts_are_refused(api: Api, name: str) -> None:
     meta = (await api.call("projects.create", {"name": name}, expect=400))["meta"]
