@@ -29,7 +29,7 @@ from apiserver.rpc.body import Limits
 from apiserver.rpc.dispatch import METHODS, Dispatcher
 from apiserver.rpc.openapi import openapi, with_routes
 from apiserver.rpc.schema import Table, load_schemas
-from apiserver.services.access import credentials, fixed_users, identities, roles
+from apiserver.services.access import defaults, fixed_users, identities, roles
 from apiserver.services.access.attempts import Attempts
 from apiserver.services.backend import Backend, registry
 from apiserver.services.history.store import History
@@ -156,9 +156,9 @@ def _lifespan(
                 await store.open()
             opened.push_async_callback(files.close)
             await files.open()
-            await credentials.ensure_defaults(backend.documents, backend.settings)
+            await defaults.ensure_defaults(backend.documents, backend.settings)
             await fixed_users.ensure_fixed_users(backend.documents, backend.settings)
-            app.state.new_credential = await credentials.ensure_admin(backend.documents, backend.settings)
+            app.state.new_credential = await defaults.ensure_admin(backend.documents, backend.settings)
             opened.push_async_callback(backend.last_metrics.close)
             await backend.last_metrics.restate()
             backend.last_metrics.watch()

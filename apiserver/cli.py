@@ -365,7 +365,7 @@ def _hash_of_password() -> str:
 def _with_documents(settings: Settings, work: Callable[[DocumentStore], Awaitable[Result]]) -> Result:
     """What `work` returns, given the opened documents of the data folder; a server may be running on it."""
     from apiserver.data_folder import DataFolder, DataFolderError
-    from apiserver.services.access.credentials import ensure_defaults
+    from apiserver.services.access.defaults import ensure_defaults
     from apiserver.stores.addresses import EMBEDDED
     from apiserver.stores.documents.base import DocumentStoreError
     from apiserver.stores.engines import document_store

@@ -1,25 +1,20 @@
 """Users and their access keys: who may call, kept as documents, and the secrets only as digests.
 
-A secret is 256 random bits, so a plain SHA-256 of it cannot be searched; it is shown once, when made. Every change of
-a key or of a user goes through here, which is what keeps the cache of `lookup` true.
+A secret is 256 random bits, so a plain SHA-256 of it cannot be searched; it is shown once, when made. What changes a
+key or a user has `identities.py` forget what it remembers.
 """
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 from dataclasses import dataclass, field
 from uuid import uuid4
 
 from apiserver.rpc.versions import SERVER_VERSION
 from apiserver.services.access.identities import PASSWORDS, digest, forget
-from apiserver.services.access.roles import GIVEN
-from apiserver.services.queue_documents import new_queue
-from apiserver.settings import Settings
+from apiserver.services.access.roles import GIVEN, USER
 from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
 from apiserver.times import utc_now
-
-ADMIN_NAME = "admin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,76 +29,8 @@ class UnknownUser(Exception):
     """Neither a user nor an access key has that name."""
 
 
-# --- made at the start -------------------------------------------------------------------------------
-
-
-async def ensure_defaults(documents: DocumentStore, settings: Settings) -> None:
-    """Make the default company and its default queue unless they are there: then nothing is written."""
-    if await documents.find_one("companies", {"id": settings.company}) is None:
-        company = {"id": settings.company, "company": settings.company, "name": "default", "created": utc_now()}
-        await insert_if_new(documents, "companies", {**company, "server_uid": uuid4().hex})
-    if await documents.find_one("queues", {"company": settings.company, "system_tags": "default"}) is None:
-        queue = new_queue("default", user=None, company=settings.company, system_tags=["default"])
-        await insert_if_new(documents, "queues", queue)
-
-
-async def ensure_admin(documents: DocumentStore, settings: Settings) -> Credential | None:
-    """Make the admin and a key of theirs unless they are there; `admin_key` and `admin_secret` decide that key.
-
-    Returns the pair when it was made or changed by this call. ValueError when only one of the two settings is given.
-    """
-    if bool(settings.admin_key) != bool(settings.admin_secret):
-        raise ValueError("admin_key and admin_secret must be set together")
-    user = await _ensure_admin_user(documents, settings.company)
-    if settings.admin_key:
-        return await _fix(documents, user, Credential(settings.admin_key, settings.admin_secret))
-    if await documents.count("credentials", {"user": user["id"]}):
-        return None
-    credential = _new_pair()
-    first = {**stored_credential(user, credential, "made at first start"), "id": f"first-{user['id']}"}
-    # Of servers that start at once, one makes it.
-    return credential if await insert_if_new(documents, "credentials", first) else None
-
-
-async def _ensure_admin_user(documents: DocumentStore, company: str) -> Document:
-    """The company's first admin, by whatever name; made when there is none."""
-    admin = await documents.find_one("users", {"company": company, "role": "admin"}, sort=[("created", 1)])
-    if admin is not None:
-        return admin
-    await insert_if_new(documents, "users", new_user(company, ADMIN_NAME, "admin"))
-    user = await documents.find_one("users", {"company": company, "name": ADMIN_NAME})
-    assert user is not None
-    return user
-
-
-async def _fix(documents: DocumentStore, admin: Document, wanted: Credential) -> Credential | None:
-    """Make `wanted` valid for the admin, and the pair that the settings gave before invalid."""
-    there = {"key": wanted.key, "secret_hash": digest(wanted.secret), "user": admin["id"]}
-    await documents.delete("credentials", {"fixed": True, "company": admin["company"], "key": {"$ne": wanted.key}})
-    if await documents.find_one("credentials", there) is not None:
-        return None
-    fresh = {**stored_credential(admin, wanted, "set by the settings"), "fixed": True}
-    changes = {name: fresh[name] for name in ("secret_hash", "user", "company", "label", "fixed")}
-    with contextlib.suppress(DuplicateDocument):  # another server that starts makes it, too
-        await documents.update("credentials", {"key": wanted.key}, {"$set": changes}, upsert=fresh)
-    forget(documents)
-    return wanted
-
-
-async def insert_if_new(documents: DocumentStore, collection: str, document: Document) -> bool:
-    """Insert the document; False when one like it is there."""
-    try:
-        await documents.insert(collection, [document])
-    except DuplicateDocument:
-        return False
-    return True
-
-
-# --- users and keys ----------------------------------------------------------------------------------
-
-
 async def add_user(
-    documents: DocumentStore, company: str, name: str, role: str = "user", **fields: str | None
+    documents: DocumentStore, company: str, name: str, role: str = USER, **fields: str | None
 ) -> Document:
     """Add a user without an access key. `fields`: id, given_name, family_name, email, avatar.
 
@@ -117,7 +44,7 @@ async def add_user(
 
 
 async def create_user(
-    documents: DocumentStore, company: str, name: str, role: str = "user", **fields: str | None
+    documents: DocumentStore, company: str, name: str, role: str = USER, **fields: str | None
 ) -> tuple[Document, Credential]:
     """`add_user`, with one access key."""
     user = await add_user(documents, company, name, role, **fields)
@@ -148,7 +75,7 @@ async def delete_user(documents: DocumentStore, company: str, user: str) -> int:
 
 async def create_credential(documents: DocumentStore, user: Document, label: str | None = None) -> Credential:
     """One more access key for the user (a document with id and company)."""
-    credential = _new_pair()
+    credential = new_pair()
     await documents.insert("credentials", [stored_credential(user, credential, label)])
     return credential
 
@@ -207,7 +134,8 @@ def new_user(company: str, name: str, role: str) -> Document:
     }
 
 
-def _new_pair() -> Credential:
+def new_pair() -> Credential:
+    """An access key that nobody has yet."""
     return Credential(key=secrets.token_hex(10).upper(), secret=secrets.token_urlsafe(32))
 
 
@@ -224,3 +152,12 @@ def stored_credential(user: Document, credential: Credential, label: str | None)
         "last_used": None,
         "last_used_from": None,
     }
+
+
+async def insert_if_new(documents: DocumentStore, collection: str, document: Document) -> bool:
+    """Insert the document; False when one like it is there."""
+    try:
+        await documents.insert(collection, [document])
+    except DuplicateDocument:
+        return False
+    return True

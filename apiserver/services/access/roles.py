@@ -79,16 +79,13 @@ def check(caller: Identity, endpoint: str) -> None:
 
 
 def _allows(role: str, endpoint: str) -> bool:
-    match role:
-        case "admin":
-            return True
-        case "user":
-            return endpoint not in ADMINS_ONLY
-        case "guest":
-            return endpoint in ANYONES or (reads(endpoint) and endpoint not in ADMINS_ONLY)
-        case "login page":
-            return endpoint in ANYONES or endpoint in LOGIN_PAGES
-    return False
+    if role == ADMIN:
+        return True
+    if role == USER:
+        return endpoint not in ADMINS_ONLY
+    if role == GUEST:
+        return endpoint in ANYONES or (reads(endpoint) and endpoint not in ADMINS_ONLY)
+    return role == LOGIN_PAGE and (endpoint in ANYONES or endpoint in LOGIN_PAGES)
 
 
 def may_become(caller: Identity, other: Identity) -> bool:

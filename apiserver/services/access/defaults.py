@@ -1,0 +1,69 @@
+"""What every server has from its start on: a company, its default queue, and an admin with an access key."""
+
+from __future__ import annotations
+
+import contextlib
+from uuid import uuid4
+
+from apiserver.services.access.credentials import Credential, insert_if_new, new_pair, new_user, stored_credential
+from apiserver.services.access.identities import digest, forget
+from apiserver.services.access.roles import ADMIN
+from apiserver.services.queue_documents import new_queue
+from apiserver.settings import Settings
+from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
+from apiserver.times import utc_now
+
+ADMIN_NAME = "admin"
+
+
+async def ensure_defaults(documents: DocumentStore, settings: Settings) -> None:
+    """Make the default company and its default queue unless they are there: then nothing is written."""
+    if await documents.find_one("companies", {"id": settings.company}) is None:
+        company = {"id": settings.company, "company": settings.company, "name": "default", "created": utc_now()}
+        await insert_if_new(documents, "companies", {**company, "server_uid": uuid4().hex})
+    if await documents.find_one("queues", {"company": settings.company, "system_tags": "default"}) is None:
+        queue = new_queue("default", user=None, company=settings.company, system_tags=["default"])
+        await insert_if_new(documents, "queues", queue)
+
+
+async def ensure_admin(documents: DocumentStore, settings: Settings) -> Credential | None:
+    """Make the admin and a key of theirs unless they are there; `admin_key` and `admin_secret` decide that key.
+
+    Returns the pair when it was made or changed by this call. ValueError when only one of the two settings is given.
+    """
+    if bool(settings.admin_key) != bool(settings.admin_secret):
+        raise ValueError("admin_key and admin_secret must be set together")
+    user = await _ensure_admin_user(documents, settings.company)
+    if settings.admin_key:
+        return await _fix(documents, user, Credential(settings.admin_key, settings.admin_secret))
+    if await documents.count("credentials", {"user": user["id"]}):
+        return None
+    credential = new_pair()
+    first = {**stored_credential(user, credential, "made at first start"), "id": f"first-{user['id']}"}
+    # Of servers that start at once, one makes it.
+    return credential if await insert_if_new(documents, "credentials", first) else None
+
+
+async def _ensure_admin_user(documents: DocumentStore, company: str) -> Document:
+    """The company's first admin, by whatever name; made when there is none."""
+    admin = await documents.find_one("users", {"company": company, "role": ADMIN}, sort=[("created", 1)])
+    if admin is not None:
+        return admin
+    await insert_if_new(documents, "users", new_user(company, ADMIN_NAME, ADMIN))
+    user = await documents.find_one("users", {"company": company, "name": ADMIN_NAME})
+    assert user is not None
+    return user
+
+
+async def _fix(documents: DocumentStore, admin: Document, wanted: Credential) -> Credential | None:
+    """Make `wanted` valid for the admin, and the pair that the settings gave before invalid."""
+    there = {"key": wanted.key, "secret_hash": digest(wanted.secret), "user": admin["id"]}
+    await documents.delete("credentials", {"fixed": True, "company": admin["company"], "key": {"$ne": wanted.key}})
+    if await documents.find_one("credentials", there) is not None:
+        return None
+    fresh = {**stored_credential(admin, wanted, "set by the settings"), "fixed": True}
+    changes = {name: fresh[name] for name in ("secret_hash", "user", "company", "label", "fixed")}
+    with contextlib.suppress(DuplicateDocument):  # another server that starts makes it, too
+        await documents.update("credentials", {"key": wanted.key}, {"$set": changes}, upsert=fresh)
+    forget(documents)
+    return wanted
