@@ -110,6 +110,35 @@ def test_other_patterns_are_not(pattern: str) -> None:
     assert exact_literal(pattern) is None
 
 
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {f"runtime.{n}": "x" for n in range(101)},
+        {f"runtime.{n}": ["__$not", "x"] for n in range(101)},
+        {"tags": ["__$all", *map(str, range(101))]},
+        {"tags": ["a", *["__$nop", "a"] * 100]},
+        {"filters": {"tags": {"any": {"include": [str(n) for n in range(101)]}}}},
+        {"_any_": {"fields": [f"hyperparams.Args.{n}.value" for n in range(101)], "pattern": "x"}},
+        {"search_text": "x " * 17},
+    ],
+)
+def test_a_request_sets_no_more_conditions_than_can_be_looked_into(request_: dict[str, Any]) -> None:
+    with pytest.raises(ApiError) as error:
+        build_filter(request_, SPEC)
+    assert error.value.code == 400
+
+
+def test_any_number_of_values_is_one_condition() -> None:
+    values = [str(n) for n in range(1000)]
+    assert build_filter({"tags": values}, SPEC) == {"tags": {"$in": values}}
+
+
+def test_a_sort_has_few_fields() -> None:
+    assert len(sort_of({"order_by": ["name"] * 10})) == 10
+    with pytest.raises(ApiError):
+        sort_of({"order_by": ["name"] * 11})
+
+
 def test_sorts() -> None:
     assert sort_of({}) == [("created", 1)]
     assert sort_of({"order_by": ["-last_update", "name"]}) == [("last_update", -1), ("name", 1)]
