@@ -14,6 +14,8 @@ from typing import TypeVar, cast
 T = TypeVar("T")
 
 _MOST = 64
+_MOST_ROWS = 200_000
+"""Of all answers together: times of tasks are next to all different, and take half a kilobyte a task."""
 _LONGEST = 20_000
 """Characters of a question whose answer is remembered: it may name a hundred thousand ids."""
 
@@ -25,6 +27,7 @@ class Answers:
         self._lock = threading.Lock()
         self._changes: Counter[tuple[str, str | None]] = Counter()
         self._found: OrderedDict[tuple[str, str], tuple[list[int], object]] = OrderedDict()
+        self._rows = 0
 
     def changed(self, table: str, roots: Collection[str] | None) -> None:
         """Documents have changed in these top-level fields (None: they came or went)."""
@@ -42,10 +45,19 @@ class Answers:
                 self._found.move_to_end(key)
                 return cast(T, known)
         found = ask()
-        if len(question) <= _LONGEST:
-            with self._lock:
+        with self._lock:
+            self._forget(key)
+            if len(question) <= _LONGEST and _rows(found) <= _MOST_ROWS:
                 self._found[key] = now, found
-                self._found.move_to_end(key)
-                while len(self._found) > _MOST:
-                    self._found.popitem(last=False)
+                self._rows += _rows(found)
+                while len(self._found) > _MOST or self._rows > _MOST_ROWS:
+                    self._forget(next(iter(self._found)))
         return found
+
+    def _forget(self, key: tuple[str, str]) -> None:
+        if key in self._found:
+            self._rows -= _rows(self._found.pop(key)[1])
+
+
+def _rows(answer: object) -> int:
+    return len(answer) if isinstance(answer, list) else 1

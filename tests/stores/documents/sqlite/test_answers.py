@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from apiserver.stores.documents.sqlite import answers as module
 from apiserver.stores.documents.sqlite.answers import Answers
 
 
@@ -49,3 +52,30 @@ def test_only_some_answers_are_remembered() -> None:
     assert answers.of("tasks", (), "64", ask) == 65
     assert answers.of("tasks", (), "0", ask) == 66
     assert [answers.of("tasks", (), "x" * 30_000, ask) for _ in range(2)] == [67, 68]
+
+
+def test_answers_have_so_many_rows_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_ROWS", 10)
+    answers, asked = Answers(), []
+
+    def ask(question: str, rows: int) -> None:
+        def found() -> list[int]:
+            asked.append(question)
+            return [0] * rows
+
+        assert answers.of("tasks", {"tags"}, question, found) == [0] * rows
+
+    for question, rows in (("a", 4), ("b", 4), ("too many", 11), ("too many", 11), ("a", 4), ("b", 4)):
+        ask(question, rows)
+    assert asked == ["a", "b", "too many", "too many"]
+    ask("c", 4)  # in the place of "a"
+    ask("b", 4)
+    ask("a", 4)
+    assert asked[4:] == ["c", "a"]
+    for _ in range(5):  # the same question takes no more room when it is answered anew
+        answers.changed("tasks", {"tags"})
+        ask("a", 4)
+    ask("b", 4)
+    asked.clear()
+    ask("a", 4)
+    assert asked == []
