@@ -21,7 +21,8 @@ from tests.rpc.apps import ALICE, authenticator, demo, served, single
 
 MIB = 2**20
 SDK = "X-ClearML-Client: clearml-2.1.12"
-TOKEN = f"Authorization: Bearer {authenticator().issue(ALICE, 600)}"
+#: Good for as long as a run of all tests may take, which begins with this line.
+TOKEN = f"Authorization: Bearer {authenticator().issue(ALICE, 86_400)}"
 
 
 def connect(port: int) -> socket.socket:

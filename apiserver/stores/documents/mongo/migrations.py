@@ -57,9 +57,6 @@ class MongoSchema:
 
     async def apply(self, step: Step) -> None:
         for command in step.content:
-            if "dropIndexes" in command:
-                await self._drop(command)
-                continue
             try:
                 await self._database.command(command)
             except DuplicateDocument:
@@ -67,19 +64,6 @@ class MongoSchema:
                     f"{self.name}: {step.name} makes an index of '{command['createIndexes']}' unique, "
                     "but documents that are there already have the same values"
                 ) from None
-
-    async def _drop(self, command: dict[str, Any]) -> None:
-        """Drop an index, named by its key, unless it is not there, or another drops it at the same time."""
-        if await self._has_index(command):
-            try:
-                await self._database.command(command)
-            except DocumentStoreError:
-                if await self._has_index(command):
-                    raise
-
-    async def _has_index(self, command: dict[str, Any]) -> bool:
-        indexes = await self._database.indexes(command["dropIndexes"])
-        return any(_is_keyed(index, command["index"]) for index in indexes)
 
     async def record(self, step: Step) -> None:
         with suppress(DuplicateDocument):  # by another, meanwhile
@@ -104,14 +88,7 @@ def indexes_of(steps: Sequence[Step]) -> dict[str, dict[str, dict[str, Any]]]:
     for command in (command for step in steps for command in step.content):
         if "createIndexes" in command:
             found.setdefault(command["createIndexes"], {}).update({i["name"]: i for i in command["indexes"]})
-        elif "dropIndexes" in command:
-            indexes = found[command["dropIndexes"]]
-            del indexes[next(name for name, index in indexes.items() if _is_keyed(index, command["index"]))]
     return found
-
-
-def _is_keyed(index: dict[str, Any], key: dict[str, int]) -> bool:
-    return [(name, int(direction)) for name, direction in index["key"].items()] == list(key.items())
 
 
 def _compared(index: dict[str, Any]) -> dict[str, Any]:
