@@ -16,7 +16,7 @@ from apiserver.events.model import Float64Array
 from apiserver.services.backend import Call
 from apiserver.services.history.steps import Curve, Steps
 from apiserver.services.history.store import Series, Source
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.base import Document, DocumentStoreError
 from apiserver.stores.events.base import EventStoreError
 from apiserver.times import epoch_millis, now_ms
 
@@ -35,7 +35,7 @@ async def note(call: Call, queue: Document) -> None:
     at = now_ms()
     try:
         await call.backend.history.record(_source(call, queue["id"]), at, _state(queue["entries"], at))
-    except EventStoreError as error:
+    except (EventStoreError, DocumentStoreError) as error:
         log.warning("what queue %s holds is not noted: %s", queue["id"], error)
 
 

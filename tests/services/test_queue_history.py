@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from apiserver.services.history.store import Source
+from apiserver.services.history.store import History, Source
 from apiserver.services.queue_history import LENGTH, WAITING
+from apiserver.stores.documents.base import DocumentStoreError
+from apiserver.stores.events.base import EventStoreError
 from apiserver.times import now_ms
 from tests.harness import Api
 
@@ -157,3 +159,17 @@ async def test_a_task_may_be_added_without_leaving_its_queue(api: Api) -> None:
     await api.call("queues.add_task", {"queue": second, "task": task, "update_execution_queue": False})
     assert (await api.call("tasks.get_by_id", {"task": task}))["task"]["execution"]["queue"] == first
     assert [(await api.call("queues.get_num_entries", {"queue": queue}))["num"] for queue in (first, second)] == [1, 1]
+
+
+@pytest.mark.parametrize("error", [EventStoreError, DocumentStoreError])
+async def test_what_was_taken_is_answered_also_when_it_cannot_be_noted(
+    api: Api, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    queue, task = await new_queue(api, "a"), await new_task(api)
+    await api.call("tasks.enqueue", {"task": task, "queue": queue})
+
+    async def refuse(*arguments: object) -> None:
+        raise error("no room")
+
+    monkeypatch.setattr(History, "record", refuse)
+    assert (await api.call("queues.get_next_task", {"queue": queue}))["entry"]["task"] == task
