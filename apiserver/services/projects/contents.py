@@ -8,6 +8,7 @@ from typing import Any
 
 from apiserver.events.model import Owner
 from apiserver.files.addresses import is_in_object_store
+from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents
 from apiserver.services.models.life import unlink
 from apiserver.services.project_tree import PROJECTS
@@ -69,10 +70,14 @@ async def _live(call: Call, projects: set[str], wanted: Filter) -> int:
 async def delete_tasks(call: Call, inside: Filter, *, files: bool) -> dict[str, Any]:
     """Delete the matching tasks, and if need be their files: `{deleted_tasks, deleted_models, urls}`."""
     urls: dict[str, list[str]] = {"event_urls": [], "artifact_urls": [], "model_urls": []}
-    deleted = [
-        await delete_task(call, task["id"], {**_DELETE, "delete_external_artifacts": files})
-        for task in await documents(call).find("tasks", inside, projection=["id"])
-    ]
+    deleted: list[dict[str, Any]] = []
+    for task in await documents(call).find("tasks", inside, projection=["id"]):
+        try:
+            deleted.append(await delete_task(call, task["id"], {**_DELETE, "delete_external_artifacts": files}))
+        except ApiError as error:
+            if (error.code, error.subcode) != (400, 101):
+                raise
+            # Another call has deleted it meanwhile.
     for one in deleted:
         for kind, found in one["urls"].items():
             urls[kind] += found

@@ -311,6 +311,19 @@ async def test_reports_are_counted_apart(api: Api) -> None:
     assert (counts["reports"], counts["non_archived_reports"]) == (2, 1)
 
 
+async def test_a_project_is_deleted_also_when_its_tasks_are_meanwhile(api: Api) -> None:
+    project = await make(api, "a")
+    new = {"name": "t", "type": "training", "project": project}
+    tasks = [(await api.call("tasks.create", new))["id"] for _ in range(10)]
+
+    answers = await asyncio.gather(
+        api.call("projects.delete", {"project": project, "force": True, "delete_contents": True}),
+        api.call("tasks.delete_many", {"ids": tasks[::-1], "force": True}),
+    )
+    assert answers[0]["deleted"] == 1
+    assert await tree(api) == {}
+
+
 async def test_tasks_elsewhere_tell_that_a_model_was_deleted_with_its_project(api: Api) -> None:
     project = await make(api, "a")
     model = (await api.call("models.create", {"name": "m", "uri": "file:///m", "project": project}))["id"]
