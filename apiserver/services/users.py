@@ -11,6 +11,7 @@ from typing import Any
 
 from apiserver.rpc.errors import ApiError, forbidden, invalid_id, unavailable, validation_error
 from apiserver.services.access import credentials
+from apiserver.services.access.identities import PASSWORDS
 from apiserver.services.access.roles import LOGIN_PAGE, USER, is_admin
 from apiserver.services.auth import name_taken, own_company
 from apiserver.services.backend import Call, documents, endpoint
@@ -131,6 +132,8 @@ async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         raise forbidden("only admins change other users")
     changed = ("name", "given_name", "family_name", "avatar")
     names = {key: request[key] for key in changed if request.get(key) is not None}
+    if "name" in names:
+        await _check_renaming(call, user, names["name"])
     try:
         updated = await credentials.update_user(call.backend.documents, call.identity.company, user, names)
     except DuplicateDocument:
@@ -138,6 +141,13 @@ async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if not updated:
         raise invalid_id("user", user)
     return {"updated": updated, "fields": names}
+
+
+async def _check_renaming(call: Call, user: str, name: str) -> None:
+    """403/21 for who is named by the settings: who got that name would get what they say."""
+    fixed = await documents(call).find_one(PASSWORDS, {"id": user, "fixed": True})
+    if fixed and not await documents(call).find_one("users", {"id": user, "name": name}):
+        raise forbidden("the settings name this user")
 
 
 @endpoint("users.get_preferences", "1.0")

@@ -55,6 +55,7 @@ def login_modes(settings: Settings) -> dict[str, Any]:
 async def _ensure_user(documents: DocumentStore, company: str, name: str, wanted: FixedUser) -> None:
     """Make or change one user. Their id says who they are, so that they come back as the same when they come back."""
     fields = {
+        "name": name,
         "role": wanted.role,
         "given_name": wanted.given_name,
         "family_name": wanted.family_name,
@@ -62,7 +63,8 @@ async def _ensure_user(documents: DocumentStore, company: str, name: str, wanted
     }
     fresh = {**new_user(company, name, wanted.role), **fields, "id": _id(company, "user", name), "fixed": True}
     await insert_if_new(documents, "users", fresh)
-    user = await documents.find_one("users", {"company": company, "name": name})
+    named = await documents.find_one("users", {"company": company, "name": name})
+    user = named or await documents.find_one("users", {"id": fresh["id"]})  # who had another name meanwhile
     assert user is not None
     if any(user.get(field) != value for field, value in fields.items()):
         await update_user(documents, company, user["id"], fields)

@@ -193,6 +193,18 @@ async def test_users_are_what_the_settings_say(tmp_path: Path) -> None:
     assert bob["name"] == "bob"
 
 
+async def test_who_the_settings_name_keeps_the_name(tmp_path: Path) -> None:
+    users = (FixedUser("alice", hash_password(PASSWORD)),)
+    async with running_api(tmp_path, users=users) as api:
+        headers = bearer((await log_in(api, "alice", PASSWORD))["token"])
+        alice = (await api.call("users.get_current_user", auth=None, headers=headers))["user"]["id"]
+        await api.call("users.update", {"user": alice, "name": "eve"}, auth=None, headers=headers, expect=403)
+        await api.call("users.update", {"user": alice, "name": "alice", "given_name": "A."}, auth=None, headers=headers)
+        await credentials.update_user(api.backend.documents, api.backend.settings.company, alice, {"name": "eve"})
+    async with running_api(tmp_path, users=users) as api:
+        assert (await who(api, (await log_in(api, "alice", PASSWORD))["token"]))["id"] == alice
+
+
 async def test_what_has_not_changed_is_not_written(tmp_path: Path) -> None:
     users = (fixed("alice"),)
     async with running_api(tmp_path / "data", users=users, guest=True, login="simple") as api:
