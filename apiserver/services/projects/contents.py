@@ -19,12 +19,11 @@ from apiserver.services.tasks.cleanup import delete_task
 from apiserver.services.unneeded_files import delete_files, event_urls
 from apiserver.stores.documents.base import Filter
 
-_DELETE = {"force": True, "delete_output_models": True, "return_file_urls": True}
-
-
 #: Reports are tasks, and told apart from the others.
 REPORTS: Filter = {"system_tags": "reports"}
 TASKS_ALONE: Filter = {"system_tags": {"$ne": "reports"}}
+
+_DELETE = {"force": True, "delete_output_models": True, "return_file_urls": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +39,7 @@ class Contents:
 
 
 async def contents_of(call: Call, ids: Sequence[str]) -> Contents:
+    """What is in the projects of these ids."""
     datasets = await _kind_of(call, ids, DATASETS)
     pipelines = await _kind_of(call, ids, PIPELINES)
     others = [id for id in ids if id not in datasets and id not in pipelines]
