@@ -19,7 +19,7 @@ from apiserver.services.projects.contents import (
 )
 from apiserver.services.projects.places import relocate
 from apiserver.services.queries import all_of
-from apiserver.stores.documents.base import Document, Filter
+from apiserver.stores.documents.base import Document, Filter, Update
 from apiserver.times import utc_now
 
 _FIELDS = ("description", "tags", "system_tags", "default_output_destination")
@@ -76,10 +76,18 @@ async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         answer |= await delete_tasks(call, inside, files=files)
         answer["deleted_models"] += await delete_models(call, inside, answer["urls"], files=files)
     else:
-        homeless = {"$unset": {"project": 1}}
-        answer["disassociated_tasks"] = await documents(call).update("tasks", inside, homeless, many=True)
-        await documents(call).update("models", inside, homeless, many=True)
-    return {"deleted": await documents(call).delete(PROJECTS, {"id": {"$in": ids}}), **answer}
+        answer["disassociated_tasks"] = await _disassociate(call, inside)
+    answer["deleted"] = await documents(call).delete(PROJECTS, {"id": {"$in": ids}})
+    # Once more, for what other calls have put there meanwhile.
+    answer["disassociated_tasks"] += await _disassociate(call, inside)
+    return answer
+
+
+async def _disassociate(call: Call, inside: Filter) -> int:
+    """Leave the matching tasks and models without a project; returns how many tasks there were."""
+    homeless: Update = {"$unset": {"project": 1}}
+    await documents(call).update("models", inside, homeless, many=True)
+    return await documents(call).update("tasks", inside, homeless, many=True)
 
 
 @endpoint("projects.make_public", "2.9")

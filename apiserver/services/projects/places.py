@@ -58,6 +58,8 @@ async def merge(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     )
     moved = [await documents(call).update(kind, inside, there, many=True) for kind in ("tasks", "models")]
     await documents(call).delete(PROJECTS, {"id": project["id"]})
+    # Once more, for what other calls have put there meanwhile.
+    moved += [await documents(call).update(kind, inside, there, many=True) for kind in ("tasks", "models")]
     await touch_projects(call, project.get("parent"), target["id"] if target else None)
     return {"moved_entities": sum(moved), "moved_projects": moved_projects}
 

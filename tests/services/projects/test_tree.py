@@ -324,6 +324,25 @@ async def test_a_project_is_deleted_also_when_its_tasks_are_meanwhile(api: Api) 
     assert await tree(api) == {}
 
 
+@pytest.mark.parametrize("end", ["delete", "merge"])
+async def test_what_is_put_into_a_project_that_goes_meanwhile_is_in_none_or_goes_along(api: Api, end: str) -> None:
+    project = await make(api, "a")
+    new = {"name": "t", "type": "training", "project": project}
+    for _ in range(5):
+        await api.call("tasks.create", new)
+    how: dict[str, Any] = {"force": True, "delete_contents": True}
+    if end == "merge":
+        how = {"destination_project": await make(api, "b")}
+
+    gone = asyncio.create_task(api.call(f"projects.{end}", {"project": project, **how}))
+    while not gone.done():
+        await api.raw("POST", "/v2.34/tasks.create", json=new)
+
+    await gone
+    tasks = (await api.call("tasks.get_all", {"only_fields": ["project"]}))["tasks"]
+    assert {task.get("project") for task in tasks} <= {None, *(await tree(api)).values()}
+
+
 async def test_tasks_elsewhere_tell_that_a_model_was_deleted_with_its_project(api: Api) -> None:
     project = await make(api, "a")
     model = (await api.call("models.create", {"name": "m", "uri": "file:///m", "project": project}))["id"]
