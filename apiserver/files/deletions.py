@@ -29,8 +29,9 @@ REMEMBERED = 3600.0
 _AT_ONCE = 200
 #: Seconds between looks for what other servers left, and before a disk that refuses is tried again.
 INTERVAL = 60.0
-#: Seconds by which the clock of file systems may be behind: after them, what is put into its place has a later time.
-_TICK = time.clock_getres(getattr(time, "CLOCK_REALTIME_COARSE", time.CLOCK_REALTIME))
+#: Seconds by which the clock of file systems may be behind: after them, what is put into its place has a later time. It
+#: is the longest tick that Linux is built with; Python has no name for the clock that would tell.
+_TICK = 0.01
 #: Hosts that are remembered of a company, so that nobody fills the documents with made-up ones.
 _MOST_HOSTS = 100
 
