@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from apiserver.importing.mapping.common import Context, base, metadata
+from apiserver.services.models.documents import empty_model
 from apiserver.services.names import escape_keys
 from apiserver.stores.documents.base import Document
 
@@ -28,24 +29,7 @@ def model(document: Mapping[str, Any], context: Context) -> Document:
     """The model as it is stored here."""
     found = base(document, context)
     items = found.pop("metadata", None)
-    made: Document = {
-        "comment": "",
-        "tags": [],
-        "system_tags": [],
-        "framework": None,
-        "design": {},
-        "labels": {},
-        "ready": False,
-        "parent": None,
-        "project": None,
-        "task": None,
-        "last_iteration": 0,
-        "last_metrics": {},
-        "metric_stats": {},
-        "ui_cache": {},
-        **escape_keys(found),
-        "metadata": metadata(items, context),
-    }
+    made: Document = {**empty_model(), **escape_keys(found), "metadata": metadata(items, context)}
     for time in ("last_update", "last_change"):
         made.setdefault(time, made["created"])
     if "uri" in made:

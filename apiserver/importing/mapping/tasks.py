@@ -9,23 +9,10 @@ from apiserver.importing.mapping.common import Context, base, keyed
 from apiserver.importing.names import unescape_if_escaped
 from apiserver.services.names import escape_keys
 from apiserver.services.tasks.artifacts import in_order
-from apiserver.services.tasks.documents import new_execution
+from apiserver.services.tasks.documents import empty_task, new_execution
 from apiserver.services.tasks.legacy import modernise
 from apiserver.stores.documents.base import Document
 
-#: What every task has here, and may lack there.
-_DEFAULTS: Document = {
-    "status": "created",
-    "last_iteration": 0,
-    "last_metrics": {},
-    "metric_stats": {},
-    "tags": [],
-    "system_tags": [],
-    "output": {},
-    "runtime": {},
-    "container": {},
-}
-_SCRIPT: Document = {"binary": "python", "repository": "", "entry_point": "", "requirements": {}}
 #: Those that are made anew below.
 _SECTIONS = ("hyperparams", "configuration", "container", "execution", "runtime")
 
@@ -34,15 +21,16 @@ def task(document: Mapping[str, Any], context: Context) -> Document:
     """The task as it is stored here."""
     found = base(document, context)
     plain: Document = escape_keys({name: value for name, value in found.items() if name not in _SECTIONS})
+    empty = empty_task()
     made = {
-        **_DEFAULTS,
+        **empty,
         **plain,
         "hyperparams": _hyperparams(found.get("hyperparams"), context),
         "configuration": keyed(found.get("configuration"), context.name, lambda name, item: {**item, "name": name}),
         "container": keyed(found.get("container"), context.name, lambda name, value: value),
         "runtime": _runtime(found.get("runtime"), context),
         "execution": _execution(found.get("execution"), context),
-        "script": _SCRIPT | plain.get("script", {}),
+        "script": empty["script"] | plain.get("script", {}),
         "models": _models(plain.get("models")),
     }
     for time in ("last_update", "last_change"):

@@ -49,6 +49,14 @@ def new_model(call: Call, fields: Document) -> Document:
         "last_update": now,
         "last_change": now,
         "last_changed_by": call.identity.user,
+        **empty_model(),
+        **fields,
+    }
+
+
+def empty_model() -> Document:
+    """What every model has, but who made it when."""
+    return {
         "comment": "",
         "tags": [],
         "system_tags": [],
@@ -64,7 +72,6 @@ def new_model(call: Call, fields: Document) -> Document:
         "last_metrics": {},
         "metric_stats": {},
         "ui_cache": {},
-        **fields,
     }
 
 

@@ -44,13 +44,23 @@ def new_task(call: Call, fields: Document) -> Document:
     now = utc_now()
     given = {key: fields[key] for key in ("execution", "models") if key in fields}
     return {
+        **empty_task(),
         "id": uuid4().hex,
         "user": call.identity.user,
-        "status": "created",
         "created": now,
         "last_update": now,
         "last_change": now,
         "last_changed_by": call.identity.user,
+        **fields,
+        "execution": new_execution() | given.get("execution", {}),
+        "models": {"input": [], "output": []} | given.get("models", {}),
+    }
+
+
+def empty_task() -> Document:
+    """What every task has, but who made it when, and sections that depend on what is given."""
+    return {
+        "status": "created",
         "last_iteration": 0,
         "last_metrics": {},
         "metric_stats": {},
@@ -62,9 +72,6 @@ def new_task(call: Call, fields: Document) -> Document:
         "configuration": {},
         "runtime": {},
         "container": {},
-        **fields,
-        "execution": new_execution() | given.get("execution", {}),
-        "models": {"input": [], "output": []} | given.get("models", {}),
     }
 
 
