@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -19,6 +20,7 @@ from apiserver.stores.documents.base import (
     DocumentStoreError,
     DuplicateDocument,
     InvalidDocument,
+    InvalidFilter,
 )
 from apiserver.stores.reserve import Reserve
 
@@ -26,6 +28,10 @@ FORMAT = 1
 _APPLICATION = 0x45564453
 _LOG_KEPT = 2**20
 _OLDEST_SQLITE = (3, 35, 0)
+#: Seconds. Conditions without an index, many of them, may keep a processor busy for a minute, and nobody waits so long.
+LONGEST_READ = 30.0
+#: Of SQLite's own machine, between two looks at the clock: some milliseconds.
+_STEPS = 100_000
 
 
 class Callbacks:
@@ -67,6 +73,7 @@ class Connections:
         self._local = threading.local()
         self._open: list[sqlite3.Connection] = []
         self._writer: sqlite3.Connection | None = None
+        self._ending = False
         self.callbacks = Callbacks()
 
     def open(self) -> None:
@@ -79,6 +86,7 @@ class Connections:
                 writer = self._connect()
                 self._check_format(writer)
                 self._writer = writer
+                self._ending = False
         except DocumentStoreError:
             self.close()
             raise
@@ -90,6 +98,10 @@ class Connections:
         self._writer = None
         self._local = threading.local()
 
+    def end_reads(self) -> None:
+        """Let reads that are under way end with an error: whoever closes need not wait for them."""
+        self._ending = True
+
     @property
     def free(self) -> bool:
         """Whether a write could start at once."""
@@ -97,14 +109,27 @@ class Connections:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """This thread's connection, for one statement."""
+        """This thread's connection, for one statement; InvalidFilter when that takes longer than `LONGEST_READ`."""
         if self._writer is None:
             raise DocumentStoreError("the document store is not open")
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         with errors(self._path):
             if connection is None:
                 connection = self._local.connection = self._connect()
-            yield connection
+                connection.set_progress_handler(self._is_over, _STEPS)
+            self._local.until = time.monotonic() + LONGEST_READ
+            try:
+                yield connection
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+                    raise
+                if self._ending:
+                    raise DocumentStoreBusy(f"{self._path} is being closed") from None
+                raise InvalidFilter(f"this takes longer than {LONGEST_READ} seconds: ask for less") from None
+
+    def _is_over(self) -> bool:
+        """Whether this thread's statement has to end: SQLite asks now and then."""
+        return self._ending or time.monotonic() > self._local.until
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:

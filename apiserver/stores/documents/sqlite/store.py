@@ -88,6 +88,7 @@ class SqliteDocumentStore:
     async def close(self) -> None:
         if self._threads is not None:
             threads, self._threads = self._threads, None
+            self._connections.end_reads()
             await asyncio.to_thread(threads.shutdown)
             self._connections.close()
             self._tables.clear()

@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.stores.documents.base import DocumentStoreBusy, DocumentStoreError, DuplicateDocument
+from apiserver.stores.documents.base import (
+    DocumentStoreBusy,
+    DocumentStoreError,
+    DuplicateDocument,
+    InvalidFilter,
+)
 from apiserver.stores.documents.sqlite.connections import FORMAT, Connections
 
 
@@ -131,3 +136,25 @@ def test_a_closed_file_is_told(path: Path) -> None:
         pass
     with pytest.raises(DocumentStoreError, match="not open"), connections.write():
         pass
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+
+
+def test_what_takes_too_long_is_refused(connections: Connections, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apiserver.stores.documents.sqlite.connections.LONGEST_READ", 0.01)
+    with pytest.raises(InvalidFilter, match=r"longer than 0\.01 seconds"), connections.read() as connection:
+        connection.execute(ENDLESS).fetchall()
+    monkeypatch.undo()
+    assert rows(connections) == []
+
+
+def test_who_closes_need_not_wait_for_a_long_read(connections: Connections, path: Path) -> None:
+    with connections.read() as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    connections.end_reads()
+    with pytest.raises(DocumentStoreBusy, match="is being closed"), connections.read() as connection:
+        connection.execute(ENDLESS).fetchall()
+    connections.close()
+    connections.open()
+    assert rows(connections) == []
