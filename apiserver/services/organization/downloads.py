@@ -71,7 +71,7 @@ async def _table(call: Call, query: dict[str, Any]) -> AsyncGenerator[bytes, Non
 async def _page(call: Call, query: dict[str, Any], number: int, size: int) -> list[dict[str, Any]]:
     kind = query["entity_type"]
     request = {name: value for name, value in query.items() if name not in _PAGING}
-    request["only_fields"] = query.get("only_fields") or [column["field"] for column in query["field_mappings"]]
+    request["only_fields"] = [column["field"] for column in query["field_mappings"]]
     answer = await _READ[kind](call, {**request, "page": number, "page_size": size})
     found: list[dict[str, Any]] = answer[f"{kind}s"]
     return found
