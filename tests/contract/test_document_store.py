@@ -207,6 +207,25 @@ async def test_a_pattern_that_backtracks_ends(store: DocumentStore) -> None:
     assert await ids(store, {"n": {"$regex": "^(a+)+$"}}) == []
 
 
+async def test_a_pattern_is_looked_for_in_what_is_there_now(store: DocumentStore) -> None:
+    paths = ("id", "name", "comment", "system_tags", "models.output.model")
+    sought: Filter = {"$or": [{path: {"$regex": "kiss", "$options": "i"}} for path in paths]}
+    await fill(
+        store, {"id": "a", "name": "A \u212aiSs"}, {"id": "b", "comment": 'a "kiss"'}, {"id": "c"}, collection="tasks"
+    )
+    assert await ids(store, sought, collection="tasks") == ["a", "b"]
+    await store.update("tasks", {"id": "c"}, {"$set": {"models": {"output": [{"model": "x"}, {"model": "kiss"}]}}})
+    await store.update("tasks", {"id": "a"}, {"$set": {"name": "another", "status": "kiss"}})
+    assert await ids(store, sought, collection="tasks") == ["b", "c"]
+    await store.delete("tasks", {"id": "c"})
+    await fill(store, {"id": "d", "system_tags": ["x", "a kiss"]}, {"id": "kiss"}, collection="tasks")
+    assert await ids(store, sought, collection="tasks") == ["b", "d", "kiss"]
+    await store.update("tasks", {"id": "e"}, {"$set": {"name": "kiss"}}, upsert={"id": "e"})
+    assert await store.find_and_update("tasks", {"id": "b"}, {"$set": {"comment": "x"}}) is not None
+    assert await ids(store, sought, collection="tasks") == ["d", "e", "kiss"]
+    assert await store.count("tasks", sought) == 3
+
+
 @pytest.mark.parametrize(
     "name", ["it's", 'quo"te', "back\\slash", "sp ace", "ünïcödé", "[0]", "tab\t", "n') OR 1=1 --", "*", "#"]
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,6 +27,7 @@ from apiserver.stores.documents.sqlite.answers import Answers
 from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.derived import Derived
 from apiserver.stores.documents.sqlite.table import Table, apart_column, create, decode, dumps
+from apiserver.stores.documents.sqlite.texts import Search, Texts
 from apiserver.stores.documents.sqlite.translate import Statement
 from apiserver.stores.reserve import Reserve
 
@@ -70,7 +71,8 @@ class SqliteDocumentStore:
         self._numbers = itertools.count(1)
         self._derived = Derived()
         self._answers = Answers()
-        self._changed: list[tuple[str, list[int], set[str] | None]] = []
+        self._texts = Texts()
+        self._changed: list[tuple[str, Collection[int], set[str] | None]] = []
         """Rows of tables, and their top-level fields, that the transaction under way has changed."""
 
     @property
@@ -109,7 +111,7 @@ class SqliteDocumentStore:
 
         def work(connection: sqlite3.Connection) -> None:
             connection.executemany(table.insertion(), rows)
-            self._changed.append((table.name, [], None))
+            self._changed.append((table.name, _last(connection, table, len(rows)), None))
 
         await self._write(small, work)
 
@@ -200,7 +202,7 @@ class SqliteDocumentStore:
             if not rows and upsert is not None:
                 fresh = change.apply(orjson.loads(dumps(upsert)))
                 connection.execute(table.insertion(), table.encode(fresh))
-                self._changed.append((table.name, [], None))
+                self._changed.append((table.name, _last(connection, table, 1), None))
             return len(rows)
 
         small = not change.roots & set(table.large)
@@ -250,7 +252,17 @@ class SqliteDocumentStore:
 
     def _statement(self, table: Table) -> Statement:
         """One that reads what was committed."""
-        return Statement(table, self._connections.callbacks, self._derived)
+
+        def search(at: Collection[paths.Path], text: str) -> Search | None:
+            return self._texts.search(table, at, text, self._rows)
+
+        grows = bool(table.apart)
+        return Statement(table, self._connections.callbacks, self._derived, search if grows else None)
+
+    def _rows(self, sql: str, parameters: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+        """What a query finds, row by row."""
+        with self._connections.read() as connection:
+            yield from connection.execute(sql, parameters)
 
     async def _grouped(self, collection: str, filter: Filter, fields: Sequence[str]) -> list[list[Any]]:
         """The number of matching documents, and the values of the fields they share, for each group of the same."""
@@ -305,6 +317,7 @@ class SqliteDocumentStore:
                     result = work(connection)
                 for table, rows, roots in changed:
                     self._derived.forget(table, rows, roots)
+                    self._texts.forget(table, rows, roots)
                     self._answers.changed(table, roots)
                 return result
             finally:
@@ -346,6 +359,12 @@ def _select(
         missing = f"{rows} AND {key} IS NULL ORDER BY id LIMIT {ahead}"
         rows = f"SELECT place FROM ({there}) UNION ALL SELECT place FROM ({missing}){page}"
     return f"SELECT {', '.join(columns)} FROM ({rows}) CROSS JOIN {table} ON row = place"
+
+
+def _last(connection: sqlite3.Connection, table: Table, count: int) -> range:
+    """The rows of so many documents that were just inserted."""
+    (last,) = connection.execute(f'SELECT max("row") FROM "{table.name}"').fetchone()
+    return range((last or 0) - count + 1, (last or 0) + 1)
 
 
 def _store(connection: sqlite3.Connection, table: Table, row: int, document: Document, roots: set[str]) -> None:

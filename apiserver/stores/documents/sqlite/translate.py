@@ -5,7 +5,7 @@ Indexed fields are asked of their key columns, any other is looked up in the JSO
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any
 
 import orjson
@@ -32,12 +32,15 @@ from apiserver.stores.documents.sqlite.connections import Callbacks
 from apiserver.stores.documents.sqlite.derived import Derived, Reading
 from apiserver.stores.documents.sqlite.lookup import Lookup
 from apiserver.stores.documents.sqlite.table import Table, column_of, decode_key, dumps, encode_key, sorted_column
+from apiserver.stores.documents.sqlite.texts import Search
 
 _SQL = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _MOST_PARAMETERS = 4000
 #: Texts for which the JSON of a list is searched one by one.
 _MOST_SOUGHT = 8
 _INT64 = range(-(2**63), 2**63)
+#: Where a text can be at some paths of the table's documents, in any case; None when that is not known.
+Searching = Callable[[Collection[Path], str], Search | None]
 _SAMPLES: dict[str, Any] = {
     "text": "",
     "integer": 0,
@@ -52,10 +55,13 @@ _SAMPLES: dict[str, Any] = {
 class Statement:
     """A statement in the making: its parameters, and the Python functions it asks until it is left."""
 
-    def __init__(self, table: Table, callbacks: Callbacks, derived: Derived | None = None) -> None:
-        """`derived`: what is remembered of rows, for statements that see nothing but what was committed."""
+    def __init__(
+        self, table: Table, callbacks: Callbacks, derived: Derived | None = None, search: Searching | None = None
+    ) -> None:
+        """`derived`, `search`: what is remembered of rows, for statements that see nothing but what was committed."""
         self.table = table
         self._derived = derived
+        self._search = search
         self._readings: list[Reading] = []
         self.parameters: dict[str, Any] = {}
         self._texts: dict[str, str] = {}
@@ -98,12 +104,28 @@ class Statement:
             ordered = sorted(condition.conditions, key=self._cost)
             return _joined(" AND ", [self.where(item) for item in ordered]) or "1"
         if isinstance(condition, AnyOf):
-            return _joined(" OR ", [self.where(item) for item in condition.conditions]) or "0"
+            return self._any_of(condition)
         if isinstance(condition, Not):
             return f"NOT ifnull({self.where(condition.condition)}, 0)"
         if condition.path == ("id",) or condition.path in self.table.keys:
             return self._column(condition)
         return self._json(condition)
+
+    def _any_of(self, condition: AnyOf) -> str:
+        """SQL for some condition; of one pattern at several paths only in rows that have its text at any of them."""
+        met = _joined(" OR ", [self.where(item) for item in condition.conditions]) or "0"
+        fields = [item for item in condition.conditions if isinstance(item, Field)]
+        patterns = {field.test.text for field in fields if isinstance(field.test, Pattern)}
+        if self._search is None or len(patterns) != 1 or not all(map(_is_pattern, condition.conditions)):
+            return met
+        text, _ = literal_of(*patterns)
+        search = self._search({field.path for field in fields}, text) if text else None
+        if search is None:
+            return met
+        rows = search.few()
+        if rows is None:
+            return f"({self.ask(search.may, 'row')} AND {met})"
+        return f"(row IN (SELECT value FROM json_each({self.bind(dumps(rows))})) AND {met})"
 
     def _cost(self, condition: Condition) -> int:
         """How much it takes to find out whether a condition is met, to begin with those that take the least."""
@@ -299,6 +321,10 @@ def _joined(operator: str, terms: list[str]) -> str:
         return f"({operator.join(terms)})" if terms else ""
     half = len(terms) // 2
     return f"({_joined(operator, terms[:half])}{operator}{_joined(operator, terms[half:])})"
+
+
+def _is_pattern(condition: Condition) -> bool:
+    return isinstance(condition, Field) and isinstance(condition.test, Pattern)
 
 
 def _fits(value: Any) -> bool:

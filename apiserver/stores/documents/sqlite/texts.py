@@ -1,0 +1,178 @@
+"""Texts of documents, remembered by row to be searched: in which rows a pattern can be found at all.
+
+To search names, comments, tags and models of all of a company's tasks means to parse all their JSON. So the texts at
+the paths that were searched last stay in memory, in one case and joined: some hundred bytes a row. Rows that changed
+are read again before the next search, so what is remembered is never older than what was acknowledged.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from apiserver.stores.documents.dialect.paths import Path, reach
+from apiserver.stores.documents.sqlite.table import Table, column_of, dumps
+
+_MOST = 4
+"""Sets of paths whose texts are remembered."""
+_LARGEST = 32 * 2**20
+"""Bytes of texts of one set that are remembered; of more, none are."""
+_FEW = 1000
+"""Rows that are looked up one by one."""
+
+Execute = Callable[[str, tuple[Any, ...]], Iterable[tuple[Any, ...]]]
+
+
+class Kind:
+    """The texts at some paths of a table, by row number."""
+
+    def __init__(self, table: Table, paths: tuple[Path, ...]) -> None:
+        self.table = table
+        self.paths = paths
+        self.texts: list[bytes] = []
+        self.size = 0
+        self._roots = {path[0] for path in paths}
+        self._reading = threading.Lock()
+        self._noting = threading.Lock()
+        self._changed: set[int] | None = None
+        """The rows to read again; None: all."""
+
+    @property
+    def too_large(self) -> bool:
+        """Whether there is too much text to be remembered."""
+        return self.size > _LARGEST
+
+    def forget(self, rows: Collection[int], roots: Collection[str] | None) -> None:
+        """These rows came, went, or have changed in these top-level fields (None: in any)."""
+        if roots is None or not self._roots.isdisjoint(roots):
+            with self._noting:
+                if self._changed is not None:
+                    self._changed.update(rows)
+
+    def catch_up(self, execute: Execute) -> None:
+        """Read the rows that have changed; what changes meanwhile is left to the next."""
+        with self._reading:
+            if self.too_large:
+                return
+            with self._noting:
+                changed, self._changed = self._changed, set()
+            try:
+                if changed is None:
+                    self._read_all(execute)
+                elif changed:
+                    self._read_again(execute, changed)
+            except BaseException:
+                self._changed = None
+                raise
+            if self.too_large:
+                self.texts, self._changed = [], None
+
+    def _read_all(self, execute: Execute) -> None:
+        self.texts, self.size = [], 0
+        for row, text in self._rows(execute, "1", ()):
+            self._put(row, text)
+            if self.too_large:
+                return
+
+    def _read_again(self, execute: Execute, changed: Collection[int]) -> None:
+        there = dict(self._rows(execute, "row IN (SELECT value FROM json_each(?))", (dumps(list(changed)),)))
+        for row in changed:
+            self._put(row, there.get(row, b""))
+
+    def _rows(self, execute: Execute, where: str, parameters: tuple[Any, ...]) -> Iterator[tuple[int, bytes]]:
+        """The numbers and texts of some rows."""
+        sources = [_source(self.table, path) for path in self.paths]
+        columns = list(dict.fromkeys(column for column, _ in sources))
+        plans = [(columns.index(column), below) for column, below in sources]
+        sql = f'SELECT row, {", ".join(columns)} FROM "{self.table.name}" WHERE {where}'
+        for row, *found in execute(sql, parameters):
+            yield row, _joined(found, plans)
+
+    def _put(self, row: int, text: bytes) -> None:
+        if row >= len(self.texts):
+            self.texts.extend([b""] * (row + 1 - len(self.texts)))
+        self.size += len(text) - len(self.texts[row])
+        self.texts[row] = text
+
+
+def _source(table: Table, path: Path) -> tuple[str, Path | None]:
+    """The column that has a path's values, and the path inside its JSON; None: the column is the value."""
+    return (column_of(path), None) if path == ("id",) or path in table.keys else table.source(path)
+
+
+def _joined(found: Sequence[Any], plans: Collection[tuple[int, Path | None]]) -> bytes:
+    """The texts that a row's columns hold, one after another."""
+    parsed: dict[int, Any] = {}
+    texts: list[str] = []
+    for place, below in plans:
+        value = found[place]
+        if below is None:
+            values: Iterable[Any] = (value,)
+        elif value is None:
+            continue
+        else:
+            if place not in parsed:
+                parsed[place] = orjson.loads(value)
+            values = reach(parsed[place], below)
+        texts.extend(_texts(values))
+    return "\0".join(texts).lower().replace("ſ", "s").encode()
+
+
+def _texts(values: Iterable[Any]) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            yield from (item for item in value if isinstance(item, str))
+
+
+class Search:
+    """The rows in which a text can be, in any case."""
+
+    def __init__(self, texts: list[bytes], text: str) -> None:
+        self._texts = texts
+        self._text = text.lower().encode()
+
+    def few(self) -> list[int] | None:
+        """All of them; None when they are many."""
+        text = self._text
+        rows = list(islice((row for row, there in enumerate(self._texts) if text in there), _FEW + 1))
+        return rows if len(rows) <= _FEW else None
+
+    def may(self, row: int) -> bool:
+        """Whether a row can be one; true when that is not known."""
+        return row >= len(self._texts) or self._text in self._texts[row]
+
+
+class Texts:
+    """What is remembered of all tables."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kinds: OrderedDict[tuple[str, tuple[Path, ...]], Kind] = OrderedDict()
+
+    def search(self, table: Table, paths: Collection[Path], text: str, execute: Execute) -> Search | None:
+        """Search the texts at some paths for one of ASCII letters without NUL; None when they are too large for that.
+
+        `execute` reads what was committed when it is called, or later.
+        """
+        key = (table.name, tuple(sorted(paths)))
+        with self._lock:
+            kind = self._kinds.setdefault(key, Kind(table, key[1]))
+            self._kinds.move_to_end(key)
+            while len(self._kinds) > _MOST:
+                self._kinds.popitem(last=False)
+        kind.catch_up(execute)
+        return None if kind.too_large else Search(kind.texts, text)
+
+    def forget(self, table: str, rows: Collection[int], roots: Collection[str] | None = None) -> None:
+        """Rows of a table came, went, or have changed in these top-level fields (None: in any)."""
+        with self._lock:
+            kinds = [kind for (name, _), kind in self._kinds.items() if name == table]
+        for kind in kinds:
+            kind.forget(rows, roots)
