@@ -85,6 +85,8 @@ PAGES = (
     Figure("list.all.rare", "30 tasks: of all of a rare status and type, newest first", "ms", (Bar(50),)),
     Figure("list.all.pattern", "30 tasks: of all, a pattern in id or name", "ms", (Bar(50),)),
     Figure("list.all.nowhere", "30 tasks: of all, a pattern that is nowhere", "ms", (Bar(50),)),
+    Figure("list.all.search", "30 tasks: of all, searched everywhere", "ms", (Bar(50),)),
+    Figure("list.all.search.nowhere", "30 tasks: of all, searched everywhere, found nowhere", "ms", (Bar(50),)),
     Figure("list.all.ids", "30 tasks: of 100 ids", "ms", (Bar(50),)),
     Figure("list.project.last_update", "30 tasks: of the largest project, newest first", "ms", (Bar(50),)),
     Figure("list.project.name", "30 tasks: of the largest project by name", "ms", (Bar(50),)),

@@ -29,6 +29,8 @@ _FIELDS = [
     *("id", "type", "name", "started", "completed", "status", "system_tags", "tags", "user.name", "last_update"),
     *("last_iteration", "active_duration", "parent.name", "project.name", "comment", "company"),
 ]
+#: What the search page looks in.
+_SEARCHED = ["id", "name", "comment", "system_tags", "models.output.model", "models.input.model"]
 _LIVE: Mapping[str, Any] = {"system_tags": ["__$not", "archived", "__$not", "pipeline", "__$not", "dataset"]}
 _STATS: Mapping[str, Any] = {"include_stats": True, "stats_for_state": "active", "include_stats_filter": {}}
 Calls = dict[str, tuple[str, Mapping[str, Any]]]
@@ -125,6 +127,8 @@ def _pages(server: Running, company: Company, tasks: int) -> Calls:
         "all.rare": page(table, "-last_update", status=["queued"], type=["inference"]),
         "all.pattern": page(table, "-last_update", _any_={"fields": ["id", "name"], "pattern": "tune.*99"}),
         "all.nowhere": page(table, "-last_update", _any_={"fields": ["id", "name"], "pattern": "nowhere"}),
+        "all.search": page(table, "-last_update", _any_={"fields": _SEARCHED, "pattern": "tune.*99"}),
+        "all.search.nowhere": page(table, "-last_update", _any_={"fields": _SEARCHED, "pattern": "nowhere"}),
         "all.ids": page(table, "-last_update", id=[task_id(number) for number in range(100)]),
         "project.last_update": page(inside, "-last_update"),
         "project.name": page(inside, "name"),
