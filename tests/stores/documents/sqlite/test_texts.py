@@ -149,10 +149,21 @@ def test_what_could_not_be_read_is_read_later() -> None:
 
 
 def test_too_much_text_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(texts, "_LARGEST", 10)
-    things = Things([{"id": "1", "a": "x" * 8}])
-    assert things.texts.search(TABLE, [("a",)], "x", things.connection.execute) is not None
-    things.insert({"id": "2", "a": "x" * 8})
-    assert things.texts.search(TABLE, [("a",)], "x", things.connection.execute) is None
+    monkeypatch.setattr(texts, "_LARGEST", 1000)
+    things = Things([{"id": "1", "a": "x" * 900}])
+    grown, full = Texts(), Texts()
+    assert grown.search(TABLE, [("a",)], "x", things.connection.execute) is not None
+    things.insert({"id": "2", "a": "x" * 900})
+    grown.forget("things", [2])
+    for remembered in (grown, full):
+        assert remembered.search(TABLE, [("a",)], "x", things.connection.execute) is None
     assert things.ids(anywhere("x", paths=["a"])) == ["1", "2"]
     assert things.ids(anywhere("y", paths=["a"])) == []
+
+
+def test_many_rows() -> None:
+    things = Things({"id": f"{place:04}", "a": "a" if place % 7 else "b"} for place in range(2000))
+    assert things.ids(anywhere("b", paths=["a"])) == [f"{place:04}" for place in range(0, 2000, 7)]
+    assert len(things.ids(anywhere("a", paths=["a"]))) == 2000 - len(range(0, 2000, 7))
+    things.insert({"id": "x", "a": "b"})
+    assert things.ids(anywhere("b", paths=["a"]))[-1] == "x"
