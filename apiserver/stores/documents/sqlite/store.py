@@ -185,7 +185,9 @@ class SqliteDocumentStore:
                 sql = f'SELECT min(id) FROM "{table.name}" WHERE {where} GROUP BY {statement.shape(path[0])}'
                 return [id for (id,) in connection.execute(sql, statement.parameters)]
 
-        return await self.find(collection, {"id": {"$in": await self._run(False, work)}}, projection=path)
+        roots, question = {path[0], *(asked[0] for asked in paths_of(condition))}, repr((filter, "varieties", field))
+        ids = await self._run(False, lambda: self._answers.of(table.name, roots, question, work))
+        return await self.find(collection, {"id": {"$in": ids}}, projection=path)
 
     async def update(
         self, collection: str, filter: Filter, update: Update, *, many: bool = False, upsert: Document | None = None

@@ -123,8 +123,9 @@ class Statement:
         if search is None:
             return met
         rows = search.few()
-        if rows is None:
-            return f"({self.ask(search.may, 'row')} AND {met})"
+        if rows is None:  # what is in columns of its own is looked at as fast
+            looked_up = any(field.path != ("id",) and field.path not in self.table.keys for field in fields)
+            return f"({self.ask(search.may, 'row')} AND {met})" if looked_up else met
         return f"(row IN (SELECT value FROM json_each({self.bind(dumps(rows))})) AND {met})"
 
     def _cost(self, condition: Condition) -> int:
