@@ -11,7 +11,7 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.history.steps import Steps
 from apiserver.services.metadata import metadata_of, metadata_removal, metadata_update
 from apiserver.services.names import unescape_keys
-from apiserver.services.queries import QuerySpec, all_of, build_filter, leave_out, projection_of, sort_of
+from apiserver.services.queries import QuerySpec, all_of, build_filter, projection_of
 from apiserver.services.queue_documents import (
     FIELDS,
     change_queue,
@@ -21,7 +21,7 @@ from apiserver.services.queue_documents import (
     get_queue,
 )
 from apiserver.services.references import expand, projection_with
-from apiserver.services.scrolls import scroll_answer, scrolled_page
+from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.services.tasks.documents import changed_now
 from apiserver.services.tasks.queueing import leave_queues, release
 from apiserver.services.workers.documents import key_of, live_workers
@@ -239,15 +239,8 @@ def _fields(request: dict[str, Any]) -> Document:
 
 async def _find(call: Call, request: dict[str, Any], projection: list[str] | None) -> dict[str, Any]:
     page = await scrolled_page(call, request)
-    queues = await documents(call).find(
-        "queues",
-        all_of([build_filter(request, SPEC), _visible(request)]),
-        projection=projection,
-        sort=sort_of(request),
-        skip=page.skip,
-        limit=page.limit,
-    )
-    leave_out(request, queues)
+    wanted = all_of([build_filter(request, SPEC), _visible(request)])
+    queues = await find_page(documents(call), "queues", request, page, wanted, projection)
     answers = [
         _answer(queue, request.get("max_task_entries"), counted=request["count_task_entries"]) for queue in queues
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,9 @@ import orjson
 
 from apiserver.services.backend import Call, documents
 from apiserver.services.expiring import new_id, oldest_id
-from apiserver.services.queries import DEFAULT_PAGE_SIZE, Page, page_of
-from apiserver.stores.documents.base import DocumentStoreBusy
+from apiserver.services.queries import DEFAULT_PAGE_SIZE, Page, leave_out, page_of, sort_of
+from apiserver.stores.documents.base import Document, DocumentStoreBusy, Filter
+from apiserver.stores.documents.scoped import VisibleDocuments
 
 SCROLLS = "scrolls"
 #: How long a scroll is kept after its first page.
@@ -58,6 +59,22 @@ async def scrolled_page(call: Call, request: Mapping[str, Any]) -> ScrolledPage:
     return (
         ScrolledPage(0, max(seen, size), scroll) if request.get("refresh_scroll") else ScrolledPage(seen, size, scroll)
     )
+
+
+async def find_page(
+    view: VisibleDocuments,
+    collection: str,
+    request: Mapping[str, Any],
+    page: Page,
+    wanted: Filter,
+    projection: Sequence[str] | None,
+) -> list[Document]:
+    """The documents of a page of those wanted, in the order of a request, and without what its `-fields` leave out."""
+    found = await view.find(
+        collection, wanted, projection=projection, sort=sort_of(request), skip=page.skip, limit=page.limit
+    )
+    leave_out(request, found)
+    return found
 
 
 async def scroll_answer(call: Call, page: ScrolledPage, returned: int) -> dict[str, str]:

@@ -27,6 +27,7 @@ class Reserve:
 
     def __init__(self, path: Path, size: int = 0) -> None:
         self._path = path
+        self._folder = path.parent
         self._size = size
         self._next_try = 0.0
 
@@ -41,10 +42,10 @@ class Reserve:
 
     def make_room(self, *, much: bool = False) -> None:
         """Give the room up when the disk has next to none; `much`, for deleting: when it has no more than this."""
-        if self._size and free_bytes(self._path.parent) < (self._size if much else _LITTLE):
+        if self._size and free_bytes(self._folder) < (self._size if much else _LITTLE):
             with suppress(FileNotFoundError):
                 self._path.unlink()
-                logger.warning("the disk of %s is full: no events are taken until there is room", self._path.parent)
+                logger.warning("the disk of %s is full: no events are taken until there is room", self._folder)
 
     def _is_there(self) -> bool:
         try:
@@ -54,7 +55,7 @@ class Reserve:
 
     def _make(self) -> bool:
         self._path.unlink(missing_ok=True)
-        if free_bytes(self._path.parent) < self._size + self._size // 4:
+        if free_bytes(self._folder) < self._size + self._size // 4:
             return False
         try:
             file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -18,10 +18,9 @@ from apiserver.services.queries import (
     hide_hidden,
     leave_out,
     projection_of,
-    sort_of,
 )
 from apiserver.services.references import expand, projection_with
-from apiserver.services.scrolls import scroll_answer, scrolled_page
+from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.services.tasks.documents import read_task
 from apiserver.stores.documents.base import Document, Filter
 
@@ -105,15 +104,8 @@ async def _find(call: Call, request: dict[str, Any], projection: list[str] | Non
     await call.backend.last_metrics.settle(call.identity.company, models=True, ids=only_values(request.get("id")))
     query = _with_metadata_paths(await _with_subprojects(call, request))
     page = await scrolled_page(call, request)
-    found = await visible(call, request).find(
-        MODELS,
-        all_of([build_filter(query, SPEC), hide_hidden(query)]),
-        projection=projection,
-        sort=sort_of(query),
-        skip=page.skip,
-        limit=page.limit,
-    )
-    leave_out(request, found)
+    wanted = all_of([build_filter(query, SPEC), hide_hidden(query)])
+    found = await find_page(visible(call, request), MODELS, query, page, wanted, projection)
     models: list[Document] = [answered(model) for model in found]
     return {"models": models, **await scroll_answer(call, page, len(models))}
 

@@ -11,12 +11,14 @@ from apiserver.services.project_tree import PROJECTS
 from apiserver.services.queries import all_of
 from apiserver.stores.documents.base import Filter
 
+#: Reports are tasks, and told apart from the others.
+REPORTS: Filter = {"system_tags": "reports"}
 #: What each kind of children is: where they are kept, and how they are known there. Projects that only gather them
 #: (`.datasets` …) have the same tag, and are none.
 _KINDS: dict[str, tuple[str, Filter]] = {
     "dataset": (PROJECTS, {"system_tags": "dataset", "basename": {"$ne": ".datasets"}}),
     "pipeline": (PROJECTS, {"system_tags": "pipeline", "basename": {"$ne": ".pipelines"}}),
-    "report": ("tasks", {"system_tags": "reports"}),
+    "report": ("tasks", REPORTS),
 }
 #: The tasks that are counted for a kind of children; datasets are counted themselves.
 _TASKS: dict[str, Filter] = {

@@ -19,8 +19,7 @@ from apiserver.services.tasks.cleanup import delete_task
 from apiserver.services.unneeded_files import delete_files, event_urls
 from apiserver.stores.documents.base import Filter
 
-#: Reports are tasks, and told apart from the others.
-REPORTS: Filter = {"system_tags": "reports"}
+#: Of tasks, those that are no reports.
 TASKS_ALONE: Filter = {"system_tags": {"$ne": "reports"}}
 
 _DELETE = {"force": True, "delete_output_models": True, "return_file_urls": True}

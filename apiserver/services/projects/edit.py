@@ -9,8 +9,8 @@ from apiserver.rpc.errors import ApiError
 from apiserver.services import public
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import PROJECTS, changeable, checked_name, create_project, get_project
+from apiserver.services.projects.children import REPORTS
 from apiserver.services.projects.contents import (
-    REPORTS,
     TASKS_ALONE,
     active,
     contents_of,

@@ -14,12 +14,10 @@ from apiserver.services.queries import (
     all_of,
     build_filter,
     hide_hidden,
-    leave_out,
     projection_of,
-    sort_of,
 )
 from apiserver.services.references import expand, projection_with
-from apiserver.services.scrolls import scroll_answer, scrolled_page
+from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.stores.documents.base import Document, Filter
 
 SPEC = QuerySpec(
@@ -68,10 +66,7 @@ async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 async def _find(call: Call, request: dict[str, Any], wanted: Filter, projection: list[str] | None) -> dict[str, Any]:
     page = await scrolled_page(call, request)
-    projects = await visible(call, request).find(
-        PROJECTS, wanted, projection=projection, sort=sort_of(request), skip=page.skip, limit=page.limit
-    )
-    leave_out(request, projects)
+    projects = await find_page(visible(call, request), PROJECTS, request, page, wanted, projection)
     return {"projects": projects, **await scroll_answer(call, page, len(projects))}
 
 

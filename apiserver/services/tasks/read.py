@@ -15,12 +15,10 @@ from apiserver.services.queries import (
     all_of,
     build_filter,
     hide_hidden,
-    leave_out,
     projection_of,
-    sort_of,
 )
 from apiserver.services.references import expand, projection_with
-from apiserver.services.scrolls import scroll_answer, scrolled_page
+from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.services.tasks.documents import TASKS, answered, read_task
 from apiserver.services.tasks.legacy import with_legacy
 from apiserver.services.tasks.status import seconds_since
@@ -100,11 +98,7 @@ async def get_types(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def _find(call: Call, request: dict[str, Any], page: Page, projection: list[str] | None) -> list[Document]:
     await call.backend.last_metrics.settle(call.identity.company, ids=only_values(request.get("id")))
     wanted = all_of([build_filter(await _with_subprojects(call, request), SPEC), hide_hidden(request)])
-    tasks = await visible(call, request).find(
-        TASKS, wanted, projection=projection, sort=sort_of(request), skip=page.skip, limit=page.limit
-    )
-    leave_out(request, tasks)
-    return tasks
+    return await find_page(visible(call, request), TASKS, request, page, wanted, projection)
 
 
 async def _find_expanded(call: Call, request: dict[str, Any], page: Page) -> list[Document]:
