@@ -22,6 +22,11 @@ def from_now(seconds: float) -> str:
     return utc_text(datetime.now(UTC) + timedelta(seconds=seconds))
 
 
+def seconds_since(start: str, end: str) -> int:
+    """Whole seconds between two times, never less than 0."""
+    return max(0, round((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()))
+
+
 def utc_text(moment: datetime) -> str:
     """A moment of UTC as documents keep it."""
     return moment.isoformat(timespec="microseconds")

@@ -1,4 +1,4 @@
-"""What a batch changes in its owners' documents: last_metrics, last_iteration, metric_stats and the times of change.
+"""What a batch changes in its owners' documents: last_metrics, last_iteration, metric_stats, times of change, run time.
 
 The values come from the event store's exact stats and are set, not added up: writing them twice changes nothing, and
 they can be made again at any time from what is stored.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -21,6 +21,7 @@ from apiserver.events.model import (
     Owner,
     ScalarStats,
 )
+from apiserver.times import seconds_since
 
 
 @dataclass(slots=True)
@@ -97,6 +98,13 @@ def update_of(touched: Touched, stats: Iterable[ScalarStats], now: str) -> JsonO
     if reached.last_iteration is not None:
         update["$max"] = {"last_iteration": reached.last_iteration}
     return update
+
+
+def run_time(task: Mapping[str, Any], now: str) -> JsonObject:
+    """`active_duration`, the seconds that the task's run has taken, if it is under way and known when it started."""
+    if task.get("status") != "in_progress" or not task.get("started"):
+        return {}
+    return {"active_duration": seconds_since(task["started"], now)}
 
 
 @lru_cache(maxsize=65536)

@@ -20,7 +20,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from apiserver.events.last_metrics import Touched, touched_by, update_of
+from apiserver.events.last_metrics import Touched, run_time, touched_by, update_of
 from apiserver.events.model import SAMPLE_TYPES, EventBatch, MetricSelection, Owner
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError, InvalidDocument
 from apiserver.stores.events.base import EventStore, EventStoreBusy, EventStoreError
@@ -44,6 +44,8 @@ _AT_ONCE = 16
 REVISION = "events_revision"
 #: The field that is another whenever its events were deleted.
 RESET = "events_reset"
+#: What has to be known of a document to write it; models have no status.
+_READ = (REVISION, RESET, "status", "started")
 
 
 def new_revision() -> str:
@@ -238,14 +240,16 @@ class LastMetrics:
         """Write the owner's document; whether it has one."""
         collection = "models" if owner.is_model else "tasks"
         found = {"id": owner.id, "company": owner.company}
-        while document := await self._documents.find_one(collection, found, projection=[REVISION, RESET]):
+        while document := await self._documents.find_one(collection, found, projection=_READ):
             if touched.resets - {document.get(RESET)}:
                 touched = await self._everything_of(owner, touched.labels)
             selection = _selection(touched.series)
             stats = await self._events.scalar_stats([owner], selection) if selection else []
-            update = update_of(touched, stats, utc_now())
-            update["$set"][REVISION] = new_revision()
-            if await self._documents.update(collection, {**found, REVISION: document.get(REVISION)}, update):
+            now = utc_now()
+            update = update_of(touched, stats, now)
+            update["$set"] |= {REVISION: new_revision(), **run_time(document, now)}
+            as_read = {**found, REVISION: document.get(REVISION), "status": document.get("status")}
+            if await self._documents.update(collection, as_read, update):
                 return True
         return False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from apiserver.events.last_metrics import run_time
 from apiserver.services import public
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.many import do_each
@@ -26,15 +27,16 @@ async def started(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if task["status"] == "in_progress" and task.get("started"):
         done = await change_status(call, task["id"], "in_progress", request, earliest={"started": now})
     else:
-        gone = ("completed", "active_duration")
-        done = await change_status(call, task["id"], "in_progress", request, values={"started": now}, unset=gone)
+        begun = {"started": now, "active_duration": 0}
+        done = await change_status(call, task["id"], "in_progress", request, values=begun, unset=("completed",))
     return {"started": 1, **done}
 
 
 @endpoint("tasks.ping", "1.0")
 async def ping(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    await get_task(call, request["task"], ["id"])
-    await documents(call).update(TASKS, {"id": request["task"]}, {"$set": {"last_update": utc_now()}})
+    task, now = await get_task(call, request["task"], ["status", "started"]), utc_now()
+    heard = {"id": task["id"], "status": task["status"]}
+    await documents(call).update(TASKS, heard, {"$set": {"last_update": now, **run_time(task, now)}})
     return {}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from apiserver.events.last_metrics import run_time
 from apiserver.rpc.errors import invalid_id
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.lists import only_values
@@ -21,7 +22,6 @@ from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.services.tasks.documents import TASKS, answered, read_task
 from apiserver.services.tasks.legacy import with_legacy
-from apiserver.services.tasks.status import seconds_since
 from apiserver.stores.documents.base import Document, Filter
 from apiserver.times import utc_now
 
@@ -54,7 +54,7 @@ REFERENCES = {
     "models.input.model": "models",
     "models.output.model": "models",
 }
-#: Kept of a run that has ended; of one that is under way, what it is by now.
+#: Of a run that is under way, what it is by now; lists sort by what was noted when it was last heard of.
 _RUNNING_FOR = "active_duration"
 
 
@@ -111,8 +111,8 @@ async def _find_expanded(call: Call, request: dict[str, Any], page: Page) -> lis
 
 def _shown(call: Call, task: Document, fields: Collection[str] | None) -> Document:
     shown = with_legacy(answered(task), call.requested_version)
-    if shown.get("status") == "in_progress" and (fields is None or _RUNNING_FOR in fields):
-        shown[_RUNNING_FOR] = seconds_since(shown.get("started"), utc_now())
+    if fields is None or _RUNNING_FOR in fields:
+        shown |= run_time(shown, utc_now())
     return shown
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
+from apiserver.events.last_metrics import run_time
 from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents
 from apiserver.services.project_tree import touch_projects
@@ -84,13 +84,4 @@ def _status_fields(call: Call, task: Document, status: str, request: dict[str, A
         "status_message": request.get("status_message", ""),
         "status_changed": fields["last_change"],
     }
-    if task["status"] == "in_progress" and status != "in_progress":
-        fields["active_duration"] = seconds_since(task.get("started"), fields["status_changed"])
-    return fields
-
-
-def seconds_since(start: str | None, end: str) -> int:
-    """Whole seconds between two times, 0 when there is no first one."""
-    if start is None:
-        return 0
-    return max(0, round((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()))
+    return fields | run_time(task, fields["status_changed"])

@@ -10,7 +10,7 @@ import pytest
 
 from apiserver.services.tasks.documents import LOCKED, STATUSES
 from tests.harness import Api
-from tests.services.tasks.calls import get, make, refused, report
+from tests.services.tasks.calls import get, make, names, refused, report
 
 pytestmark = pytest.mark.anyio
 
@@ -123,6 +123,24 @@ async def test_a_run_lasts_from_its_first_start(api: Api) -> None:
     assert again["started"] >= stopped["completed"]
     assert "completed" not in again
     assert again["active_duration"] < 60
+
+
+async def test_lists_sort_and_filter_by_how_long_runs_have_been_under_way(api: Api) -> None:
+    _, ended, running, silent = [await make(api, name=name) for name in ("draft", "ended", "running", "silent")]
+    hour_ago = (datetime.now(UTC) - timedelta(hours=1)).isoformat(timespec="microseconds")
+    for task in (ended, running, silent):
+        await api.call("tasks.started", {"task": task})
+    await api.call("tasks.completed", {"task": ended})
+    await api.backend.documents.update("tasks", {"id": ended}, {"$set": {"active_duration": 60}})
+    await api.backend.documents.update("tasks", {"id": running}, {"$set": {"started": hour_ago}})
+    for hears in (lambda: report(api, running), lambda: api.call("tasks.ping", {"task": running})):
+        await api.backend.documents.update("tasks", {"id": running}, {"$set": {"active_duration": 0}})
+        await hears()
+        assert await names(api, order_by=["-active_duration"]) == ["running", "ended", "silent", "draft"]
+        assert await names(api, order_by=["active_duration"]) == ["silent", "ended", "running", "draft"]
+        assert await names(api, active_duration=[600, None]) == ["running"]
+        only = {"id": [running], "only_fields": ["status", "active_duration"]}
+        assert (await api.call("tasks.get_all_ex", only))["tasks"][0]["active_duration"] >= 3600
 
 
 async def test_a_status_that_changes_meanwhile_is_not_overwritten(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
