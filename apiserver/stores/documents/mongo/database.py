@@ -145,7 +145,8 @@ class Database:
     async def aggregate(self, collection: str, pipeline: Sequence[Query]) -> list[Stored]:
         """What a pipeline makes of the collection."""
         async with self._asking(collection):
-            found: list[Stored] = await self._opened()[collection].aggregate(pipeline).to_list(None)
+            cursor = self._opened()[collection].aggregate(pipeline, allowDiskUse=True)
+            found: list[Stored] = await cursor.to_list(None)
             return found
 
     async def count(self, collection: str, query: Query) -> int:

@@ -1,28 +1,28 @@
 """Finding documents: by MongoDB alone where a query is exact, else by asking each document that it found.
 
 Sorts by one top-level field, and by id, are MongoDB's, too, and take its indexes. All others are made here, of ids and
-the fields to sort by, as neither collations nor what pipelines compute sort as the dialect does on every server.
+the values to sort by, as neither collations nor what pipelines compute sort as the dialect does on every server.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 from apiserver.stores.documents.dialect.filters import Condition, paths_of
 from apiserver.stores.documents.dialect.paths import Path, gathered, shape_of
 from apiserver.stores.documents.dialect.sorts import Term, in_order
+from apiserver.stores.documents.mongo import pipelines
 from apiserver.stores.documents.mongo.database import Database, Stored
 from apiserver.stores.documents.mongo.layout import REVISION, decode, name_of
 from apiserver.stores.documents.mongo.translate import in_turn, projection_of, query_of
 
 _CHUNK = 1000
 """Documents that are asked for by id at once."""
-
-_SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Reader:
@@ -47,6 +47,9 @@ class Reader:
         queries = in_turn(condition, terms)
         if queries is not None and all(query_of(part).exact for part, _ in queries):
             return await self._find_in_turn(collection, queries, projection, skip, limit)
+        if queries is None and query_of(condition).exact and all(pipelines.takes(term.path) for term in terms):
+            sorted_ids = await self._sorted(collection, query_of(condition).filter, terms)
+            return await self._by_id(collection, sorted_ids[skip : None if limit is None else skip + limit], projection)
         ids: list[str] = []
         async with aclosing(self.matching(collection, condition, terms=terms)) as matching:
             async for stored in matching:
@@ -128,6 +131,21 @@ class Reader:
                 skip = 0 if page else max(0, skip - await self._database.count(collection, filter))
         return found
 
+    async def _sorted(self, collection: str, query: dict[str, Any], terms: Sequence[Term]) -> list[str]:
+        """The ids of all that a query finds, sorted; the last of the terms is the id."""
+        paths = [term.path for term in terms[:-1]]
+        found = await self._database.aggregate(collection, pipelines.values(query, paths))
+        lists = {stored["_id"]: stored for stored in found if pipelines.has_list(stored, paths)}
+        for stored in await self._by_id(collection, list(lists), projection_of(paths)):
+            lists[stored["_id"]] |= pipelines.given(decode(stored), paths)
+        fields = [replace(term, path=(pipelines.field(place),)) for place, term in enumerate(terms[:-1])]
+
+        def sort() -> list[str]:
+            found.sort(key=itemgetter("_id"), reverse=terms[-1].descending)
+            return [stored["_id"] for stored in in_order(found, fields)]
+
+        return await asyncio.to_thread(sort)
+
     async def count(self, collection: str, condition: Condition) -> int:
         """How many documents meet a condition."""
         query = query_of(condition)
@@ -144,13 +162,11 @@ class Reader:
         one by one, so that lists, of which there are more than of items, need not be told apart.
         """
         query = query_of(condition)
-        if query.exact and all(len(path) == 1 and _SIMPLE.fullmatch(path[0]) for path in paths):
-            fields = {f"f{place}": f"${name_of(path)}" for place, path in enumerate(paths)}
-            items = [{"$unwind": {"path": path, "preserveNullAndEmptyArrays": True}} for path in fields.values()]
-            group = {"$group": {"_id": fields, "documents": {"$sum": 1}}}
-            stages = [{"$match": query.filter}, *(items if by_item else ()), group]
-            groups = await self._database.aggregate(collection, stages)
-            return [(group["documents"], [group["_id"].get(field) for field in fields]) for group in groups]
+        if query.exact and all(map(pipelines.takes, paths)):
+            groups = await self._database.aggregate(collection, pipelines.groups(query.filter, paths, by_item=by_item))
+            if not any(pipelines.has_list(group["_id"], paths) for group in groups):
+                fields = [pipelines.field(place) for place in range(len(paths))]
+                return [(group["documents"], list(map(group["_id"].get, fields))) for group in groups]
         projection = projection_of([*paths_of(condition), *paths])
         documents = (
             decode(stored) async for stored in self._database.stream(collection, query.filter, projection=projection)
@@ -163,6 +179,11 @@ class Reader:
 
     async def varieties(self, collection: str, condition: Condition, path: Path) -> AsyncGenerator[Stored]:
         """A document that meets the condition for each set of names that is at the path, and two levels below."""
+        query, name = query_of(condition), name_of(path)
+        if query.exact and pipelines.takes(path):
+            for group in await self._database.aggregate(collection, pipelines.varieties(query.filter, name)):
+                yield {"_id": group["document"], name: group["value"]}
+            return
         known: set[int] = set()
         async with aclosing(self._matching(collection, condition, paths=[path])) as matching:
             async for stored in matching:

@@ -215,6 +215,29 @@ def test_projections_counts_and_values_are_those_of_sqlite(
     things.run(documents, work)
 
 
+def names_of(value: Any) -> Any:
+    """The names in an object, and in the objects in it."""
+    return [(name, list(inner) if isinstance(inner, dict) else None) for name, inner in value.items()]
+
+
+@given(strategies.collections, st.sampled_from(["a", "big", 'q"']), st.sampled_from([{}, {"a": {"$regex": "a|b"}}]))
+@settings(SAME, max_examples=80)
+def test_varieties_have_all_names_there_are(
+    things: Things, documents: list[Document], field: str, filter: Filter
+) -> None:
+    condition = parse_filter(filter)
+    expected = [paths.project(document, [(field,)]) for document in documents if condition.matches(document)]
+    objects = [document[field] for document in expected if isinstance(document.get(field), dict)]
+
+    async def work(store: MongoDocumentStore) -> None:
+        found = await store.varieties("things", field, filter)
+        assert all(document in expected for document in found)
+        names = [names_of(document[field]) for document in found if isinstance(document.get(field), dict)]
+        assert all(names.count(names_of(value)) == 1 for value in objects if value)
+
+    things.run(documents, work)
+
+
 @given(strategies.collections, strategies.filters, strategies.updates, strategies.sorts)
 @settings(SAME, max_examples=100)
 def test_one_document_is_found_and_updated(
