@@ -587,6 +587,9 @@ async def test_thousands_of_documents(store: DocumentStore) -> None:
     await fill(store, *documents, collection="tasks")
     assert await store.count("tasks", {"company": "c0", "project": {"$in": ["p2", "p3"]}}) == 400
     assert await store.count("tasks", {"$or": [{"tags": "t1"}, {"tags": {"$size": 2}}]}) == 572
+    assert await store.count("tasks", {"project": {"$regex": "p[2-9]"}}) == 3200
+    [last] = await store.find("tasks", {"project": {"$regex": "[2-9]"}}, sort=[("id", 1)], skip=3199, projection=[])
+    assert last == {"id": "03999"}
     page = await store.find("tasks", {"company": "c1"}, sort=[("project", -1)], skip=399, limit=2, projection=[])
     assert page == [{"id": "00009"}, {"id": "03997"}]
     assert await store.update("tasks", {"project": "p4"}, {"$set": {"status": "s"}}, many=True) == 400

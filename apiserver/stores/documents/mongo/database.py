@@ -38,6 +38,7 @@ _OPTIONS: dict[str, Any] = {
 #: What it may not.
 _KEPT: dict[str, Any] = {"w": "majority", "journal": True, "readPreference": "primary", "tz_aware": False}
 _THREADS = 32
+_BATCH = 1000
 _REFUSING = 1.0
 """Seconds for which nobody asks a server that could not be reached: else each call waits for it in turn."""
 
@@ -124,20 +125,20 @@ class Database:
             found: list[Stored] = await cursor.to_list(None)
             return found
 
-    async def stream(
+    async def batches(
         self,
         collection: str,
         query: Query,
         *,
         projection: Mapping[str, int] | None = None,
         sort: Sequence[tuple[str, int]] = (),
-    ) -> AsyncGenerator[Stored]:
-        """The documents that a query finds, one by one."""
+    ) -> AsyncGenerator[list[Stored]]:
+        """The documents that a query finds, some at a time, asked for when they are wanted."""
         opened = self._opened()
         with self._failing(collection):
-            cursor = opened[collection].find(query, projection, sort=sort or None)
+            cursor = opened[collection].find(query, projection, sort=sort or None, batch_size=_BATCH)
             try:
-                async for found in cursor:
+                while found := await cursor.to_list(_BATCH):
                     yield found
             finally:
                 await cursor.close()

@@ -103,10 +103,10 @@ class Reader:
     ) -> AsyncGenerator[Stored]:
         projection = {**projection_of([*paths_of(condition), *paths]), REVISION: 1}
         query = query_of(condition)
-        stream = self._database.stream(collection, query.filter, projection=projection, sort=sort)
-        async with aclosing(stream) as found:
-            async for stored in found:
-                if query.exact or condition.matches(decode(stored)):
+        batches = self._database.batches(collection, query.filter, projection=projection, sort=sort)
+        async with aclosing(batches) as found:
+            async for batch in found:
+                for stored in batch if query.exact else await asyncio.to_thread(_those_that_match, condition, batch):
                     yield stored
 
     async def _find_in_turn(
@@ -167,15 +167,9 @@ class Reader:
             if not any(pipelines.has_list(group["_id"], paths) for group in groups):
                 fields = [pipelines.field(place) for place in range(len(paths))]
                 return [(group["documents"], list(map(group["_id"].get, fields))) for group in groups]
-        projection = projection_of([*paths_of(condition), *paths])
-        documents = (
-            decode(stored) async for stored in self._database.stream(collection, query.filter, projection=projection)
-        )
-        return [
-            (1, [gathered(document, path) for path in paths])
-            async for document in documents
-            if query.exact or condition.matches(document)
-        ]
+        async with aclosing(self._matching(collection, condition, paths=paths)) as matching:
+            documents = [decode(stored) async for stored in matching]
+        return [(1, [gathered(document, path) for path in paths]) for document in documents]
 
     async def varieties(self, collection: str, condition: Condition, path: Path) -> AsyncGenerator[Stored]:
         """A document that meets the condition for each set of names that is at the path, and two levels below."""
@@ -201,3 +195,7 @@ class Reader:
                 stored["_id"]: stored for stored in await self._database.find(collection, query, projection=projection)
             }
         return [found[identity] for identity in ids if identity in found]
+
+
+def _those_that_match(condition: Condition, found: list[Stored]) -> list[Stored]:
+    return [stored for stored in found if condition.matches(decode(stored))]
