@@ -83,8 +83,11 @@ PAGES = (
     Figure("list.all.tags", "30 tasks: of all with a tag, newest first", "ms", (Bar(50),)),
     Figure("list.all.failed", "30 tasks: of all of a status and a type, newest first", "ms", (Bar(50),)),
     Figure("list.all.rare", "30 tasks: of all of a rare status and type, newest first", "ms", (Bar(50),)),
+    Figure("list.all.rare.name", "30 tasks: of all of a rare status and type by name", "ms", (Bar(50),)),
+    Figure("list.all.rare.metric", "30 tasks: of all of a rare status and type by a metric", "ms", (Bar(50),)),
     Figure("list.all.pattern", "30 tasks: of all, a pattern in id or name", "ms", (Bar(50),)),
     Figure("list.all.nowhere", "30 tasks: of all, a pattern that is nowhere", "ms", (Bar(50),)),
+    Figure("list.all.accents", "30 tasks: of all, a word with accents that is nowhere", "ms", (Bar(50),)),
     Figure("list.all.search", "30 tasks: of all, searched everywhere", "ms", (Bar(50),)),
     Figure("list.all.search.nowhere", "30 tasks: of all, searched everywhere, found nowhere", "ms", (Bar(50),)),
     Figure("list.all.ids", "30 tasks: of 100 ids", "ms", (Bar(50),)),
@@ -95,6 +98,9 @@ PAGES = (
     Figure("list.project.deep", "30 tasks: of the largest project, from the middle", "ms", (Bar(50),)),
     Figure("list.project.tags", "30 tasks: of the largest project with a tag", "ms", (Bar(50),)),
     Figure("list.project.pattern", "30 tasks: of the largest project, a pattern", "ms", (Bar(50),)),
+    Figure("list.small.last_update", "30 tasks: of the smallest project, newest first", "ms", (Bar(50),)),
+    Figure("list.small.name", "30 tasks: of the smallest project by name", "ms", (Bar(50),)),
+    Figure("list.small.metric", "30 tasks: of the smallest project by a metric", "ms", (Bar(50),)),
     Figure("list.values", "tasks: 10 ids with their last_metrics", "ms", (Bar(50),)),
 )
 #: The other lists of the web UI.

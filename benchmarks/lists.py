@@ -94,12 +94,13 @@ def _rows_ms(path: Path, runs: int) -> float:
 
 
 def _pages(server: Running, company: Company, tasks: int) -> Calls:
-    """Pages of the tasks table: of all tasks, and of the largest project."""
+    """Pages of the tasks table: of all tasks, of the largest project, and of the smallest."""
     project = company.projects[0]
     [(metric, variant), *_] = metrics_of(project["number"])
     by_metric = f"last_metrics.{hashed(metric)}.{hashed(variant)}.value"
     table = {"only_fields": _FIELDS, "size": PAGE, "search_hidden": False, "type": [], "user": [], "id": [], **_LIVE}
     inside = {**table, "project": [project["id"]], "include_subprojects": True}
+    small = {**inside, "project": [company.projects[-1]["id"]]}
 
     def page(of: Mapping[str, Any], *order: str, **more: Any) -> tuple[str, Mapping[str, Any]]:
         return "tasks.get_all_ex", {**of, "order_by": order, **more}
@@ -125,8 +126,11 @@ def _pages(server: Running, company: Company, tasks: int) -> Calls:
         "all.tags": page(table, "-last_update", filters={"tags": {"any": {"include": ["tag 7"]}}}),
         "all.failed": page(table, "-last_update", status=["failed"], type=["testing"]),
         "all.rare": page(table, "-last_update", status=["queued"], type=["inference"]),
+        "all.rare.name": page(table, "name", status=["queued"], type=["inference"]),
+        "all.rare.metric": page(table, f"-{by_metric}", status=["queued"], type=["inference"]),
         "all.pattern": page(table, "-last_update", _any_={"fields": ["id", "name"], "pattern": "tune.*99"}),
         "all.nowhere": page(table, "-last_update", _any_={"fields": ["id", "name"], "pattern": "nowhere"}),
+        "all.accents": page(table, "-last_update", _any_={"fields": ["id", "name"], "pattern": "größe"}),
         "all.search": page(table, "-last_update", _any_={"fields": _SEARCHED, "pattern": "tune.*99"}),
         "all.search.nowhere": page(table, "-last_update", _any_={"fields": _SEARCHED, "pattern": "nowhere"}),
         "all.ids": page(table, "-last_update", id=[task_id(number) for number in range(100)]),
@@ -137,6 +141,9 @@ def _pages(server: Running, company: Company, tasks: int) -> Calls:
         "project.deep": page({**inside, "size": None}, "-last_update", page=tasks // 100 // PAGE, page_size=PAGE),
         "project.tags": page(inside, "-last_update", filters={"tags": {"any": {"include": ["tag 7"]}}}),
         "project.pattern": page(inside, "-last_update", _any_={"fields": ["id", "name"], "pattern": "tune.*99"}),
+        "small.last_update": page(small, "-last_update"),
+        "small.name": page(small, "name"),
+        "small.metric": page(small, f"-{by_metric}"),
         "values": ("tasks.get_all_ex", {"id": [task_id(n) for n in range(10)], "only_fields": ["last_metrics"]}),
     }
 

@@ -14,6 +14,7 @@ from apiserver.stores.documents.base import InvalidFilter
 
 LONGEST = 2048
 _MEMORY = 4 * 2**20
+_MOST_TEXTS = 4
 
 #: Plain text, the beginnings and ends of texts, and any character.
 _PIECE = re.compile(r"\\[^A-Za-z0-9]|[^\\.+*?()|\[\]{}^$\x00]|[.^$]")
@@ -37,13 +38,13 @@ def compile_pattern(field: str, pattern: object, options: object = "") -> Search
 
 
 @lru_cache(maxsize=128)
-def literal_of(pattern: str) -> tuple[str, bool]:
-    """The longest text that is in all that the pattern matches, as far as is easily seen; whether that is all it says.
+def literals_of(pattern: str) -> tuple[tuple[str, ...], bool]:
+    """Texts that are in all that the pattern matches, as far as is easily seen, the longest first.
 
-    It has only ASCII characters, and no NUL.
+    And whether the only one is all it says. None of them has NUL.
     """
-    if not pattern.isascii() or _PIECES.fullmatch(pattern) is None:
-        return "", False
+    if _PIECES.fullmatch(pattern) is None:
+        return (), False
     runs, exact = [""], True
     for match in re.finditer(rf"({_PIECE.pattern})([+*?]?)", pattern, re.DOTALL):
         piece, times = match[1], match[2]
@@ -53,7 +54,8 @@ def literal_of(pattern: str) -> tuple[str, bool]:
             runs[-1] += piece[-1]
         if not plain or times:
             runs.append("")
-    return max(runs, key=len), exact
+    texts = sorted(filter(None, dict.fromkeys(runs)), key=len, reverse=True)
+    return tuple(texts[:_MOST_TEXTS]), exact and bool(texts)
 
 
 @lru_cache(maxsize=128)

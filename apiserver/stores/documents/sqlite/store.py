@@ -26,6 +26,8 @@ from apiserver.stores.documents.indexes import APART, INDEXES, LISTS, NUMERIC
 from apiserver.stores.documents.sqlite.answers import Answers
 from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.derived import Derived
+from apiserver.stores.documents.sqlite.orders import Orders
+from apiserver.stores.documents.sqlite.pages import finds_first, select
 from apiserver.stores.documents.sqlite.table import Table, apart_column, create, decode, dumps
 from apiserver.stores.documents.sqlite.texts import Search, Texts
 from apiserver.stores.documents.sqlite.translate import Statement
@@ -70,6 +72,7 @@ class SqliteDocumentStore:
         self._changes = 0
         self._numbers = itertools.count(1)
         self._derived = Derived()
+        self._orders = Orders()
         self._answers = Answers()
         self._texts = Texts()
         self._changed: list[tuple[str, Collection[int], set[str] | None]] = []
@@ -131,11 +134,14 @@ class SqliteDocumentStore:
         condition, terms = parse_filter(filter), parse_sort(sort, table.numeric)
 
         def work() -> list[Document]:
+            columns = ["doc", *map(apart_column, apart)]
             with self._statement(table) as statement, self._connections.read() as connection:
-                rows = connection.execute(
-                    _select(statement, condition, ["doc", *map(apart_column, apart)], terms, skip, limit),
-                    statement.parameters,
-                ).fetchall()
+                where = statement.where(condition)
+                rows = self._orders.page(connection, statement, where, columns, terms, skip, limit)
+                if rows is None:
+                    first = finds_first(connection, statement, condition, where, terms, skip, limit)
+                    sql = select(statement, where, columns, terms, skip, limit, found_first=first)
+                    rows = connection.execute(sql, statement.parameters).fetchall()
             found = (decode(doc, apart, texts) for doc, *texts in rows)
             return list(found) if wanted is None else [paths.project(document, wanted) for document in found]
 
@@ -255,8 +261,8 @@ class SqliteDocumentStore:
     def _statement(self, table: Table) -> Statement:
         """One that reads what was committed."""
 
-        def search(at: Collection[paths.Path], text: str) -> Search | None:
-            return self._texts.search(table, at, text, self._rows)
+        def search(at: Collection[paths.Path], texts: Collection[str]) -> Search | None:
+            return self._texts.search(table, at, texts, self._rows)
 
         grows = bool(table.apart)
         return Statement(table, self._connections.callbacks, self._derived, search if grows else None)
@@ -301,7 +307,8 @@ class SqliteDocumentStore:
     ) -> list[tuple[Any, ...]]:
         """Row number, `doc` and columns kept apart of the documents to update."""
         with Statement(table, self._connections.callbacks) as statement:
-            sql = _select(statement, condition, ["row", "doc", *map(apart_column, apart)], terms, 0, limit)
+            where = statement.where(condition)
+            sql = select(statement, where, ["row", "doc", *map(apart_column, apart)], terms, 0, limit)
             return connection.execute(sql, statement.parameters).fetchall()
 
     async def _parsed(self, update: Update) -> ParsedUpdate:
@@ -319,6 +326,7 @@ class SqliteDocumentStore:
                     result = work(connection)
                 for table, rows, roots in changed:
                     self._derived.forget(table, rows, roots)
+                    self._orders.forget(table, rows, roots)
                     self._texts.forget(table, rows, roots)
                     self._answers.changed(table, roots)
                 return result
@@ -337,30 +345,6 @@ class SqliteDocumentStore:
         if quick:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
-
-
-def _select(
-    statement: Statement,
-    condition: Condition,
-    columns: Sequence[str],
-    terms: Sequence[Term],
-    skip: int,
-    limit: int | None,
-) -> str:
-    table, where = f'"{statement.table.name}"', statement.where(condition)
-    page = f" LIMIT {statement.bind(-1 if limit is None else limit)} OFFSET {statement.bind(skip)}"
-    if not terms:
-        return f"SELECT {', '.join(columns)} FROM {table} WHERE {where}{page}"
-    # The rows' numbers are sorted, and only the page is read. SQLite keeps the order of what has a limit.
-    rows = f"SELECT row AS place FROM {table} WHERE {where}"
-    if (key := statement.ascending_key(terms)) is None:
-        rows += f" ORDER BY {statement.order_by(terms)}{page}"
-    else:  # an index has documents without a value first
-        ahead = statement.bind(-1 if limit is None else skip + limit)
-        there = f"{rows} AND {key} IS NOT NULL ORDER BY {key}, id LIMIT {ahead}"
-        missing = f"{rows} AND {key} IS NULL ORDER BY id LIMIT {ahead}"
-        rows = f"SELECT place FROM ({there}) UNION ALL SELECT place FROM ({missing}){page}"
-    return f"SELECT {', '.join(columns)} FROM ({rows}) CROSS JOIN {table} ON row = place"
 
 
 def _last(connection: sqlite3.Connection, table: Table, count: int) -> range:

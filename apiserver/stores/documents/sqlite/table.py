@@ -60,6 +60,10 @@ class Table:
         lists, large = ([name for name in self.apart if (name in self.large) is kind] for kind in (False, True))
         return ["id", *map(column_of, self.keys), *map(apart_column, lists), "doc", *map(apart_column, large)]
 
+    def sorts_by(self, path: Path) -> bool:
+        """Whether an index orders documents by this field."""
+        return any(index.sorts and parse(index.fields[-1]) == path for index in self.indexes)
+
     def source(self, path: Path) -> tuple[str, Path]:
         """The column of JSON that a path leads into, and the path inside it."""
         return (apart_column(path[0]), path[1:]) if path[0] in self.apart else ("doc", path)

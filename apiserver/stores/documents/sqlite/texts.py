@@ -24,6 +24,8 @@ _LARGEST = 32 * 2**20
 """Bytes of texts of one set that are remembered; of more, none are."""
 _FEW = 1000
 """Rows that are looked up one by one."""
+_ONE_OF = 16
+"""Chunks, of which one is looked at to see whether rows are many."""
 _ROWS = 256
 """Rows whose texts are joined: to look into few long texts takes a tenth of the time that many short ones take."""
 _END = b"\xff"
@@ -133,7 +135,12 @@ def _joined(found: Sequence[Any], plans: Collection[tuple[int, Path | None]]) ->
                 parsed[place] = orjson.loads(value)
             values = reach(parsed[place], below)
         texts.extend(_texts(values))
-    return "\0".join(texts).lower().replace("ſ", "s").encode()
+    return _folded("\0".join(texts))
+
+
+def _folded(text: str) -> bytes:
+    """The same for texts that differ in case only."""
+    return text.casefold().encode()
 
 
 def _texts(values: Iterable[Any]) -> Iterator[str]:
@@ -145,15 +152,18 @@ def _texts(values: Iterable[Any]) -> Iterator[str]:
 
 
 class Search:
-    """The rows in which a text can be, in any case."""
+    """The rows in which some texts can be, in any case."""
 
-    def __init__(self, chunks: list[bytes], text: str) -> None:
+    def __init__(self, chunks: list[bytes], texts: Collection[str]) -> None:
         self._chunks = chunks
-        self._text = text.lower().encode()
+        self._texts = [_folded(text) for text in texts]
         self._split: dict[int, list[bytes]] = {}
 
     def few(self) -> list[int] | None:
-        """All of them; None when they are many."""
+        """All of them; None when they are many, which mostly shows in some chunks."""
+        many = 2 * _FEW // _ONE_OF + 1
+        if len(list(islice(self._rows(_ONE_OF), many))) == many:
+            return None
         rows = list(islice(self._rows(), _FEW + 1))
         return rows if len(rows) <= _FEW else None
 
@@ -164,13 +174,19 @@ class Search:
             return True
         if number not in self._split:
             self._split[number] = self._chunks[number].split(_END)
-        return self._text in self._split[number][place]
+        return self._has_all(self._split[number][place])
 
-    def _rows(self) -> Iterator[int]:
-        text = self._text
-        for number, chunk in enumerate(self._chunks):
-            if text in chunk:
-                yield from (number * _ROWS + place for place, there in enumerate(chunk.split(_END)) if text in there)
+    def _rows(self, step: int = 1) -> Iterator[int]:
+        first, *others = self._texts
+        for number in range(0, len(self._chunks), step):
+            if self._has_all(chunk := self._chunks[number]):
+                rows = [place for place in enumerate(chunk.split(_END)) if first in place[1]]
+                for text in others:
+                    rows = [place for place in rows if text in place[1]]
+                yield from (number * _ROWS + place for place, _ in rows)
+
+    def _has_all(self, there: bytes) -> bool:
+        return all(text in there for text in self._texts)
 
 
 class Texts:
@@ -180,8 +196,8 @@ class Texts:
         self._lock = threading.Lock()
         self._kinds: OrderedDict[tuple[str, tuple[Path, ...]], Kind] = OrderedDict()
 
-    def search(self, table: Table, paths: Collection[Path], text: str, execute: Execute) -> Search | None:
-        """Search the texts at some paths for one of ASCII letters without NUL; None when they are too large for that.
+    def search(self, table: Table, paths: Collection[Path], texts: Collection[str], execute: Execute) -> Search | None:
+        """Search what is at some paths for texts without NUL; None when it is too large to be remembered.
 
         `execute` reads what was committed when it is called, or later.
         """
@@ -192,7 +208,7 @@ class Texts:
             while len(self._kinds) > _MOST:
                 self._kinds.popitem(last=False)
         kind.catch_up(execute)
-        return None if kind.too_large else Search(kind.chunks, text)
+        return None if kind.too_large else Search(kind.chunks, texts)
 
     def forget(self, table: str, rows: Collection[int], roots: Collection[str] | None = None) -> None:
         """Rows of a table came, went, or have changed in these top-level fields (None: in any)."""

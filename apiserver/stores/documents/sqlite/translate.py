@@ -25,7 +25,7 @@ from apiserver.stores.documents.dialect.filters import (
     Test,
 )
 from apiserver.stores.documents.dialect.paths import Path, gathered, parse, shape_of
-from apiserver.stores.documents.dialect.patterns import literal_of
+from apiserver.stores.documents.dialect.patterns import literals_of
 from apiserver.stores.documents.dialect.sorts import Term
 from apiserver.stores.documents.dialect.values import MISSING, class_of
 from apiserver.stores.documents.sqlite.connections import Callbacks
@@ -39,8 +39,8 @@ _MOST_PARAMETERS = 4000
 #: Texts for which the JSON of a list is searched one by one.
 _MOST_SOUGHT = 8
 _INT64 = range(-(2**63), 2**63)
-#: Where a text can be at some paths of the table's documents, in any case; None when that is not known.
-Searching = Callable[[Collection[Path], str], Search | None]
+#: Where some texts can be at some paths of the table's documents, in any case; None when that is not known.
+Searching = Callable[[Collection[Path], Collection[str]], Search | None]
 _SAMPLES: dict[str, Any] = {
     "text": "",
     "integer": 0,
@@ -68,6 +68,8 @@ class Statement:
         self._callbacks = callbacks
         self._functions: list[Callable[[Any], Any]] = []
         self._number: int | None = None
+        self._not_empty: set[Path] = set()
+        """Fields that are not empty texts, as conditions say to which those that are made SQL are added."""
 
     def __enter__(self) -> Statement:
         return self
@@ -101,8 +103,7 @@ class Statement:
     def where(self, condition: Condition) -> str:
         """SQL that is true just for the documents that meet the condition (NULL stands for false)."""
         if isinstance(condition, All):
-            ordered = sorted(condition.conditions, key=self._cost)
-            return _joined(" AND ", [self.where(item) for item in ordered]) or "1"
+            return self._all(condition)
         if isinstance(condition, AnyOf):
             return self._any_of(condition)
         if isinstance(condition, Not):
@@ -111,15 +112,24 @@ class Statement:
             return self._column(condition)
         return self._json(condition)
 
+    def _all(self, condition: All) -> str:
+        before = self._not_empty
+        fields = [item for item in condition.conditions if isinstance(item, Field) and isinstance(item.test, Compare)]
+        self._not_empty = before | {field.path for field in fields if not field.test.accepts("")}
+        ordered = sorted(condition.conditions, key=self._cost)
+        sql = _joined(" AND ", [self.where(item) for item in ordered]) or "1"
+        self._not_empty = before
+        return sql
+
     def _any_of(self, condition: AnyOf) -> str:
-        """SQL for some condition; of one pattern at several paths only in rows that have its text at any of them."""
+        """SQL for some condition; of one pattern at several paths only in rows that have its texts at any of them."""
         met = _joined(" OR ", [self.where(item) for item in condition.conditions]) or "0"
         fields = [item for item in condition.conditions if isinstance(item, Field)]
         patterns = {field.test.text for field in fields if isinstance(field.test, Pattern)}
         if self._search is None or len(patterns) != 1 or not all(map(_is_pattern, condition.conditions)):
             return met
-        text, _ = literal_of(*patterns)
-        search = self._search({field.path for field in fields}, text) if text else None
+        texts, _ = literals_of(*patterns)
+        search = self._search({field.path for field in fields}, texts) if texts else None
         if search is None:
             return met
         rows = search.few()
@@ -137,7 +147,7 @@ class Statement:
 
     def order_by(self, terms: Iterable[Term]) -> str:
         """The terms of ORDER BY."""
-        return ", ".join(f"{self._sort_key(term)} {'DESC' if term.descending else 'NULLS LAST'}" for term in terms)
+        return ", ".join(f"{self.sort_key(term)} {'DESC' if term.descending else 'NULLS LAST'}" for term in terms)
 
     def ascending_key(self, terms: Sequence[Term]) -> str | None:
         """SQL of what an index sorts by, if the terms are just this, ascending, and the id."""
@@ -145,6 +155,21 @@ class Statement:
             case [Term(path, False, False), Term(("id",), False)] if path in self.table.keys:
                 return sorted_column(path)
         return None
+
+    def sort_key(self, term: Term) -> str:
+        """SQL of what SQLite orders documents by, NULL for those without a value."""
+        if term.path == ("id",):
+            return "id"
+        if self._is_in_column(term):
+            return sorted_column(term.path)
+        return self._remembered(self._sort_value(term), term, term.path[0])
+
+    def remembers(self, term: Term) -> bool:
+        """Whether what documents are ordered by is remembered, as no column has it."""
+        return self._derived is not None and not self._is_in_column(term)
+
+    def _is_in_column(self, term: Term) -> bool:
+        return term.path == ("id",) or (term.path in self.table.keys and not term.numeric)
 
     def grouped(self, path: Path) -> tuple[str, Callable[[Any], Any]]:
         """SQL that is the same for documents with the same value at the path, and what makes that value of it.
@@ -179,7 +204,7 @@ class Statement:
     def _column(self, field: Field) -> str:
         column, test = column_of(field.path), field.test
         if isinstance(test, Compare):
-            return self._compare_column(column, test)
+            return self._compare_column(field.path, test)
         if isinstance(test, In):
             return self._in_column(column, test)
         if isinstance(test, Pattern):
@@ -188,31 +213,41 @@ class Statement:
             return f"({column} IS NOT NULL OR {self._json(field)})"
         return "0"
 
-    def _compare_column(self, column: str, test: Compare) -> str:
-        kind = class_of(test.operand)
-        if kind == values.NULL:
-            return f"{column} IS NULL" if test.passes(None) else "0"
+    def _compare_column(self, path: Path, test: Compare) -> str:
+        column, kind = column_of(path), class_of(test.operand)
+        if kind == values.NULL:  # which most documents may be, so that an index says little
+            return f"+{column} IS NULL" if test.passes(None) else "0"
         if kind in (values.OBJECT, values.LIST):
             return "0"
         if not _fits(test.operand):
             return self.ask(lambda key: test.passes(decode_key(key)), column)
-        compared = f"{column} {_SQL[test.op]} {self.bind(encode_key(test.operand))}"
         if test.op == "$eq":
-            return compared
-        return f"({compared} AND {column} {_BOUNDS[kind][test.op[:3]]})"
+            return f"{column} = {self.bind(encode_key(test.operand))}"
+        operand = self.bind(encode_key(test.operand))
+
+        def within(column: str) -> str:
+            return f"({column} {_SQL[test.op]} {operand} AND {column} {_BOUNDS[kind][test.op[:3]]})"
+
+        if not self.table.sorts_by(path):
+            return within(column)
+        in_index = within(sorted_column(path))  # which has no empty texts
+        if not test.passes("") or path in self._not_empty:
+            return in_index
+        return f"({in_index} OR ({sorted_column(path)} IS NULL AND {column} = ''))"
 
     def _matched(self, column: str, test: Pattern) -> str:
         """SQL for whether a column's text matches. Text that must be in it is looked for before Python is asked."""
         asked = self.ask(test.passes, column)
-        text, exact = literal_of(test.text)
-        if not text:
-            return asked
+        texts, exact = literals_of(test.text)
         if not test.any_case:
-            there = f"instr({column}, {self.bind(text)}) > 0"
-            return there if exact else f"({there} AND {asked})"
-        there = f"instr(lower({column}), {self.bind(text.lower())}) > 0"  # `lower` knows ASCII only
+            there = _joined(" AND ", [f"instr({column}, {self.bind(text)}) > 0" for text in texts])
+            return there if exact else f"({there} AND {asked})" if there else asked
+        texts = tuple(text.lower() for text in texts if text.isascii())  # as SQLite's `lower` knows no others
+        if not texts:
+            return asked
+        there = _joined(" AND ", [f"instr(lower({column}), {self.bind(text)}) > 0" for text in texts])
         found = f"CASE WHEN {there} THEN {1 if exact else asked} ELSE 0 END"
-        if not set(text.lower()) & set("ks"):  # of the letters of ASCII, only these are the same as others beyond it
+        if not set("".join(texts)) & set("ks"):  # of the letters of ASCII, only these are the same as others beyond it
             return found
         return f"CASE WHEN length({column}) = length(CAST({column} AS BLOB)) THEN {found} ELSE {asked} END"
 
@@ -281,14 +316,6 @@ class Statement:
         if isinstance(test, In):
             return f"({' OR '.join(self._in_list(lookup.value, test, {class_of(sample)}) or ['0'])})"
         return asked
-
-    def _sort_key(self, term: Term) -> str:
-        """SQL of what SQLite orders documents by, NULL for those without a value."""
-        if term.path == ("id",):
-            return "id"
-        if term.path in self.table.keys and not term.numeric:
-            return sorted_column(term.path)
-        return self._remembered(self._sort_value(term), term, term.path[0])
 
     def _sort_value(self, term: Term) -> str:
         lookup = Lookup(self, term.path)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.stores.documents.base import InvalidFilter
-from apiserver.stores.documents.dialect.patterns import LONGEST, compile_pattern, literal_of
+from apiserver.stores.documents.dialect.patterns import LONGEST, compile_pattern, literals_of
 
 
 @pytest.mark.parametrize(
@@ -54,29 +54,30 @@ def test_a_pattern_that_could_backtrack_ends(pattern: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "text", "exact"),
+    ("pattern", "texts", "exact"),
     [
-        ("loss", "loss", True),
-        (r"a\.b\-c", "a.b-c", True),
-        ("^loss", "loss", False),
-        ("tune.*99", "tune", False),
-        ("ab+c", "ab", False),
-        ("abc?d", "ab", False),
-        ("", "", True),
-        (".", "", False),
-        *((pattern, "", False) for pattern in ("a|b", "(ab)", "[ab]", r"a\d", "a{2}", "é", "(?i)a", "a\x00")),
+        ("loss", ["loss"], True),
+        (r"a\.b\-c", ["a.b-c"], True),
+        ("é中", ["é中"], True),
+        ("^loss", ["loss"], False),
+        ("tune.*99", ["tune", "99"], False),
+        ("ab+c", ["ab", "c"], False),
+        ("abc?d", ["ab", "d"], False),
+        ("a.bb.ccc.a.dddd.e", ["dddd", "ccc", "bb", "a"], False),
+        *((pattern, [], False) for pattern in ("", ".", "a|b", "(ab)", "[ab]", r"a\d", "a{2}", "(?i)a", "a\x00")),
     ],
 )
-def test_the_text_that_must_be_there(pattern: str, text: str, exact: bool) -> None:
-    assert literal_of(pattern) == (text, exact)
+def test_the_texts_that_must_be_there(pattern: str, texts: list[str], exact: bool) -> None:
+    assert literals_of(pattern) == (tuple(texts), exact)
 
 
-@given(st.text("ab.+*?^$\\-\\", max_size=6), st.text("ab.-", max_size=5))
-def test_what_a_pattern_finds_has_its_text(pattern: str, text: str) -> None:
+@given(st.text("abé.+*?^$\\-\\", max_size=6), st.text("abé.-", max_size=5))
+def test_what_a_pattern_finds_has_its_texts(pattern: str, text: str) -> None:
     try:
         search = compile_pattern("n", pattern)
     except InvalidFilter:
         return
-    literal, exact = literal_of(pattern)
-    assert (literal in text) >= search(text)
-    assert not exact or (literal in text) == search(text)
+    texts, exact = literals_of(pattern)
+    has_all = all(one in text for one in texts)
+    assert has_all >= search(text)
+    assert not exact or has_all == search(text)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from apiserver.stores.documents.base import Document, Filter, Index
 from apiserver.stores.documents.dialect.filters import parse_filter
+from apiserver.stores.documents.dialect.patterns import compile_pattern
 from apiserver.stores.documents.sqlite import texts
 from apiserver.stores.documents.sqlite.connections import Callbacks
 from apiserver.stores.documents.sqlite.table import Table, create
@@ -23,7 +24,7 @@ from tests.stores.documents import strategies
 TABLE = Table.of("things", [Index("things", ("key",))], ["big"], lists=["tags"])
 PATHS = ["id", "key", "a", "tags", "a.b", "big.a.b", "big"]
 
-_text = st.text(st.sampled_from('ksKS\u212a\u017fßİı"\\\x00\n/,.[{é😀x'), max_size=5) | st.text(
+_text = st.text(st.sampled_from('ksKSéÉ\u212a\u017fßẞσςΣİı"\\\x00\n/,.[{é😀x'), max_size=5) | st.text(
     st.characters(exclude_categories=["Cs"]), max_size=3
 )
 _values = st.one_of(
@@ -43,7 +44,30 @@ _documents = st.fixed_dictionaries(
     },
 )
 _pieces = st.sampled_from(
-    ["k", "s", "K", "S", "x", r"\.", "/", r"\"", r"\\", ",", ".", "x+", "s?", "^", "$", "é", "ss"]
+    [
+        "k",
+        "s",
+        "K",
+        "S",
+        "x",
+        r"\.",
+        "/",
+        r"\"",
+        r"\\",
+        ",",
+        ".",
+        "x+",
+        "s?",
+        "^",
+        "$",
+        "é",
+        "É",
+        "ß",
+        "ẞ",
+        "σ",
+        "ς",
+        "ss",
+    ]
 )
 _patterns = st.lists(_pieces, min_size=1, max_size=3).map("".join)
 
@@ -67,7 +91,7 @@ class Things:
     def ids(self, filter: Filter) -> list[str]:
         search = partial(self.texts.search, TABLE)
         with Statement(
-            TABLE, self.callbacks, None, lambda paths, text: search(paths, text, self.connection.execute)
+            TABLE, self.callbacks, None, lambda paths, sought: search(paths, sought, self.connection.execute)
         ) as statement:
             sql = f"SELECT id FROM things WHERE {statement.where(parse_filter(filter))} ORDER BY id"
             return [id for (id,) in self.connection.execute(sql, statement.parameters)]
@@ -108,6 +132,13 @@ def test_a_pattern_is_found_on_any_path(documents: list[Document], pattern: str,
     assert Things(documents).ids(filter) == [document["id"] for document in documents if condition.matches(document)]
 
 
+def test_what_differs_in_case_only_is_the_same_text() -> None:
+    for one in filter(lambda one: one != one.lower() or one != one.upper(), map(chr, range(0x11000))):
+        for other in {one.lower(), one.upper(), one.title(), one.casefold()}:
+            if compile_pattern("n", other, "i")(one):
+                assert texts._folded(other) in texts._folded(one)
+
+
 def test_rows_are_read_again_when_a_field_of_theirs_changed() -> None:
     things = Things([{"id": "1", "a": "old"}, {"id": "2", "a": "old"}])
     read: list[str] = []
@@ -117,7 +148,7 @@ def test_rows_are_read_again_when_a_field_of_theirs_changed() -> None:
         return things.connection.execute(sql, parameters)
 
     def rows(text: str) -> list[int] | None:
-        search = things.texts.search(TABLE, [("a",)], text, execute)
+        search = things.texts.search(TABLE, [("a",)], [text], execute)
         return None if search is None else search.few()
 
     assert (rows("OLD"), rows("new"), len(read)) == ([1, 2], [], 1)
@@ -140,11 +171,11 @@ def test_what_could_not_be_read_is_read_later() -> None:
         raise sqlite3.OperationalError("interrupted")
 
     with pytest.raises(sqlite3.OperationalError):
-        things.texts.search(TABLE, [("a",)], "x", broken)
+        things.texts.search(TABLE, [("a",)], ["x"], broken)
     assert things.ids(anywhere("x", paths=["a"])) == ["1"]
     things.insert({"id": "2", "a": "x"})
     with pytest.raises(sqlite3.OperationalError):
-        things.texts.search(TABLE, [("a",)], "x", broken)
+        things.texts.search(TABLE, [("a",)], ["x"], broken)
     assert things.ids(anywhere("x", paths=["a"])) == ["1", "2"]
 
 
@@ -152,11 +183,11 @@ def test_too_much_text_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(texts, "_LARGEST", 1000)
     things = Things([{"id": "1", "a": "x" * 900}])
     grown, full = Texts(), Texts()
-    assert grown.search(TABLE, [("a",)], "x", things.connection.execute) is not None
+    assert grown.search(TABLE, [("a",)], ["x"], things.connection.execute) is not None
     things.insert({"id": "2", "a": "x" * 900})
     grown.forget("things", [2])
     for remembered in (grown, full):
-        assert remembered.search(TABLE, [("a",)], "x", things.connection.execute) is None
+        assert remembered.search(TABLE, [("a",)], ["x"], things.connection.execute) is None
     assert things.ids(anywhere("x", paths=["a"])) == ["1", "2"]
     assert things.ids(anywhere("y", paths=["a"])) == []
 
@@ -167,3 +198,15 @@ def test_many_rows() -> None:
     assert len(things.ids(anywhere("a", paths=["a"]))) == 2000 - len(range(0, 2000, 7))
     things.insert({"id": "x", "a": "b"})
     assert things.ids(anywhere("b", paths=["a"]))[-1] == "x"
+
+
+def test_all_texts_of_a_pattern_are_looked_for() -> None:
+    things = Things({"id": f"{place:04}", "a": f"train #{place}" if place % 5 else "eval"} for place in range(2000))
+
+    def rows(*sought: str) -> list[int] | None:
+        search = things.texts.search(TABLE, [("a",)], sought, things.connection.execute)
+        return None if search is None else search.few()
+
+    assert rows("TRAIN") is None
+    assert rows("TRAIN", "199") == [place + 1 for place in range(2000) if place % 5 and "199" in str(place)]
+    assert rows("199", "train", "8") == [1999]

@@ -18,7 +18,12 @@ from apiserver.stores.documents.sqlite.table import Table, create
 from apiserver.stores.documents.sqlite.translate import Statement
 from tests.stores.documents import strategies
 
-TABLE = Table.of("things", [Index("things", ("key",)), Index("things", ("deep.key", "key"))], ["big"], ["b"], ["list"])
+INDEXES = [
+    Index("things", ("key",)),
+    Index("things", ("deep.key", "key")),
+    Index("things", ("sorted",), sorts=True),
+]
+TABLE = Table.of("things", INDEXES, ["big"], ["b"], ["list"])
 
 CALLBACKS = Callbacks()
 
@@ -51,7 +56,7 @@ def test_a_filter_finds_what_it_matches(documents: list[Document], filter: Filte
 NESTED: list[Any] = [[], {}, [1], ["a", None], [[1]], {"a": 1}, [{"a": 1}, {"b": 1}], {"a": [True]}]
 
 
-@pytest.mark.parametrize("path", ["id", "key", "deep.key", "a", "a.b", "big", "big.a", "big.a.b", 'q".a'])
+@pytest.mark.parametrize("path", ["id", "key", "deep.key", "sorted", "a", "a.b", "big", "big.a", "big.a.b", 'q".a'])
 def test_every_comparison_with_every_value(path: str) -> None:
     held = [value for value in strategies.SINGLES if isinstance(value, str) and value] if path == "id" else VALUES[path]
     documents = [nested(path, {"id": f"{place}"}, value) for place, value in enumerate(held)]
@@ -71,6 +76,7 @@ def test_every_comparison_with_every_value(path: str) -> None:
 VALUES: dict[str, list[Any]] = {
     "key": strategies.SINGLES,
     "deep.key": strategies.SINGLES,
+    "sorted": strategies.SINGLES,
     **{path: [*strategies.SINGLES, *NESTED] for path in ("a", "a.b", "big", "big.a", "big.a.b", 'q".a')},
 }
 
@@ -83,6 +89,19 @@ def nested(path: str, document: Document, value: Any) -> Document:
         holder = holder.setdefault(name, {})
     holder[last] = value
     return document
+
+
+@pytest.mark.parametrize("path", ["key", "sorted"])
+def test_every_range(path: str) -> None:
+    documents = [nested(path, {"id": f"{place}"}, value) for place, value in enumerate(strategies.SINGLES)]
+    things = Things([*documents, {"id": "missing"}])
+    for least in strategies.SINGLES:
+        for most in strategies.SINGLES:
+            for range in ({"$gte": least, "$lt": most}, {"$gt": least, "$lte": most}):
+                for filter in ({path: range}, {"$or": [{path: {"$lte": "0"}}, {path: range}]}):
+                    condition = parse_filter(filter)
+                    expected = sorted(document["id"] for document in documents if condition.matches(document))
+                    assert things.ids(filter) == expected, filter
 
 
 ITEMS = ["a", "b", "", ",", 'a"', '"a', '"a"', "a,b", "\\", "\\a", "[", "{", "a{", "é", "\x00", 'a","b']
@@ -147,8 +166,10 @@ def sorts_by_an_object(document: Document, term: Term) -> bool:
         ({"key": "a"}, "things:key (key.key=?)"),
         ({"$and": [{"key": "a"}, {"id": "a"}]}, "sqlite_autoindex_things_1 (id=?)"),
         ({"key": {"$in": ["a", "b"]}}, "things:key (key.key=?)"),
-        ({"key": None}, "things:key (key.key=?)"),
         ({"key": {"$gt": 1}}, "things:key (key.key>? AND key.key<?)"),
+        ({"sorted": {"$gt": "a"}}, "things:sorted (<expr>>? AND <expr><?)"),
+        ({"sorted": {"$gt": "a", "$lt": "b"}}, "things:sorted (<expr>>? AND <expr><?)"),
+        ({"sorted": {"$lt": "b"}}, "things:sorted (<expr>>? AND <expr><?) INDEX 2 SEARCH things USING INDEX"),
         ({"deep.key": 1, "key": "b"}, "things:deep.key,key (key.deep.key=? AND key.key=?)"),
     ],
 )

@@ -1,0 +1,110 @@
+"""Sorted pages are the same however they are found, and found the way that takes less."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from apiserver.stores.documents.base import Document, Filter, Sort
+from apiserver.stores.documents.dialect.filters import parse_filter
+from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
+from apiserver.stores.documents.sqlite import SqliteDocumentStore, pages, store
+
+_documents = st.fixed_dictionaries(
+    {"company": st.sampled_from(["c", "d"])},
+    optional={
+        "name": st.sampled_from(["", "a", "b", "B", "é"]) | st.none(),
+        "project": st.sampled_from(["p", "q"]),
+        "last_update": st.sampled_from(["2026-01-01", "2026-01-02"]),
+        "tags": st.lists(st.sampled_from(["x", "y"]), max_size=2),
+    },
+)
+_filters = st.sampled_from(
+    [
+        {},
+        {"company": "c"},
+        {"company": "c", "project": {"$in": ["q"]}},
+        {"$and": [{"company": "c"}, {"$or": [{"tags": "x"}, {"name": {"$regex": "b", "$options": "i"}}]}]},
+        {"$or": [{"company": "c"}, {"project": "p"}]},
+    ]
+)
+_sorts = st.sampled_from(
+    [
+        *([("name", 1)], [("name", -1)], [("last_update", 1)], [("last_update", -1)], [("last_update", -1), ("id", 1)]),
+        *([("name", 1), ("last_update", -1)], [("comment", 1)], [("id", -1)]),
+    ]
+)
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[SqliteDocumentStore]:
+    documents = SqliteDocumentStore(folder / "documents.db")
+    await documents.open()
+    yield documents
+    await documents.close()
+
+
+@pytest.mark.parametrize(("look", "furthest"), [(200, 3000), (1, 0), (2, 1)])
+@given(
+    documents=st.lists(_documents, max_size=12),
+    filter=_filters,
+    sort=_sorts,
+    page=st.tuples(st.integers(0, 3), st.integers(0, 4)),
+)
+@settings(max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+def test_pages_are_those_of_the_whole_order(
+    look: int, furthest: int, documents: list[Document], filter: Filter, sort: Sort, page: tuple[int, int]
+) -> None:
+    async def run(folder: Path) -> None:
+        numbered = [{"id": f"{number:02d}", **document} for number, document in enumerate(documents)]
+        skip, limit = page
+        async with opened(folder) as documents_store:
+            await documents_store.insert("tasks", numbered)
+            matching = [document for document in numbered if parse_filter(filter).matches(document)]
+            wanted = in_order(matching, parse_sort(sort))[skip:][:limit]
+            assert await documents_store.find("tasks", filter, sort=sort, skip=skip, limit=limit) == wanted
+
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
+        patch.setattr(pages, "A_LOOK", look)
+        patch.setattr(pages, "FURTHEST", furthest)
+        patch.setattr(pages, "_SPARSE", 1)
+        asyncio.run(run(Path(folder)))
+
+
+@pytest.mark.anyio
+async def test_what_hardly_any_of_the_first_is_is_found_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ways: list[bool] = []
+
+    def select(*given: Any, found_first: bool = False) -> str:
+        ways.append(found_first)
+        return pages.select(*given, found_first=found_first)
+
+    monkeypatch.setattr(store, "select", select)
+    async with opened(tmp_path) as documents:
+        await documents.insert(
+            "tasks",
+            [
+                {"id": f"{number:03d}", "company": "c", "name": f"{number:03d}", "project": f"p{number // 250}"}
+                for number in range(300)
+            ],
+        )
+
+        async def page(filter: Filter, skip: int = 0, **sort: int) -> tuple[list[str], bool]:
+            wanted: Filter = {"$and": [{"company": "c"}, filter]}
+            found = await documents.find("tasks", wanted, sort=list(sort.items()), skip=skip, limit=20)
+            return [document["id"] for document in found[:2]], ways.pop()
+
+        assert await page({"project": {"$in": ["p1"]}}, name=1) == (["250", "251"], True)
+        assert await page({"project": {"$in": ["p1"]}}, name=-1) == (["299", "298"], False)
+        assert await page({"project": {"$in": ["p0"]}}, name=1) == (["000", "001"], False)
+        assert await page({"project": {"$in": ["p0"]}}, 200, name=1) == (["200", "201"], False)
+        assert await page({"id": {"$in": ["000", "001"]}}, name=-1) == (["001", "000"], True)
+        assert await page({"id": {"$in": ["000", "001"]}}, name=-1, created=1) == (["001", "000"], False)
