@@ -19,7 +19,7 @@ async def create(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     home = await home_for(call, request)
     fields = {name: request[name] for name in _FIELDS if name in request}
     place = {"type": REPORT, "system_tags": list(SYSTEM_TAGS), "project": home["id"]}
-    report = new_task(call, fields | place)
+    report = new_task(call, {"report_assets": []} | fields | place)  # the web UI's editor takes it to be a list
     await documents(call).insert(TASKS, report)
     home = await settled(call, report["id"], home, request)
     return {"id": report["id"], "project_id": home["id"]}

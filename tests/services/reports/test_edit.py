@@ -26,6 +26,7 @@ async def test_a_report_is_a_hidden_task_in_a_hidden_project(api: Api) -> None:
     task = await get(api, made["id"])
     assert (task["type"], task["status"], task["project"]) == ("report", "created", made["project_id"])
     assert (task["name"], task["comment"], task["tags"], task["report"]) == ("r", "c", ["t"], "# Text")
+    assert task["report_assets"] == []
     home = (await api.call("projects.get_by_id", {"project": made["project_id"]}))["project"]
     assert home["name"] == ".reports"
     assert set(task["system_tags"]) == set(home["system_tags"]) == {"hidden", "reports"}
