@@ -28,9 +28,10 @@ def field(place: int) -> str:
     return f"f{place}"
 
 
-def has_list(found: Stage, paths: Sequence[Path]) -> bool:
-    """Whether `LIST` is among the values that were found at the paths."""
-    return any(len(path) > 1 and found.get(field(place)) == LIST for place, path in enumerate(paths))
+def with_lists(found: Sequence[Stage], paths: Sequence[Path]) -> list[Stage]:
+    """Those of the values found at the paths that have a `LIST` among them."""
+    nested = [field(place) for place, path in enumerate(paths) if len(path) > 1]
+    return [values for name in nested for values in found if values.get(name) == LIST]
 
 
 def given(document: Document, paths: Sequence[Path]) -> Document:

@@ -19,7 +19,7 @@ from apiserver.stores.documents.dialect.sorts import Term, in_order
 from apiserver.stores.documents.mongo import pipelines
 from apiserver.stores.documents.mongo.database import Database, Stored
 from apiserver.stores.documents.mongo.layout import REVISION, decode, name_of
-from apiserver.stores.documents.mongo.translate import in_turn, projection_of, query_of
+from apiserver.stores.documents.mongo.translate import in_turn, left_of, projection_of, query_of
 
 _CHUNK = 1000
 """Documents that are asked for by id at once."""
@@ -80,7 +80,7 @@ class Reader:
     async def matching(
         self, collection: str, condition: Condition, *, terms: Sequence[Term] = ()
     ) -> AsyncGenerator[Stored]:
-        """Id, revision and the fields asked for of each document that meets a condition, sorted."""
+        """Id and revision of each document that meets a condition, sorted."""
         queries = in_turn(condition, terms)
         if queries is None:
             paths = [term.path for term in terms]
@@ -101,12 +101,12 @@ class Reader:
         paths: Sequence[Path] = (),
         sort: Sequence[tuple[str, int]] = (),
     ) -> AsyncGenerator[Stored]:
-        projection = {**projection_of([*paths_of(condition), *paths]), REVISION: 1}
-        query = query_of(condition)
+        query, left = query_of(condition), left_of(condition)
+        projection = {**projection_of([*paths_of(left), *paths]), REVISION: 1}
         batches = self._database.batches(collection, query.filter, projection=projection, sort=sort)
         async with aclosing(batches) as found:
             async for batch in found:
-                for stored in batch if query.exact else await asyncio.to_thread(_those_that_match, condition, batch):
+                for stored in batch if query.exact else await asyncio.to_thread(_those_that_match, left, batch):
                     yield stored
 
     async def _find_in_turn(
@@ -135,7 +135,7 @@ class Reader:
         """The ids of all that a query finds, sorted; the last of the terms is the id."""
         paths = [term.path for term in terms[:-1]]
         found = await self._database.aggregate(collection, pipelines.values(query, paths))
-        lists = {stored["_id"]: stored for stored in found if pipelines.has_list(stored, paths)}
+        lists = {stored["_id"]: stored for stored in pipelines.with_lists(found, paths)}
         for stored in await self._by_id(collection, list(lists), projection_of(paths)):
             lists[stored["_id"]] |= pipelines.given(decode(stored), paths)
         fields = [replace(term, path=(pipelines.field(place),)) for place, term in enumerate(terms[:-1])]
@@ -164,7 +164,7 @@ class Reader:
         query = query_of(condition)
         if query.exact and all(map(pipelines.takes, paths)):
             groups = await self._database.aggregate(collection, pipelines.groups(query.filter, paths, by_item=by_item))
-            if not any(pipelines.has_list(group["_id"], paths) for group in groups):
+            if not pipelines.with_lists([group["_id"] for group in groups], paths):
                 fields = [pipelines.field(place) for place in range(len(paths))]
                 return [(group["documents"], list(map(group["_id"].get, fields))) for group in groups]
         async with aclosing(self._matching(collection, condition, paths=paths)) as matching:

@@ -62,6 +62,13 @@ def query_of(condition: Condition) -> Query:
     return _field(condition.path, condition.test)
 
 
+def left_of(condition: Condition) -> Condition:
+    """What of a condition is still to be asked of the documents that its query found."""
+    if isinstance(condition, All):
+        return All(tuple(left_of(item) for item in condition.conditions if not query_of(item).exact))
+    return All(()) if query_of(condition).exact else condition
+
+
 def in_turn(condition: Condition, terms: Sequence[Term]) -> list[tuple[Condition, list[tuple[str, int]]]] | None:
     """What MongoDB is to find in turn, each in an order of its own, so that all comes sorted; None: it cannot sort so.
 

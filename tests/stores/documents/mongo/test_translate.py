@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 
 from apiserver.stores.documents.base import Filter, Sort
-from apiserver.stores.documents.dialect.filters import parse_filter
+from apiserver.stores.documents.dialect.filters import parse_filter, paths_of
 from apiserver.stores.documents.dialect.sorts import parse_sort
-from apiserver.stores.documents.mongo.translate import Query, in_turn, projection_of, query_of
+from apiserver.stores.documents.mongo.translate import Query, in_turn, left_of, projection_of, query_of
 from tests.stores.documents import strategies
 
 KNOWN = {"$and", "$or", "$nor", "$eq", "$gt", "$gte", "$lt", "$lte", "$in", "$exists", "$size", "$regex", "$options"}
@@ -74,6 +74,19 @@ def test_letters_beyond_ascii_are_compared_in_any_case_here() -> None:
 
 def test_what_is_not_asked_exactly_is_excluded_here() -> None:
     assert query_of(parse_filter({"n": {"$not": {"$regex": "a|b"}}})) == Query({}, exact=False)
+
+
+@pytest.mark.parametrize(
+    ("filter", "asked"),
+    [
+        ({"a": 1, "b": {"$regex": "a"}}, []),
+        ({"a": 1, "b": {"$regex": "a|b"}}, ["b"]),
+        ({"a": 1, "$and": [{"b": 1}, {"$or": [{"c": 1}, {"d": {"$regex": "a|b"}}]}]}, ["c", "d"]),
+        ({"a": {"$exists": True}, "b": {"$not": {"$regex": "a|b", "$exists": True}}}, ["b", "b"]),
+    ],
+)
+def test_what_mongodb_asks_exactly_is_not_asked_again(filter: Filter, asked: list[str]) -> None:
+    assert [".".join(path) for path in paths_of(left_of(parse_filter(filter)))] == asked
 
 
 def operators(query: object) -> set[str]:
