@@ -29,6 +29,7 @@ from apiserver.stores.documents.dialect.filters import (
     Test,
 )
 from apiserver.stores.documents.dialect.paths import Path
+from apiserver.stores.documents.dialect.patterns import literals_of
 from apiserver.stores.documents.dialect.sorts import EMPTY, Term
 from apiserver.stores.documents.dialect.values import class_of
 from apiserver.stores.documents.mongo.layout import before_index, name_of, outermost
@@ -99,13 +100,13 @@ def _field(path: Path, test: Test) -> Query:
         return Query({} if asks_for_null else {name_of(holder): {"$exists": True}}, exact=False)
     if isinstance(test, In):
         query = _in(path, test)
+    elif isinstance(test, Pattern):
+        query = _pattern(name_of(path), test)
     else:
         operators = _test(test)
         if operators is None:
             return Query(_NEVER)
         query = Query({name_of(path): operators.filter}, operators.exact)
-        if isinstance(test, Pattern) and query.exact:  # not every server that speaks MongoDB's protocol spares numbers
-            query = Query({"$and": [{name_of(path): _TEXT}, query.filter]})
     return Query(query.filter, exact=False) if asks_for_null and len(path) > 1 else query
 
 
@@ -131,9 +132,6 @@ def _test(test: Test) -> Query | None:
         return Query({"$exists": True})
     if isinstance(test, Size):
         return Query({"$size": test.size}) if test.size in _INT64 else None
-    if isinstance(test, Pattern):
-        pattern = _plain(test)
-        return Query(_TEXT, exact=False) if pattern is None else Query(pattern)
     return Query({"$exists": True}, exact=False)
 
 
@@ -159,14 +157,25 @@ def _equals(operand: Any) -> list[Any]:
     return [operand] if kept and all(map(_equals, inner)) else []
 
 
-def _plain(test: Pattern) -> dict[str, Any] | None:
+def _pattern(name: str, test: Pattern) -> Query:
+    """The query for a pattern, or for the texts that are in all that it matches."""
+    plain = _plain(test)
+    texts = [text for text in literals_of(test.text)[0] if text.isascii() or not test.any_case]
+    sent = [_regex(re.escape(text), test) for text in texts] if plain is None else [_regex(plain, test)]
+    # Not every server that speaks MongoDB's protocol spares numbers.
+    return Query(_joined("$and", [Query({name: asked}) for asked in (_TEXT, *sent)]), exact=plain is not None)
+
+
+def _regex(pattern: str, test: Pattern) -> dict[str, Any]:
+    return {"$regex": pattern, "$options": "i"} if test.any_case else {"$regex": pattern}
+
+
+def _plain(test: Pattern) -> str | None:
     """The pattern for MongoDB, if it is but text and "." between "^" and "$": that means the same everywhere."""
     match = _PLAIN.fullmatch(test.text)
     if match is None or (test.any_case and not test.text.isascii()):
         return None
-    text = "".join(map(_piece, _PIECE.findall(match[2])))
-    pattern = {"$regex": match[1] + text + (r"\z" if match[3] else "")}
-    return {**pattern, "$options": "i"} if test.any_case else pattern
+    return match[1] + "".join(map(_piece, _PIECE.findall(match[2]))) + (r"\z" if match[3] else "")
 
 
 def _piece(piece: str) -> str:
