@@ -1,8 +1,8 @@
-"""Rows in the order of a remembered value, so that a page of very many documents is read without sorting them all.
+"""Rows in orders that no index has, so that a page of very many documents is read without sorting them all.
 
-No index has the metrics, parameters and comments that lists are sorted by. When a good part of a table is sorted by one
-of them, the numbers of all its rows are kept in that order: some sixty bytes a row, besides the ids. Rows that changed
-get their places anew before the next page, so an order is never older than what was acknowledged.
+Lists are sorted by metrics, parameters and comments, and by several fields at once. When a good part of a table is, the
+numbers of all its rows are kept in that order: some fifty bytes a row and value, besides the ids. Rows that changed get
+their places anew before the next page, so an order is never older than what was acknowledged.
 """
 
 from __future__ import annotations
@@ -19,45 +19,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apiserver.stores.documents.dialect.sorts import Term
-from apiserver.stores.documents.sqlite.pages import A_LOOK, is_far
+from apiserver.stores.documents.sqlite.pages import A_LOOK, is_far, is_indexed
 from apiserver.stores.documents.sqlite.table import dumps
 from apiserver.stores.documents.sqlite.translate import Statement
 
-_MOST_ROWS = 1_000_000
-"""Of all orders together."""
+_MOST_VALUES = 1_000_000
+"""Of rows, in all orders together."""
 _WORTH = 8
 """An order is made when one row of so many is wanted: it takes the time to read that field of all documents."""
 _FEW = 1000
 """Rows whose places are looked for one by one; of more that changed, all are sorted anew."""
 Rows = NDArray[np.int64]
-#: Gives numbers, ids and values of some rows (None: of all). A value is None where there is none.
-Read = Callable[[Collection[int] | None], Iterable[tuple[int, str, Any]]]
+#: Gives of some rows (None: of all) the number, the id and a value for each term but the id, None where there is none.
+Read = Callable[[Collection[int] | None], Iterable[tuple[Any, ...]]]
 
 _NONE: Rows = np.zeros(0, np.int64)
 _CLASSES = {int: 0, float: 0, str: 1, bytes: 2}
+"""What SQLite sorts by first: numbers come before texts, and these before blobs."""
 
 
 class Order:
-    """The rows of a table by the value that a term sorts by, and by their ids."""
+    """The rows of a table in the order of some terms, the last of which is the id."""
 
-    def __init__(self, descending: bool) -> None:
-        self._descending = descending
+    def __init__(self, terms: Sequence[Term]) -> None:
+        self._terms = terms[:-1]
+        self._last = terms[-1]
         self._ids: list[str] = []
-        self._values: list[Any] = []
-        """By row, as the ids."""
-        self._there = self._without = self._rows = _NONE
-        """Those with a value, the least first; those without; all, the first first. Never changed, but replaced."""
+        """By row."""
+        self._values: list[list[Any]] = [[] for _ in self._terms]
+        """Of each term, by row."""
+        self._rows = _NONE
+        """The first first. Never changed, but replaced."""
         self._reading = threading.Lock()
         self._noting = threading.Lock()
         self._changed: set[int] | None = None
         """The rows to read again; None: all."""
 
-    def __len__(self) -> int:
-        """How many rows there are."""
-        return len(self._rows)
+    @property
+    def size(self) -> int:
+        """How many values are kept."""
+        return len(self._rows) * len(self._terms)
 
     def forget(self, rows: Collection[int]) -> None:
-        """These rows came, went or have another value."""
+        """These rows came, went or have other values."""
         with self._noting:
             if self._changed is not None:
                 self._changed.update(rows)
@@ -70,53 +74,72 @@ class Order:
         with self._reading:
             with self._noting:
                 changed, self._changed = self._changed, set()
-            if changed is not None and not changed:
-                return self._rows
             try:
                 if changed is None or len(changed) > _FEW:
-                    self._sort(list(read(None)))
-                else:
+                    self._sort(read(None))
+                elif changed:
                     self._move(list(changed), read(changed))
             except BaseException:
                 self._changed = None
                 raise
-            first = slice(None, None, -1 if self._descending else 1)
-            self._rows = np.concatenate([self._there[first], self._without[first]])
             return self._rows
 
-    def _sort(self, found: Sequence[tuple[int, str, Any]]) -> None:
-        self._ids, self._values = [], []
-        self._grow(max((row for row, _, _ in found), default=0))
-        for row, id, value in found:
-            self._ids[row], self._values[row] = sys.intern(id), value
-        there = sorted((row for row, _, value in found if value is not None), key=self._place)
-        without = sorted((row for row, _, value in found if value is None), key=self._place)
-        self._there, self._without = np.array(there, np.int64), np.array(without, np.int64)
+    def _sort(self, found: Iterable[tuple[Any, ...]]) -> None:
+        self._ids, self._values = [], [[] for _ in self._terms]
+        rows = [self._keep(*row) for row in found]
+        rows.sort(key=self._ids.__getitem__, reverse=self._last.descending)
+        for term, values in zip(reversed(self._terms), reversed(self._values), strict=True):
+            there = [row for row in rows if values[row] is not None]
+            there.sort(key=_keys(values, there), reverse=term.descending)
+            rows = there + [row for row in rows if values[row] is None]
+        self._rows = np.array(rows, np.int64)
 
-    def _move(self, changed: Sequence[int], found: Iterable[tuple[int, str, Any]]) -> None:
-        self._grow(max(changed))
-        stays = np.ones(len(self._ids), bool)
+    def _move(self, changed: Sequence[int], found: Iterable[tuple[Any, ...]]) -> None:
+        stays = np.ones(max(len(self._ids), *changed) + 1, bool)
         stays[changed] = False
-        self._there, self._without = self._there[stays[self._there]], self._without[stays[self._without]]
-        for row, id, value in found:
-            self._ids[row], self._values[row] = sys.intern(id), value
-            if value is None:
-                self._without = self._with(self._without, row)
-            else:
-                self._there = self._with(self._there, row)
+        self._rows = self._rows[stays[self._rows]]
+        for row in [self._keep(*row) for row in found]:
+            self._rows = np.insert(self._rows, bisect(self._rows, self._place(row), key=self._place), row)
 
-    def _with(self, rows: Rows, row: int) -> Rows:
-        return np.insert(rows, bisect(rows, self._place(row), key=self._place), row)
-
-    def _grow(self, last: int) -> None:
-        more = last + 1 - len(self._ids)
+    def _keep(self, row: int, id: str, *values: Any) -> int:
+        more = row + 1 - len(self._ids)
         self._ids += [""] * more
-        self._values += [None] * more
+        self._ids[row] = sys.intern(id)
+        for kept, value in zip(self._values, values, strict=True):
+            kept += [None] * more
+            kept[row] = value
+        return row
 
-    def _place(self, row: int) -> tuple[Any, ...]:
-        """What SQLite sorts by: numbers, then texts, then blobs."""
-        value, id = self._values[row], self._ids[row]
-        return (id,) if value is None else (_CLASSES[type(value)], value, id)
+    def _place(self, row: int) -> list[Any]:
+        """What the row is sorted by: documents without a value come last in either direction."""
+        place: list[Any] = []
+        for term, values in zip(self._terms, self._values, strict=True):
+            value = values[row]
+            place.append(value is None)
+            if value is not None:
+                key = (_CLASSES[type(value)], value)
+                place.append(_Descending(key) if term.descending else key)
+        return [*place, _Descending(self._ids[row]) if self._last.descending else self._ids[row]]
+
+
+class _Descending:
+    """A key that sorts the other way round."""
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Descending) and self.key == other.key
+
+    def __lt__(self, other: _Descending) -> bool:
+        return bool(other.key < self.key)
+
+
+def _keys(values: Sequence[Any], rows: Iterable[int]) -> Callable[[int], Any]:
+    """The function that gives what rows sort by: the values alone, when all are of one class."""
+    if len({_CLASSES[type(values[row])] for row in rows}) < 2:
+        return values.__getitem__
+    return lambda row: (_CLASSES[type(values[row])], values[row])
 
 
 class Orders:
@@ -124,15 +147,15 @@ class Orders:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._orders: OrderedDict[tuple[str, Term], Order] = OrderedDict()
+        self._orders: OrderedDict[tuple[str, tuple[Term, ...]], Order] = OrderedDict()
 
     def forget(self, table: str, rows: Collection[int], roots: Collection[str] | None = None) -> None:
         """Rows of a table came, went, or have changed in these top-level fields (None: in any)."""
         with self._lock:
             orders = [
                 order
-                for (name, term), order in self._orders.items()
-                if name == table and (roots is None or term.path[0] in roots)
+                for (name, terms), order in self._orders.items()
+                if name == table and (roots is None or any(term.path[0] in roots for term in terms))
             ]
         for order in orders:
             order.forget(rows)
@@ -150,11 +173,11 @@ class Orders:
         """A page of some columns; None when no order is kept."""
         if limit is None or (order := self._kept(connection, statement, where, terms)) is None:
             return None
-        table, key = f'"{statement.table.name}"', statement.sort_key(terms[0])
+        table, keys = f'"{statement.table.name}"', [statement.sort_key(term) for term in terms[:-1]]
 
-        def read(rows: Collection[int] | None) -> Iterable[tuple[int, str, Any]]:
+        def read(rows: Collection[int] | None) -> Iterable[tuple[Any, ...]]:
             some = "" if rows is None else f" WHERE row IN (SELECT value FROM json_each({_listed(statement, rows)}))"
-            return connection.execute(f"SELECT row, id, {key} FROM {table}{some}", statement.parameters)
+            return connection.execute(f"SELECT row, id, {', '.join(keys)} FROM {table}{some}", statement.parameters)
 
         def met(rows: Rows | None) -> Rows:
             looked = table
@@ -173,13 +196,10 @@ class Orders:
     def _kept(
         self, connection: sqlite3.Connection, statement: Statement, where: str, terms: Sequence[Term]
     ) -> Order | None:
-        """The order by one remembered value and the id; a new one when a good part of all rows are wanted."""
-        match terms:
-            case [Term(descending=down) as term, Term(("id",), last)] if down == last and statement.remembers(term):
-                pass
-            case _:
-                return None
-        key = (statement.table.name, term)
+        """The order of the terms; a new one when no index has it, and a good part of all rows are wanted."""
+        if not statement.table.apart or len(terms) < 2 or is_indexed(statement, terms):
+            return None
+        key = (statement.table.name, tuple(terms))
         with self._lock:
             if key in self._orders:
                 self._orders.move_to_end(key)
@@ -189,13 +209,14 @@ class Orders:
             sql = f'SELECT count(*) FROM (SELECT 1 FROM "{statement.table.name}" {rows})'
             return int(connection.execute(sql, statement.parameters).fetchone()[0])
 
-        most = min(_WORTH * count(f"WHERE {where}"), _MOST_ROWS)
+        values = len(terms) - 1
+        most = min(_WORTH * count(f"WHERE {where}"), _MOST_VALUES // values)
         if (rows := count(f"LIMIT {most + 1}")) > most:
             return None
         with self._lock:
-            while self._orders and rows + sum(map(len, self._orders.values())) > _MOST_ROWS:
+            while self._orders and rows * values + sum(order.size for order in self._orders.values()) > _MOST_VALUES:
                 self._orders.popitem(last=False)
-            return self._orders.setdefault(key, Order(term.descending))
+            return self._orders.setdefault(key, Order(terms))
 
 
 def _wanted(rows: Rows, met: Callable[[Rows | None], Rows], skip: int, limit: int) -> Rows:

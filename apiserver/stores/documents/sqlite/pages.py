@@ -63,7 +63,7 @@ def finds_first(
     """Whether to find all that is wanted before any of it is sorted."""
     if any(map(statement.remembers, terms)):  # no index has what is sorted by
         return True
-    if limit is None or not statement.table.apart or (company := _indexed(statement, condition, terms)) is None:
+    if limit is None or not statement.table.apart or (company := _company(statement, condition, terms)) is None:
         return False
     table = f'"{statement.table.name}"'
     first = select(statement, statement.where(company), ["row AS first"], terms, 0, A_LOOK)
@@ -77,13 +77,22 @@ def is_far(looked: int, found: int, wanted: int) -> bool:
     return looked * wanted > FURTHEST * found
 
 
-def _indexed(statement: Statement, condition: Condition, terms: Sequence[Term]) -> Field | None:
-    """The condition on the first field of an index that sorts by the terms, if there is one."""
+def is_indexed(statement: Statement, terms: Sequence[Term]) -> bool:
+    """Whether an index has the order of the terms."""
     match terms:
-        case [Term(path=path, descending=down, numeric=False), Term(("id",), last)] if down == last:
-            starts = {index.fields[0] for index in statement.table.indexes if index.sorts and index.fields[1:] == path}
-            return next((field for field in _equal(condition) if field.path[0] in starts), None)
-    return None
+        case [Term(("id",))]:
+            return True
+        case [Term(path, down, False), Term(("id",), last)]:
+            return down == last and statement.table.sorts_by(path)
+    return False
+
+
+def _company(statement: Statement, condition: Condition, terms: Sequence[Term]) -> Field | None:
+    """The condition on the field that the index that sorts by the terms begins with, if there is one."""
+    if not is_indexed(statement, terms):
+        return None
+    starts = {index.fields[0] for index in statement.table.indexes if index.sorts and index.fields[1:] == terms[0].path}
+    return next((field for field in _equal(condition) if field.path[0] in starts), None)
 
 
 def _equal(condition: Condition) -> list[Field]:

@@ -24,6 +24,7 @@ NUMERIC = "hyperparams"
 FIELD = f"{NUMERIC}.p"
 
 _values = st.one_of(
+    st.sampled_from([1, "b"]),
     st.none(),
     st.integers(-3, 12),
     st.sampled_from(["", "2", "10", "1e1", "1e999", "b", "é", "a\x00b", "a\x00c", 0.5, -0.5, True, False, [], {}]),
@@ -52,7 +53,8 @@ async def opened(folder: Path) -> AsyncIterator[SqliteDocumentStore]:
 @given(
     values=st.lists(_values, max_size=24),
     rounds=st.lists(_changes, min_size=1, max_size=3),
-    directions=st.sampled_from([[1], [-1], [1, -1], [-1, 1]]),
+    fields=st.sampled_from([[FIELD], [FIELD], [FIELD, "id"], ["even"], ["even", FIELD], [FIELD, "even", "id"]]),
+    directions=st.tuples(*[st.sampled_from([1, -1])] * 3),
     filter=_filters,
     page=st.tuples(st.integers(0, 5), st.integers(0, 5)),
 )
@@ -63,13 +65,14 @@ def test_pages_are_those_of_the_whole_order(
     furthest: int,
     values: list[Any],
     rounds: list[Any],
-    directions: list[int],
+    fields: list[str],
+    directions: tuple[int, ...],
     filter: Filter,
     page: tuple[int, int],
 ) -> None:
     async def run(folder: Path) -> None:
         there = {one["id"]: one for one in (document(*pair) for pair in enumerate(values))}
-        sort, (skip, limit) = list(zip([FIELD, "id"], directions, strict=False)), page
+        sort, (skip, limit) = list(zip(fields, directions, strict=False)), page
         async with opened(folder) as store:
             await store.insert("tasks", list(there.values()))
             await store.find("tasks", {}, sort=sort, limit=1)
@@ -143,7 +146,7 @@ async def test_no_order_is_made_for_few_of_many(tmp_path: Path, asked: Asked, mo
         await store.insert("tasks", [{**document(number, -number), "rare": number < 9} for number in range(100)])
         rare = await store.find("tasks", {"rare": True}, sort=[(FIELD, 1)], limit=2)
         assert ([one["id"] for one in rare], asked.rows) == (["008", "007"], [])
-        monkeypatch.setattr(orders, "_MOST_ROWS", 99)
+        monkeypatch.setattr(orders, "_MOST_VALUES", 99)
         every = await store.find("tasks", {}, sort=[(FIELD, 1)], limit=2)
         assert ([one["id"] for one in every], asked.rows) == (["099", "098"], [])
 
@@ -152,7 +155,7 @@ async def test_no_order_is_made_for_few_of_many(tmp_path: Path, asked: Asked, mo
 async def test_orders_are_forgotten_when_they_are_many(
     tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(orders, "_MOST_ROWS", 25)
+    monkeypatch.setattr(orders, "_MOST_VALUES", 25)
     async with opened(tmp_path) as store:
         await store.insert("tasks", [document(number, number) for number in range(10)])
         for name in ("p", "q", "p", "r", "p", "q"):
@@ -178,7 +181,7 @@ async def test_an_order_that_could_not_be_read_is_read_later(tmp_path: Path, mon
 
 
 def test_what_changes_while_it_is_read_is_read_again() -> None:
-    order = Order(descending=False)
+    order = Order(parse_sort([("f", 1)]))
     values = {1: ("a", 1), 2: ("b", 2)}
     inside, changed = threading.Event(), threading.Event()
 
