@@ -160,10 +160,16 @@ def _equals(operand: Any) -> list[Any]:
 def _pattern(name: str, test: Pattern) -> Query:
     """The query for a pattern, or for the texts that are in all that it matches."""
     plain = _plain(test)
-    texts = [text for text in literals_of(test.text)[0] if text.isascii() or not test.any_case]
+    texts = [part for text in literals_of(test.text)[0] for part in (_sure(text) if test.any_case else [text])]
     sent = [_regex(re.escape(text), test) for text in texts] if plain is None else [_regex(plain, test)]
     # Not every server that speaks MongoDB's protocol spares numbers.
     return Query(_joined("$and", [Query({name: asked}) for asked in (_TEXT, *sent)]), exact=plain is not None)
+
+
+def _sure(text: str) -> list[str]:
+    """The parts of a text that have the same letters in any case for every server."""
+    known = [letter if letter.isascii() or letter.lower() == letter == letter.upper() else "\0" for letter in text]
+    return [part for part in "".join(known).split("\0") if part]
 
 
 def _regex(pattern: str, test: Pattern) -> dict[str, Any]:

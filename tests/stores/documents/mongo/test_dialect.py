@@ -115,7 +115,9 @@ def test_every_comparison_with_every_value(things: Things, path: str) -> None:
     tests: list[Any] = [{op: operand} for operand in operands for op in ("$eq", "$gt", "$gte", "$lt", "$lte")]
     tests += [{"$in": [one, other]} for one, other in itertools.pairwise(operands)]
     tests += [{"$exists": True}, {"$size": 1}, {"$size": 2**64}, {"$elemMatch": {"$gt": 0}}, {"$elemMatch": {"a": 1}}]
-    tests += [{"$regex": pattern, "$options": "i"} for pattern in ("a", "^A.$", "é", "^$", "a+.*\n", "[a-z]", r"\d|^.*$")]
+    tests += [
+        {"$regex": pattern, "$options": "i"} for pattern in ("a", "^A.$", "é", "^$", "a+.*\n", "[a-z]", r"\d|^.*$")
+    ]
 
     async def work(store: MongoDocumentStore) -> None:
         for test in tests:

@@ -68,7 +68,10 @@ def test_other_patterns_are_asked_here(pattern: str) -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "options", "texts"),
-    [("a.*b.", "", ["a", "b"]), ("a+", "", ["a"]), ("^^a", "i", ["a"]), (r"é\..*-b", "", [r"é\.", r"\-b"])],
+    [
+        *[("a.*b.", "", ["a", "b"]), ("a+", "", ["a"]), ("^^a", "i", ["a"]), (r"é\..*-b", "", [r"é\.", r"\-b"])],
+        *[("Über.*中文", "i", ["ber", "中文"]), ("éa中", "i", ["a中"])],
+    ],
 )
 def test_texts_that_must_be_there_are_looked_for_by_mongodb(pattern: str, options: str, texts: list[str]) -> None:
     query = query_of(parse_filter({"n": {"$regex": pattern, "$options": options}}))
