@@ -49,6 +49,9 @@ def test_the_steps_make_the_indexes_that_are_declared() -> None:
     wanted |= {compared(index.collection, unique_key(index), unique=True) for index in INDEXES if index.unique}
     # Of the first step: a later one made the same in the order of all others, and nothing asks for these any more.
     wanted |= {compared(kind, {"company": 1, "last_update": -1, "_id": 1}) for kind in ("tasks", "models")}
+    # Lists, which only MongoDB keeps indexes of: which tasks have a model, what is below a project.
+    wanted |= {compared("tasks", {path: 1}) for path in ("models.input.model", "models.output.model")}
+    wanted |= {compared("projects", {"path": 1})}
     made = [
         compared(collection, index["key"], unique=index.get("unique", False))
         for collection, indexes in indexes_of(steps_of(ENGINE)).items()
