@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
-from operator import itemgetter
 from typing import Any
 
 from apiserver.stores.documents.dialect.filters import Condition, paths_of
@@ -19,6 +17,7 @@ from apiserver.stores.documents.dialect.sorts import Term, in_order
 from apiserver.stores.documents.mongo import pipelines
 from apiserver.stores.documents.mongo.database import Database, Stored
 from apiserver.stores.documents.mongo.layout import REVISION, decode, name_of
+from apiserver.stores.documents.mongo.ordering import ids_in_order
 from apiserver.stores.documents.mongo.translate import in_turn, left_of, projection_of, query_of
 
 _CHUNK = 1000
@@ -138,13 +137,7 @@ class Reader:
         lists = {stored["_id"]: stored for stored in pipelines.with_lists(found, paths)}
         for stored in await self._by_id(collection, list(lists), projection_of(paths)):
             lists[stored["_id"]] |= pipelines.given(decode(stored), paths)
-        fields = [replace(term, path=(pipelines.field(place),)) for place, term in enumerate(terms[:-1])]
-
-        def sort() -> list[str]:
-            found.sort(key=itemgetter("_id"), reverse=terms[-1].descending)
-            return [stored["_id"] for stored in in_order(found, fields)]
-
-        return await asyncio.to_thread(sort)
+        return await asyncio.to_thread(ids_in_order, found, terms)
 
     async def count(self, collection: str, condition: Condition) -> int:
         """How many documents meet a condition."""

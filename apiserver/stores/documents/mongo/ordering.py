@@ -1,0 +1,40 @@
+"""Sorting many documents by few values: what a value sorts by is asked of the dialect once, however many have it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from apiserver.stores.documents.dialect.sorts import Term
+from apiserver.stores.documents.mongo.database import Stored
+from apiserver.stores.documents.mongo.pipelines import field
+
+
+def ids_in_order(found: list[Stored], terms: Sequence[Term]) -> list[str]:
+    """The ids of documents sorted by their values at the terms' paths, the last of which is the id."""
+    found.sort(key=itemgetter("_id"), reverse=terms[-1].descending)
+    ids = [stored["_id"] for stored in found]
+    ranks = [_ranks((stored.get(field(place)) for stored in found), term) for place, term in enumerate(terms[:-1])]
+    return [ids[place] for place in np.lexsort(ranks[::-1])]
+
+
+def _ranks(column: Iterable[Any], term: Term) -> npt.NDArray[np.int64]:
+    """A number for each value of a column, the less the earlier it comes; the same for those that tie."""
+    different: dict[Hashable, int] = {}
+    values: list[Any] = []
+    codes: list[int] = []
+    for value in column:
+        key = (value.__class__, repr(value) if isinstance(value, list | dict) else value)
+        code = different.setdefault(key, len(values))
+        if code == len(values):
+            values.append(value)
+        codes.append(code)
+    places = [term.place([value]) for value in values]
+    there = sorted({place for place in places if place is not None}, reverse=term.descending)
+    rank = {place: number for number, place in enumerate(there)}
+    ranks = [len(rank) if place is None else rank[place] for place in places]
+    return np.array(ranks, np.int64)[np.array(codes, np.int64)]
