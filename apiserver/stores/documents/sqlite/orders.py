@@ -19,14 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apiserver.stores.documents.dialect.sorts import Term
-from apiserver.stores.documents.sqlite.pages import A_LOOK, is_far, is_indexed
+from apiserver.stores.documents.sqlite.pages import A_LOOK, count_if_worth, is_far, is_indexed
 from apiserver.stores.documents.sqlite.table import dumps
 from apiserver.stores.documents.sqlite.translate import Statement
+from apiserver.stores.documents.sqlite.unread import Unread
 
 _MOST_VALUES = 1_000_000
 """Of rows, in all orders together."""
-_WORTH = 8
-"""An order is made when one row of so many is wanted: it takes the time to read that field of all documents."""
 _FEW = 1000
 """Rows whose places are looked for one by one; of more that changed, all are sorted anew."""
 Rows = NDArray[np.int64]
@@ -50,38 +49,23 @@ class Order:
         """Of each term, by row."""
         self._rows = _NONE
         """The first first. Never changed, but replaced."""
-        self._reading = threading.Lock()
-        self._noting = threading.Lock()
-        self._changed: set[int] | None = None
-        """The rows to read again; None: all."""
+        self.unread = Unread()
 
     @property
     def size(self) -> int:
         """How many values are kept."""
         return len(self._rows) * len(self._terms)
 
-    def forget(self, rows: Collection[int]) -> None:
-        """These rows came, went or have other values."""
-        with self._noting:
-            if self._changed is not None:
-                self._changed.update(rows)
-
     def rows(self, read: Read) -> Rows:
         """The rows of all that was acknowledged, and maybe of what changes meanwhile, that of the first document first.
 
         Nobody is to change them.
         """
-        with self._reading:
-            with self._noting:
-                changed, self._changed = self._changed, set()
-            try:
-                if changed is None or len(changed) > _FEW:
-                    self._sort(read(None))
-                elif changed:
-                    self._move(list(changed), read(changed))
-            except BaseException:
-                self._changed = None
-                raise
+        with self.unread.taken() as rows:
+            if rows is None or len(rows) > _FEW:
+                self._sort(read(None))
+            elif rows:
+                self._move(list(rows), read(rows))
             return self._rows
 
     def _sort(self, found: Iterable[tuple[Any, ...]]) -> None:
@@ -158,7 +142,7 @@ class Orders:
                 if name == table and (roots is None or any(term.path[0] in roots for term in terms))
             ]
         for order in orders:
-            order.forget(rows)
+            order.unread.add(rows)
 
     def page(
         self,
@@ -205,13 +189,9 @@ class Orders:
                 self._orders.move_to_end(key)
                 return self._orders[key]
 
-        def count(rows: str) -> int:
-            sql = f'SELECT count(*) FROM (SELECT 1 FROM "{statement.table.name}" {rows})'
-            return int(connection.execute(sql, statement.parameters).fetchone()[0])
-
         values = len(terms) - 1
-        most = min(_WORTH * count(f"WHERE {where}"), _MOST_VALUES // values)
-        if (rows := count(f"LIMIT {most + 1}")) > most:
+        rows = count_if_worth(connection, statement, where, _MOST_VALUES // values)
+        if rows is None:
             return None
         with self._lock:
             while self._orders and rows * values + sum(order.size for order in self._orders.values()) > _MOST_VALUES:

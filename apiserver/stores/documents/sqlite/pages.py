@@ -18,6 +18,8 @@ A_LOOK = 200
 """Documents that are looked at first."""
 FURTHEST = 3000
 """Documents that may be looked at for one page: to find all that are wanted takes less time than to look further."""
+_WORTH = 8
+"""One row of so many is to be wanted: it takes the time to read a field of all documents."""
 _SPARSE = 20
 """One of so many documents is wanted, or fewer: of these it does not take long to sort all."""
 
@@ -70,6 +72,21 @@ def finds_first(
     sql = f"SELECT count(*), total({where}) FROM ({first}) CROSS JOIN {table} ON row = first"
     looked, found = connection.execute(sql, statement.parameters).fetchone()
     return looked == A_LOOK and found * _SPARSE < looked and is_far(looked, int(found), skip + limit)
+
+
+def count_if_worth(connection: sqlite3.Connection, statement: Statement, where: str, most: int) -> int | None:
+    """How many rows there are, if a good part of them is wanted, so that to remember something of all is worth it.
+
+    None if not, or if there are more than `most`.
+    """
+
+    def count(rows: str) -> int:
+        sql = f'SELECT count(*) FROM (SELECT 1 FROM "{statement.table.name}" {rows})'
+        return int(connection.execute(sql, statement.parameters).fetchone()[0])
+
+    most = min(_WORTH * count(f"WHERE {where}"), most)
+    rows = count(f"LIMIT {most + 1}")
+    return rows if rows <= most else None
 
 
 def is_far(looked: int, found: int, wanted: int) -> bool:

@@ -14,7 +14,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from apiserver.stores.documents.base import Document, DocumentStoreError, Filter, Index, InvalidFilter, Sort, Update
 from apiserver.stores.documents.dialect import paths
@@ -25,9 +27,10 @@ from apiserver.stores.documents.dialect.values import order
 from apiserver.stores.documents.indexes import APART, INDEXES, LISTS, NUMERIC
 from apiserver.stores.documents.sqlite.answers import Answers
 from apiserver.stores.documents.sqlite.connections import Connections
+from apiserver.stores.documents.sqlite.contents import MOST_ROWS, Contents
 from apiserver.stores.documents.sqlite.derived import Derived
 from apiserver.stores.documents.sqlite.orders import Orders
-from apiserver.stores.documents.sqlite.pages import finds_first, select
+from apiserver.stores.documents.sqlite.pages import count_if_worth, finds_first, select
 from apiserver.stores.documents.sqlite.table import Table, apart_column, create, decode, dumps
 from apiserver.stores.documents.sqlite.texts import Search, Texts
 from apiserver.stores.documents.sqlite.translate import Statement
@@ -73,6 +76,7 @@ class SqliteDocumentStore:
         self._numbers = itertools.count(1)
         self._derived = Derived()
         self._orders = Orders()
+        self._contents = Contents()
         self._answers = Answers()
         self._texts = Texts()
         self._changed: list[tuple[str, Collection[int], set[str] | None]] = []
@@ -264,8 +268,19 @@ class SqliteDocumentStore:
         def search(at: Collection[paths.Path], texts: Collection[str]) -> Search | None:
             return self._texts.search(table, at, texts, self._rows)
 
-        grows = bool(table.apart)
-        return Statement(table, self._connections.callbacks, self._derived, search if grows else None)
+        def remembering(
+            statement: Statement, condition: Condition, path: paths.Path, others: str
+        ) -> NDArray[np.bool_] | None:
+            def is_worth() -> bool:
+                with self._connections.read() as connection:
+                    return count_if_worth(connection, statement, others, MOST_ROWS) is not None
+
+            content = self._contents.of(table, path, is_worth)
+            return None if content is None else content.rows(condition, self._rows)
+
+        if not table.apart:
+            return Statement(table, self._connections.callbacks, self._derived)
+        return Statement(table, self._connections.callbacks, self._derived, search, remembering)
 
     def _rows(self, sql: str, parameters: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
         """What a query finds, row by row."""
@@ -327,6 +342,7 @@ class SqliteDocumentStore:
                 for table, rows, roots in changed:
                     self._derived.forget(table, rows, roots)
                     self._orders.forget(table, rows, roots)
+                    self._contents.forget(table, rows, roots)
                     self._texts.forget(table, rows, roots)
                     self._answers.changed(table, roots)
                 return result

@@ -17,6 +17,7 @@ import orjson
 
 from apiserver.stores.documents.dialect.paths import Path, reach
 from apiserver.stores.documents.sqlite.table import Table, column_of, dumps
+from apiserver.stores.documents.sqlite.unread import Unread
 
 _MOST = 4
 """Sets of paths whose texts are remembered."""
@@ -44,10 +45,7 @@ class Kind:
         self.chunks: list[bytes] = []
         self.size = 0
         self._roots = {path[0] for path in paths}
-        self._reading = threading.Lock()
-        self._noting = threading.Lock()
-        self._changed: set[int] | None = None
-        """The rows to read again; None: all."""
+        self._unread = Unread()
 
     @property
     def too_large(self) -> bool:
@@ -57,27 +55,20 @@ class Kind:
     def forget(self, rows: Collection[int], roots: Collection[str] | None) -> None:
         """These rows came, went, or have changed in these top-level fields (None: in any)."""
         if roots is None or not self._roots.isdisjoint(roots):
-            with self._noting:
-                if self._changed is not None:
-                    self._changed.update(rows)
+            self._unread.add(rows)
 
     def catch_up(self, execute: Execute) -> None:
         """Read the rows that have changed; what changes meanwhile is left to the next."""
-        with self._reading:
+        with self._unread.taken() as rows:
             if self.too_large:
-                return
-            with self._noting:
-                changed, self._changed = self._changed, set()
-            try:
-                if changed is None:
-                    self._read_all(execute)
-                elif changed:
-                    self._read_again(execute, changed)
-            except BaseException:
-                self._changed = None
-                raise
-            if self.too_large:
-                self.chunks, self._changed = [], None
+                pass
+            elif rows is None:
+                self._read_all(execute)
+            elif rows:
+                self._read_again(execute, rows)
+        if self.too_large:
+            self.chunks = []
+            self._unread.start_anew()
 
     def _read_all(self, execute: Execute) -> None:
         self.chunks, self.size = [], 0

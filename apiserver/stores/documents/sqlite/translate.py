@@ -5,10 +5,12 @@ Indexed fields are asked of their key columns, any other is looked up in the JSO
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from apiserver.stores.documents.base import InvalidFilter
 from apiserver.stores.documents.dialect import values
@@ -23,6 +25,7 @@ from apiserver.stores.documents.dialect.filters import (
     Not,
     Pattern,
     Test,
+    paths_of,
 )
 from apiserver.stores.documents.dialect.paths import Path, gathered, parse, shape_of
 from apiserver.stores.documents.dialect.patterns import literals_of
@@ -41,6 +44,9 @@ _MOST_SOUGHT = 8
 _INT64 = range(-(2**63), 2**63)
 #: Where some texts can be at some paths of the table's documents, in any case; None when that is not known.
 Searching = Callable[[Collection[Path], Collection[str]], Search | None]
+#: By row, whether a condition on a path is met, if that is remembered; with SQL of what else is to be met.
+Remembering = Callable[["Statement", Condition, Path, str], NDArray[np.bool_] | None]
+_FEW_ROWS = 5000
 _SAMPLES: dict[str, Any] = {
     "text": "",
     "integer": 0,
@@ -56,12 +62,18 @@ class Statement:
     """A statement in the making: its parameters, and the Python functions it asks until it is left."""
 
     def __init__(
-        self, table: Table, callbacks: Callbacks, derived: Derived | None = None, search: Searching | None = None
+        self,
+        table: Table,
+        callbacks: Callbacks,
+        derived: Derived | None = None,
+        search: Searching | None = None,
+        remembering: Remembering | None = None,
     ) -> None:
-        """`derived`, `search`: what is remembered of rows, for statements that see nothing but what was committed."""
+        """The last three: what is remembered of rows, for statements that see nothing but what was committed."""
         self.table = table
         self._derived = derived
         self._search = search
+        self._remembering = remembering
         self._readings: list[Reading] = []
         self.parameters: dict[str, Any] = {}
         self._texts: dict[str, str] = {}
@@ -102,28 +114,66 @@ class Statement:
 
     def where(self, condition: Condition) -> str:
         """SQL that is true just for the documents that meet the condition (NULL stands for false)."""
+        return self._all(All((condition,)), remembered=True)
+
+    def _met(self, condition: Condition) -> str:
         if isinstance(condition, All):
             return self._all(condition)
         if isinstance(condition, AnyOf):
             return self._any_of(condition)
         if isinstance(condition, Not):
-            return f"NOT ifnull({self.where(condition.condition)}, 0)"
+            return f"NOT ifnull({self._met(condition.condition)}, 0)"
         if condition.path == ("id",) or condition.path in self.table.keys:
             return self._column(condition)
         return self._json(condition)
 
-    def _all(self, condition: All) -> str:
+    def _all(self, condition: All, *, remembered: bool = False) -> str:
+        """SQL for several conditions at once. `remembered`: some may be asked of what is remembered of rows."""
+        conditions = sorted(_flattened(condition), key=self._cost)
         before = self._not_empty
-        fields = [item for item in condition.conditions if isinstance(item, Field) and isinstance(item.test, Compare)]
-        self._not_empty = before | {field.path for field in fields if not field.test.accepts("")}
-        ordered = sorted(condition.conditions, key=self._cost)
-        sql = _joined(" AND ", [self.where(item) for item in ordered]) or "1"
+        compared = [item for item in conditions if isinstance(item, Field) and isinstance(item.test, Compare)]
+        self._not_empty = before | {field.path for field in compared if not field.test.accepts("")}
+        terms: list[str] = []
+        inside: list[Condition] = []
+        for item in conditions:
+            if remembered and self._is_inside(item):
+                inside.append(item)
+            else:
+                terms.append(self._met(item))
+        terms += self._met_inside(inside, _joined(" AND ", terms) or "1")
         self._not_empty = before
-        return sql
+        return _joined(" AND ", terms) or "1"
+
+    def _met_inside(self, conditions: Sequence[Condition], others: str) -> list[str]:
+        """SQL for conditions on what is in fields kept apart, some of which may be remembered.
+
+        `others`: SQL of what is to be met besides. To look into short lists takes less than to ask for each row.
+        """
+        met = [self._remembering and self._remembering(self, item, next(paths_of(item)), others) for item in conditions]
+        known = [rows for rows in met if rows is not None]
+        if not known:
+            return [self._met(item) for item in conditions]
+        length = min(map(len, known))
+        all_met = np.logical_and.reduce([rows[:length] for rows in known])
+        rows = np.flatnonzero(all_met)
+        if len(rows) <= _FEW_ROWS:
+            rest, terms = met, [f"row IN (SELECT value FROM json_each({self.bind(dumps(rows.tolist()))}))"]
+        elif any(map(self._is_large, conditions)):
+            by_row = all_met.tobytes()
+            rest, terms = met, [self.ask(lambda row: row < length and by_row[row], "row")]
+        else:
+            rest, terms = [None] * len(met), []
+        return terms + [self._met(item) for item, rows in zip(conditions, rest, strict=True) if rows is None]
+
+    def _is_inside(self, condition: Condition) -> bool:
+        """Whether a condition is on one path inside a large field, or what some list must have."""
+        inside = set(paths_of(condition))
+        is_list = isinstance(condition, Field) and condition.path[0] in self.table.apart
+        return len(inside) == 1 and (is_list or self._is_large(condition))
 
     def _any_of(self, condition: AnyOf) -> str:
         """SQL for some condition; of one pattern at several paths only in rows that have its texts at any of them."""
-        met = _joined(" OR ", [self.where(item) for item in condition.conditions]) or "0"
+        met = _joined(" OR ", [self._met(item) for item in condition.conditions]) or "0"
         fields = [item for item in condition.conditions if isinstance(item, Field)]
         patterns = {field.test.text for field in fields if isinstance(field.test, Pattern)}
         if self._search is None or len(patterns) != 1 or not all(map(_is_pattern, condition.conditions)):
@@ -138,8 +188,14 @@ class Statement:
             return f"({self.ask(search.may, 'row')} AND {met})" if looked_up else met
         return f"(row IN (SELECT value FROM json_each({self.bind(dumps(rows))})) AND {met})"
 
+    def _is_large(self, condition: Condition) -> bool:
+        """Whether a condition asks for what is in a large field."""
+        return any(path[0] in self.table.large for path in paths_of(condition))
+
     def _cost(self, condition: Condition) -> int:
         """How much it takes to find out whether a condition is met, to begin with those that take the least."""
+        if self._is_large(condition):
+            return 3
         if isinstance(condition, Field):
             return 2 if isinstance(condition.test, Pattern) else 0 if condition.path in self.table.keys else 1
         inner = (condition.condition,) if isinstance(condition, Not) else condition.conditions
@@ -349,6 +405,14 @@ def _joined(operator: str, terms: list[str]) -> str:
         return f"({operator.join(terms)})" if terms else ""
     half = len(terms) // 2
     return f"({_joined(operator, terms[:half])}{operator}{_joined(operator, terms[half:])})"
+
+
+def _flattened(condition: All) -> Iterator[Condition]:
+    for inner in condition.conditions:
+        if isinstance(inner, All):
+            yield from _flattened(inner)
+        else:
+            yield inner
 
 
 def _is_pattern(condition: Condition) -> bool:

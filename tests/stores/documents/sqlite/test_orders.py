@@ -194,7 +194,7 @@ def test_what_changes_while_it_is_read_is_read_again() -> None:
     def change() -> None:
         assert inside.wait(10)
         values[1] = ("a", 3)
-        order.forget([1])
+        order.unread.add([1])
         changed.set()
 
     writer = threading.Thread(target=change)
