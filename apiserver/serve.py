@@ -39,6 +39,9 @@ from apiserver.stores.files.disk import FileStoreError
 log = logging.getLogger(__name__)
 
 _BACKLOG = 2048
+#: Seconds that an idle connection stays open: longer than proxies keep theirs (nginx 60), so that these close it, and
+#: none sends a call on one that is being closed, which would be a 502.
+_KEEP_ALIVE = 75
 #: Seconds that a thread may go on while another waits for its turn. With Python's 5 ms, merging starves beside a busy
 #: event loop, and answers wait for merging.
 _TURN = 0.0005
@@ -150,6 +153,7 @@ def _config(settings: Settings, app: ASGIApp) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         backlog=_BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )
 
