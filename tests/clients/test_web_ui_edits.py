@@ -28,8 +28,8 @@ def new_task(browser: Browser, name: str, project: str | None = None) -> str:
 
 
 def new_project(browser: Browser, name: str) -> str:
-    asked = {"name": name, "description": "", "system_tags": [], "default_output_destination": None}
-    return str(browser.call("projects.create", asked)["id"])
+    chosen: dict[str, Any] = {"system_tags": [], "default_output_destination": None}
+    return str(browser.call("projects.create", {"name": name, "description": "", **chosen})["id"])
 
 
 def task(browser: Browser, id: str, *fields: str) -> dict[str, Any]:
@@ -70,9 +70,9 @@ def test_a_project_is_renamed_moved_and_deleted(browser: Browser) -> None:
     browser.call("projects.move", {"project": project, "new_location": "above"})
     [found] = browser.call("projects.get_all_ex", {"id": [project]})["projects"]
     assert (found["name"], found["default_output_destination"]) == ("above/renamed here", "s3://bucket")
-    kinds = ("tasks", "models", "reports")
-    counts = {**{kind: 0 for kind in kinds}, **{f"non_archived_{kind}": 0 for kind in kinds}, "datasets": 0}
-    assert misfit(browser.call("projects.validate_delete", {"project": project}), {**counts, "pipelines": 0}) is None
+    kinds = ("tasks", "non_archived_tasks", "models", "non_archived_models", "reports", "non_archived_reports")
+    counts = dict.fromkeys((*kinds, "datasets", "pipelines"), 0)
+    assert misfit(browser.call("projects.validate_delete", {"project": project}), counts) is None
     gone = {"project": project, "delete_contents": True, "delete_external_artifacts": True}
     assert browser.call("projects.delete", gone)["deleted"] == 1
 

@@ -473,6 +473,27 @@ def settings(logged: Logged) -> Iterable[Ask]:
     yield Ask("storage.get_settings", {}, {"settings": dict})
 
 
+def plots_in_reports(logged: Logged) -> Iterable[Ask]:
+    """What is embedded in reports is shown by a page of its own."""
+    one, both = {"id": logged.tasks[:1]}, {"id": logged.tasks}
+    values = {"single_value_metrics": [{"task": str, "values": [{"variant": "best", "value": 0.9}]}]}
+    yield Ask("reports.get_task_data", {**one, "model_events": False, "single_value_metrics": {}}, values)
+    loss = {"metrics": [{"metric": "loss", "variants": ["train", "val"]}], "key": "iter"}
+    curves = dict.fromkeys(logged.tasks, _CURVE)
+    shape: Any = {"scalar_metrics_iter_histogram": {"loss": {"train": curves, "val": curves}}}
+    yield Ask("reports.get_task_data", {**both, "model_events": False, "scalar_metrics_iter_histogram": loss}, shape)
+    plots = {"iters": 1, "metrics": [{"metric": "confusion", "variants": ["c"]}]}
+    shape = {"plots": {"confusion": {"c": {logged.tasks[0]: {"1": {"name": str, "plots": [_PLOT]}}}}}}
+    yield Ask("reports.get_task_data", {**one, "model_events": False, "plots": plots}, shape)
+    images = {"iters": 1, "metrics": [{"metric": "images", "variants": ["noise"]}]}
+    image = {"iter": 4, "events": [{"url": str, "variant": "noise"}]}
+    shape = {"debug_images": [{"task": logged.tasks[0], "iterations": [image]}]}
+    yield Ask("reports.get_task_data", {**one, "debug_images": images}, shape)
+    fields = ["last_metrics", "name", "last_iteration", "project", "hyperparams.Args.lr"]
+    compared = {"name": str, "last_metrics": _LAST_METRICS, "hyperparams": {"Args": {"lr": {"value": "0.1"}}}}
+    yield Ask("reports.get_task_data", {**both, "only_fields": fields}, {"tasks": [compared]})
+
+
 def search(logged: Logged) -> Iterable[Ask]:
     body = {
         "projects": {"search_hidden": False, "system_tags": ["-pipeline", "-dataset"]},
@@ -514,5 +535,6 @@ SCREENS: tuple[Screen, ...] = (
     workloads,
     serving,
     settings,
+    plots_in_reports,
     search,
 )
