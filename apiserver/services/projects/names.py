@@ -29,6 +29,8 @@ async def get_unique_metric_variants(call: Call, request: dict[str, Any]) -> dic
     ):
         for metric_hash, variants in owner.get("last_metrics", {}).items():
             for variant_hash, last in variants.items():
+                if "metric" not in last or "variant" not in last:  # of an older server, which kept no names
+                    continue
                 name = {"metric": last["metric"], "variant": last["variant"]}
                 digest = {"metric_hash": metric_hash, "variant_hash": variant_hash}
                 found[last["metric"], last["variant"]] = name | digest

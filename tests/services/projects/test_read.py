@@ -150,6 +150,9 @@ async def test_metrics_and_variants(api: Api, ids: dict[str, str]) -> None:
     assert await found(project=ids["a"], include_subprojects=False) == []
     assert await found(ids=[outside]) == [("acc", "v")]
     assert await found(model_metrics=True) == []
+    nameless = {"last_metrics": {"m": {"v": {"value": 1}}}}
+    await api.backend.documents.update("tasks", {"id": outside}, {"$set": nameless})
+    assert await found(ids=[outside]) == []
 
 
 async def test_hyperparameters_and_their_values(api: Api, ids: dict[str, str]) -> None:
