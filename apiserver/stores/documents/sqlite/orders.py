@@ -26,8 +26,8 @@ from apiserver.stores.documents.sqlite.unread import Unread
 
 _MOST_VALUES = 1_000_000
 """Of rows, in all orders together."""
-_FEW = 1000
-"""Rows whose places are looked for one by one; of more that changed, all are sorted anew."""
+_FEW = 300
+"""Rows whose places are looked for one by one; when more have changed, all are sorted."""
 Rows = NDArray[np.int64]
 #: Gives of some rows (None: of all) the number, the id and a value for each term but the id, None where there is none.
 Read = Callable[[Collection[int] | None], Iterable[tuple[Any, ...]]]
@@ -62,15 +62,14 @@ class Order:
         Nobody is to change them.
         """
         with self.unread.taken() as rows:
-            if rows is None or len(rows) > _FEW:
-                self._sort(read(None))
+            if rows is None:
+                self._ids, self._values = [], [[] for _ in self._terms]
+                self._sort([self._keep(*row) for row in read(None)])
             elif rows:
                 self._move(list(rows), read(rows))
             return self._rows
 
-    def _sort(self, found: Iterable[tuple[Any, ...]]) -> None:
-        self._ids, self._values = [], [[] for _ in self._terms]
-        rows = [self._keep(*row) for row in found]
+    def _sort(self, rows: list[int]) -> None:
         rows.sort(key=self._ids.__getitem__, reverse=self._last.descending)
         for term, values in zip(reversed(self._terms), reversed(self._values), strict=True):
             there = [row for row in rows if values[row] is not None]
@@ -82,7 +81,10 @@ class Order:
         stays = np.ones(max(len(self._ids), *changed) + 1, bool)
         stays[changed] = False
         self._rows = self._rows[stays[self._rows]]
-        for row in [self._keep(*row) for row in found]:
+        there = [self._keep(*row) for row in found]
+        if len(there) > _FEW:
+            return self._sort([*self._rows.tolist(), *there])
+        for row in there:
             self._rows = np.insert(self._rows, bisect(self._rows, self._place(row), key=self._place), row)
 
     def _keep(self, row: int, id: str, *values: Any) -> int:
