@@ -136,10 +136,12 @@ class SqliteDocumentStore:
         wanted = None if projection is None else [paths.parse(path) for path in projection]
         apart = [name for name in table.apart if wanted is None or any(path[0] == name for path in wanted)]
         condition, terms = parse_filter(filter), parse_sort(sort, table.numeric)
+        names = names_one(condition)
+        terms = [] if names else terms  # one document is in order
 
         def work() -> list[Document]:
             columns = ["doc", *map(apart_column, apart)]
-            with self._statement(table) as statement, self._connections.read() as connection:
+            with self._statement(table, condition) as statement, self._connections.read() as connection:
                 where = statement.where(condition)
                 rows = self._orders.page(connection, statement, where, columns, terms, skip, limit)
                 if rows is None:
@@ -149,7 +151,7 @@ class SqliteDocumentStore:
             found = (decode(doc, apart, texts) for doc, *texts in rows)
             return list(found) if wanted is None else [paths.project(document, wanted) for document in found]
 
-        return await self._run(names_one(condition) and not set(apart) & set(table.large), work)
+        return await self._run(names and not set(apart) & set(table.large), work)
 
     async def find_one(
         self, collection: str, filter: Filter, *, projection: Sequence[str] | None = None, sort: Sort = ()
@@ -162,7 +164,7 @@ class SqliteDocumentStore:
         condition = parse_filter(filter)
 
         def ask() -> int:
-            with self._statement(table) as statement, self._connections.read() as connection:
+            with self._statement(table, condition) as statement, self._connections.read() as connection:
                 sql = f'SELECT count(*) FROM "{table.name}" WHERE {statement.where(condition)}'
                 (number,) = connection.execute(sql, statement.parameters).fetchone()
                 return int(number)
@@ -190,7 +192,7 @@ class SqliteDocumentStore:
         condition, path = parse_filter(filter), paths.parse(field)[:1]
 
         def work() -> list[str]:
-            with self._statement(table) as statement, self._connections.read() as connection:
+            with self._statement(table, condition) as statement, self._connections.read() as connection:
                 where = statement.where(condition)
                 sql = f'SELECT min(id) FROM "{table.name}" WHERE {where} GROUP BY {statement.shape(path[0])}'
                 return [id for (id,) in connection.execute(sql, statement.parameters)]
@@ -262,8 +264,8 @@ class SqliteDocumentStore:
             self._tables[collection] = table
         return table
 
-    def _statement(self, table: Table) -> Statement:
-        """One that reads what was committed."""
+    def _statement(self, table: Table, condition: Condition) -> Statement:
+        """One that reads what was committed, for what meets a condition."""
 
         def search(at: Collection[paths.Path], texts: Collection[str]) -> Search | None:
             return self._texts.search(table, at, texts, self._rows)
@@ -278,7 +280,7 @@ class SqliteDocumentStore:
             content = self._contents.of(table, path, is_worth)
             return None if content is None else content.rows(condition, self._rows)
 
-        if not table.apart:
+        if not table.apart or names_one(condition):  # there is little to find out
             return Statement(table, self._connections.callbacks, self._derived)
         return Statement(table, self._connections.callbacks, self._derived, search, remembering)
 
@@ -295,7 +297,7 @@ class SqliteDocumentStore:
         condition, parsed = parse_filter(filter), [paths.parse(field) for field in fields]
 
         def ask() -> list[list[Any]]:
-            with self._statement(table) as statement, self._connections.read() as connection:
+            with self._statement(table, condition) as statement, self._connections.read() as connection:
                 columns, readers = zip(*(statement.grouped(path) for path in parsed), strict=True)
                 values = ", ".join(columns)
                 groups = ", ".join(f"+{column}" for column in columns)  # in no index's order: one that covers is faster

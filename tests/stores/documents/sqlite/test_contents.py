@@ -142,9 +142,11 @@ async def test_nothing_is_remembered_for_few_of_many(tmp_path: Path, read: list[
     async with opened(tmp_path) as store:
         await store.insert("things", [{"id": f"{number:02}", "big": {"a": number % 2}} for number in range(50)])
         assert await ids(store, {"$and": [{"id": {"$in": ["01", "02"]}}, {"big.a": 1}]}) == ["01"]
+        assert await ids(store, {"$and": [{"id": "01"}, {"big.a": 1}]}) == ["01"]
         assert read == []
         assert await ids(store, {"$and": [{"id": {"$ne": "01"}}, {"big.a": 1}]}) != []
         assert await ids(store, {"$and": [{"id": {"$in": ["01", "02"]}}, {"big.a": 1}]}) == ["01"]
+        assert await ids(store, {"$and": [{"id": "01"}, {"big.a": 1}]}) == ["01"]
     assert read == [None, set()]
 
 
