@@ -109,7 +109,10 @@ class Connections:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """This thread's connection, for one statement; InvalidFilter when that takes longer than `LONGEST_READ`."""
+        """This thread's connection; InvalidFilter when what is read takes longer than `LONGEST_READ`.
+
+        Reads inside a read share its time.
+        """
         if self._writer is None:
             raise DocumentStoreError("the document store is not open")
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
@@ -117,7 +120,9 @@ class Connections:
             if connection is None:
                 connection = self._local.connection = self._connect()
                 connection.set_progress_handler(self._is_over, _STEPS)
-            self._local.until = time.monotonic() + LONGEST_READ
+            outermost = getattr(self._local, "until", None) is None
+            if outermost:
+                self._local.until = time.monotonic() + LONGEST_READ
             try:
                 yield connection
             except sqlite3.OperationalError as error:
@@ -126,10 +131,13 @@ class Connections:
                 if self._ending:
                     raise DocumentStoreBusy(f"{self._path} is being closed") from None
                 raise InvalidFilter(f"this takes longer than {LONGEST_READ} seconds: ask for less") from None
+            finally:
+                if outermost:
+                    self._local.until = None
 
     def _is_over(self) -> bool:
-        """Whether this thread's statement has to end: SQLite asks now and then."""
-        return self._ending or time.monotonic() > self._local.until
+        """Whether this thread's read has to end: SQLite asks now and then."""
+        return self._ending or (self._local.until is not None and time.monotonic() > self._local.until)
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:

@@ -14,6 +14,8 @@ from typing import Any
 
 _MOST = 8
 """Kinds of values that are remembered."""
+_LONGEST = 200
+"""Characters of a value that is remembered: a list may be sorted by what a script holds."""
 
 
 class Kind:
@@ -70,7 +72,9 @@ class Reading:
 
     def make(self, value: Any) -> Any:
         """Take note of the value of the row that was just asked for."""
-        self._made[self._row] = kept = b"" if value is None else value
+        kept = b"" if value is None else value
+        if not isinstance(kept, str | bytes) or len(kept) <= _LONGEST:
+            self._made[self._row] = kept
         return kept
 
     def finish(self) -> None:
@@ -94,9 +98,11 @@ class Derived:
         with self._lock:
             kind = self._kinds.setdefault((table, key), Kind(root))
             self._kinds.move_to_end((table, key))
-            while len(self._kinds) > _MOST:
-                self._kinds.popitem(last=False)
             kind.readers += 1
+            # What is being read is told what changes, as orders are made of it.
+            idle = [key for key, kind in self._kinds.items() if not kind.readers]
+            for one in idle[: max(0, len(self._kinds) - _MOST)]:
+                del self._kinds[one]
             return Reading(kind, self._lock)
 
     def forget(self, table: str, rows: Collection[int], roots: Collection[str] | None = None) -> None:

@@ -57,8 +57,8 @@ class Kind:
         if roots is None or not self._roots.isdisjoint(roots):
             self._unread.add(rows)
 
-    def catch_up(self, execute: Execute) -> None:
-        """Read the rows that have changed; what changes meanwhile is left to the next."""
+    def read(self, execute: Execute) -> list[bytes] | None:
+        """The chunks, with the rows that have changed; what changes meanwhile is left to the next. None: too large."""
         with self._unread.taken() as rows:
             if self.too_large:
                 pass
@@ -66,9 +66,11 @@ class Kind:
                 self._read_all(execute)
             elif rows:
                 self._read_again(execute, rows)
-        if self.too_large:
-            self.chunks = []
-            self._unread.start_anew()
+            if self.too_large:
+                self.chunks = []
+                self._unread.start_anew()
+                return None
+            return self.chunks
 
     def _read_all(self, execute: Execute) -> None:
         self.chunks, self.size = [], 0
@@ -198,8 +200,8 @@ class Texts:
             self._kinds.move_to_end(key)
             while len(self._kinds) > _MOST:
                 self._kinds.popitem(last=False)
-        kind.catch_up(execute)
-        return None if kind.too_large else Search(kind.chunks, texts)
+        chunks = kind.read(execute)
+        return None if chunks is None else Search(chunks, texts)
 
     def forget(self, table: str, rows: Collection[int], roots: Collection[str] | None = None) -> None:
         """Rows of a table came, went, or have changed in these top-level fields (None: in any)."""

@@ -149,6 +149,20 @@ def test_what_takes_too_long_is_refused(connections: Connections, monkeypatch: p
     assert rows(connections) == []
 
 
+def test_reads_inside_a_read_share_its_time(connections: Connections, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apiserver.stores.documents.sqlite.connections.LONGEST_READ", 0.01)
+
+    def read_inside() -> None:
+        with connections.read() as connection:
+            monkeypatch.undo()
+            assert rows(connections) == []
+            connection.execute(ENDLESS).fetchall()
+
+    with pytest.raises(InvalidFilter, match="longer than"):
+        read_inside()
+    assert rows(connections) == []
+
+
 def test_who_closes_need_not_wait_for_a_long_read(connections: Connections, path: Path) -> None:
     with connections.read() as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)

@@ -74,3 +74,24 @@ def test_only_some_kinds_are_remembered() -> None:
     reading = derived.read("tasks", 0, "f")
     assert reading.known(1) is None
     reading.finish()
+
+
+def test_what_is_being_read_is_told_what_changes() -> None:
+    derived = Derived()
+    reading = derived.read("tasks", "k", "f")
+    make(reading, 1, "old")
+    reading.finish()
+    reading = derived.read("tasks", "k", "f")
+    for number in range(20):
+        read(derived, key=f"other {number}")
+    derived.forget("tasks", [1])
+    make(reading, 1, "new")
+
+
+def test_long_texts_are_not_remembered() -> None:
+    derived = Derived()
+    reading = derived.read("tasks", "k", "f")
+    make(reading, 1, "long" * 1000)
+    make(reading, 2, "short")
+    reading.finish()
+    assert read(derived, 1, 2) == [None, "short"]
