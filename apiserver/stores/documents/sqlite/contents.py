@@ -60,7 +60,8 @@ class Content:
         """By row, whether a condition on the path is met; None when there is too much to be remembered."""
         with self.unread.taken() as rows:
             if not self.too_large:
-                self._read(rows, execute)
+                most_are_gone = len(self._found) > 2 * len(self._of)
+                self._read(None if most_are_gone else rows, execute)
             of, found, numbers = self._of, [*self._found, []], np.append(self._numbers, np.nan)
         if self.too_large:
             self._found, self._places = [], {}

@@ -26,6 +26,8 @@ from apiserver.stores.documents.sqlite.unread import Unread
 
 _MOST_VALUES = 1_000_000
 """Of rows, in all orders together."""
+_CHARACTERS = 100
+"""Of a text, that count as a value more."""
 _FEW = 300
 """Rows whose places are looked for one by one; when more have changed, all are sorted."""
 Rows = NDArray[np.int64]
@@ -49,25 +51,38 @@ class Order:
         """Of each term, by row."""
         self._rows = _NONE
         """The first first. Never changed, but replaced."""
+        self._long = 0
+        """How many values more the long texts count."""
+        self.too_large = False
         self.unread = Unread()
 
     @property
     def size(self) -> int:
         """How many values are kept."""
-        return len(self._rows) * len(self._terms)
+        return len(self._ids) * len(self._terms) + self._long
 
-    def rows(self, read: Read) -> Rows:
+    def rows(self, read: Read) -> Rows | None:
         """The rows of all that was acknowledged, and maybe of what changes meanwhile, that of the first document first.
 
-        Nobody is to change them.
+        Nobody is to change them. None when there is too much to be kept.
         """
         with self.unread.taken() as rows:
-            if rows is None:
-                self._ids, self._values = [], [[] for _ in self._terms]
-                self._sort([self._keep(*row) for row in read(None)])
-            elif rows:
-                self._move(list(rows), read(rows))
+            if self.too_large:
+                return None
+            try:
+                if rows is None:
+                    self._forget()
+                    self._sort([self._keep(*row) for row in read(None)])
+                elif rows:
+                    self._move(list(rows), read(rows))
+            except _TooLarge:
+                self._forget()
+                self.too_large = True
+                return None
             return self._rows
+
+    def _forget(self) -> None:
+        self._rows, self._ids, self._values, self._long = _NONE, [], [[] for _ in self._terms], 0
 
     def _sort(self, rows: list[int]) -> None:
         rows.sort(key=self._ids.__getitem__, reverse=self._last.descending)
@@ -93,7 +108,10 @@ class Order:
         self._ids[row] = sys.intern(id)
         for kept, value in zip(self._values, values, strict=True):
             kept += [None] * more
+            self._long += _more(value) - _more(kept[row])
             kept[row] = value
+        if self.size > _MOST_VALUES:
+            raise _TooLarge
         return row
 
     def _place(self, row: int) -> list[Any]:
@@ -106,6 +124,14 @@ class Order:
                 key = (_CLASSES[type(value)], value)
                 place.append(_Descending(key) if term.descending else key)
         return [*place, _Descending(self._ids[row]) if self._last.descending else self._ids[row]]
+
+
+class _TooLarge(Exception):
+    """There is more than may be kept."""
+
+
+def _more(value: Any) -> int:
+    return len(value) // _CHARACTERS if isinstance(value, str | bytes) else 0
 
 
 class _Descending:
@@ -151,12 +177,16 @@ class Orders:
         connection: sqlite3.Connection,
         statement: Statement,
         where: str,
+        still: str,
         columns: Sequence[str],
         terms: Sequence[Term],
         skip: int,
         limit: int | None,
     ) -> list[tuple[Any, ...]] | None:
-        """A page of some columns; None when no order is kept."""
+        """A page of some columns; None when no order is kept, or some of the page has changed meanwhile.
+
+        `still` is what `where` asks, of documents as they are now.
+        """
         if limit is None or (order := self._kept(connection, statement, where, terms)) is None:
             return None
         table, keys = f'"{statement.table.name}"', [statement.sort_key(term) for term in terms[:-1]]
@@ -173,11 +203,15 @@ class Orders:
             found = connection.execute(f"SELECT row FROM {looked} WHERE {where}", statement.parameters)
             return np.fromiter((row for (row,) in found), np.int64)
 
-        page = _wanted(order.rows(read), met, skip, limit).tolist()
+        if (in_order := order.rows(read)) is None:
+            return None
+        self._forget_oldest(order)
+        page = _wanted(in_order, met, skip, limit).tolist()
         places = f"SELECT key AS number, value AS place FROM json_each({_listed(statement, page)})"
-        sql = f"SELECT {', '.join(columns)} FROM ({places}) CROSS JOIN {table} ON row = place ORDER BY number"
+        found_again = f"({places}) CROSS JOIN {table} ON row = place WHERE {where} AND {still}"
+        sql = f"SELECT {', '.join(columns)} FROM {found_again} ORDER BY number"
         found = connection.execute(sql, statement.parameters).fetchall()
-        return found if len(found) == len(page) else None  # one was deleted meanwhile
+        return found if len(found) == len(page) else None  # one was deleted, or has another's row now
 
     def _kept(
         self, connection: sqlite3.Connection, statement: Statement, where: str, terms: Sequence[Term]
@@ -191,14 +225,19 @@ class Orders:
                 self._orders.move_to_end(key)
                 return self._orders[key]
 
-        values = len(terms) - 1
-        rows = count_if_worth(connection, statement, where, _MOST_VALUES // values)
-        if rows is None:
+        if count_if_worth(connection, statement, where, _MOST_VALUES // (len(terms) - 1)) is None:
             return None
         with self._lock:
-            while self._orders and rows * values + sum(order.size for order in self._orders.values()) > _MOST_VALUES:
-                self._orders.popitem(last=False)
             return self._orders.setdefault(key, Order(terms))
+
+    def _forget_oldest(self, made: Order) -> None:
+        """Keep no more than may be kept, of which this order was made last."""
+        with self._lock:
+            while sum(order.size for order in self._orders.values()) > _MOST_VALUES:
+                key, order = next(iter(self._orders.items()))
+                if order is made:
+                    break
+                del self._orders[key]
 
 
 def _wanted(rows: Rows, met: Callable[[Rows | None], Rows], skip: int, limit: int) -> Rows:

@@ -41,6 +41,8 @@ T = TypeVar("T")
 _THREADS = 4
 _LARGE_LOG = 4 * 2**20
 _MANY_FIELDS = 1000
+_TRIES = 3
+"""Of several reads that are to say the same, while documents change."""
 _SMALL = 64 * 1024
 """Characters of documents that are inserted at once."""
 
@@ -142,16 +144,33 @@ class SqliteDocumentStore:
         def work() -> list[Document]:
             columns = ["doc", *map(apart_column, apart)]
             with self._statement(table, condition) as statement, self._connections.read() as connection:
-                where = statement.where(condition)
-                rows = self._orders.page(connection, statement, where, columns, terms, skip, limit)
+                where, still = statement.where(condition), statement.still(condition)
+                rows = self._orders.page(connection, statement, where, still, ["1", *columns], terms, skip, limit)
                 if rows is None:
                     first = finds_first(connection, statement, condition, where, terms, skip, limit)
-                    sql = select(statement, where, columns, terms, skip, limit, found_first=first)
+                    sql = select(statement, where, [still, *columns], terms, skip, limit, found_first=first)
                     rows = connection.execute(sql, statement.parameters).fetchall()
-            found = (decode(doc, apart, texts) for doc, *texts in rows)
+            if not all(is_still for is_still, *_ in rows):
+                rows = self._plain(table, condition, ["1", *columns], terms, skip, limit)
+            found = (decode(doc, apart, texts) for _, doc, *texts in rows)
             return list(found) if wanted is None else [paths.project(document, wanted) for document in found]
 
         return await self._run(names and not set(apart) & set(table.large), work)
+
+    def _plain(
+        self,
+        table: Table,
+        condition: Condition,
+        columns: Sequence[str],
+        terms: Sequence[Term],
+        skip: int,
+        limit: int | None,
+    ) -> list[tuple[Any, ...]]:
+        """A page that is found by nothing that is remembered of conditions: what was, has changed meanwhile."""
+        with Statement(table, self._connections.callbacks, self._derived) as statement:
+            sql = select(statement, statement.where(condition), columns, terms, skip, limit)
+            with self._connections.read() as connection:
+                return connection.execute(sql, statement.parameters).fetchall()
 
     async def find_one(
         self, collection: str, filter: Filter, *, projection: Sequence[str] | None = None, sort: Sort = ()
@@ -191,15 +210,19 @@ class SqliteDocumentStore:
         table = await self._table(collection)
         condition, path = parse_filter(filter), paths.parse(field)[:1]
 
-        def work() -> list[str]:
+        def work() -> list[tuple[str, int]]:
             with self._statement(table, condition) as statement, self._connections.read() as connection:
                 where = statement.where(condition)
-                sql = f'SELECT min(id) FROM "{table.name}" WHERE {where} GROUP BY {statement.shape(path[0])}'
-                return [id for (id,) in connection.execute(sql, statement.parameters)]
+                sql = f'SELECT min(id), {statement.shape(path[0])} FROM "{table.name}" WHERE {where} GROUP BY 2'
+                return connection.execute(sql, statement.parameters).fetchall()
 
         roots, question = {path[0], *(asked[0] for asked in paths_of(condition))}, repr((filter, "varieties", field))
-        ids = await self._run(False, lambda: self._answers.of(table.name, roots, question, work))
-        return await self.find(collection, {"id": {"$in": ids}}, projection=path)
+        for _ in range(_TRIES):
+            shapes = dict(await self._run(False, lambda: self._answers.of(table.name, roots, question, work)))
+            found = await self.find(collection, {"id": {"$in": list(shapes)}}, projection=path)
+            if {paths.shape_of(document.get(path[0])) for document in found} >= set(shapes.values()):
+                break  # else one has changed meanwhile
+        return found
 
     async def update(
         self, collection: str, filter: Filter, update: Update, *, many: bool = False, upsert: Document | None = None

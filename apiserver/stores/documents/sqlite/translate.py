@@ -47,6 +47,8 @@ Searching = Callable[[Collection[Path], Collection[str]], Search | None]
 #: By row, whether a condition on a path is met, if that is remembered; with SQL of what else is to be met.
 Remembering = Callable[["Statement", Condition, Path, str], NDArray[np.bool_] | None]
 _FEW_ROWS = 5000
+_MOST_PATHS = 4
+"""What is remembered for one statement: each path is read of all documents."""
 _SAMPLES: dict[str, Any] = {
     "text": "",
     "integer": 0,
@@ -76,10 +78,12 @@ class Statement:
         self._remembering = remembering
         self._readings: list[Reading] = []
         self.parameters: dict[str, Any] = {}
-        self._texts: dict[str, str] = {}
+        self._names: dict[tuple[type, Any], str] = {}
         self._callbacks = callbacks
         self._functions: list[Callable[[Any], Any]] = []
         self._number: int | None = None
+        self._by_memory = False
+        """Whether rows are chosen by what is remembered of them."""
         self._not_empty: set[Path] = set()
         """Fields that are not empty texts, as conditions say to which those that are made SQL are added."""
 
@@ -93,15 +97,15 @@ class Statement:
             self._callbacks.forget(self._number)
 
     def bind(self, value: Any) -> str:
-        """The placeholder of a value; texts that are the same share one, as paths come again and again."""
-        if isinstance(value, str) and value in self._texts:
-            return self._texts[value]
+        """The placeholder of a value; values that are the same share one, as paths come again and again."""
+        known = (type(value), value)
+        if known in self._names:
+            return self._names[known]
         if len(self.parameters) >= _MOST_PARAMETERS:
             raise InvalidFilter("the filter has too many conditions")
         name = f"p{len(self.parameters)}"
         self.parameters[name] = value
-        if isinstance(value, str):
-            self._texts[value] = f":{name}"
+        self._names[known] = f":{name}"
         return f":{name}"
 
     def ask(self, function: Callable[[Any], Any], sql: str) -> str:
@@ -115,6 +119,16 @@ class Statement:
     def where(self, condition: Condition) -> str:
         """SQL that is true just for the documents that meet the condition (NULL stands for false)."""
         return self._all(All((condition,)), remembered=True)
+
+    def still(self, condition: Condition) -> str:
+        """SQL for whether documents that `where` found meet the condition: a row may have changed in the meantime."""
+        if not self._by_memory:
+            return "1"
+        search, self._search = self._search, None
+        try:
+            return self._met(condition)
+        finally:
+            self._search = search
 
     def _met(self, condition: Condition) -> str:
         if isinstance(condition, All):
@@ -135,8 +149,10 @@ class Statement:
         self._not_empty = before | {field.path for field in compared if not field.test.accepts("")}
         terms: list[str] = []
         inside: list[Condition] = []
+        paths: set[Path] = set()
         for item in conditions:
-            if remembered and self._is_inside(item):
+            if remembered and self._is_inside(item) and len(paths.union(paths_of(item))) <= _MOST_PATHS:
+                paths.update(paths_of(item))
                 inside.append(item)
             else:
                 terms.append(self._met(item))
@@ -157,9 +173,10 @@ class Statement:
         all_met = np.logical_and.reduce([rows[:length] for rows in known])
         rows = np.flatnonzero(all_met)
         if len(rows) <= _FEW_ROWS:
+            self._by_memory = True
             rest, terms = met, [f"row IN (SELECT value FROM json_each({self.bind(dumps(rows.tolist()))}))"]
         elif any(map(self._is_large, conditions)):
-            by_row = all_met.tobytes()
+            self._by_memory, by_row = True, all_met.tobytes()
             rest, terms = met, [self.ask(lambda row: row < length and by_row[row], "row")]
         else:
             rest, terms = [None] * len(met), []

@@ -173,3 +173,44 @@ async def test_the_paths_asked_for_last_are_remembered(
         for name in "abacab":
             await ids(store, {f"big.{name}": 1})
     assert [rows is None for rows in read] == [True, True, False, True, False, True]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("few", [1000, 0])
+@pytest.mark.parametrize("page", [{}, {"limit": 5}, {"sort": [("big.a", 1)], "limit": 5}])
+async def test_a_document_that_no_longer_matches_is_not_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int, page: dict[str, Any]
+) -> None:
+    loop, rows = asyncio.get_running_loop(), Content.rows
+    monkeypatch.setattr(translate, "_FEW_ROWS", few)
+    async with opened(tmp_path) as store:
+        await store.insert("things", [{"id": str(number), "big": {"a": number}} for number in range(4)])
+
+        def slow(*args: Any) -> Any:
+            met = rows(*args)
+            change = store.update("things", {"id": "3"}, {"$set": {"big": {"a": 0}}})
+            asyncio.run_coroutine_threadsafe(change, loop).result(10)
+            return met
+
+        monkeypatch.setattr(Content, "rows", slow)
+        found = await store.find("things", {"big.a": {"$gt": 1}}, **page)
+    assert [one["id"] for one in found] == ["2"]
+
+
+@pytest.mark.anyio
+async def test_what_is_nowhere_any_more_is_forgotten(tmp_path: Path, read: list[Any]) -> None:
+    async with opened(tmp_path) as store:
+        await store.insert("things", [{"id": str(number), "big": {"a": number}} for number in range(4)])
+        for number in range(100, 109):
+            await store.update("things", {"id": "0"}, {"$set": {"big": {"a": number}}})
+            assert await ids(store, {"big.a": number}) == ["0"]
+    assert [rows is None for rows in read] == [True] + 7 * [False] + [True]
+
+
+@pytest.mark.anyio
+async def test_of_many_paths_some_are_remembered(tmp_path: Path, read: list[Any]) -> None:
+    async with opened(tmp_path) as store:
+        await store.insert("things", [{"id": str(number), "big": {"a": number}} for number in range(4)])
+        nothing = {f"big.{name}": {"$exists": False} for name in "bcdefghijk"}
+        assert await ids(store, {**nothing, "big.a": {"$gt": 1}}) == ["2", "3"]
+    assert len(read) == 4
