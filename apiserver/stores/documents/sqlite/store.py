@@ -41,8 +41,6 @@ T = TypeVar("T")
 _THREADS = 4
 _LARGE_LOG = 4 * 2**20
 _MANY_FIELDS = 1000
-_TRIES = 3
-"""Of several reads that are to say the same, while documents change."""
 _SMALL = 64 * 1024
 """Characters of documents that are inserted at once."""
 
@@ -216,13 +214,23 @@ class SqliteDocumentStore:
                 sql = f'SELECT min(id), {statement.shape(path[0])} FROM "{table.name}" WHERE {where} GROUP BY 2'
                 return connection.execute(sql, statement.parameters).fetchall()
 
+        def at_once() -> list[Document]:
+            apart = [name for name in path if name in table.apart]
+            columns = ", ".join(["doc", *map(apart_column, apart)])
+            with Statement(table, self._connections.callbacks) as statement, self._connections.read() as connection:
+                where = statement.where(condition)
+                ids = f'SELECT min(id) FROM "{table.name}" WHERE {where} GROUP BY {statement.shape(path[0])}'
+                rows = connection.execute(
+                    f'SELECT {columns} FROM "{table.name}" WHERE id IN ({ids})', statement.parameters
+                ).fetchall()
+            return [paths.project(decode(doc, apart, texts), [path]) for doc, *texts in rows]
+
         roots, question = {path[0], *(asked[0] for asked in paths_of(condition))}, repr((filter, "varieties", field))
-        for _ in range(_TRIES):
-            shapes = dict(await self._run(False, lambda: self._answers.of(table.name, roots, question, work)))
-            found = await self.find(collection, {"id": {"$in": list(shapes)}}, projection=path)
-            if {paths.shape_of(document.get(path[0])) for document in found} >= set(shapes.values()):
-                break  # else one has changed meanwhile
-        return found
+        shapes = dict(await self._run(False, lambda: self._answers.of(table.name, roots, question, work)))
+        found = await self.find(collection, {"id": {"$in": list(shapes)}}, projection=path)
+        if {paths.shape_of(document.get(path[0])) for document in found} >= set(shapes.values()):
+            return found
+        return await self._run(False, at_once)  # one has changed meanwhile
 
     async def update(
         self, collection: str, filter: Filter, update: Update, *, many: bool = False, upsert: Document | None = None

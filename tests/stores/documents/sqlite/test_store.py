@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -64,6 +65,23 @@ def test_updates_do_what_the_dialect_says(documents: list[Document], changes: li
 
     with TemporaryDirectory() as folder:
         asyncio.run(run(Path(folder) / "documents.db"))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("field", ["hyperparams", "other"])
+async def test_varieties_have_all_names_while_documents_change(
+    store: SqliteDocumentStore, monkeypatch: pytest.MonkeyPatch, field: str
+) -> None:
+    find = store.find
+
+    async def find_late(*args: Any, **options: Any) -> list[Document]:
+        await store.update("tasks", {"id": "1"}, {"$set": {field: {"c": 1}}})
+        return await find(*args, **options)
+
+    await store.insert("tasks", [{"id": f"{number}", field: {"ab"[number % 2]: 1}} for number in range(4)])
+    monkeypatch.setattr(store, "find", find_late)
+    found = await store.varieties("tasks", field, {})
+    assert {tuple(document[field]) for document in found} == {("a",), ("b",), ("c",)}
 
 
 def test_what_was_acknowledged_survives_kill_9(path: Path) -> None:
