@@ -9,14 +9,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 import orjson
-from numpy.typing import NDArray
 
 from apiserver.stores.documents.base import Document, DocumentStoreError, Filter, Index, InvalidFilter, Sort, Update
 from apiserver.stores.documents.dialect import paths
@@ -25,14 +23,10 @@ from apiserver.stores.documents.dialect.sorts import Term, parse_sort
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.dialect.values import order
 from apiserver.stores.documents.indexes import APART, INDEXES, LISTS, NUMERIC
-from apiserver.stores.documents.sqlite.answers import Answers
 from apiserver.stores.documents.sqlite.connections import Connections
-from apiserver.stores.documents.sqlite.contents import MOST_ROWS, Contents
-from apiserver.stores.documents.sqlite.derived import Derived
-from apiserver.stores.documents.sqlite.orders import Orders
-from apiserver.stores.documents.sqlite.pages import count_if_worth, finds_first, select
+from apiserver.stores.documents.sqlite.memory import Memory
+from apiserver.stores.documents.sqlite.pages import select
 from apiserver.stores.documents.sqlite.table import Table, apart_column, create, decode, dumps
-from apiserver.stores.documents.sqlite.texts import Search, Texts
 from apiserver.stores.documents.sqlite.translate import Statement
 from apiserver.stores.reserve import Reserve
 
@@ -74,11 +68,7 @@ class SqliteDocumentStore:
         self._checkpoint: Future[None] | None = None
         self._changes = 0
         self._numbers = itertools.count(1)
-        self._derived = Derived()
-        self._orders = Orders()
-        self._contents = Contents()
-        self._answers = Answers()
-        self._texts = Texts()
+        self._memory = Memory(self._connections)
         self._changed: list[tuple[str, Collection[int], set[str] | None]] = []
         """Rows of tables, and their top-level fields, that the transaction under way has changed."""
 
@@ -141,34 +131,11 @@ class SqliteDocumentStore:
 
         def work() -> list[Document]:
             columns = ["doc", *map(apart_column, apart)]
-            with self._statement(table, condition) as statement, self._connections.read() as connection:
-                where, still = statement.where(condition), statement.still(condition)
-                rows = self._orders.page(connection, statement, where, still, ["1", *columns], terms, skip, limit)
-                if rows is None:
-                    first = finds_first(connection, statement, condition, where, terms, skip, limit)
-                    sql = select(statement, where, [still, *columns], terms, skip, limit, found_first=first)
-                    rows = connection.execute(sql, statement.parameters).fetchall()
-            if not all(is_still for is_still, *_ in rows):
-                rows = self._plain(table, condition, ["1", *columns], terms, skip, limit)
-            found = (decode(doc, apart, texts) for _, doc, *texts in rows)
+            rows = self._memory.page(table, condition, columns, terms, skip, limit)
+            found = (decode(doc, apart, texts) for doc, *texts in rows)
             return list(found) if wanted is None else [paths.project(document, wanted) for document in found]
 
         return await self._run(names and not set(apart) & set(table.large), work)
-
-    def _plain(
-        self,
-        table: Table,
-        condition: Condition,
-        columns: Sequence[str],
-        terms: Sequence[Term],
-        skip: int,
-        limit: int | None,
-    ) -> list[tuple[Any, ...]]:
-        """A page that is found by nothing that is remembered of conditions: what was, has changed meanwhile."""
-        with Statement(table, self._connections.callbacks, self._derived) as statement:
-            sql = select(statement, statement.where(condition), columns, terms, skip, limit)
-            with self._connections.read() as connection:
-                return connection.execute(sql, statement.parameters).fetchall()
 
     async def find_one(
         self, collection: str, filter: Filter, *, projection: Sequence[str] | None = None, sort: Sort = ()
@@ -181,7 +148,7 @@ class SqliteDocumentStore:
         condition = parse_filter(filter)
 
         def ask() -> int:
-            with self._statement(table, condition) as statement, self._connections.read() as connection:
+            with self._memory.statement(table, condition) as statement, self._connections.read() as connection:
                 sql = f'SELECT count(*) FROM "{table.name}" WHERE {statement.where(condition)}'
                 (number,) = connection.execute(sql, statement.parameters).fetchone()
                 return int(number)
@@ -189,7 +156,7 @@ class SqliteDocumentStore:
         if names_one(condition) or not table.apart:
             return await self._run(names_one(condition), ask)
         roots = {path[0] for path in paths_of(condition)}
-        return await self._run(False, lambda: self._answers.of(table.name, roots, repr(filter), ask))
+        return await self._run(False, lambda: self._memory.answers.of(table.name, roots, repr(filter), ask))
 
     async def count_by(self, collection: str, filter: Filter, fields: Sequence[str]) -> dict[tuple[Any, ...], int]:
         counts: dict[tuple[Any, ...], int] = {}
@@ -209,7 +176,7 @@ class SqliteDocumentStore:
         condition, path = parse_filter(filter), paths.parse(field)[:1]
 
         def work() -> list[tuple[str, int]]:
-            with self._statement(table, condition) as statement, self._connections.read() as connection:
+            with self._memory.statement(table, condition) as statement, self._connections.read() as connection:
                 where = statement.where(condition)
                 sql = f'SELECT min(id), {statement.shape(path[0])} FROM "{table.name}" WHERE {where} GROUP BY 2'
                 return connection.execute(sql, statement.parameters).fetchall()
@@ -226,7 +193,7 @@ class SqliteDocumentStore:
             return [paths.project(decode(doc, apart, texts), [path]) for doc, *texts in rows]
 
         roots, question = {path[0], *(asked[0] for asked in paths_of(condition))}, repr((filter, "varieties", field))
-        shapes = dict(await self._run(False, lambda: self._answers.of(table.name, roots, question, work)))
+        shapes = dict(await self._run(False, lambda: self._memory.answers.of(table.name, roots, question, work)))
         found = await self.find(collection, {"id": {"$in": list(shapes)}}, projection=path)
         if {paths.shape_of(document.get(path[0])) for document in found} >= set(shapes.values()):
             return found
@@ -295,31 +262,6 @@ class SqliteDocumentStore:
             self._tables[collection] = table
         return table
 
-    def _statement(self, table: Table, condition: Condition) -> Statement:
-        """One that reads what was committed, for what meets a condition."""
-
-        def search(at: Collection[paths.Path], texts: Collection[str]) -> Search | None:
-            return self._texts.search(table, at, texts, self._rows)
-
-        def remembering(
-            statement: Statement, condition: Condition, path: paths.Path, others: str
-        ) -> NDArray[np.bool_] | None:
-            def is_worth() -> bool:
-                with self._connections.read() as connection:
-                    return count_if_worth(connection, statement, others, MOST_ROWS) is not None
-
-            content = self._contents.of(table, path, is_worth)
-            return None if content is None else content.rows(condition, self._rows)
-
-        if not table.apart or names_one(condition):  # there is little to find out
-            return Statement(table, self._connections.callbacks, self._derived)
-        return Statement(table, self._connections.callbacks, self._derived, search, remembering)
-
-    def _rows(self, sql: str, parameters: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-        """What a query finds, row by row."""
-        with self._connections.read() as connection:
-            yield from connection.execute(sql, parameters)
-
     async def _grouped(self, collection: str, filter: Filter, fields: Sequence[str]) -> list[list[Any]]:
         """The number of matching documents, and the values of the fields they share, for each group of the same."""
         if not fields:
@@ -328,7 +270,7 @@ class SqliteDocumentStore:
         condition, parsed = parse_filter(filter), [paths.parse(field) for field in fields]
 
         def ask() -> list[list[Any]]:
-            with self._statement(table, condition) as statement, self._connections.read() as connection:
+            with self._memory.statement(table, condition) as statement, self._connections.read() as connection:
                 columns, readers = zip(*(statement.grouped(path) for path in parsed), strict=True)
                 values = ", ".join(columns)
                 groups = ", ".join(f"+{column}" for column in columns)  # in no index's order: one that covers is faster
@@ -342,7 +284,7 @@ class SqliteDocumentStore:
         if not table.apart:
             return await self._run(False, ask)
         roots = {path[0] for path in [*parsed, *paths_of(condition)]}
-        return await self._run(False, lambda: self._answers.of(table.name, roots, repr((filter, fields)), ask))
+        return await self._run(False, lambda: self._memory.answers.of(table.name, roots, repr((filter, fields)), ask))
 
     def _matching(
         self,
@@ -373,11 +315,7 @@ class SqliteDocumentStore:
                     changed = self._changed = []
                     result = work(connection)
                 for table, rows, roots in changed:
-                    self._derived.forget(table, rows, roots)
-                    self._orders.forget(table, rows, roots)
-                    self._contents.forget(table, rows, roots)
-                    self._texts.forget(table, rows, roots)
-                    self._answers.changed(table, roots)
+                    self._memory.forget(table, rows, roots)
                 return result
             finally:
                 self._changes = next(self._numbers)  # of several threads, each sets a number of its own

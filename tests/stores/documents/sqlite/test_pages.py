@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from apiserver.stores.documents.base import Document, Filter, Sort
 from apiserver.stores.documents.dialect.filters import parse_filter
 from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
-from apiserver.stores.documents.sqlite import SqliteDocumentStore, pages, store
+from apiserver.stores.documents.sqlite import SqliteDocumentStore, memory, pages
 
 _documents = st.fixed_dictionaries(
     {"company": st.sampled_from(["c", "d"])},
@@ -87,7 +87,7 @@ async def test_what_hardly_any_of_the_first_is_is_found_first(tmp_path: Path, mo
         ways.append(found_first)
         return pages.select(*given, found_first=found_first)
 
-    monkeypatch.setattr(store, "select", select)
+    monkeypatch.setattr(memory, "select", select)
     async with opened(tmp_path) as documents:
         await documents.insert(
             "tasks",
