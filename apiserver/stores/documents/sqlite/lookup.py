@@ -8,32 +8,23 @@ way to the value, and for names whose JSON has escapes, as SQLite's paths have n
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
 from apiserver.stores.documents.dialect.paths import Path, reach
 from apiserver.stores.documents.dialect.values import MISSING
-from apiserver.stores.documents.sqlite.table import Table, has_nul
+from apiserver.stores.documents.sqlite.parameters import Parameters
+from apiserver.stores.documents.sqlite.table import has_nul
 
 _NOWHERE = '$."$"'
 """A path that no document has: `json_extract` of two paths gives JSON, of one path a bare value."""
 
 
-class Statement(Protocol):
-    """What a lookup needs of the statement it is part of."""
-
-    table: Table
-
-    def bind(self, value: Any) -> str: ...
-
-    def ask(self, function: Callable[[Any], Any], sql: str) -> str: ...
-
-
 class Lookup:
     """The values at a path of the table's documents."""
 
-    def __init__(self, statement: Statement, path: Path) -> None:
+    def __init__(self, statement: Parameters, path: Path) -> None:
         self._statement = statement
         self._source, self._below = statement.table.source(path)
         self.known_to_sqlite = not any(_is_escaped(name) for name in self._below)

@@ -5,14 +5,13 @@ Indexed fields are asked of their key columns, any other is looked up in the JSO
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from apiserver.stores.documents.base import InvalidFilter
 from apiserver.stores.documents.dialect import values
 from apiserver.stores.documents.dialect.filters import (
     All,
@@ -32,13 +31,13 @@ from apiserver.stores.documents.dialect.patterns import literals_of
 from apiserver.stores.documents.dialect.sorts import Term
 from apiserver.stores.documents.dialect.values import MISSING, class_of
 from apiserver.stores.documents.sqlite.connections import Callbacks
-from apiserver.stores.documents.sqlite.derived import Derived, Reading
+from apiserver.stores.documents.sqlite.derived import Derived
 from apiserver.stores.documents.sqlite.lookup import Lookup
+from apiserver.stores.documents.sqlite.parameters import Parameters
 from apiserver.stores.documents.sqlite.table import Table, column_of, decode_key, dumps, encode_key, sorted_column
 from apiserver.stores.documents.sqlite.texts import Search
 
 _SQL = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
-_MOST_PARAMETERS = 4000
 #: Texts for which the JSON of a list is searched one by one.
 _MOST_SOUGHT = 8
 _INT64 = range(-(2**63), 2**63)
@@ -60,8 +59,8 @@ _SAMPLES: dict[str, Any] = {
 }
 
 
-class Statement:
-    """A statement in the making: its parameters, and the Python functions it asks until it is left."""
+class Statement(Parameters):
+    """A statement in the making, and what it asks of documents."""
 
     def __init__(
         self,
@@ -72,49 +71,13 @@ class Statement:
         remembering: Remembering | None = None,
     ) -> None:
         """The last three: what is remembered of rows, for statements that see nothing but what was committed."""
-        self.table = table
-        self._derived = derived
+        super().__init__(table, callbacks, derived)
         self._search = search
         self._remembering = remembering
-        self._readings: list[Reading] = []
-        self.parameters: dict[str, Any] = {}
-        self._names: dict[tuple[type, Any], str] = {}
-        self._callbacks = callbacks
-        self._functions: list[Callable[[Any], Any]] = []
-        self._number: int | None = None
         self._by_memory = False
         """Whether rows are chosen by what is remembered of them."""
         self._not_empty: set[Path] = set()
         """Fields that are not empty texts, as conditions say to which those that are made SQL are added."""
-
-    def __enter__(self) -> Statement:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for reading in self._readings:
-            reading.finish()
-        if self._number is not None:
-            self._callbacks.forget(self._number)
-
-    def bind(self, value: Any) -> str:
-        """The placeholder of a value; values that are the same share one, as paths come again and again."""
-        known = (type(value), value)
-        if known in self._names:
-            return self._names[known]
-        if len(self.parameters) >= _MOST_PARAMETERS:
-            raise InvalidFilter("the filter has too many conditions")
-        name = f"p{len(self.parameters)}"
-        self.parameters[name] = value
-        self._names[known] = f":{name}"
-        return f":{name}"
-
-    def ask(self, function: Callable[[Any], Any], sql: str) -> str:
-        """SQL that gives what the function makes of the value of some SQL."""
-        if self._number is None:
-            self._number = self._callbacks.register(self._functions)
-            self.parameters["asked"] = self._number
-        self._functions.append(function)
-        return f"ask(:asked, {len(self._functions) - 1}, {sql})"
 
     def where(self, condition: Condition) -> str:
         """SQL that is true just for the documents that meet the condition (NULL stands for false)."""
@@ -235,11 +198,11 @@ class Statement:
             return "id"
         if self._is_in_column(term):
             return sorted_column(term.path)
-        return self._remembered(self._sort_value(term), term, term.path[0])
+        return self.remembered(self._sort_value(term), term, term.path[0])
 
     def remembers(self, term: Term) -> bool:
         """Whether what documents are ordered by is remembered, as no column has it."""
-        return self._derived is not None and not self._is_in_column(term)
+        return self.remembers_values and not self._is_in_column(term)
 
     def _is_in_column(self, term: Term) -> bool:
         return term.path == ("id",) or (term.path in self.table.keys and not term.numeric)
@@ -262,15 +225,7 @@ class Statement:
     def shape(self, name: str) -> str:
         """SQL of a number that is the same for documents with the same names, two levels deep, below a field."""
         sql = Lookup(self, parse(name)).ask_whole(lambda value, path: shape_of(gathered(value, path)))
-        return self._remembered(sql, ("shape", name), name)
-
-    def _remembered(self, sql: str, key: Hashable, root: str) -> str:
-        """SQL of a value that is made of a top-level field by some SQL, once for each row and `key`."""
-        if self._derived is None:
-            return sql
-        reading = self._derived.read(self.table.name, key, root)
-        self._readings.append(reading)
-        return f"nullif(coalesce({self.ask(reading.known, 'row')}, {self.ask(reading.make, sql)}), x'')"
+        return self.remembered(sql, ("shape", name), name)
 
     # Indexed fields: single values, as `encode_key` gives them.
 
