@@ -112,14 +112,18 @@ class Statement(Parameters):
         self._not_empty = before | {field.path for field in compared if not field.test.accepts("")}
         terms: list[str] = []
         inside: list[Condition] = []
+        rest: list[Condition] = []
         paths: set[Path] = set()
         for item in conditions:
-            if remembered and self._is_inside(item) and len(paths.union(paths_of(item))) <= _MOST_PATHS:
+            if not (remembered and self._is_inside(item)):
+                terms.append(self._met(item))
+            elif len(paths.union(paths_of(item))) <= _MOST_PATHS:
                 paths.update(paths_of(item))
                 inside.append(item)
             else:
-                terms.append(self._met(item))
+                rest.append(item)
         terms += self._met_inside(inside, _joined(" AND ", terms) or "1")
+        terms += map(self._met, rest)
         self._not_empty = before
         return _joined(" AND ", terms) or "1"
 
