@@ -28,7 +28,7 @@ _MOST = 8
 MOST_ROWS = 500_000
 """Of a table whose contents are remembered."""
 _LARGEST = 16 * 2**20
-"""Characters of different values at one path; of more, none are remembered."""
+"""Characters of different values, at one path and at all that are kept beside it."""
 
 Execute = Callable[[str, tuple[Any, ...]], Iterable[tuple[Any, ...]]]
 _NO_ROW = -1
@@ -47,14 +47,15 @@ class Content:
         """Those that are one number, which a float is exactly; NaN for others."""
         self._places: dict[str, int] = {}
         """Their places, by what they look like."""
-        self._size = 0
+        self.size = 0
+        """Characters of them."""
         self._of: NDArray[np.int32] = np.zeros(0, np.int32)
         """By row, the place of what is there. Never changed, but replaced."""
 
     @property
     def too_large(self) -> bool:
         """Whether there is too much to be remembered."""
-        return self._size > _LARGEST
+        return self.size > _LARGEST
 
     def rows(self, condition: Condition, execute: Execute) -> NDArray[np.bool_] | None:
         """By row, whether a condition on the path is met; None when there is too much to be remembered."""
@@ -73,7 +74,7 @@ class Content:
 
     def _read(self, rows: Collection[int] | None, execute: Execute) -> None:
         if rows is None:
-            self._found, self._places, self._size, self._numbers = [], {}, 0, np.zeros(0)
+            self._found, self._places, self.size, self._numbers = [], {}, 0, np.zeros(0)
             self._of = self._with(np.zeros(0, np.int32), execute(self._sql("1"), ()))
         elif rows:
             of = self._of.copy()
@@ -105,7 +106,7 @@ class Content:
         place = self._places.setdefault(key, len(self._found))
         if place == len(self._found):
             self._found.append(found)
-            self._size += len(key)
+            self.size += len(key)
         return place
 
 
@@ -165,8 +166,8 @@ class Contents:
         if not worth():
             return None
         with self._lock:
-            content = self._kept.setdefault(key, Content(table, path))
-            while len(self._kept) > _MOST:
+            content = self._kept.setdefault(key, Content(table, path))  # a new one has no size yet
+            while len(self._kept) > _MOST or sum(kept.size for kept in self._kept.values()) > _LARGEST:
                 self._kept.popitem(last=False)
             return content
 

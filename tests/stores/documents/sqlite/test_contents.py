@@ -214,3 +214,13 @@ async def test_of_many_paths_some_are_remembered(tmp_path: Path, read: list[Any]
         nothing = {f"big.{name}": {"$exists": False} for name in "bcdefghijk"}
         assert await ids(store, {**nothing, "big.a": {"$gt": 1}}) == ["2", "3"]
     assert len(read) == 4
+
+
+@pytest.mark.anyio
+async def test_all_paths_together_are_bounded(tmp_path: Path, read: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contents, "_LARGEST", 250)
+    async with opened(tmp_path) as store:
+        await store.insert("things", [{"id": "1", "big": {name: name * 100 for name in "abcd"}}])
+        for name in "abcdcba":
+            assert await ids(store, {f"big.{name}": name * 100}) == ["1"]
+    assert [rows is None for rows in read] == [True, True, True, True, False, False, True]
