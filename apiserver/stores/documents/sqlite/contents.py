@@ -49,13 +49,9 @@ class Content:
         """Their places, by what they look like."""
         self.size = 0
         """Characters of them."""
+        self.too_large = False
         self._of: NDArray[np.int32] = np.zeros(0, np.int32)
         """By row, the place of what is there. Never changed, but replaced."""
-
-    @property
-    def too_large(self) -> bool:
-        """Whether there is too much to be remembered."""
-        return self.size > _LARGEST
 
     def rows(self, condition: Condition, execute: Execute) -> NDArray[np.bool_] | None:
         """By row, whether a condition on the path is met; None when there is too much to be remembered."""
@@ -63,18 +59,23 @@ class Content:
             if not self.too_large:
                 most_are_gone = len(self._found) > 2 * len(self._of)
                 self._read(None if most_are_gone else rows, execute)
+            if self.size > _LARGEST:
+                self._forget()
+                self.too_large = True
+            if self.too_large:
+                self.unread.start_anew()
+                return None
             of, found, numbers = self._of, [*self._found, []], np.append(self._numbers, np.nan)
-        if self.too_large:
-            self._found, self._places = [], {}
-            self.unread.start_anew()
-            return None
         met = _met(condition, found, numbers)
         met[_NO_ROW] = False
         return met[of]
 
+    def _forget(self) -> None:
+        self._found, self._places, self.size, self._numbers = [], {}, 0, np.zeros(0)
+
     def _read(self, rows: Collection[int] | None, execute: Execute) -> None:
         if rows is None:
-            self._found, self._places, self.size, self._numbers = [], {}, 0, np.zeros(0)
+            self._forget()
             self._of = self._with(np.zeros(0, np.int32), execute(self._sql("1"), ()))
         elif rows:
             of = self._of.copy()
@@ -91,7 +92,7 @@ class Content:
         places: dict[int, int] = {}
         for row, text in found:
             places[row] = self._place(text)
-            if self.too_large:
+            if self.size > _LARGEST:
                 break
         more = max(places, default=-1) + 1 - len(of)
         if more > 0:

@@ -224,3 +224,15 @@ async def test_all_paths_together_are_bounded(tmp_path: Path, read: list[Any], m
         for name in "abcdcba":
             assert await ids(store, {f"big.{name}": name * 100}) == ["1"]
     assert [rows is None for rows in read] == [True, True, True, True, False, False, True]
+
+
+@pytest.mark.anyio
+async def test_a_path_with_too_much_takes_nothing_from_others(
+    tmp_path: Path, read: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contents, "_LARGEST", 250)
+    async with opened(tmp_path) as store:
+        await store.insert("things", [{"id": "1", "big": {"a": "a" * 300, "b": 1, "c": 1}}])
+        for name, value in [("b", 1), ("a", "a" * 300), ("c", 1), ("a", "a" * 300), ("b", 1), ("c", 1)]:
+            assert await ids(store, {f"big.{name}": value}) == ["1"]
+    assert [rows is None for rows in read] == [True, True, True, False, False]
