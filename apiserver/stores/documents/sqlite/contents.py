@@ -38,7 +38,7 @@ class Content:
     """What is at one path of a table's documents."""
 
     def __init__(self, table: Table, path: Path) -> None:
-        self.unread = Unread()
+        self.unread = Unread(path[:1])
         self._table = table
         self._column, self._below = table.source(path)
         self._found: list[list[Any]] = []
@@ -175,10 +175,6 @@ class Contents:
     def forget(self, table: str, rows: Collection[int], roots: Collection[str] | None = None) -> None:
         """Rows of a table came, went, or have changed in these top-level fields (None: in any)."""
         with self._lock:
-            kept = [
-                content
-                for (name, path), content in self._kept.items()
-                if name == table and (roots is None or path[0] in roots)
-            ]
+            kept = [content for (name, _), content in self._kept.items() if name == table]
         for content in kept:
-            content.unread.add(rows)
+            content.unread.add(rows, roots)

@@ -17,7 +17,7 @@ from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.contents import MOST_ROWS, Contents
 from apiserver.stores.documents.sqlite.derived import Derived
 from apiserver.stores.documents.sqlite.orders import Orders
-from apiserver.stores.documents.sqlite.pages import count_if_worth, finds_first, select
+from apiserver.stores.documents.sqlite.pages import finds_first, is_worth, select
 from apiserver.stores.documents.sqlite.table import Table
 from apiserver.stores.documents.sqlite.texts import Texts
 from apiserver.stores.documents.sqlite.translate import Statement
@@ -79,11 +79,11 @@ class Memory:
             return connection.execute(sql, statement.parameters).fetchall()
 
     def _met(self, statement: Statement, condition: Condition, path: Path, others: str) -> NDArray[np.bool_] | None:
-        def is_worth() -> bool:
+        def worth() -> bool:
             with self._connections.read() as connection:
-                return count_if_worth(connection, statement, others, MOST_ROWS) is not None
+                return is_worth(connection, statement, others, MOST_ROWS)
 
-        content = self._contents.of(statement.table, path, is_worth)
+        content = self._contents.of(statement.table, path, worth)
         return None if content is None else content.rows(condition, self._rows)
 
     def _rows(self, sql: str, parameters: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apiserver.stores.documents.dialect.sorts import Term
-from apiserver.stores.documents.sqlite.pages import A_LOOK, count_if_worth, is_far, is_indexed
+from apiserver.stores.documents.sqlite.pages import A_LOOK, is_far, is_indexed, is_worth
 from apiserver.stores.documents.sqlite.table import dumps
 from apiserver.stores.documents.sqlite.translate import Statement
 from apiserver.stores.documents.sqlite.unread import Unread
@@ -54,7 +54,7 @@ class Order:
         self._long = 0
         """How many values more the long texts count."""
         self.too_large = False
-        self.unread = Unread()
+        self.unread = Unread(term.path[0] for term in terms)
 
     @property
     def size(self) -> int:
@@ -68,6 +68,7 @@ class Order:
         """
         with self.unread.taken() as rows:
             if self.too_large:
+                self.unread.start_anew()
                 return None
             try:
                 if rows is None:
@@ -78,6 +79,7 @@ class Order:
             except _TooLarge:
                 self._forget()
                 self.too_large = True
+                self.unread.start_anew()
                 return None
             return self._rows
 
@@ -164,13 +166,9 @@ class Orders:
     def forget(self, table: str, rows: Collection[int], roots: Collection[str] | None = None) -> None:
         """Rows of a table came, went, or have changed in these top-level fields (None: in any)."""
         with self._lock:
-            orders = [
-                order
-                for (name, terms), order in self._orders.items()
-                if name == table and (roots is None or any(term.path[0] in roots for term in terms))
-            ]
+            orders = [order for (name, _), order in self._orders.items() if name == table]
         for order in orders:
-            order.unread.add(rows)
+            order.unread.add(rows, roots)
 
     def page(
         self,
@@ -225,7 +223,7 @@ class Orders:
                 self._orders.move_to_end(key)
                 return self._orders[key]
 
-        if count_if_worth(connection, statement, where, _MOST_VALUES // (len(terms) - 1)) is None:
+        if not is_worth(connection, statement, where, _MOST_VALUES // (len(terms) - 1)):
             return None
         with self._lock:
             return self._orders.setdefault(key, Order(terms))

@@ -74,19 +74,15 @@ def finds_first(
     return looked == A_LOOK and found * _SPARSE < looked and is_far(looked, int(found), skip + limit)
 
 
-def count_if_worth(connection: sqlite3.Connection, statement: Statement, where: str, most: int) -> int | None:
-    """How many rows there are, if a good part of them is wanted, so that to remember something of all is worth it.
-
-    None if not, or if there are more than `most`.
-    """
+def is_worth(connection: sqlite3.Connection, statement: Statement, where: str, most: int) -> bool:
+    """Whether a good part of all rows is wanted, and these are not more than `most`, to remember something of all."""
 
     def count(rows: str) -> int:
         sql = f'SELECT count(*) FROM (SELECT 1 FROM "{statement.table.name}" {rows})'
         return int(connection.execute(sql, statement.parameters).fetchone()[0])
 
     most = min(_WORTH * count(f"WHERE {where}"), most)
-    rows = count(f"LIMIT {most + 1}")
-    return rows if rows <= most else None
+    return count(f"LIMIT {most + 1}") <= most
 
 
 def is_far(looked: int, found: int, wanted: int) -> bool:

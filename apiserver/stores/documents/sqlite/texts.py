@@ -44,22 +44,16 @@ class Kind:
         self.paths = paths
         self.chunks: list[bytes] = []
         self.size = 0
-        self._roots = {path[0] for path in paths}
-        self._unread = Unread()
+        self.unread = Unread(path[0] for path in paths)
 
     @property
     def too_large(self) -> bool:
         """Whether there is too much text to be remembered."""
         return self.size > _LARGEST
 
-    def forget(self, rows: Collection[int], roots: Collection[str] | None) -> None:
-        """These rows came, went, or have changed in these top-level fields (None: in any)."""
-        if roots is None or not self._roots.isdisjoint(roots):
-            self._unread.add(rows)
-
     def read(self, execute: Execute) -> list[bytes] | None:
         """The chunks, with the rows that have changed; what changes meanwhile is left to the next. None: too large."""
-        with self._unread.taken() as rows:
+        with self.unread.taken() as rows:
             if self.too_large:
                 pass
             elif rows is None:
@@ -68,7 +62,7 @@ class Kind:
                 self._read_again(execute, rows)
             if self.too_large:
                 self.chunks = []
-                self._unread.start_anew()
+                self.unread.start_anew()
                 return None
             return self.chunks
 
@@ -208,4 +202,4 @@ class Texts:
         with self._lock:
             kinds = [kind for (name, _), kind in self._kinds.items() if name == table]
         for kind in kinds:
-            kind.forget(rows, roots)
+            kind.unread.add(rows, roots)

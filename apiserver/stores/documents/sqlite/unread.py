@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 
@@ -13,16 +13,19 @@ class Unread:
     Rows that were acknowledged before they are taken are among them, so what is made of them is never older.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, roots: Iterable[str]) -> None:
+        """`roots`: the top-level fields that are read."""
+        self._roots = frozenset(roots)
         self._reading = threading.Lock()
         self._noting = threading.Lock()
         self._rows: set[int] | None = None
 
-    def add(self, rows: Collection[int]) -> None:
-        """These rows came, went or have changed."""
-        with self._noting:
-            if self._rows is not None:
-                self._rows.update(rows)
+    def add(self, rows: Collection[int], roots: Collection[str] | None = None) -> None:
+        """These rows came, went, or have changed in these top-level fields (None: in any)."""
+        if roots is None or not self._roots.isdisjoint(roots):
+            with self._noting:
+                if self._rows is not None:
+                    self._rows.update(rows)
 
     @contextmanager
     def taken(self) -> Iterator[set[int] | None]:
