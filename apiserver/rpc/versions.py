@@ -36,6 +36,9 @@ class Version(NamedTuple):
 #: What the server speaks at most, and what a path without a version asks for.
 NEWEST = Version(2, 34)
 
+#: No client ever asked for less.
+OLDEST = Version(1, 0)
+
 
 class Versioned(Protocol):
     """Something that answers from the version `since` on."""
@@ -56,8 +59,13 @@ def split_path(path: str) -> tuple[Version, str]:
 
 
 def newest_at_most(versions: Sequence[VersionedT], requested: Version) -> VersionedT | None:
-    """Of `versions`, ascending by `since`, the one that answers `requested`; None when all are newer."""
-    return next((version for version in reversed(versions) if version.since <= requested), None)
+    """Of `versions`, ascending by `since`, the newest that is not above `requested`; the first when all are above.
+
+    None when there are no versions, or `requested` is below OLDEST: the reference answers both with 404, too.
+    """
+    if not versions or requested < OLDEST:
+        return None
+    return next((version for version in reversed(versions) if version.since <= requested), versions[0])
 
 
 def not_found(name: str, requested: Version) -> ApiError:

@@ -63,11 +63,11 @@ def test_versions_are_ordered_by_number_not_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("requested", "answered"), [("0.9", None), ("1.0", "1.0"), ("1.6", "1.0"), ("1.7", "1.7"), ("2.8", "1.7"),
-                                ("2.9", "2.9"), ("2.34", "2.9"), ("999.0", "2.9")],
+    ("requested", "answered"), [("1.5", "1.5"), ("1.6", "1.5"), ("1.7", "1.7"), ("2.8", "1.7"), ("2.9", "2.9"),
+                                ("2.34", "2.9"), ("999.0", "2.9"), ("1.0", "1.5"), ("1.4", "1.5"), ("0.9", None)],
 )  # fmt: skip
-def test_the_highest_floor_up_to_the_requested_version_answers(requested: str, answered: str | None) -> None:
-    floors = [Answerer(Version.parse(floor)) for floor in ("1.0", "1.7", "2.9")]
+def test_the_newest_up_to_the_requested_version_answers_or_else_the_first(requested: str, answered: str | None) -> None:
+    floors = [Answerer(Version.parse(floor)) for floor in ("1.5", "1.7", "2.9")]
     found = newest_at_most(floors, Version.parse(requested))
     assert (str(found.since) if found else None) == answered
 
