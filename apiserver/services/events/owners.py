@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from apiserver.events.model import MetricSelection, Owner, Selection
+from apiserver.events.model import EventType, MetricSelection, Owner, Selection
 from apiserver.rpc.errors import invalid_id, validation_error
 from apiserver.services.backend import Call, documents, visible
 from apiserver.services.last_metrics import RESET
@@ -13,6 +13,8 @@ from apiserver.stores.documents.base import Document
 
 #: Fields of an owner's document that tell whether its events may be changed, and what there is to know of them.
 _FIELDS = ("id", "name", "status", "ready", "has_x_axis_labels", RESET)
+
+_ALL_TYPES = "*"
 
 
 async def find(call: Call, ids: Sequence[str], *, model: bool, to_change: bool = False) -> dict[str, Document]:
@@ -58,6 +60,12 @@ def owner(document: Document, *, model: bool = False) -> Owner:
 def is_locked(document: Document) -> bool:
     """Whether a task or model is published, so that its events stay as they are."""
     return document.get("status") in ("published", "publishing") or document.get("ready") is True
+
+
+def event_type(request: dict[str, Any]) -> EventType | None:
+    """The type of event that a request asks for; None: all types."""
+    asked = request.get("event_type", _ALL_TYPES)
+    return None if asked == _ALL_TYPES else EventType(asked)
 
 
 def selection(metrics: Iterable[dict[str, Any]] | None) -> Selection:

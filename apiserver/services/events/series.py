@@ -12,15 +12,15 @@ from apiserver.services.events import owners
 
 @endpoint("events.get_task_metrics", "2.7")
 async def get_task_metrics(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    answer = []
+    answer, type = [], owners.event_type(request)
     for owner in await owners.many(call, request):
-        answer.append({"task": owner.id, "metrics": sorted(await _metrics(call, owner, request.get("event_type")))})
+        answer.append({"task": owner.id, "metrics": sorted(await _metrics(call, owner, type))})
     return {"metrics": answer}
 
 
-async def _metrics(call: Call, owner: Owner, type: str | None) -> set[str]:
+async def _metrics(call: Call, owner: Owner, type: EventType | None) -> set[str]:
     """Names of metrics. Metrics that only have single values are no scalars here: there is no curve to show."""
-    if type == EventType.SCALAR:
+    if type is EventType.SCALAR:
         return {stats.metric for stats in await call.backend.events.scalar_stats([owner]) if not is_single_value(stats)}
     return {series.metric for series in await _series(call, owner, type)}
 
@@ -29,7 +29,7 @@ async def _metrics(call: Call, owner: Owner, type: str | None) -> set[str]:
 async def get_multi_task_metrics(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     metrics: dict[str, set[str]] = {}
     for owner in await owners.many(call, request):
-        for series in await _series(call, owner, request.get("event_type")):
+        for series in await _series(call, owner, owners.event_type(request)):
             metrics.setdefault(series.metric, set()).add(series.variant)
     return {"metrics": [{"metric": name, "variants": sorted(metrics[name])} for name in sorted(metrics)]}
 
@@ -51,5 +51,5 @@ async def _metrics_and_variants(call: Call, request: dict[str, Any], type: Event
     return {"metrics": metrics}
 
 
-async def _series(call: Call, owner: Owner, type: str | None) -> list[SeriesName]:
-    return await call.backend.events.series(owner, [EventType(type)] if type else None)
+async def _series(call: Call, owner: Owner, type: EventType | None) -> list[SeriesName]:
+    return await call.backend.events.series(owner, [type] if type else None)

@@ -6,7 +6,6 @@ from typing import Any
 
 from apiserver.aggregation import task_events
 from apiserver.aggregation.task_events import Position
-from apiserver.events.model import EventType
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
 
@@ -17,7 +16,7 @@ MAX_PAGE = 10_000
 @endpoint("events.get_task_events", "2.1")
 async def get_task_events(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     owner = await owners.one(call, request)
-    type = EventType(request["event_type"]) if "event_type" in request else None
+    type = owners.event_type(request)
     query = ("get_task_events", owner, type, request["order"])
     scrolls = call.backend.scrolls
     position = Position(*scrolls.decode(query, request["scroll_id"])) if request.get("scroll_id") else Position()

@@ -238,9 +238,30 @@ async def test_metrics_by_type(api: Api, add: Add, task: str) -> None:
     assert await metrics(event_type="training_stats_scalar") == ["loss"]
     assert await metrics(event_type="plot") == ["roc"]
     assert await metrics(event_type="log") == []
-    assert await metrics() == ["loss", "roc"]
+    assert await metrics() == await metrics(event_type="*") == ["loss", "roc"]
     multi = await api.call("events.get_multi_task_metrics", {"tasks": [task], "event_type": "training_stats_scalar"})
     assert multi["metrics"] == [{"metric": "loss", "variants": ["train", "val"]}]
+    multi = await api.call("events.get_multi_task_metrics", {"tasks": [task], "event_type": "*"})
+    assert [one["metric"] for one in multi["metrics"]] == ["loss", "roc"]
+
+
+async def test_a_star_asks_for_events_of_all_types(api: Api, add: Add, task: str) -> None:
+    await add(
+        event("training_stats_scalar", task, 1, metric="loss", variant="v", value=1),
+        event("plot", task, 2, metric="roc", variant="v", plot_str="{}"),
+        event("log", task, 3, msg="hello"),
+    )
+    page = await api.call("events.get_task_events", {"task": task, "event_type": "*", "batch_size": 1})
+    assert (page["returned"], page["total"]) == (1, 3)
+    rest = {"task": task, "scroll_id": page["scroll_id"]}  # no type means the same, so it is the same walk
+    page["events"] += (await api.call("events.get_task_events", rest))["events"]
+    assert [one["type"] for one in page["events"]] == ["training_stats_scalar", "plot", "log"]
+
+
+async def test_a_version_below_the_first_of_an_endpoint_means_its_first(api: Api, task: str) -> None:
+    request = {"task": task, "metric": {"metric": "loss"}}
+    meta = (await api.raw("POST", "/v2.1/events.scalar_metrics_iter_raw", json=request)).json()["meta"]
+    assert (meta["result_code"], meta["endpoint"]["actual_version"]) == (200, "2.16")
 
 
 @pytest.mark.parametrize(
