@@ -21,6 +21,7 @@ from apiserver.events.model import (
     Owner,
     ScalarStats,
 )
+from apiserver.events.monitors import is_monitor
 from apiserver.times import seconds_since
 
 
@@ -38,6 +39,12 @@ class Touched:
     """For (metric, sample type), the newest timestamp."""
     resets: set[str | None] = field(default_factory=set)
     """What the document said of its last reset when these events came."""
+
+    def saw_sample(self, metric: str, variant: str, type: EventType, iter: int, timestamp: int) -> None:
+        """Take note of a plot, an image or a vector, or of the newest of a series of them."""
+        if not is_monitor(metric, variant):
+            self.saw_iteration(iter)
+        self.samples[metric, type] = max(timestamp, self.samples.get((metric, type), timestamp))
 
     def saw_iteration(self, iter: int) -> None:
         """Take note of an iteration that was reported; single values have none."""
@@ -71,9 +78,7 @@ def touched_by(batch: EventBatch) -> dict[Owner, Touched]:
             touched.saw_iteration(iter)
     for sample in batch.samples:
         touched = owners.setdefault(sample.owner, Touched())
-        touched.saw_iteration(sample.iter)
-        key = (sample.metric, sample.type)
-        touched.samples[key] = max(sample.timestamp, touched.samples.get(key, sample.timestamp))
+        touched.saw_sample(sample.metric, sample.variant, sample.type, sample.iter, sample.timestamp)
     return owners
 
 
@@ -82,7 +87,8 @@ def update_of(touched: Touched, stats: Iterable[ScalarStats], now: str) -> JsonO
     values: dict[str, Any] = {"last_update": now, "last_change": now}
     reached = Touched(last_iteration=touched.last_iteration)
     for stat in sorted(stats, key=lambda stat: (digest(stat.metric), digest(stat.variant))):  # as MongoDB sets fields
-        reached.saw_iteration(stat.max_iter)
+        if not is_monitor(stat.metric, stat.variant):
+            reached.saw_iteration(stat.max_iter)
         path = f"last_metrics.{digest(stat.metric)}.{digest(stat.variant)}"
         for name, value in _summary(stat).items():
             values[f"{path}.{name}"] = value

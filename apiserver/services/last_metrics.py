@@ -260,9 +260,7 @@ class LastMetrics:
             touched.series.add((stats.metric, stats.variant))
         for type in SAMPLE_TYPES:
             for series in await self._events.sample_series(owner, type):
-                touched.saw_iteration(series.max_iter)
-                key = (series.metric, type)
-                touched.samples[key] = max(series.max_timestamp, touched.samples.get(key, series.max_timestamp))
+                touched.saw_sample(series.metric, series.variant, type, series.max_iter, series.max_timestamp)
         touched.labels = {name: label for name, label in (labels or {}).items() if name in touched.series}
         return touched
 

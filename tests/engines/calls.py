@@ -115,6 +115,10 @@ async def _write(call: Recorder, tasks: list[str], model: str) -> None:
         await call(f"write points from {start}", "events.add_batch", lines=points)
     points = [_scalar(second, i, *name, curve(i)) for i in range(0, 300, 10) for name, curve in curves.items()]
     await call("write every tenth", "events.add_batch", lines=points)
+    monitors = [
+        _scalar(second, 9000 + i, f":monitor:{kind}", "cpu_usage", i) for i, kind in enumerate(("gpu", "machine"))
+    ]
+    await call("write monitors", "events.add_batch", lines=monitors)
     single = [_scalar(first, -(2**31), "Summary", variant, value) for variant, value in (("best", 0.9), ("epochs", 12))]
     await call("write single values", "events.add_batch", lines=single)
     odd = [{**_scalar(third, 2, "odd values", name, 0), "value": name} for name in ("NaN", "Infinity", "-Infinity")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 
 from apiserver.events.last_metrics import Touched, digest, touched_by, update_of
 from apiserver.events.model import (
@@ -55,6 +56,18 @@ def test_the_last_iteration_is_the_greatest_of_any_event_but_single_values() -> 
 
 def test_only_single_values_leave_the_last_iteration_alone() -> None:
     assert "$max" not in update_of(Touched(), [stats(max_iter=SINGLE_VALUE_ITERATION)], "now")
+
+
+@pytest.mark.parametrize("metric", [":monitor:machine", ":monitor:gpu:rank1"])
+def test_monitors_leave_the_last_iteration_alone_and_have_a_summary(metric: str) -> None:
+    plot = Sample(TASK, EventType.PLOT, metric, "v", 9_000, "", 0, b"{}")
+    touched = touched_by(EventBatch(0, Scalars.of([points(metric, [9_000]), points("loss", [9])]), samples=[plot]))[
+        TASK
+    ]
+    update = update_of(touched, [stats(), stats(metric=metric, max_iter=9_000)], "now")
+    assert update["$max"] == {"last_iteration": 9}
+    assert update["$set"][f"last_metrics.{digest(metric)}.{digest('train')}.value"] == 2.0
+    assert update["$set"][f"metric_stats.{digest(metric)}.metric"] == metric
 
 
 def test_a_series_summary_is_set_field_by_field() -> None:

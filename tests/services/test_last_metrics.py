@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from apiserver.events.model import EventBatch, EventType, Owner, ScalarStats, Selection
 from apiserver.services import last_metrics
 from apiserver.services.last_metrics import LastMetrics
 from apiserver.stores.documents.base import InvalidDocument
 from apiserver.stores.events.base import EventStoreBusy
+from tests.aggregation.any_events import looked_at
 from tests.aggregation.events import lines, scalars
 from tests.harness import Api
 
@@ -191,6 +195,52 @@ async def test_a_restart_makes_documents_anew(api: Api) -> None:
     await api.backend.events.add(batch)  # a crash came before anything was noted
     await api.backend.last_metrics.restate()
     assert await seen(api, owner) == (9, {"v": 0.5, "w": 0.25})
+
+
+#: Metrics and variants, and whether their iterations say how far the task has come.
+SERIES = {
+    ("loss", "train"): True,
+    (":monitor:machine", "cpu_usage"): False,
+    (":monitor:gpu", "gpu_0_utilization"): False,
+    (":monitor:machine:rank1", "cpu_usage"): False,
+    (":monitor:gpu_0_utilization", "rank 1"): False,
+    (":monitor:mine", "cpu_usage"): True,
+}
+CONTENTS: dict[str, dict[str, Any]] = {
+    "training_stats_scalar": {"value": 1.0},
+    "training_stats_vector": {"values": [1.0]},
+    "plot": {"plot_str": "{}"},
+    "training_debug_image": {"key": "k", "url": "http://files/i.png"},
+}
+reported = st.tuples(
+    st.sampled_from(list(CONTENTS)),
+    st.sampled_from(list(SERIES)),
+    st.integers(1, 1_000_000),
+)
+
+
+@given(batches=st.lists(st.lists(reported, min_size=1, max_size=6), min_size=1, max_size=4))
+@looked_at
+async def test_what_monitors_report_does_not_move_the_last_iteration(
+    api: Api, batches: list[list[tuple[str, tuple[str, str], int]]]
+) -> None:
+    owner = await new_task(api)
+    expected = max((iter for batch in batches for _, name, iter in batch if SERIES[name]), default=0)
+    for batch in batches:
+        events = [
+            {"type": type, "task": owner.id, "metric": metric, "variant": variant, "iter": iter} | CONTENTS[type]
+            for type, (metric, variant), iter in batch
+        ]
+        await api.raw("POST", "/v2.23/events.add_batch", content="\n".join(map(json.dumps, events)))
+    reached, values = await seen(api, owner)
+    assert reached == expected
+    assert set(values) == {name[1] for batch in batches for type, name, _ in batch if "scalar" in type}
+
+    late = scalars([(2_000_000, 1.0)], metric=":monitor:gpu", variant="gpu_0_utilization", owner=owner)
+    await api.backend.documents.update("tasks", {"id": owner.id}, {"$set": {"last_iteration": 0}})
+    await api.backend.events.add(late)  # a crash came before anything was noted
+    await api.backend.last_metrics.restate()
+    assert (await seen(api, owner))[0] == expected
 
 
 async def test_a_restart_leaves_events_whose_task_is_not_there(api: Api) -> None:

@@ -12,8 +12,7 @@ from enum import Enum, StrEnum
 from typing import NamedTuple
 
 from apiserver.events.model import Selection, SeriesName, selection_of
-
-PREFIX = ":monitor:"
+from apiserver.events.monitors import PREFIX
 
 
 class Unit(StrEnum):

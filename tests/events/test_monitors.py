@@ -1,0 +1,38 @@
+"""Telling series of the SDK's resource monitor from others."""
+
+from __future__ import annotations
+
+import pytest
+
+from apiserver.events.monitors import is_monitor
+
+
+@pytest.mark.parametrize(
+    "metric", [":monitor:machine", ":monitor:gpu", ":monitor:machine:rank1", ":monitor:gpu:rank012"]
+)
+def test_metrics_of_machines_and_cards_are_the_monitors(metric: str) -> None:
+    assert is_monitor(metric, "cpu_usage")
+    assert is_monitor(metric, "of a user, too")
+
+
+def test_a_metric_for_each_resource_is_the_monitors_if_its_variant_is_a_rank() -> None:
+    assert is_monitor(":monitor:gpu_0_utilization", "rank 03")
+    assert not is_monitor(":monitor:gpu_0_utilization", "mean")
+    assert not is_monitor("accuracy", "rank 03")
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        "",
+        "loss",
+        "monitor:gpu",
+        ":monitor:",
+        ":monitor:gpus",
+        ":monitor:gpu:rank",
+        ":monitor:gpu:rank1 ",
+        "a:monitor:gpu",
+    ],
+)
+def test_others_are_not(metric: str) -> None:
+    assert not is_monitor(metric, "cpu_usage")
