@@ -34,6 +34,7 @@ from apiserver.services.access.attempts import Attempts
 from apiserver.services.backend import Backend, registry
 from apiserver.services.history.store import History
 from apiserver.services.last_metrics import LastMetrics
+from apiserver.services.older_metadata import with_older_metadata
 from apiserver.services.older_tags import with_older_tags
 from apiserver.services.remembered import Remembered
 from apiserver.services.store_errors import STORE_ERRORS
@@ -131,7 +132,7 @@ def _dispatcher(settings: Settings, table: Table, backend: Backend) -> Dispatche
     for service in {name.partition(".")[0] for name in table}:
         importlib.import_module(f"apiserver.services.{service}")
     limits = Limits(body=settings.max_body_bytes, in_flight=settings.max_bytes_in_flight)
-    handlers = map(with_older_tags, registry)
+    handlers = [with_older_metadata(with_older_tags(registration)) for registration in registry]
     return Dispatcher(table, handlers, backend.auth, backend, rules=roles, limits=limits, errors=STORE_ERRORS)
 
 

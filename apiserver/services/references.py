@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from apiserver.services.names import unescape_keys
 from apiserver.services.queries import projection_of
 from apiserver.stores.documents.base import Document
 from apiserver.stores.documents.scoped import VisibleDocuments
@@ -69,7 +70,7 @@ async def _fields_of(
     if not ids or not fields:
         return {}
     others = await documents.find(collection, {"id": {"$in": sorted(ids)}}, projection=fields)
-    return {other["id"]: other for other in others}
+    return {other["id"]: unescape_keys(other) for other in others}
 
 
 def _slots(value: Any, path: Sequence[str]) -> Iterator[tuple[dict[str, Any], str]]:
