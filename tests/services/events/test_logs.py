@@ -102,4 +102,3 @@ async def test_scrolls_need_not_be_cleared(api: Api) -> None:
     assert await api.call("events.clear_scroll", {"scroll_id": "whatever"}) == {}
     meta = (await api.call("events.clear_scroll", {}, expect=400))["meta"]
     assert (meta["result_subcode"], meta["endpoint"]["actual_version"]) == (12, "2.18")
-    assert (await api.raw("POST", "/v2.17/events.clear_scroll", json={"scroll_id": "s"})).status_code == 404

@@ -86,7 +86,6 @@ async def test_what_is_asked_for_must_be_right(api: Api, add: Add, task: str) ->
     ):
         meta = (await api.call(RAW, {**good, **fields}, expect=400))["meta"]
         assert meta["result_subcode"] == subcode, fields
-    assert (await api.raw("POST", "/v2.15/events.scalar_metrics_iter_raw", json=good)).status_code == 404
 
 
 async def test_points_of_a_model(api: Api, add: Add) -> None:
