@@ -22,6 +22,7 @@ from apiserver import __version__, resources
 from apiserver.aggregation.scroll import Scrolls
 from apiserver.data_folder import DataFolder
 from apiserver.files.deletions import FileDeletions
+from apiserver.files.links import FileLinks
 from apiserver.files.server import FileServer
 from apiserver.health import Health
 from apiserver.rpc.auth import Authenticator
@@ -80,8 +81,10 @@ def create_app(settings: Settings) -> FastAPI:
     backend = _backend(settings, folder, store)
     schemas = resources.path("schemas")
     table = load_schemas(schemas, schemas / resources.PARSED)
-    files = FileServer(store, backend.auth, backend.file_deletions, rules=roles)
-    files_below_api = FileServer(store, backend.auth, backend.file_deletions, prefix="/files", rules=roles)
+    files = FileServer(store, backend.auth, backend.file_deletions, backend.file_links, rules=roles)
+    files_below_api = FileServer(
+        store, backend.auth, backend.file_deletions, backend.file_links, prefix="/files", rules=roles
+    )
 
     dispatcher = _dispatcher(settings, table, backend)
     app = _App(title="apiserver", version=__version__, lifespan=_lifespan(backend, store, folder), openapi_url=None)
@@ -125,6 +128,7 @@ def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backen
         scrolls=Scrolls(settings.token_secret),
         remembered=Remembered(documents),
         file_deletions=FileDeletions(files, documents),
+        file_links=FileLinks(settings.token_secret),
     )
 
 

@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import orjson
-
 from apiserver.aggregation import images
-from apiserver.events.model import EventType, JsonObject, Owner, Sample, Selection
+from apiserver.events.model import EventType, Owner, Sample, Selection
 from apiserver.stores.events.base import EventStore
 
 #: (least, greatest) iteration of the page a reader saw last.
@@ -23,18 +21,10 @@ Seen = tuple[int, int]
 
 @dataclass(slots=True)
 class WalkPage:
-    """The iterations of one owner, in walk order, as `[{"iter": n, "events": […]}]`, and the position behind them."""
+    """The iterations of one owner with their samples, newest first, and the position behind them."""
 
-    iterations: list[JsonObject]
+    iterations: list[tuple[int, Sequence[Sample]]]
     seen: Seen | None
-
-
-async def latest(
-    store: EventStore, owner: Owner, type: EventType, selection: Selection = (), *, iterations: int
-) -> list[orjson.Fragment]:
-    """The events of the newest `iterations` iterations of each series: by metric, variant, then newest first."""
-    samples = await store.latest_samples(owner, type, selection, iterations=iterations)
-    return [orjson.Fragment(sample.document) for sample in samples]
 
 
 async def latest_of(
@@ -67,13 +57,7 @@ async def walk(
     )
     if not found:
         return WalkPage([], seen)
-    return WalkPage(
-        [
-            {"iter": iter, "events": [orjson.Fragment(sample.document) for sample in found[iter]]}
-            for iter in sorted(found, reverse=True)
-        ],
-        (min(found), max(found)),
-    )
+    return WalkPage(sorted(found.items(), reverse=True), (min(found), max(found)))
 
 
 async def _by_iteration(

@@ -60,14 +60,17 @@ class FileDeletions:
         """The host names that the company's files have been reached by."""
         return {entry["host"] for entry in await self._documents.find(_HOSTS, {"company": company})} | LOCAL
 
+    async def hosts_by(self, company: str, authority: str) -> set[str]:
+        """`hosts`, and the one that a call names in its Host header, `authority`."""
+        host = host_of(authority)
+        return await self.hosts(company) | ({host} if host else set())
+
     async def add(self, company: str, urls: Iterable[str], authority: str = "") -> None:
         """Have the files of those URLs deleted that are ours; `authority` is the Host header of the call, another name.
 
         Files that are put into their places once this has returned stay.
         """
-        hosts = await self.hosts(company)
-        if host := host_of(authority):
-            hosts.add(host)
+        hosts = await self.hosts_by(company, authority)
         names = sorted({name for url in urls for name in names_of(url, hosts)})
         before = time.time_ns()
         for first in range(0, len(names), _AT_ONCE):

@@ -1,7 +1,8 @@
 """The file server as an ASGI app: who may do what, and which answer each outcome is.
 
-Every method needs credentials, and sees the files of the caller's company only. `POST /` takes the ClearML SDK's forms,
-whose fields are named by the path of the file; `PUT`, `GET`, `HEAD` and `DELETE` name it in the URL.
+Every method needs credentials, and sees the files of the caller's company only; a link (`links.py`) opens one file.
+`POST /` takes the ClearML SDK's forms, whose fields are named by the path of the file; the other methods (`PUT`, `GET`,
+`HEAD`, `DELETE`) name it in the URL.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 from apiserver.files.addresses import file_name
 from apiserver.files.deletions import FileDeletions
 from apiserver.files.downloads import send_file
+from apiserver.files.links import FileLinks
 from apiserver.files.uploads import Disconnected, Incoming, store_body, store_form
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Identity, Rules
@@ -28,11 +30,15 @@ from apiserver.stores.files.names import InvalidName
 
 log = logging.getLogger(__name__)
 
+#: Whoever has a link may read its file, pages of other origins as well.
+_ANY_PAGE = (b"access-control-allow-origin", b"*")
+
 
 class FileServer:
     """Serves `store` to callers that `authenticator` knows, below the path `prefix`; `rules` say what roles allow.
 
-    Its `deletions` delete files of themselves: whoever deletes one of these later is told that it is deleted.
+    Its `deletions` delete files of themselves: whoever deletes one of these later is told that it is deleted. `links`
+    open single files to who has no credentials.
     """
 
     def __init__(
@@ -40,6 +46,7 @@ class FileServer:
         store: FileStore,
         authenticator: Authenticator,
         deletions: FileDeletions,
+        links: FileLinks,
         *,
         prefix: str = "",
         rules: Rules | None = None,
@@ -48,6 +55,7 @@ class FileServer:
         self._rules = rules
         self._authenticator = authenticator
         self._deletions = deletions
+        self._links = links
         self._prefix = prefix
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,13 +71,16 @@ class FileServer:
         finally:
             log.debug("%s %s", scope["method"], scope["path"], extra={"status": sender.status})
 
-    async def _answer(self, scope: Scope, headers: Mapping[str, str], incoming: Incoming, send: Send) -> None:
+    async def _answer(self, scope: Scope, headers: Mapping[str, str], incoming: Incoming, send: _Sender) -> None:
         name = file_name(scope["path"].removeprefix(self._prefix))
         try:
+            if scope["method"] in SAFE_METHODS and (company := self._links.company(scope["query_string"], name)):
+                send.headers.append(_ANY_PAGE)
+                return await self._read(company, name, headers, send, body=scope["method"] == "GET")
             caller = await self._caller(scope["method"], headers)
             match scope["method"]:
                 case "GET" | "HEAD" as method:
-                    await self._read(caller, name, headers, send, body=method == "GET")
+                    await self._read(caller.company, name, headers, send, body=method == "GET")
                 case "POST":
                     await self._upload(caller, name, headers, incoming, send)
                 case "PUT":
@@ -89,8 +100,8 @@ class FileServer:
             self._rules.check(caller, "files.get_file" if method in SAFE_METHODS else "files.change")
         return caller
 
-    async def _read(self, caller: Identity, name: str, headers: Mapping[str, str], send: Send, *, body: bool) -> None:
-        file = await self._store.find(caller.company, name)
+    async def _read(self, company: str, name: str, headers: Mapping[str, str], send: Send, *, body: bool) -> None:
+        file = await self._store.find(company, name)
         if file is None:
             raise _not_found(name)
         try:
@@ -120,18 +131,17 @@ def _must_close(headers: Mapping[str, str]) -> bool:
 
 
 class _Sender:
-    """Sends on what it is given, with `Connection: close` if so wished; `status` is 0 until the answer has begun."""
+    """Sends on what it is given, with `headers` beside its own; `status` is 0 until the answer has begun."""
 
     def __init__(self, send: Send, *, close: bool) -> None:
         self._send = send
-        self._close = close
+        self.headers = [(b"connection", b"close")] if close else []
         self.status = 0
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            if self._close:
-                message["headers"] = [*message["headers"], (b"connection", b"close")]
+            message["headers"] = [*message["headers"], *self.headers]
         await self._send(message)
 
 

@@ -61,6 +61,11 @@ class Call(Generic[BackendT]):
     response_headers: list[tuple[str, str]] = field(default_factory=list)
 
     @property
+    def by_cookie(self) -> bool:
+        """Whether the caller is known by the cookie: a browser's page asks. A header with credentials comes first."""
+        return "authorization" not in self.headers
+
+    @property
     def worker(self) -> str:
         """The worker the client says it is, or ""."""
         return self.headers.get("x-clearml-worker") or self.headers.get("x-trains-worker") or ""

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from apiserver.aggregation.scroll import Scrolls
 from apiserver.files.deletions import FileDeletions
+from apiserver.files.links import FileLinks
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Call as RpcCall
 from apiserver.rpc.registry import Registry
@@ -35,6 +36,7 @@ class Backend:
     scrolls: Scrolls
     remembered: Remembered
     file_deletions: FileDeletions
+    file_links: FileLinks
 
     def documents_of(self, company: str) -> CompanyDocuments:
         """The documents that a company may change."""

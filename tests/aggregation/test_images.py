@@ -31,8 +31,7 @@ async def walk(
     store: EmbeddedEventStore, iterations: int, seen: samples.Seen | None, *, earlier: bool = True
 ) -> tuple[list[tuple[int, list[str]]], samples.Seen | None]:
     page = await samples.walk(store, TASK, EventType.IMAGE, (), iterations=iterations, seen=seen, earlier=earlier)
-    shown = orjson.loads(orjson.dumps(page.iterations))
-    return [(one["iter"], [event["variant"] for event in one["events"]]) for one in shown], page.seen
+    return [(iter, [sample.variant for sample in found]) for iter, found in page.iterations], page.seen
 
 
 async def test_images_whose_files_were_overwritten_are_left_out(store: EmbeddedEventStore) -> None:

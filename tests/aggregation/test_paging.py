@@ -114,7 +114,7 @@ def iterations(type: EventType, *, beyond: int | None = None) -> Walk:
             if not page.iterations:
                 return
             assert len(page.iterations) <= limit
-            yield names([event for one in page.iterations for event in one["events"]])
+            yield names([orjson.Fragment(sample.document) for _, found in page.iterations for sample in found])
             seen = page.seen
 
     return walk

@@ -108,9 +108,8 @@ async def test_a_sample_walk_goes_back_and_forth(store: EmbeddedEventStore) -> N
 
     async def step(seen: samples.Seen | None, *, earlier: bool = True) -> tuple[list[int], samples.Seen | None]:
         page = await samples.walk(store, TASK, EventType.PLOT, (), iterations=2, seen=seen, earlier=earlier)
-        for iteration in page.iterations:
-            assert len(iteration["events"]) == 2
-        return [iteration["iter"] for iteration in page.iterations], page.seen
+        assert all(len(found) == 2 for _, found in page.iterations)
+        return [iter for iter, _ in page.iterations], page.seen
 
     first, seen = await step(None)
     second, seen = await step(seen)
@@ -129,13 +128,13 @@ async def test_a_walk_looks_only_at_iterations_that_hold_what_is_selected(store:
     page = await samples.walk(
         store, TASK, EventType.PLOT, [MetricSelection("p", ("a",))], iterations=3, seen=None, earlier=True
     )
-    assert [iteration["iter"] for iteration in page.iterations] == [1]
+    assert [iter for iter, _ in page.iterations] == [1]
 
 
 async def test_the_latest_samples_of_each_series(store: EmbeddedEventStore) -> None:
     await store.add(events.samples(sample(1), sample(2), sample(3), sample(1, metric="q")))
-    found = plain(await samples.latest(store, TASK, EventType.PLOT, iterations=2))
-    assert [(event["metric"], event["iter"]) for event in found] == [("p", 3), ("p", 2), ("q", 1)]
+    found = await store.latest_samples(TASK, EventType.PLOT, (), iterations=2)
+    assert [(sample.metric, sample.iter) for sample in found] == [("p", 3), ("p", 2), ("q", 1)]
 
 
 async def test_single_values(store: EmbeddedEventStore) -> None:

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from apiserver.files.deletions import FileDeletions
+from apiserver.files.links import FileLinks
 from apiserver.files.server import FileServer
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Identity
@@ -27,6 +28,7 @@ class Files:
     store: FileStore
     authenticator: Authenticator
     deletions: FileDeletions
+    links: FileLinks
     client: httpx.AsyncClient
     folder: Path
     token: str
@@ -48,13 +50,14 @@ async def files(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Asy
     documents = SqliteDocumentStore(tmp_path_factory.mktemp("documents") / "documents.db")
     await documents.open()
     deletions = FileDeletions(store, documents)
-    app = FileServer(store, authenticator, deletions)
+    links = FileLinks("s" * 32)
+    app = FileServer(store, authenticator, deletions, links)
     token = authenticator.issue(Identity(user="u", company="c1"), 3600)
     other_token = authenticator.issue(Identity(user="o", company="c2"), 3600)
     headers = {"authorization": f"Bearer {token}"}
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://files", headers=headers
     ) as client:
-        yield Files(app, store, authenticator, deletions, client, tmp_path / "files", token, other_token)
+        yield Files(app, store, authenticator, deletions, links, client, tmp_path / "files", token, other_token)
     await store.close()
     await documents.close()

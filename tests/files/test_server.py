@@ -338,7 +338,7 @@ async def test_a_refused_upload_is_answered_before_it_is_read_to_the_end(files: 
 
 @pytest.mark.parametrize("path", ["/below", "/below/"])
 async def test_below_another_path(files: Files, path: str) -> None:
-    below = FileServer(files.store, files.authenticator, files.deletions, prefix="/below")
+    below = FileServer(files.store, files.authenticator, files.deletions, files.links, prefix="/below")
     headers = {"authorization": f"Bearer {files.token}"}
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(below), base_url="http://api", headers=headers

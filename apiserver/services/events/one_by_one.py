@@ -10,7 +10,7 @@ from apiserver.aggregation import neighbours
 from apiserver.aggregation.neighbours import Found, Place
 from apiserver.events.model import EventType, Owner
 from apiserver.services.backend import Call, endpoint
-from apiserver.services.events import owners
+from apiserver.services.events import owners, pictures
 from apiserver.stores.events.base import EventStore
 
 
@@ -38,12 +38,12 @@ async def next_debug_image_sample(call: Call, request: dict[str, Any]) -> dict[s
 async def get_plot_sample(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     owner, place = await _asked(call, request, EventType.PLOT)
     found = await neighbours.plots_at(call.backend.events, owner, place)
-    return _plots(call, owner, found, place)
+    return await _plots(call, owner, found, place)
 
 
 @endpoint("events.next_plot_sample", "2.20")
 async def next_plot_sample(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return _plots(call, *await _next(call, request, EventType.PLOT, neighbours.next_plots))
+    return await _plots(call, *await _next(call, request, EventType.PLOT, neighbours.next_plots))
 
 
 def _query(type: EventType, owner: Owner) -> tuple[Any, ...]:
@@ -73,8 +73,9 @@ def _image(call: Call, owner: Owner, found: Found | None, place: Place) -> dict[
     return {"event": event, **_place(call, EventType.IMAGE, owner, found, place)}
 
 
-def _plots(call: Call, owner: Owner, found: Found | None, place: Place) -> dict[str, Any]:
-    events = [orjson.Fragment(sample.document) for sample in found.samples] if found else []
+async def _plots(call: Call, owner: Owner, found: Found | None, place: Place) -> dict[str, Any]:
+    linked = await pictures.linker(call)
+    events = [orjson.Fragment(linked(sample.document)) for sample in found.samples] if found else []
     return {"events": events, **_place(call, EventType.PLOT, owner, found, place)}
 
 

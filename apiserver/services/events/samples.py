@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from apiserver.aggregation import samples
 from apiserver.aggregation.scroll import InvalidScroll
 from apiserver.events.model import EventType, MetricSelection, Selection
 from apiserver.services.backend import Call, endpoint
-from apiserver.services.events import owners
+from apiserver.services.events import owners, pictures
 
 
 @endpoint("events.get_task_plots", "2.1")
@@ -17,7 +19,9 @@ async def get_task_plots(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if request.get("scroll_id"):
         raise InvalidScroll(request["scroll_id"])
     selection = owners.selection(request.get("metrics"))
-    plots = await samples.latest(call.backend.events, owner, EventType.PLOT, selection, iterations=request["iters"])
+    found = await call.backend.events.latest_samples(owner, EventType.PLOT, selection, iterations=request["iters"])
+    linked = await pictures.linker(call)
+    plots = [orjson.Fragment(linked(sample.document)) for sample in found]
     return {"plots": plots, "returned": len(plots), "total": len(plots), "scroll_id": None}
 
 
@@ -29,7 +33,7 @@ async def debug_images_2_1(call: Call, request: dict[str, Any]) -> dict[str, Any
     page = await samples.walk(
         call.backend.events, owner, EventType.IMAGE, (), iterations=request["iters"], seen=None, earlier=True
     )
-    images = [event for iteration in page.iterations for event in iteration["events"]]
+    images = [orjson.Fragment(sample.document) for _, found in page.iterations for sample in found]
     shown = [] if end else images
     return {
         "task": owner.id,
@@ -57,6 +61,7 @@ async def _walk(call: Call, request: dict[str, Any], type: EventType) -> dict[st
     query = (type, call.identity.company, model, sorted(selections.items()))
     seen = {} if request["refresh"] else _seen(call, query, request.get("scroll_id"))
     answer = []
+    linked = await pictures.linker(call)
     for id, selection in selections.items():
         page = await samples.walk(
             call.backend.events,
@@ -69,7 +74,11 @@ async def _walk(call: Call, request: dict[str, Any], type: EventType) -> dict[st
         )
         if page.seen is not None:
             seen[id] = page.seen
-        answer.append({"task": id, "iterations": page.iterations})
+        iterations = [
+            {"iter": iter, "events": [orjson.Fragment(linked(sample.document)) for sample in found]}
+            for iter, found in page.iterations
+        ]
+        answer.append({"task": id, "iterations": iterations})
     return {"metrics": answer, "scroll_id": call.backend.scrolls.encode(query, seen)}
 
 
