@@ -10,6 +10,7 @@ import dataclasses
 import importlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import cache
 from typing import Any
 
 import orjson
@@ -141,9 +142,13 @@ def _dispatcher(settings: Settings, table: Table, backend: Backend) -> Dispatche
 
 
 def _openapi(table: Table) -> Callable[[Request], Response]:
+    @cache
+    def content() -> bytes:
+        """Made when it is first asked for, and once: it takes long, and anybody may ask."""
+        return orjson.dumps(with_routes(openapi(table), [route for vendor in VENDORS for route in vendor.routes]))
+
     def answer(request: Request) -> Response:
-        described = with_routes(openapi(table), [route for vendor in VENDORS for route in vendor.routes])
-        return Response(orjson.dumps(described), media_type="application/json")
+        return Response(content(), media_type="application/json")
 
     return answer
 

@@ -22,6 +22,10 @@ def of_text(credentials: str) -> str:
 
 
 def headers_with(request: Request, authorization: Authorization) -> Mapping[str, str]:
-    """The request's headers as this server's own API has them."""
+    """The request's headers as this server's own API has them.
+
+    They are taken as they came: each look into Starlette's `Headers` goes through all of them.
+    """
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.scope["headers"]}
     said = authorization(request)
-    return dict(request.headers) if said is None else {**request.headers, "authorization": said}
+    return headers if said is None else {**headers, "authorization": said}

@@ -1,0 +1,175 @@
+"""A second client that asks `debug.ping` all the time, in a process of its own, and says how long it waited.
+
+It asks on a connection that stays open and on new ones, from an address of its own (127.0.0.2), since a server may
+refuse connections to who has too many. Beside them it asks an echo server that does nothing else: how long that one
+takes is the machine's fault, and is taken off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+ADDRESS = "127.0.0.2"
+#: How long one answer is waited for, in seconds; nobody has to wait so long.
+_PATIENCE = 60.0
+_PAUSE = 0.02
+#: Waits up to here are never called too long, in seconds; where an idle server itself is slow, a multiple of that.
+_LEAST_BOUND = 1.0
+_TIMES_IDLE = 50
+
+
+class Wait(NamedTuple):
+    """One question: when it was asked (monotonic), how long its answer took, in seconds, and its status, 0: none."""
+
+    asked: float
+    seconds: float
+    status: int
+
+
+@dataclass(slots=True)
+class Watched:
+    """What a watcher saw; empty until it has ended."""
+
+    pings: list[Wait] = field(default_factory=list)
+    echoes: list[Wait] = field(default_factory=list)
+
+    @property
+    def usual(self) -> float:
+        """The median of what a ping took, in seconds."""
+        return statistics.median(wait.seconds for wait in self.pings)
+
+    @property
+    def longest(self) -> float:
+        """The longest wait, in seconds, without what the machine itself let everybody wait meanwhile."""
+        return max(wait.seconds - self._of_the_machine(wait) for wait in self.pings)
+
+    @property
+    def refused(self) -> list[int]:
+        """The statuses of answers that were not 200."""
+        return [wait.status for wait in self.pings if wait.status != 200]
+
+    def _of_the_machine(self, wait: Wait) -> float:
+        end = wait.asked + wait.seconds
+        return sum(echo.seconds for echo in self.echoes if echo.asked < end and echo.asked + echo.seconds > wait.asked)
+
+
+def bound(idle: Watched) -> float:
+    """The longest that anybody may wait for a ping, in seconds, at a server that took so long when idle."""
+    return max(_LEAST_BOUND, _TIMES_IDLE * idle.usual)
+
+
+@contextlib.contextmanager
+def watching(port: int) -> Iterator[Watched]:
+    """A watcher of the server on that port of 127.0.0.1 while inside; what it saw is there afterwards."""
+    watched = Watched()
+    command = [sys.executable, "-m", "tests.hostile.watching", str(port)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.readline()  # it has begun
+        try:
+            yield watched
+        finally:
+            process.stdin.close()
+            pings, echoes = json.loads(process.stdout.readline())
+            watched.pings += (Wait(*one) for one in pings)
+            watched.echoes += (Wait(*one) for one in echoes)
+
+
+# --- the watcher's process -------------------------------------------------------------------------
+
+
+async def _watch(port: int, echo_port: int, stop: asyncio.Event, begun: Callable[[], None]) -> list[list[Wait]]:
+    pings: list[Wait] = []
+    echoes: list[Wait] = []
+    asking = [
+        asyncio.create_task(_ask_again_and_again(port, pings, stop, kept=True)),
+        asyncio.create_task(_ask_again_and_again(port, pings, stop, kept=False)),
+        asyncio.create_task(_ask_again_and_again(echo_port, echoes, stop, kept=True)),
+    ]
+    await asyncio.sleep(_PAUSE)
+    begun()
+    await asyncio.gather(*asking)
+    return [pings, echoes]
+
+
+async def _ask_again_and_again(port: int, waits: list[Wait], stop: asyncio.Event, *, kept: bool) -> None:
+    while not stop.is_set():
+        asked = time.monotonic()
+        try:
+            async with _connection(port) as (reader, writer):
+                while True:
+                    async with asyncio.timeout(_PATIENCE):
+                        status = await _ask(reader, writer)
+                    waits.append(Wait(asked, time.monotonic() - asked, status))
+                    if not kept or stop.is_set():
+                        break
+                    await asyncio.sleep(_PAUSE)
+                    asked = time.monotonic()
+        except (TimeoutError, OSError, asyncio.IncompleteReadError):
+            waits.append(Wait(asked, time.monotonic() - asked, 0))
+        await asyncio.sleep(_PAUSE)
+
+
+@contextlib.asynccontextmanager
+async def _connection(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    async with asyncio.timeout(_PATIENCE):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(ADDRESS, 0))
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> int:
+    writer.write(b"GET /debug.ping HTTP/1.1\r\nHost: here\r\n\r\n")
+    head = await reader.readuntil(b"\r\n\r\n")
+    lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+    await reader.readexactly(int(lengths[0].partition(b":")[2]) if lengths else 0)
+    return int(head.split(b" ", 2)[1])
+
+
+def _echo(listener: socket.socket) -> None:
+    """Answer the one client that comes, and end with it."""
+    client, _ = listener.accept()
+    with contextlib.suppress(OSError):
+        while client.recv(2**16):
+            client.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+    os._exit(0)
+
+
+def _main() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    if os.fork() == 0:
+        _echo(listener)
+    output = sys.stdout
+
+    async def watch() -> list[list[Wait]]:
+        stop, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def wait_for_the_end() -> None:
+            sys.stdin.read()
+            loop.call_soon_threadsafe(stop.set)
+
+        threading.Thread(target=wait_for_the_end, daemon=True).start()
+        return await _watch(
+            int(sys.argv[1]), listener.getsockname()[1], stop, lambda: print("begun", file=output, flush=True)
+        )
+
+    output.write(json.dumps(asyncio.run(watch())) + "\n")
+
+
+if __name__ == "__main__":
+    _main()
