@@ -14,7 +14,8 @@ PACKAGE = Path(__file__).parents[1] / "apiserver"
 ALLOWED = {
     "times": set(),
     "resources": set(),
-    "events": {"times"},
+    "urls": set(),
+    "events": {"times", "urls"},
     "stores.addresses": set(),
     "stores.migrations": {"resources"},
     "stores.reserve": set(),
@@ -23,7 +24,7 @@ ALLOWED = {
     "stores.events": {"events", "resources", "stores.addresses", "stores.migrations", "stores.reserve", "times"},
     "stores.documents": {"resources", "stores.addresses", "stores.migrations", "stores.reserve", "times"},
     "stores.files": {"times"},
-    "rpc": {"times"},
+    "rpc": {"times", "urls"},
     "aggregation": {"events", "stores.events", "times"},
     "files": {"rpc", "stores.documents", "stores.files", "times"},
     "copying": {"data_folder", "events", "settings", "stores", "stores.addresses", "stores.documents", "stores.events"},

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from apiserver import urls
 from apiserver.events import documents
 from apiserver.events.gathered import NO_TIMESTAMP, Gathered, SeriesKey, Source, source_of
 from apiserver.events.lines import EventLine, ImageLine, LogLine, PlotLine, VectorLine
@@ -146,6 +147,8 @@ class _Grouping:
             owner = self._owner(source_of(line))
             key = line.key if isinstance(line, ImageLine) else ""
             _check_names(metric=line.metric, variant=line.variant, worker=line.worker, key=key)
+            if isinstance(line, ImageLine) and line.url:
+                _check_url(line.url)
         except Reject as reject:
             self.rejects.add(reject)
             return
@@ -202,6 +205,11 @@ def _without(gathered: Gathered, refused: Collection[int]) -> Gathered:
         gathered.timestamps[points],
         gathered.values[points],
     )
+
+
+def _check_url(url: str) -> None:
+    if not urls.is_of_file(url):
+        raise Reject(f"field 'url' must be {urls.FILE_ADDRESSES}", field="url")
 
 
 def _check_names(**names: str) -> None:

@@ -107,7 +107,9 @@ async def test_old_log_endpoints_page_by_scroll_id(
 
 
 async def test_task_events_are_paged_to_the_end(api: Api, add: Add, task: str) -> None:
-    await add(*(event("training_debug_image", task, n, metric="im", variant="v", url=f"u{n}") for n in range(7)))
+    await add(
+        *(event("training_debug_image", task, n, metric="im", variant="v", url=f"http://f/u{n}") for n in range(7))
+    )
     urls: list[str] = []
     scroll: dict[str, Any] = {}
     while True:
@@ -118,7 +120,7 @@ async def test_task_events_are_paged_to_the_end(api: Api, add: Add, task: str) -
             break
         urls += [one["url"] for one in page["events"]]
         scroll = {"scroll_id": page["scroll_id"]}
-    assert urls == [f"u{n}" for n in range(7)]
+    assert urls == [f"http://f/u{n}" for n in range(7)]
 
 
 async def test_a_scroll_id_belongs_to_its_query(api: Api, add: Add, task: str) -> None:
@@ -168,7 +170,7 @@ async def test_the_newest_plots_of_each_series(api: Api, add: Add, task: str) ->
 async def test_debug_images_are_walked_until_nothing_is_left(api: Api, add: Add, task: str) -> None:
     await add(
         *(
-            event("training_debug_image", task, n, metric="im", variant=v, key=v, url=f"{v}{n}")
+            event("training_debug_image", task, n, metric="im", variant=v, key=v, url=f"http://f/{v}{n}")
             for n in range(5)
             for v in "ab"
         )
@@ -206,7 +208,9 @@ async def test_a_walk_with_a_foreign_scroll_id_begins_anew(api: Api, add: Add, t
 
 
 async def test_old_debug_images_end_after_one_page(api: Api, add: Add, task: str) -> None:
-    await add(*(event("training_debug_image", task, n, metric="im", variant="v", url=f"u{n}") for n in range(5)))
+    await add(
+        *(event("training_debug_image", task, n, metric="im", variant="v", url=f"http://f/u{n}") for n in range(5))
+    )
     first = await api.call("events.debug_images", {"task": task, "iters": 2}, version="2.1")
     assert ([image["iter"] for image in first["images"]], first["total"]) == ([4, 3], 2)
     rest = {"task": task, "iters": 2, "scroll_id": first["scroll_id"]}

@@ -179,3 +179,32 @@ async def test_a_resent_batch_changes_nothing(api: Api, add: Add, task: str) -> 
     assert len(log["events"]) == 6
     summary = (await api.call("tasks.get_by_id", {"task": task}))["task"]["last_metrics"]
     assert [one["count"] for variants in summary.values() for one in variants.values()] == [1]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        " JaVaScript:alert(1)",
+        "data:image/svg+xml,<svg/>",
+        "/api/v2.34/auth.edit_user?user=EVE&role=admin",
+        "/files/../api/v2.34/auth.edit_user?user=EVE&role=admin",
+        "//host/a.png",
+    ],
+)
+async def test_a_picture_that_may_be_a_call_or_a_script_costs_its_event(
+    api: Api, add: Add, task: str, url: str
+) -> None:
+    image = {"type": "training_debug_image", "task": task, "metric": "m", "variant": "v", "iter": 1}
+    good = [
+        {**image, "url": "s3://bucket/a b.png"},
+        {**image, "url": "/files/a.png", "iter": "2"},
+    ]  # a plain one, an odd one
+    for bad in ({**image, "url": url}, {**image, "url": url, "iter": "3"}):
+        data = (await add(*good, bad)).json()["data"]
+        assert (data["added"], data["errors"]) == (2, 1)
+        assert "'url'" in next(iter(data["errors_info"]))
+        refused = (await api.call("events.add", bad, expect=400))["meta"]
+        assert (refused["result_subcode"], refused["error_data"]["field"]) == (12, "url")
+    page = await api.call("events.get_task_events", {"task": task})
+    assert [one["url"] for one in page["events"]] == ["s3://bucket/a b.png", "/files/a.png"]

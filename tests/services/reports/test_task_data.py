@@ -34,7 +34,7 @@ async def owner(request: pytest.FixtureRequest, api: Api) -> dict[str, Any]:
         for iter in (1, 2):
             of = {"metric": metric, "variant": "v", "model_event": model}
             await api.call("events.add", event("plot", id, iter, **of, plot_str="{}"))
-            await api.call("events.add", event("training_debug_image", id, iter, **of, url=f"{metric}/{iter}"))
+            await api.call("events.add", event("training_debug_image", id, iter, **of, url=f"s3://b/{metric}/{iter}"))
             await api.call("events.add", event("training_stats_scalar", id, iter, **of, value=iter))
         await api.call("events.add", event("training_stats_scalar", id, SINGLE, **of, value=7))
     return {"id": id, "model_events": model}
@@ -58,7 +58,10 @@ async def test_the_events_are_those_that_the_events_calls_answer(api: Api, owner
     assert answer["plots"]["m1"]["v"][id]["2"]["name"] == "it"
     assert [one["task"] for one in answer["debug_images"]] == [id]
     assert [iteration["iter"] for iteration in answer["debug_images"][0]["iterations"]] == [2]
-    assert {image["url"] for image in answer["debug_images"][0]["iterations"][0]["events"]} == {"m0/2", "m1/2"}
+    assert {image["url"] for image in answer["debug_images"][0]["iterations"][0]["events"]} == {
+        "s3://b/m0/2",
+        "s3://b/m1/2",
+    }
     scalars = await api.call("events.multi_task_scalar_metrics_iter_histogram", of)
     assert answer["scalar_metrics_iter_histogram"] == scalars["metrics"]
     assert answer["scalar_metrics_iter_histogram"]["m0"]["v"][id]["y"] == [1.0, 2.0]
@@ -81,7 +84,7 @@ async def test_each_kind_of_events_is_narrowed_by_itself(api: Api, owner: dict[s
     assert list(answer["plots"]) == ["m1"]
     assert set(answer["plots"]["m1"]["v"][owner["id"]]) == {"1", "2"}
     iterations = answer["debug_images"][0]["iterations"]
-    assert [image["url"] for one in iterations for image in one["events"]] == ["m0/2", "m0/1"]
+    assert [image["url"] for one in iterations for image in one["events"]] == ["s3://b/m0/2", "s3://b/m0/1"]
     assert list(answer["scalar_metrics_iter_histogram"]) == ["m0"]
 
 
