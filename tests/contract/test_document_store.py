@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -656,6 +657,55 @@ async def test_collections_that_hold_something_are_named(store: DocumentStore) -
     await store.delete("projects", {})
     assert await store.find("models", {}) == []
     assert await store.collections() == ["tasks", "things"]
+
+
+SET: Update = {"$set": {"n": 2}}
+#: Every method that changes documents, in each of its ways.
+CHANGES: dict[str, Callable[[DocumentStore], Awaitable[Any]]] = {
+    "insert": lambda store: store.insert("things", [{"id": "c"}]),
+    "update": lambda store: store.update("things", {"id": "a"}, SET),
+    "update of what another field names": lambda store: store.update("things", {"n": 1}, SET),
+    "update of many": lambda store: store.update("things", {}, SET, many=True),
+    "update of many by a pattern": lambda store: store.update("things", {"id": {"$regex": "a|b"}}, SET, many=True),
+    "update of none, with one to insert": lambda store: store.update("things", {"id": "c"}, SET, upsert={"id": "c"}),
+    "find_and_update": lambda store: store.find_and_update("things", {"id": "a"}, SET),
+    "find_and_update of the first": lambda store: store.find_and_update("things", {}, SET, sort=[("n", 1)]),
+    "delete": lambda store: store.delete("things", {"id": "a"}),
+    "delete by a pattern": lambda store: store.delete("things", {"id": {"$regex": "a"}}),
+}
+READS: dict[str, Callable[[DocumentStore], Awaitable[Any]]] = {
+    "find": lambda store: store.find("things", {}),
+    "find_one": lambda store: store.find_one("things", {"id": "a"}),
+    "count": lambda store: store.count("things", {}),
+    "count_by": lambda store: store.count_by("things", {}, ["n"]),
+    "distinct": lambda store: store.distinct("things", "n", {}),
+    "varieties": lambda store: store.varieties("things", "n", {}),
+    "collections": lambda store: store.collections(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_each_change_is_counted(store: DocumentStore, change: str) -> None:
+    await fill(store, {"id": "a", "n": 1}, {"id": "b", "n": 3})
+    before = store.changes, await store.find("things", {}, sort=[("id", 1)])
+    await CHANGES[change](store)
+    after = store.changes, await store.find("things", {}, sort=[("id", 1)])
+    assert before[0] != after[0]
+    assert before[1] != after[1]
+
+
+async def test_no_read_counts_as_a_change(store: DocumentStore) -> None:
+    await fill(store, {"id": "a", "n": 1})
+    before = store.changes
+    for read in READS.values():
+        await read(store)
+    assert store.changes == before
+
+
+def test_every_method_is_known_to_change_documents_or_not() -> None:
+    public = {name for name, method in vars(DocumentStore).items() if callable(method) and not name.startswith("_")}
+    changing = {change.partition(" ")[0] for change in CHANGES}
+    assert public == changing | set(READS) | {"open", "close"}
 
 
 async def test_a_closed_store_closes_again(store: DocumentStore) -> None:

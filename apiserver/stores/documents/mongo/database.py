@@ -63,6 +63,12 @@ class Database:
         self._database: Any = None
         self._free: asyncio.Semaphore
         self._refused_until = 0.0
+        self._changes = 0
+
+    @property
+    def changes(self) -> int:
+        """Another number after each write, also after one that failed: some of it may have been done."""
+        return self._changes
 
     @property
     def name(self) -> str:
@@ -157,25 +163,25 @@ class Database:
 
     async def insert(self, collection: str, documents: Sequence[Stored]) -> None:
         """Add documents; after an error some of them may be there."""
-        async with self._asking(collection):
+        async with self._writing(collection):
             await self._opened()[collection].insert_many(documents)
 
     async def update(self, collection: str, query: Query, update: Query, *, many: bool = False) -> int:
         """Update the first (or every) document that a query finds; how many there were."""
-        async with self._asking(collection):
+        async with self._writing(collection):
             opened = self._opened()[collection]
             answer = await (opened.update_many if many else opened.update_one)(query, update)
             return int(answer.matched_count)
 
     async def find_and_update(self, collection: str, query: Query, update: Query) -> Stored | None:
         """Update the first document that a query finds, and return it as it was before that."""
-        async with self._asking(collection):
+        async with self._writing(collection):
             found: Stored | None = await self._opened()[collection].find_one_and_update(query, update)
             return found
 
     async def delete(self, collection: str, query: Query) -> int:
         """Delete every document that a query finds; how many there were."""
-        async with self._asking(collection):
+        async with self._writing(collection):
             return int((await self._opened()[collection].delete_many(query)).deleted_count)
 
     def _opened(self) -> Any:
@@ -190,6 +196,15 @@ class Database:
         async with self._free:
             with self._failing(collection):
                 yield
+
+    @asynccontextmanager
+    async def _writing(self, collection: str) -> AsyncIterator[None]:
+        """As `_asking`, for what changes documents."""
+        try:
+            async with self._asking(collection):
+                yield
+        finally:
+            self._changes += 1
 
     @contextmanager
     def _failing(self, collection: str) -> Iterator[None]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -55,11 +54,10 @@ class MongoDocumentStore:
         self._large = large
         self._numeric = numeric
         self._layouts: dict[str, Layout] = {}
-        self._changes = 0
 
     @property
     def changes(self) -> int:
-        return self._changes
+        return self._database.changes
 
     @property
     def shared(self) -> bool:
@@ -81,8 +79,7 @@ class MongoDocumentStore:
         return [name for name in names if await self._database.find(name, {}, projection={"_id": 1}, limit=1)]
 
     async def insert(self, collection: str, documents: Sequence[Document]) -> None:
-        with self._changing():
-            await self._writer.insert(self._layout(collection), documents)
+        await self._writer.insert(self._layout(collection), documents)
 
     async def find(
         self,
@@ -140,12 +137,11 @@ class MongoDocumentStore:
     ) -> int:
         layout, condition = self._layout(collection), parse_filter(filter)
         change, native = await _parsed(layout, update)
-        with self._changing():
-            if many and (changed := await self._writer.update_all(layout, condition, change, native)):
-                return changed
-            if many and upsert is None:
-                return 0
-            return await self._writer.update(layout, condition, change, native, upsert)
+        if many and (changed := await self._writer.update_all(layout, condition, change, native)):
+            return changed
+        if many and upsert is None:
+            return 0
+        return await self._writer.update(layout, condition, change, native, upsert)
 
     async def find_and_update(
         self, collection: str, filter: Filter, update: Update, *, sort: Sort = (), return_new: bool = True
@@ -157,16 +153,7 @@ class MongoDocumentStore:
         return None if found is None else found[return_new]
 
     async def delete(self, collection: str, filter: Filter) -> int:
-        with self._changing():
-            return await self._writer.delete(self._layout(collection), parse_filter(filter))
-
-    @contextmanager
-    def _changing(self) -> Iterator[None]:
-        """Inside, documents may change, also when that fails."""
-        try:
-            yield
-        finally:
-            self._changes += 1
+        return await self._writer.delete(self._layout(collection), parse_filter(filter))
 
     def _layout(self, collection: str) -> Layout:
         if collection not in self._layouts:
