@@ -83,10 +83,12 @@ class PlainEventStore:
         self._owners: dict[Owner, OwnerEvents] = {}
         self.reads_in_parallel = False
         self.unstated: set[Owner] = set()
+        self._untold: set[Owner] = set()
+        """Those among them that were left before the store was opened, and that nobody was told of since."""
         self._sequence = 0
 
     async def open(self) -> None:
-        pass
+        self._untold = set(self.unstated)
 
     async def close(self) -> None:
         pass
@@ -378,11 +380,12 @@ class PlainEventStore:
         return sum(self._of(owner).count(type) for type in set(EventType if types is None else types))
 
     async def owners_to_restate(self) -> AsyncIterator[Owner]:
+        self._untold.clear()
         for owner in sorted(self.unstated):
             yield owner
 
     async def restated(self, owners: Collection[Owner]) -> None:
-        self.unstated.difference_update(owners)
+        self.unstated.difference_update(set(owners) - self._untold)
 
 
 def _page(items: Iterable[Any], key: Callable[[Any], Any], after: Any, descending: bool, limit: int) -> list[Any]:

@@ -156,3 +156,15 @@ async def test_owners_are_to_be_restated_until_they_are(case: Case) -> None:
     await fill(case.store, OTHERS[1])
     await case.settle()
     assert [owner async for owner in case.store.owners_to_restate()] == [OTHERS[1]]
+
+
+async def test_what_was_left_is_to_be_restated_until_somebody_was_told(case: Case) -> None:
+    await fill(case.store, OWNER, OTHERS[0])
+    await case.store.close()
+    await case.store.open()
+    await case.store.restated([OTHERS[0]])
+    await fill(case.store, OTHERS[0])
+    await case.store.restated([OTHERS[0]])
+    assert [owner async for owner in case.store.owners_to_restate()] == sorted([OWNER, OTHERS[0]])
+    await case.store.restated([OTHERS[0]])
+    assert [owner async for owner in case.store.owners_to_restate()] == [OWNER]

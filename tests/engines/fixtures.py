@@ -61,9 +61,8 @@ def mongodb_url(mongodb_node: Node) -> str:
 @pytest.fixture
 def elasticsearch_prefix(elasticsearch_url: str) -> Iterator[str]:
     """What the names of a test's own indices and templates begin with; they are deleted after it."""
-    prefix = own_name()
-    yield prefix
-    elasticsearch.remove(elasticsearch_url, prefix)
+    with own_prefix(elasticsearch_url) as prefix:
+        yield prefix
 
 
 @pytest.fixture
@@ -92,6 +91,16 @@ def own_engines(elasticsearch_url: str, mongodb_url: str) -> Iterator[dict[str, 
     }
     elasticsearch.remove(elasticsearch_url, name)
     mongodb.drop(mongodb_url, name)
+
+
+@contextmanager
+def own_prefix(elasticsearch_url: str) -> Iterator[str]:
+    """As the fixture `elasticsearch_prefix`, for as long as one likes: a failure leaves nothing to the next one."""
+    prefix = own_name()
+    try:
+        yield prefix
+    finally:
+        elasticsearch.remove(elasticsearch_url, prefix)
 
 
 @contextmanager

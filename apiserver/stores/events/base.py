@@ -225,4 +225,9 @@ class EventStore(Protocol):
         """Owners whose events may have arrived after their document's last_metrics were last written."""
 
     async def restated(self, owners: Collection[Owner]) -> None:
-        """Say that the documents of these owners are up to date with the events so far."""
+        """Say that the documents of these owners are up to date with the events so far.
+
+        That is believed of events that came since the store was opened, and of owners that `owners_to_restate` told of
+        since. What was left before, by a server that died, stays to be told: who was not told of it cannot have
+        written it.
+        """

@@ -42,17 +42,20 @@ class Live:
         self.entrance = threading.Lock()
         """Who holds it keeps new snapshots from beginning; taken before `lock`."""
         self.workers = Workers(name for (name,) in database.writer.execute("SELECT name FROM workers ORDER BY id"))
-        self.unstated = {
+        self._unstated = {
             Owner(company, name, bool(is_model))
             for company, name, is_model in database.writer.execute("SELECT company, name, is_model FROM restate")
         }
         """Owners with events since `restated` last named them."""
+        self._untold: set[Owner] = set()
+        """Those among them that a process before this one left, and that nobody was told of yet."""
         self.frozen: list[Memtable] = []
         self.stuck: str | None = None
         """Why merging does not work at the moment; then room will not be made soon."""
         merged = state(database.writer, "merged_journal")
         self._next_sequence = state(database.writer, "next_sequence")
         self._replay(merged)
+        self._untold.update(self._unstated)
         newest = max([merged, *(table.segment for table in self.frozen)])
         self._journal = journal.Journal(folder, newest + 1, fsync=fsync)
         self.active = Memtable(newest + 1)
@@ -94,7 +97,7 @@ class Live:
 
     def _note(self, record: Record) -> None:
         """Note whose documents the events of a record are to be seen in."""
-        self.unstated.update(owner for owner in record.owners if owner.has_document)
+        self._unstated.update(owner for owner in record.owners if owner.has_document)
 
     def check(self) -> None:
         """Raise EventStoreBusy when merging does not work."""
@@ -192,15 +195,22 @@ class Live:
         finally:
             conn.execute("ROLLBACK")
 
-    def owners_to_restate(self) -> set[Owner]:
+    @property
+    def unstated(self) -> set[Owner]:
         """Owners with events since `restated` last named them, also in a process before this one."""
         with self.lock:
-            return set(self.unstated)
+            return set(self._unstated)
+
+    def owners_to_restate(self) -> set[Owner]:
+        """The same, for who will write their documents."""
+        with self.lock:
+            self._untold.clear()
+            return set(self._unstated)
 
     def restated(self, owners: Collection[Owner]) -> None:
-        """The documents of these owners are up to date with the events so far."""
+        """The documents of these owners are up to date with the events so far, but for what nobody was told of."""
         with self.lock:
-            self.unstated.difference_update(owners)
+            self._unstated.difference_update(set(owners) - self._untold)
 
     def close(self) -> None:
         """End the journal's segment as it is."""

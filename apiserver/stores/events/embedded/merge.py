@@ -188,7 +188,7 @@ class Merger:
 
     def _write_unstated(self, conn: sqlite3.Connection) -> None:
         known = set(conn.execute("SELECT company, name, is_model FROM restate"))
-        owners = self._live.owners_to_restate()
+        owners = self._live.unstated
         if known != owners:
             conn.execute("DELETE FROM restate")
             conn.executemany("INSERT INTO restate VALUES (?, ?, ?)", owners)

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from apiserver.events.model import EventBatch, EventType, Owner
 from apiserver.stores.events.embedded import EmbeddedEventStore, merge, sample_merge
 from tests.contract.plain_event_store import PlainEventStore
-from tests.stores.events.comparison import assert_same
+from tests.stores.events.comparison import assert_same, assert_same_to_restate
 from tests.stores.events.embedded.sizes import make_small
 from tests.stores.events.embedded.waiting import eventually
 from tests.stores.events.random_events import OWNERS, batches, owners, selections, times, types
@@ -44,7 +44,7 @@ operations = st.lists(
         st.tuples(st.just("merge")),
         st.tuples(st.just("merge")),
         st.tuples(st.just("merge_meanwhile"), batches),
-        st.tuples(st.sampled_from(["reopen", "crash", "compare"])),
+        st.tuples(st.sampled_from(["reopen", "crash", "compare", "tell"])),
         st.tuples(st.just("restated"), st.sets(owners)),
         st.tuples(st.just("delete"), st.lists(owners, min_size=1, max_size=2), types),
         st.tuples(st.just("delete_logs"), owners, st.none() | times, selections, selections),
@@ -109,8 +109,9 @@ class Both:
             await merging
 
     async def do_reopen(self) -> None:
-        await self._store.close()
-        await self._store.open()
+        for one in (self._store, self._plain):
+            await one.close()
+            await one.open()
 
     async def do_crash(self) -> None:
         """Go on with the files as they are now."""
@@ -122,8 +123,11 @@ class Both:
         await before.close()
         await self._store.open()
         # Who was restated in memory only is restated again: more than needed does no harm.
-        async for owner in self._store.owners_to_restate():
-            self._plain.unstated.add(owner)
+        self._plain.unstated |= self._store._parts.live.unstated
+        await self._plain.open()
+
+    async def do_tell(self) -> None:
+        await assert_same_to_restate(self._store, self._plain)
 
     async def do_restated(self, owners: set[Owner]) -> None:
         await self._store.restated(owners)
