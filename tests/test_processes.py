@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import wait_until
+from tests.harness import PATIENCE, wait_until
 
 #: Each process makes a file named by its id in the folder, and ends on SIGTERM; the folder says how they behave.
 SCRIPT = """
@@ -122,4 +122,4 @@ def test_none_outlives_a_parent_that_was_killed(parent: subprocess.Popen[bytes],
 
 def test_a_first_one_that_cannot_start_ends_it(folder: Path) -> None:
     (folder / "cannot").touch()
-    assert subprocess.run([sys.executable, "-c", SCRIPT, str(folder)], timeout=30, check=False).returncode == 7
+    assert subprocess.run([sys.executable, "-c", SCRIPT, str(folder)], timeout=PATIENCE, check=False).returncode == 7

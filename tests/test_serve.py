@@ -16,7 +16,7 @@ import httpx
 
 from apiserver.serve import _config
 from apiserver.settings import Settings
-from tests.harness import ADMIN_KEY, Served, free_ports, served, wait_until
+from tests.harness import ADMIN_KEY, PATIENCE, Served, free_ports, served, wait_until
 
 
 def test_the_first_start_tells_how_to_connect(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def serve(data: Path, port: int, files_port: int) -> tuple[int, str]:
     """Exit code and last line of a server that cannot start."""
     command = [sys.executable, "-m", "apiserver", "serve", "--data", str(data)]
     ports = ["--port", str(port), "--files-port", str(files_port)]
-    ended = subprocess.run([*command, *ports], capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run([*command, *ports], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert "Traceback" not in ended.stderr
     return ended.returncode, ended.stderr.splitlines()[-1]
 

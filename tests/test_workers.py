@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.harness import Served, free_ports, served, wait_until
+from tests.harness import PATIENCE, Served, free_ports, served, wait_until
 
 
 def workers(server: Served) -> list[int]:
@@ -59,7 +59,7 @@ def test_a_first_worker_that_cannot_start_is_told(tmp_path: Path, engines: dict[
         env={**os.environ, **{f"APISERVER_{name.upper()}": str(value) for name, value in fields.items()}},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert ended.returncode == 1

@@ -13,7 +13,7 @@ import pytest
 
 from tests.deployment.compose import services
 from tests.deployment.gateway import CONFIGURATION, SERVERS, gateway
-from tests.harness import ADMIN_KEY, ADMIN_SECRET, Served, served
+from tests.harness import ADMIN_KEY, ADMIN_SECRET, PATIENCE, Served, served
 
 
 def test_it_names_the_servers_and_ports_of_the_compose_file() -> None:
@@ -32,7 +32,7 @@ def pair(tmp_path: Path) -> Iterator[list[Served]]:
 
 def test_two_servers_are_one(tmp_path: Path, pair: list[Served]) -> None:
     admin = (ADMIN_KEY, ADMIN_SECRET)
-    with gateway(tmp_path, pair) as ports, httpx.Client(auth=admin, timeout=30) as client:
+    with gateway(tmp_path, pair) as ports, httpx.Client(auth=admin, timeout=PATIENCE) as client:
         api, files = (f"http://127.0.0.1:{port}" for port in ports)
         for _ in range(4):
             assert client.post(f"{api}/debug.ping", json={}).status_code == 200

@@ -23,7 +23,6 @@ from tests.harness import Served, running_api, served, wait_until
 from tests.robustness.writers import FIRST_TIME, Writer, assert_stored, new_task, writing
 
 REFUSALS = 3
-_PATIENCE_SECONDS = 120
 
 
 @pytest.fixture
@@ -44,7 +43,7 @@ def outage(node: Node, writers: list[Writer]) -> Iterator[None]:
         acknowledge_more(writers)
         began = time.monotonic()
         node.stop()
-        wait_until(lambda: all(len(writer.refusals) >= REFUSALS for writer in writers), _PATIENCE_SECONDS)
+        wait_until(lambda: all(len(writer.refusals) >= REFUSALS for writer in writers))
         yield
         wait_until(lambda: time.monotonic() - began > OUTAGE_SECONDS, OUTAGE_SECONDS + 1)
         node.start()
@@ -55,7 +54,6 @@ def acknowledge_more(writers: list[Writer]) -> None:
     goals = [writer.acknowledged + 20 for writer in writers]
     wait_until(
         lambda: all(writer.acknowledged >= goal for writer, goal in zip(writers, goals, strict=True)),
-        _PATIENCE_SECONDS,
     )
 
 

@@ -14,10 +14,8 @@ import httpx
 import pytest
 
 from tests.engines.fixtures import own_engines
-from tests.harness import Served, served, wait_until
+from tests.harness import PATIENCE, Served, served, wait_until
 from tests.robustness.writers import FIRST_TIME, Task, Writer, assert_stored, new_task, writing
-
-PATIENCE_SECONDS = 120
 
 
 @pytest.fixture(scope="module")
@@ -93,10 +91,10 @@ def test_clients_of_both_write_to_one_task(servers: dict[str, Served]) -> None:
     task = new_task(servers["session"])
     writers = [Writer(server, task, f"{name} {n}") for name, server in servers.items() for n in range(2)]
     with writing(writers):
-        wait_until(lambda: all(writer.acknowledged >= 60 for writer in writers), PATIENCE_SECONDS)
+        wait_until(lambda: all(writer.acknowledged >= 60 for writer in writers))
     assert not [writer.refusals for writer in writers if writer.refusals]
     for server in servers.values():
-        wait_until(partial(everything_is_told, server, writers), PATIENCE_SECONDS)
+        wait_until(partial(everything_is_told, server, writers))
 
 
 def everything_is_told(server: Served, writers: list[Writer]) -> bool:
@@ -130,7 +128,7 @@ def test_clients_of_both_write_to_one_series(servers: dict[str, Served]) -> None
     told = {"value": values[-1], "min_value": min(values), "max_value": max(values), "count": len(values)}
     told |= {"min_value_iteration": values.index(min(values)), "max_value_iteration": values.index(max(values))}
     for server in servers.values():
-        wait_until(partial(is_told, server, task, told), PATIENCE_SECONDS)
+        wait_until(partial(is_told, server, task, told))
         curve = server.call("events.scalar_metrics_iter_histogram", {"task": task, "samples": 0})["metric"]["variant"]
         assert (curve["x"], curve["y"]) == (list(range(len(values))), values)
 
@@ -148,7 +146,7 @@ def is_told(server: Served, task: str, expected: dict[str, float]) -> bool:
 def test_a_token_of_one_is_good_for_the_other(servers: dict[str, Served]) -> None:
     token = servers["session"].call("auth.login")["token"]
     headers = {"Authorization": f"Bearer {token}"}
-    answer = httpx.post(f"{servers['strict'].api_url}/users.get_current_user", headers=headers, timeout=30)
+    answer = httpx.post(f"{servers['strict'].api_url}/users.get_current_user", headers=headers, timeout=PATIENCE)
     assert answer.status_code == 200
 
 
@@ -177,4 +175,4 @@ def test_what_a_killed_server_acknowledged_is_at_the_other(servers: dict[str, Se
     goals = [writer.acknowledged + 5 for writer in writers]
     with writing(writers):  # the batch that was under way, which may be kept by half, is sent again first
         wait_until(lambda: all(writer.acknowledged >= goal for writer, goal in zip(writers, goals, strict=True)))
-    wait_until(partial(everything_is_told, other, writers), PATIENCE_SECONDS)
+    wait_until(partial(everything_is_told, other, writers))

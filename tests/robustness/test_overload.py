@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import Served, served, wait_until
+from tests.harness import PATIENCE, Served, served, wait_until
 from tests.robustness.writers import FIRST_TIME, Task, Writer, assert_stored, new_task, writing
 
 WAITING = 64 * 2**10
@@ -50,7 +50,7 @@ def test_bodies_that_hardly_come_keep_nobody_out(tmp_path: Path) -> None:
     head = f"POST /debug.ping HTTP/1.1\r\nHost: here\r\nContent-Length: {LARGEST}\r\nExpect: 100-continue\r\n\r\n"
     with served(tmp_path / "data", max_body_bytes=LARGEST, max_bytes_in_flight=LARGEST) as server, ExitStack() as open_:
         for _ in range(8):
-            slow = open_.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=30))
+            slow = open_.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE))
             slow.sendall(head.encode())
             assert slow.recv(100).startswith(b"HTTP/1.1 100")  # the body is being read
             slow.sendall(b"{")

@@ -16,11 +16,10 @@ from functools import partial
 from threading import Event
 from typing import Any
 
-from tests.harness import Served, basic
+from tests.harness import PATIENCE, Served, basic
 
 FIRST_TIME = 1_700_000_000_000
 LINES = 3
-_MOST_SECONDS = 30
 _LONGEST_WAIT = 0.05
 
 Series = tuple[str, str]
@@ -52,7 +51,7 @@ class Writer:
 
     def run(self, stop: Event) -> None:
         """Send batches until told to stop, or until the server does not answer; that batch is sent again next time."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=_MOST_SECONDS)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE)
         try:
             while not stop.is_set():
                 self._send_next(connection, stop)

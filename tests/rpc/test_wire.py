@@ -17,6 +17,7 @@ import pytest
 
 from apiserver.rpc.body import Limits
 from apiserver.rpc.call import Call, Streamed
+from tests.harness import PATIENCE
 from tests.rpc.apps import ALICE, authenticator, demo, served, single
 
 MIB = 2**20
@@ -26,7 +27,7 @@ TOKEN = f"Authorization: Bearer {authenticator().issue(ALICE, 86_400)}"
 
 
 def connect(port: int) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=20)
+    return socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
 
 
 def head(path: str, *headers: str, method: str = "POST") -> bytes:
@@ -179,7 +180,7 @@ def test_curl_sees_413_for_a_large_file(tmp_path: Path) -> None:
     with served(demo(tmp_path)) as port:
         url = f"http://127.0.0.1:{port}/demo.add_batch"
         options = ["-s", "-w", "%{http_code}", "-H", TOKEN, "-H", "Expect: 100-continue", "--data-binary", f"@{large}"]
-        done = subprocess.run(["curl", *options, url], capture_output=True, timeout=30, check=True)
+        done = subprocess.run(["curl", *options, url], capture_output=True, timeout=PATIENCE, check=True)
     answer, status = done.stdout[:-3], done.stdout[-3:]
     assert status == b"413"
     assert json.loads(answer)["meta"]["result_code"] == 413

@@ -12,6 +12,7 @@ from apiserver.data_folder import DataFolder
 from apiserver.settings import Settings
 from apiserver.stores.engines import document_store, event_store, owned
 from apiserver.stores.events.base import EventStoreError
+from tests.harness import PATIENCE
 
 ELSEWHERE = "elasticsearch://127.0.0.1"
 MONGO = "mongodb://127.0.0.1/db"
@@ -38,7 +39,7 @@ def test_the_default_imports_no_client() -> None:
         "[make(Settings(), DataFolder(Path('x'))) for make in (event_store, document_store)]\n"
         "assert not {'elasticsearch', 'elastic_transport', 'motor', 'pymongo'} & sys.modules.keys()"
     )
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE)
 
 
 def test_embedded_documents_have_one_server_wherever_events_are(tmp_path: Path) -> None:

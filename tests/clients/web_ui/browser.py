@@ -7,6 +7,8 @@ from typing import Any
 
 import httpx
 
+from tests.harness import PATIENCE
+
 #: Newer than any there is, as the UI asks for it.
 VERSION = "999.0"
 
@@ -18,7 +20,7 @@ class Browser:
         self.origin = origin
         headers = {"Origin": origin, "Referer": f"{origin}/", "Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}
         # Without TLS, for which it would read certificates for long.
-        self._client = httpx.Client(base_url=api_url, headers=headers, timeout=30, verify=False)
+        self._client = httpx.Client(base_url=api_url, headers=headers, timeout=PATIENCE, verify=False)
 
     def __enter__(self) -> Browser:
         return self
