@@ -103,7 +103,7 @@ class Dispatcher:
         content = await body.read()
         request = parse_query(scope.get("query_string", b""), route.arrays)
         if route.batch:
-            request = {"items": [route.validate(line) for line in parse_lines(content)]}
+            request = {"items": [route.validate(line) for line in parse_lines(content, route.most_items)]}
         elif not route.raw:
             request = route.validate({**request, **parse_json(content)})
         call = Call(

@@ -9,6 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.routing import BaseRoute
 
 from apiserver.rpc.auth import TOKEN_COOKIE
+from apiserver.rpc.bounds import FREE_BOUNDS
 from apiserver.rpc.schema import EndpointVersion, Table
 from apiserver.rpc.validate import Schema
 from apiserver.rpc.versions import NEWEST
@@ -75,7 +76,9 @@ def _path(endpoint: EndpointVersion, operation: str) -> dict[str, Any]:
 def _request(endpoint: EndpointVersion) -> dict[str, Any]:
     if endpoint.item is None:
         return {"application/json": {"schema": _with_nulls(endpoint.request)}}
-    lines = {"type": "string", "description": "One JSON object a line", "contentSchema": endpoint.item}
+    most = "" if endpoint.most_items is None else f", at most {endpoint.most_items}"
+    item = _with_nulls(endpoint.item)
+    lines = {"type": "string", "description": f"One JSON object a line{most}", "contentSchema": item}
     return {"application/json-lines": {"schema": {**lines, "contentMediaType": "application/json-lines"}}}
 
 
@@ -86,12 +89,19 @@ def _response(endpoint: EndpointVersion) -> dict[str, Any]:
 
 
 def _with_nulls(schema: Any) -> Any:
-    """A schema, `nullable` said as OpenAPI 3.1 does. (Other properties of a request may be null: "not given".)"""
+    """A schema, `nullable` said as OpenAPI 3.1 does, and `x-` before the names of bounds that JSON Schema has not.
+
+    (Other properties of a request may be null: "not given".)
+    """
     if isinstance(schema, list):
         return [_with_nulls(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    said = {name: _with_nulls(value) for name, value in schema.items() if (name, value) != ("nullable", True)}
+    said = {
+        f"x-{name}" if name in FREE_BOUNDS else name: _with_nulls(value)
+        for name, value in schema.items()
+        if (name, value) != ("nullable", True)
+    }
     return {**said, "type": [schema["type"], "null"]} if schema.get("nullable") is True else said
 
 

@@ -40,11 +40,13 @@ def parse_json(body: bytes) -> dict[str, Any]:
     return value
 
 
-def parse_lines(body: bytes) -> Iterator[dict[str, Any]]:
-    """The objects of a body of JSON lines; 400/17 when there is none, else as `parse_json`."""
+def parse_lines(body: bytes, most: int | None = None) -> Iterator[dict[str, Any]]:
+    """The objects of a body of JSON lines; 400/17 when there is none, 400/12 beyond `most`, else as `parse_json`."""
     lines = [line for line in body.split(b"\n") if line.strip()]
     if not lines:
         raise ApiError(400, 17, "Batch request contains no items")
+    if most is not None and len(lines) > most:
+        raise validation_error(f"expected at most {most} lines, got {len(lines)}")
     return map(parse_json, lines)
 
 

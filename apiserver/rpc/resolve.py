@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver.rpc.bounds import FREE_BOUNDS
 from apiserver.rpc.validate import TYPES, Invalid, Schema, compile_schema
 
 _ANY_TYPE = {"type", "description", "format", "default", "enum", "const", "anyOf", "nullable"}
 _OF_TYPE = {
-    "object": {"properties", "required", "additionalProperties"},
-    "array": {"items", "minItems", "maxItems"},
+    "": FREE_BOUNDS,
+    "object": {"properties", "required", "additionalProperties", "maxProperties", *FREE_BOUNDS},
+    "array": {"items", "minItems", "maxItems", "maxValues"},
     "string": {"minLength", "maxLength"},
     "integer": {"minimum", "maximum"},
     "number": {"minimum", "maximum"},
 }
-_LENGTHS = {"minItems", "maxItems", "minLength", "maxLength"}
+_LENGTHS = {"minItems", "maxItems", "minLength", "maxLength", "maxProperties", *FREE_BOUNDS}
 _BOUNDS = {"minimum", "maximum"}
 _REF = "#/definitions/"
 

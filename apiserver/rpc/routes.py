@@ -22,6 +22,8 @@ class Route:
     raw: bool
     batch: bool
     """The body is lines, each a request, unless the handler is raw."""
+    most_items: int | None
+    """The most lines of a batch."""
     validate: Validator
     """Of a request, or of a line of a batch."""
     arrays: frozenset[str]
@@ -63,6 +65,7 @@ def _route(endpoint: EndpointVersion, handler: Registration) -> Route:
         anonymous=handler.anonymous,
         raw=handler.raw,
         batch=endpoint.item is not None and not handler.raw,
+        most_items=endpoint.most_items,
         validate=compile_request(endpoint.item or endpoint.request),
         arrays=frozenset(name for name, field in fields.items() if field.get("type") == "array"),
     )

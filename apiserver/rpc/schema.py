@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from apiserver.rpc.bounds import bounded
 from apiserver.rpc.hocon import HoconError, Tree, read_hocon
 from apiserver.rpc.resolve import Resolver, SchemaError
 from apiserver.rpc.validate import Schema
@@ -40,6 +41,8 @@ class EndpointVersion:
     response: Schema
     item: Schema | None = None
     """Of a batch (json-lines): the schema of one line."""
+    most_items: int | None = None
+    """The most lines of a batch, if that is not for its size alone to say."""
     internal: bool = False
 
 
@@ -116,6 +119,7 @@ class _Service:
             request=self._request(content, where),
             response=self._resolver.resolve(content.get("response", {"type": "object"}), f"{where}: response"),
             item=self._item(content["batch_request"], where) if "batch_request" in content else None,
+            most_items=self._most_items(content, where),
             internal=content.get("internal") is True,
         )
 
@@ -132,7 +136,13 @@ class _Service:
         request = self._resolver.resolve(content.get("request", _NO_FIELDS), f"{where}: request")
         if request.get("type") != "object":
             raise SchemaError(f"{where}: request: must be of type object")
-        return request
+        return bounded(request)
+
+    def _most_items(self, content: Tree, where: str) -> int | None:
+        most = content.get("batch_request", {}).get("maxItems")
+        if most is not None and type(most) is not int:
+            raise SchemaError(f"{where}: batch_request: maxItems must be a number, not {most}")
+        return most
 
     def _item(self, batch: Any, where: str) -> Schema:
         """The request that each line of a batch is: that of the action's newest version up to the named, or oldest."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from copy import deepcopy
 from typing import Any
 
+from apiserver.rpc.bounds import FREE_BOUNDS
 from apiserver.rpc.errors import ApiError, validation_error
 
 Schema = dict[str, Any]
@@ -71,7 +72,7 @@ def compile_schema(schema: Schema, *, ignore: frozenset[str] = frozenset()) -> C
     kind = schema.get("type")
     check = _object(schema, ignore) if kind == "object" else _BY_TYPE[kind](schema)
     if "anyOf" in schema:
-        check = _then(check, _any_of([compile_schema(choice) for choice in schema["anyOf"]]))
+        check = _then(check, _any_of(schema["anyOf"]))
     if "enum" in schema:
         check = _then(check, _one_of(schema["enum"], other_kind=False))
     if "const" in schema:
@@ -167,12 +168,15 @@ def _boolean(schema: Schema) -> Check:
 def _array(schema: Schema) -> Check:
     check_item = compile_schema(schema.get("items", {}))
     shortest, longest = schema.get("minItems", 0), schema.get("maxItems", math.inf)
+    most = schema.get("maxValues")
 
     def check(value: Any) -> Any:
         if type(value) is not list:
             raise Invalid(f"expected an array, got {_shown(value)}")
         if not shortest <= len(value) <= longest:
             raise _length_error(len(value), shortest, longest, "items")
+        if most is not None:
+            _check_number(value, most)
         items: list[Any] = []
         try:
             for item in value:
@@ -187,17 +191,20 @@ def _array(schema: Schema) -> Check:
 
 def _object(schema: Schema, ignore: frozenset[str]) -> Check:
     if "properties" not in schema and not ignore and not isinstance(schema.get("additionalProperties"), dict):
-        return _free_object
+        return _free_object(schema)
     checks = {name: compile_schema(field) for name, field in schema.get("properties", {}).items()}
     defaults = {name: field["default"] for name, field in schema.get("properties", {}).items() if "default" in field}
     mutable = [name for name, default in defaults.items() if isinstance(default, (dict, list))]
     nullable = {name for name, field in schema.get("properties", {}).items() if field.get("nullable")}
     required = tuple(name for name in schema.get("required", ()) if name not in defaults)
     check_other = _other_fields(schema)
+    check_size = _size(schema)
 
     def check(value: Any) -> Any:
         if type(value) is not dict:
             raise Invalid(f"expected an object, got {_shown(value)}")
+        if check_size is not None:
+            check_size(value)
         fields = defaults.copy()
         for name in mutable:
             fields[name] = deepcopy(defaults[name])
@@ -218,10 +225,17 @@ def _object(schema: Schema, ignore: frozenset[str]) -> Check:
     return check
 
 
-def _free_object(value: Any) -> Any:
-    if type(value) is not dict:
-        raise Invalid(f"expected an object, got {_shown(value)}")
-    return value
+def _free_object(schema: Schema) -> Check:
+    most, check_inside = schema.get("maxProperties", math.inf), _free(schema)
+
+    def check(value: Any) -> Any:
+        if type(value) is not dict:
+            raise Invalid(f"expected an object, got {_shown(value)}")
+        if len(value) > most:
+            raise _length_error(len(value), 0, most, "names")
+        return check_inside(value)
+
+    return check
 
 
 def _other_fields(schema: Schema) -> Check | None:
@@ -229,7 +243,87 @@ def _other_fields(schema: Schema) -> Check | None:
     others = schema.get("additionalProperties", "properties" not in schema)
     if isinstance(others, dict):
         return compile_schema(others)
-    return _anything if others else None
+    return _free(schema) if others else None
+
+
+# --- how much there may be -------------------------------------------------------------------------
+
+
+def _size(schema: Schema) -> Callable[[dict[str, Any]], None] | None:
+    """What raises Invalid for a map with too many names, one that is too long, or too much below; None: no bounds."""
+    if schema.keys().isdisjoint(("maxProperties", "maxName", "maxValues")):
+        return None
+    most, longest, values = (schema.get(key, math.inf) for key in ("maxProperties", "maxName", "maxValues"))
+
+    def check(value: dict[str, Any]) -> None:
+        if len(value) > most:
+            raise _length_error(len(value), 0, most, "names")
+        _check_names(value, longest)
+        if values is not math.inf:
+            _check_number(value, values)
+
+    return check
+
+
+def _check_names(value: dict[str, Any], longest: float) -> None:
+    length = max(map(len, value), default=0)
+    if length > longest:
+        raise _length_error(length, 0, longest, "characters in a name")
+
+
+def _check_number(value: Any, most: float) -> None:
+    """Invalid when a list or map, and those inside it, have more items and names than that: `[[1, 2], {"a": 3}]` has 5.
+
+    Values are counted before any is checked, so that too many cost next to nothing.
+    """
+    left, waiting = most, [value]
+    while waiting:
+        parent = waiting.pop()
+        left -= len(parent)
+        if left < 0:
+            raise _number_error(most)
+        children = parent.values() if type(parent) is dict else parent
+        waiting += _lists_and_maps(children)
+
+
+def _free(schema: Schema) -> Check:
+    """What takes any value, but none with too much in it, nested too deeply, or with too long a text or name."""
+    if schema.keys().isdisjoint(FREE_BOUNDS):
+        return _anything
+    most, deepest = schema.get("maxValues", math.inf), schema.get("maxDepth", math.inf)
+    longest, longest_name = schema.get("maxText", math.inf), schema.get("maxName", math.inf)
+
+    def check(value: Any) -> Any:
+        if type(value) is str:
+            check_texts([value])
+        level, left, depth = _lists_and_maps([value]), most, 0
+        while level:
+            left, depth = left - sum(map(len, level)), depth + 1
+            if left < 0:
+                raise _number_error(most)
+            if depth > deepest:
+                raise Invalid(f"expected at most {deepest} levels of lists and objects")
+            level = [child for parent in level for child in _lists_and_maps(children_of(parent))]
+        return value
+
+    def children_of(parent: Any) -> Collection[Any]:
+        if type(parent) is dict:
+            _check_names(parent, longest_name)
+            parent = parent.values()
+        check_texts(parent)
+        children: Collection[Any] = parent
+        return children
+
+    def check_texts(values: Iterable[Any]) -> None:
+        for value in values:
+            if type(value) is str and len(value) > longest:
+                raise _length_error(len(value), 0, longest, "characters in a text")
+
+    return check
+
+
+def _lists_and_maps(values: Iterable[Any]) -> list[Any]:
+    return [value for value in values if type(value) is list or type(value) is dict]
 
 
 # --- what narrows a type ---------------------------------------------------------------------------
@@ -246,10 +340,14 @@ def _one_of(allowed: list[Any], *, other_kind: bool) -> Check:
     return check
 
 
-def _any_of(choices: list[Check]) -> Check:
+def _any_of(schemas: list[Schema]) -> Check:
+    """The first of the schemas that takes the value; the error says what keeps it from one of its own type, if any."""
+    choices = [(_PYTHON_TYPES.get(schema.get("type")), compile_schema(schema)) for schema in schemas]
+
     def check(value: Any) -> Any:
         errors: list[Invalid] = []
-        for choice in choices:
+        of_its_type = [choice for kind, choice in choices if kind is type(value)]
+        for choice in of_its_type or [choice for _, choice in choices]:
             try:
                 return choice(value)
             except Invalid as invalid:
@@ -264,19 +362,26 @@ def _length_error(length: int, shortest: float, longest: float, unit: str) -> In
     return Invalid(f"expected {bound} {unit}, got {length}")
 
 
+def _number_error(most: float) -> Invalid:
+    return Invalid(f"expected at most {most} values in all")
+
+
 def _range_error(number: float, low: float, high: float) -> Invalid:
     bound = f"at least {low}" if number < low else f"at most {high}"
     return Invalid(f"expected {bound}, got {_shown(number)}")
 
 
 _BY_TYPE: dict[str | None, Callable[[Schema], Check]] = {
-    None: lambda schema: _anything,
+    None: _free,
     "string": _string,
     "integer": _integer,
     "number": _number,
     "boolean": _boolean,
     "array": _array,
 }
+
+#: The types whose values have just one type in Python: numbers and booleans may come as text.
+_PYTHON_TYPES: dict[str | None, type] = {"string": str, "array": list, "object": dict}
 
 #: The types a schema may name.
 TYPES = frozenset({"object", *(name for name in _BY_TYPE if name)})

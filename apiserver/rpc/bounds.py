@@ -1,0 +1,81 @@
+"""How much a request may hold: every list, map, text and free value of a schema has a bound.
+
+A schema says its own where clients need more, or where more would cost too much; all others get the defaults here.
+Fields that an endpoint does not know are not in its schema: they are left out, and cost no more than to be parsed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Schema = dict[str, Any]
+
+#: Items of a list, and names of a map.
+MOST_ITEMS = 10_000
+#: Items and names in all, at any depth, of lists and maps with others inside, and of values of any type.
+MOST_VALUES = 100_000
+#: Characters of a text.
+LONGEST_TEXT = 65_536
+#: Characters of a name in a map.
+LONGEST_NAME = 4096
+#: How deep lists and maps may lie in each other in values of any type.
+DEEPEST = 32
+
+_ANY: Schema = {"maxValues": MOST_VALUES, "maxDepth": DEEPEST, "maxText": LONGEST_TEXT, "maxName": LONGEST_NAME}
+#: The keywords of our own, which JSON Schema has not: they bound values of any type, with all that is in them.
+FREE_BOUNDS = frozenset(_ANY)
+
+
+def bounded(schema: Schema, *, counted: bool = False) -> Schema:
+    """A resolved schema in which the bounds that it does not say itself are the defaults.
+
+    `counted`: it is inside a list or map whose values are counted, with all that is in them.
+    """
+    schema = dict(schema)
+    if "enum" in schema or "const" in schema:
+        return schema
+    if "anyOf" in schema:
+        schema["anyOf"] = [bounded(choice, counted=counted) for choice in schema["anyOf"]]
+    match schema.get("type"):
+        case "string":
+            return {"maxLength": LONGEST_TEXT, **schema}
+        case "array":
+            schema |= _counting(schema, schema.get("items", {}), counted=counted)
+            schema["items"] = bounded(schema.get("items", {}), counted="maxValues" in schema or counted)
+            return {"maxItems": MOST_ITEMS, **schema}
+        case "object":
+            return _bounded_object(schema, counted=counted)
+        case None if "anyOf" not in schema:
+            return {**_any(counted=counted), **schema}
+    return schema
+
+
+def is_free(schema: Schema) -> bool:
+    """Whether a resolved schema takes names that it does not know, with any values."""
+    others = schema.get("additionalProperties", "properties" not in schema and "anyOf" not in schema)
+    return schema.get("type") == "object" and others is True
+
+
+def _bounded_object(schema: Schema, *, counted: bool) -> Schema:
+    others = schema.get("additionalProperties")
+    if is_free(schema):
+        schema = {"maxProperties": MOST_ITEMS, **_any(counted=counted), **schema}
+    elif isinstance(others, dict):
+        schema |= _counting(schema, others, counted=counted)
+        others = bounded(others, counted="maxValues" in schema or counted)
+        schema = {"maxProperties": MOST_ITEMS, "maxName": LONGEST_NAME, **schema, "additionalProperties": others}
+    if "properties" in schema:
+        inside = "maxValues" in schema or counted
+        fields = {name: bounded(field, counted=inside) for name, field in schema["properties"].items()}
+        schema["properties"] = fields
+    return schema
+
+
+def _any(*, counted: bool) -> Schema:
+    return {keyword: bound for keyword, bound in _ANY.items() if keyword != "maxValues" or not counted}
+
+
+def _counting(schema: Schema, inner: Schema, *, counted: bool) -> Schema:
+    """What bounds the values in a list or map when each of these may hold several others: none has to count twice."""
+    holds_many = inner.get("type") in ("array", "object", None) and inner.keys().isdisjoint(("enum", "const"))
+    return {"maxValues": schema.get("maxValues", MOST_VALUES)} if holds_many and not counted else {}
