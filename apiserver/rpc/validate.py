@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 from copy import deepcopy
 from typing import Any
 
+from apiserver import urls
 from apiserver.rpc.bounds import FREE_BOUNDS
 from apiserver.rpc.errors import ApiError, validation_error
 
@@ -98,14 +99,24 @@ def _anything(value: Any) -> Any:
     return value
 
 
+#: Formats of texts that are looked at: which texts have them, and what they are.
+_FORMATS: dict[str, tuple[Callable[[str], bool], str]] = {
+    "stored-file": (lambda text: not urls.is_script(text), "the address of a stored file"),
+    "picture": (lambda text: not text or urls.is_of_file(text), urls.FILE_ADDRESSES),
+}
+
+
 def _string(schema: Schema) -> Check:
     shortest, longest = schema.get("minLength", 0), schema.get("maxLength", math.inf)
+    shape = _FORMATS.get(schema.get("format", ""))
 
     def check(value: Any) -> Any:
         if type(value) is not str:
             raise Invalid(f"expected a string, got {_shown(value)}")
         if not shortest <= len(value) <= longest:
             raise _length_error(len(value), shortest, longest, "characters")
+        if shape is not None and not shape[0](value):
+            raise Invalid(f"expected {shape[1]}, got {_shown(value)}")
         return value
 
     return check

@@ -289,3 +289,11 @@ def test_whatever_json_comes_nothing_but_an_api_error_is_raised_and_it_is_left_a
         assert set(validated) >= {"a", "f", "g"}
         assert validator(validated) == validated
     assert repr(request) == repr(before)
+
+
+def test_formats_that_matter_to_browsers_are_looked_at() -> None:
+    stored, picture = ({"type": "string", "format": name} for name in ("stored-file", "picture"))
+    assert value(stored, "hdfs://n/m") == "hdfs://n/m"
+    assert value(picture, "") == ""
+    assert refusal(stored, "javascript:x") == "f: expected the address of a stored file, got 'javascript:x'"
+    assert refusal(picture, "/v2.1/x.y").startswith("f: expected an address of http, https,")
