@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cache
@@ -30,6 +31,7 @@ from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import Limits
 from apiserver.rpc.dispatch import METHODS, Dispatcher
 from apiserver.rpc.openapi import openapi, with_routes
+from apiserver.rpc.reply import SAFE_HEADERS
 from apiserver.rpc.schema import Table, load_schemas
 from apiserver.services.access import defaults, fixed_users, identities, roles
 from apiserver.services.access.attempts import Attempts
@@ -142,13 +144,19 @@ def _dispatcher(settings: Settings, table: Table, backend: Backend) -> Dispatche
 
 
 def _openapi(table: Table) -> Callable[[Request], Response]:
+    making = threading.Lock()
+
     @cache
     def content() -> bytes:
         """Made when it is first asked for, and once: it takes long, and anybody may ask."""
         return orjson.dumps(with_routes(openapi(table), [route for vendor in VENDORS for route in vendor.routes]))
 
     def answer(request: Request) -> Response:
-        return Response(content(), media_type="application/json")
+        with making:
+            made = content()
+        response = Response(made, media_type="application/json")
+        response.raw_headers += SAFE_HEADERS
+        return response
 
     return answer
 

@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from apiserver import __version__
+from apiserver.rpc.reply import SAFE_HEADERS
 from apiserver.services.backend import Backend
 from apiserver.stores.files.disk import FileStore
 
@@ -20,17 +21,25 @@ PATIENCE_SECONDS = 2
 
 
 class Health:
-    """The ASGI app: 200 when each store answers in time, else 503; the body says which does not."""
+    """The ASGI app: 200 when each store answers in time, else 503; the body says which does not.
+
+    However many ask at once, the stores are asked once.
+    """
 
     def __init__(self, backend: Backend, files: FileStore) -> None:
         self._backend = backend
         self._files = files
+        self._asking: asyncio.Task[dict[str, str]] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        stores = await self._stores()
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._stores(), name="health")
+        stores = await asyncio.shield(self._asking)
         well = all(state == "ok" for state in stores.values())
         body = {"status": "ok" if well else "unavailable", "version": __version__, "stores": stores}
-        await JSONResponse(body, 200 if well else 503, {"cache-control": "no-store"})(scope, receive, send)
+        response = JSONResponse(body, 200 if well else 503)
+        response.raw_headers += SAFE_HEADERS
+        await response(scope, receive, send)
 
     async def _stores(self) -> dict[str, str]:
         checks: dict[str, Awaitable[object]] = {

@@ -46,6 +46,28 @@ async def test_health_names_the_store_that_is_down(api: Api, monkeypatch: pytest
     assert response.json()["stores"] == {"documents": "ok", "events": "down", "files": "ok"}
 
 
+async def test_stores_are_asked_once_for_all_who_ask_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = 0
+
+    async def count(*arguments: Any) -> None:
+        nonlocal asked
+        asked += 1
+        await asyncio.sleep(0.05)
+
+    monkeypatch.setattr(api.backend.events, "check", count)
+    answers = await asyncio.gather(*(api.raw("GET", "/health", auth=None) for _ in range(10)))
+    assert {answer.status_code for answer in answers} == {200}
+    assert asked == 1
+    await api.raw("GET", "/health", auth=None)
+    assert asked == 2
+
+
+@pytest.mark.parametrize("path", ["/debug.ping", "/nothing", "/files/nothing", "/health", "/openapi.json"])
+async def test_no_browser_keeps_an_answer_or_takes_it_for_something_else(api: Api, path: str) -> None:
+    headers = (await api.raw("GET", path)).headers
+    assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-store")
+
+
 async def test_a_store_that_does_not_answer_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "PATIENCE_SECONDS", 0.01)
     assert await health.state("events", asyncio.Event().wait()) == "down"

@@ -13,9 +13,10 @@ PACKAGE = Path(__file__).parents[1] / "apiserver"
 #: named here may import from all.
 ALLOWED = {
     "times": set(),
+    "json_structure": set(),
     "resources": set(),
     "urls": set(),
-    "events": {"times", "urls"},
+    "events": {"json_structure", "times", "urls"},
     "stores.addresses": set(),
     "stores.migrations": {"resources"},
     "stores.reserve": set(),
@@ -24,7 +25,7 @@ ALLOWED = {
     "stores.events": {"events", "resources", "stores.addresses", "stores.migrations", "stores.reserve", "times"},
     "stores.documents": {"resources", "stores.addresses", "stores.migrations", "stores.reserve", "times"},
     "stores.files": {"times"},
-    "rpc": {"times", "urls"},
+    "rpc": {"json_structure", "times", "urls"},
     "aggregation": {"events", "stores.events", "times"},
     "files": {"rpc", "stores.documents", "stores.files", "times"},
     "copying": {"data_folder", "events", "settings", "stores", "stores.addresses", "stores.documents", "stores.events"},

@@ -19,11 +19,12 @@ from apiserver.files.downloads import send_file
 from apiserver.files.links import FileLinks
 from apiserver.files.uploads import Disconnected, Incoming, store_body, store_form
 from apiserver.rpc.auth import Authenticator
+from apiserver.rpc.body import Drain, may_be_long
 from apiserver.rpc.call import Identity, Rules
 from apiserver.rpc.envelope import Meta, failure
 from apiserver.rpc.errors import ApiError, bad_request, unavailable
 from apiserver.rpc.origins import SAFE_METHODS
-from apiserver.rpc.reply import must_close
+from apiserver.rpc.reply import SAFE_HEADERS, must_close
 from apiserver.stores.documents.base import DocumentStoreBusy
 from apiserver.stores.files.disk import FileStore, FileStoreError, FileStoreFull, FileTooLarge
 from apiserver.stores.files.names import InvalidName
@@ -67,7 +68,7 @@ class FileServer:
         except Disconnected:
             pass
         except ApiError as error:
-            await _send_error(sender, error, incoming)
+            await _send_error(sender, error, headers, incoming)
         finally:
             log.debug("%s %s", scope["method"], scope["path"], extra={"status": sender.status})
 
@@ -78,6 +79,7 @@ class FileServer:
                 send.headers.append(_ANY_PAGE)
                 return await self._read(company, name, headers, send, body=scope["method"] == "GET")
             caller = await self._caller(scope["method"], headers)
+            incoming.known = True
             match scope["method"]:
                 case "GET" | "HEAD" as method:
                     await self._read(caller.company, name, headers, send, body=method == "GET")
@@ -166,10 +168,12 @@ async def _send_json(send: Send, content: object) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-async def _send_error(send: Send, error: ApiError, incoming: Incoming) -> None:
+async def _send_error(send: Send, error: ApiError, request: Mapping[str, str], incoming: Incoming) -> None:
     """Answer at once, then let the client finish sending: else it would see a broken connection, not the answer."""
     body = failure(Meta(), error)
     headers = _json_headers(body)
+    if may_be_long(request, Drain.of(known=incoming.known)):
+        headers.append((b"connection", b"close"))
     if error.retry_after is not None:
         headers.append((b"retry-after", str(error.retry_after).encode()))
     await send({"type": "http.response.start", "status": error.code, "headers": headers})
@@ -179,4 +183,4 @@ async def _send_error(send: Send, error: ApiError, incoming: Incoming) -> None:
 
 
 def _json_headers(body: bytes) -> list[tuple[bytes, bytes]]:
-    return [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    return [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *SAFE_HEADERS]

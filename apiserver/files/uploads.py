@@ -12,12 +12,11 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.types import Receive
 
+from apiserver.rpc.body import Drain
 from apiserver.rpc.errors import bad_request
 from apiserver.stores.files.disk import FileStore, Upload
 
 MAX_FILES = 1000
-_DRAINED_BYTES = 64 * 2**20
-_DRAIN_SECONDS = 10
 
 
 class Disconnected(Exception):
@@ -30,6 +29,8 @@ class Incoming:
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self._more = True
+        self.known = False
+        """Whether it is known who sends it."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while self._more:
@@ -46,9 +47,10 @@ class Incoming:
 
     async def drain(self) -> None:
         """Throw away what is still coming, within bounds: a client that is sending would not see its answer else."""
-        left = _DRAINED_BYTES
+        bound = Drain.of(known=self.known)
+        left = bound.size
         with contextlib.suppress(TimeoutError, Disconnected):
-            async with asyncio.timeout(_DRAIN_SECONDS):
+            async with asyncio.timeout(bound.seconds):
                 while self._more and left > 0:
                     left -= len(await self._next())
 

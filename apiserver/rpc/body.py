@@ -3,6 +3,9 @@
 Room for a large body (`in_flight.py`) is taken as it comes, whether it is sent with its length, in chunks or
 compressed. How much a compressed one will be is not known before it is inflated, so there has to be room for the
 largest meanwhile. A body that hardly comes on is ended, because what has come of it takes room that others wait for.
+
+Strangers, who said nothing of who they are or something wrong, send small bodies only, and are not waited for long once
+they are refused: a client whose key has ended still sees why.
 """
 
 from __future__ import annotations
@@ -22,14 +25,41 @@ from apiserver.rpc.in_flight import InFlight
 _SMALL = 64 * 2**10
 #: Bytes a second that a client has to send on average, or its patience (`Limits.stall_seconds`) is used up.
 _LEAST_RATE = 16 * 2**10
-#: How much of a refused body is read and thrown away, and for how long: a client that is still sending when the
-#: connection closes would never see its answer.
-_DRAINED_BYTES = 64 * 2**20
-_DRAIN_SECONDS = 10
 
 
 class ClientDisconnected(Exception):
     """The client went away before its request was whole; nobody is there to answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """How much of a refused body is read and thrown away, in bytes, and for how many seconds.
+
+    A client that is still sending when the connection closes would never see its answer.
+    """
+
+    size: int
+    seconds: float
+
+    @staticmethod
+    def of(*, known: bool) -> Drain:
+        """For callers that are known, and for strangers."""
+        return _KNOWN_DRAIN if known else _STRANGERS_DRAIN
+
+
+_KNOWN_DRAIN, _STRANGERS_DRAIN = Drain(64 * 2**20, 10), Drain(16 * 2**20, 2)
+
+
+def may_be_long(headers: Mapping[str, str], drain: Drain) -> bool:
+    """Whether a request's body may be longer than what is drained of it, by the request's headers."""
+    length = declared_length(headers)
+    return "transfer-encoding" in headers if length is None else length > drain.size
+
+
+def declared_length(headers: Mapping[str, str]) -> int | None:
+    """What Content-Length says; None when it says nothing."""
+    length = headers.get("content-length", "")
+    return int(length[:20]) if length.isdecimal() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +68,10 @@ class Limits:
 
     body: int = 16 * 2**20
     """The largest body, as sent and as inflated."""
+    strangers_body: int = 16 * 2**10
+    """The largest body of a stranger, as sent."""
+    strangers_inflated: int = 64 * 2**10
+    """The largest body of a stranger, as inflated."""
     in_flight: int = 64 * 2**20
     """All bodies together that are being read or handled, but for one that may go beyond; then they wait, then 429."""
     stall_seconds: float = 60
@@ -45,17 +79,27 @@ class Limits:
 
 
 class Body:
-    """One request's body. `read` it at most once; then `drain` what is left, and `release` it when answered."""
+    """One request's body. `read` it at most once; then `drain` what is left, and `release` it when answered.
+
+    It is taken for a stranger's until `known` says that its caller is known.
+    """
 
     def __init__(self, receive: Receive, headers: Mapping[str, str], limits: Limits, in_flight: InFlight) -> None:
         self._receive = receive
         self._headers = headers
-        self._limit = limits.body
+        self._limits = limits
+        self._limit = min(limits.strangers_body, limits.body)
+        self._inflated_limit = min(limits.strangers_inflated, limits.body)
+        self._drain = Drain.of(known=False)
         self._stall_seconds = self._patience = limits.stall_seconds
         self._in_flight = in_flight
         self._share = in_flight.share()
         self._complete = False
-        self._left = _DRAINED_BYTES
+
+    def known(self) -> None:
+        """From now on it may be as large as that of a caller who is known."""
+        self._limit = self._inflated_limit = self._limits.body
+        self._drain = Drain.of(known=True)
 
     async def read(self) -> bytes:
         """The decoded body.
@@ -64,8 +108,7 @@ class Body:
         and 400 for codings that are unknown or corrupt; 429 when the server holds too many bodies for too long.
         ClientDisconnected when the client leaves before its end.
         """
-        length = self._headers.get("content-length", "")
-        declared = int(length[:20]) if length.isdecimal() else None
+        declared = declared_length(self._headers)
         if declared is not None and declared > self._limit:
             raise too_large(self._limit)
         sent = await self._read_wire()
@@ -87,12 +130,12 @@ class Body:
     async def _inflate(self, sent: bytes, encoding: str) -> bytes:
         if len(sent) <= _SMALL:
             try:
-                return inflate(sent, encoding, min(_SMALL, self._limit))
+                return inflate(sent, encoding, min(_SMALL, self._inflated_limit))
             except ApiError as error:
-                if error.code != 413:
+                if error.code != 413 or self._inflated_limit <= _SMALL:
                     raise
-        await self._hold(len(sent) + self._limit)
-        decoded = await anyio.to_thread.run_sync(inflate, sent, encoding, self._limit)
+        await self._hold(len(sent) + self._inflated_limit)
+        decoded = await anyio.to_thread.run_sync(inflate, sent, encoding, self._inflated_limit)
         await self._hold(len(decoded))
         return decoded
 
@@ -103,7 +146,7 @@ class Body:
             async with asyncio.timeout(self._patience):
                 message = await self._receive()
         except TimeoutError:
-            self._left = 0
+            self._drain = Drain(0, 0)
             raise request_timeout(self._stall_seconds) from None
         if message["type"] == "http.disconnect":
             self._complete = True
@@ -123,13 +166,19 @@ class Body:
         """Whether all of it has come."""
         return self._complete
 
+    @property
+    def may_outlast_drain(self) -> bool:
+        """Whether more of it may come than `drain` reads."""
+        return not self._complete and may_be_long(self._headers, self._drain)
+
     async def drain(self) -> None:
         """Throw away what has come and what is still coming, up to a bound of bytes and time."""
         self.release()
+        left = self._drain.size
         try:
-            async with asyncio.timeout(_DRAIN_SECONDS):
-                while not self._complete and self._left > 0:
-                    self._left -= len(await self._next())
+            async with asyncio.timeout(self._drain.seconds):
+                while not self._complete and left > 0:
+                    left -= len(await self._next())
         except (TimeoutError, ClientDisconnected, ApiError):
             return
 

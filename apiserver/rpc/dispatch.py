@@ -100,6 +100,8 @@ class Dispatcher:
             raise method_not_allowed(scope["method"], _ALLOW)
         route = self._route(_path(scope), meta)
         identity = await self._identity(route, meta.endpoint, scope["method"], headers)
+        if identity is not ANONYMOUS:
+            body.known()
         content = await body.read()
         request = parse_query(scope.get("query_string", b""), route.arrays)
         if route.batch:

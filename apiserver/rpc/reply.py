@@ -19,6 +19,8 @@ Headers = list[tuple[str, str]]
 _SMALL, _LARGE = 4 * 2**10, 64 * 2**10
 #: Answers to bodies that may not have come whole.
 _BODY_LEFT = (408, 413)
+#: With every answer: a browser takes it for nothing else than it says, and keeps it nowhere.
+SAFE_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 
 
 @dataclass(slots=True)
@@ -33,7 +35,7 @@ class Reply:
         """Answer the request with headers `request`. What is left of its `body` is read, so that the answer arrives."""
         content, headers = await compressed(self.content, request)
         headers += [("content-length", str(len(content))), *self.headers]
-        if must_close(request) or self.status in _BODY_LEFT:
+        if must_close(request) or self.status in _BODY_LEFT or body.may_outlast_drain:
             headers.append(("connection", "close"))
         await send({"type": "http.response.start", "status": self.status, "headers": _encoded(headers)})
         await send({"type": "http.response.body", "body": content, "more_body": not body.complete})
@@ -83,4 +85,4 @@ async def compressed(content: bytes, request: Mapping[str, str]) -> tuple[bytes,
 
 
 def _encoded(headers: Headers) -> list[tuple[bytes, bytes]]:
-    return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+    return [*((name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers), *SAFE_HEADERS]

@@ -27,8 +27,9 @@ class _WholeRequest(Request):
 
 
 async def whole(request: Request) -> Request:
-    """The request with its body; raises what `Body.read` does."""
+    """The request of a caller who is known, with its body; raises what `Body.read` does."""
     body = Body(request.receive, request.headers, _LIMITS, _in_flight)
+    body.known()
     try:
         return _WholeRequest(request, await body.read())
     finally:

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from apiserver.rpc.body import ClientDisconnected
 from apiserver.rpc.call import Identity
 from apiserver.rpc.errors import ApiError, known_error
-from apiserver.rpc.reply import compressed
+from apiserver.rpc.reply import SAFE_HEADERS, compressed
 from apiserver.services.access.roles import check
 from apiserver.services.backend import Backend
 from apiserver.services.store_errors import STORE_ERRORS
@@ -73,6 +73,7 @@ def vendor_route(
                         response.headers["retry-after"] = str(refused.retry_after)
                 if id_header is not None:
                     response.headers[id_header] = request.state.id
+                response.raw_headers += SAFE_HEADERS
                 return response
 
             return handle

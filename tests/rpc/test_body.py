@@ -12,7 +12,7 @@ import pytest
 from starlette.types import Message
 
 from apiserver.rpc import body as module
-from apiserver.rpc.body import Body, ClientDisconnected, Limits
+from apiserver.rpc.body import Body, ClientDisconnected, Drain, Limits
 from apiserver.rpc.errors import ApiError
 from apiserver.rpc.in_flight import InFlight, Share
 
@@ -48,7 +48,13 @@ def body_of(
 ) -> tuple[Body, Wire]:
     wire = Wire(iter(messages))
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Body(wire.receive, named, Limits(body=limit), in_flight or InFlight(2**30)), wire
+    return known(Body(wire.receive, named, Limits(body=limit), in_flight or InFlight(2**30))), wire
+
+
+def known(body: Body) -> Body:
+    """That of a caller who is known."""
+    body.known()
+    return body
 
 
 async def refused(body: Body) -> ApiError:
@@ -95,7 +101,7 @@ async def test_a_length_that_is_no_number_is_of_no_account(length: str) -> None:
 
 async def test_a_body_beyond_the_limit_is_413_at_the_first_chunk_too_many() -> None:
     wire = Wire(endless(KIB))
-    body = Body(wire.receive, {}, Limits(body=64 * KIB), InFlight(2**30))
+    body = known(Body(wire.receive, {}, Limits(body=64 * KIB), InFlight(2**30)))
     assert (await refused(body)).code == 413
     assert wire.received == 65
 
@@ -121,7 +127,7 @@ async def test_a_client_that_stalls_is_408_and_not_waited_for_again() -> None:
         await anyio.sleep_forever()
         raise AssertionError
 
-    body = Body(silence, {}, Limits(stall_seconds=0.01), InFlight(2**30))
+    body = known(Body(silence, {}, Limits(stall_seconds=0.01), InFlight(2**30)))
     assert (await refused(body)).code == 408
     await body.drain()
     assert not body.complete
@@ -132,7 +138,7 @@ async def test_a_client_that_trickles_is_408() -> None:
         await anyio.sleep(0.01)
         return chunk(b"a")
 
-    body = Body(trickle, {}, Limits(stall_seconds=0.05), InFlight(2**30))
+    body = known(Body(trickle, {}, Limits(stall_seconds=0.05), InFlight(2**30)))
     assert (await refused(body)).code == 408
 
 
@@ -143,7 +149,7 @@ async def test_a_client_that_sends_fast_enough_may_take_longer_than_a_stall() ->
         await anyio.sleep(0.06)
         return chunk(bytes(64 * KIB), more=next(pieces) < 19)
 
-    body = Body(steadily, {}, Limits(stall_seconds=1), InFlight(2**30))
+    body = known(Body(steadily, {}, Limits(stall_seconds=1), InFlight(2**30)))
     assert len(await body.read()) == 20 * 64 * KIB
 
 
@@ -168,7 +174,7 @@ def sized_body(kind: str, size: int, in_flight: InFlight) -> tuple[Body, Wire]:
     if kind in ("gzip", "tiny gzip"):
         sent, headers = gzip.compress(sent, 0 if kind == "gzip" else 9), {"content-encoding": "gzip"}
     wire = Wire(iter([chunk(sent[: len(sent) // 2]), chunk(sent[len(sent) // 2 :], more=False)]))
-    return Body(wire.receive, headers, Limits(body=2**20), in_flight), wire
+    return known(Body(wire.receive, headers, Limits(body=2**20), in_flight)), wire
 
 
 LARGE = ["declared", "chunked", "gzip", "tiny gzip"]
@@ -215,7 +221,7 @@ async def test_what_is_still_to_come_takes_no_room() -> None:
         return chunk(b"a", more=False)
 
     limits = Limits(body=2**20)
-    slow = [Body(trickle, {"content-length": str(2**20)}, limits, in_flight) for _ in range(10)]
+    slow = [known(Body(trickle, {"content-length": str(2**20)}, limits, in_flight)) for _ in range(10)]
     reading = [asyncio.create_task(body.read()) for body in slow]
     await anyio.wait_all_tasks_blocked()
     body, _ = large_body("declared", in_flight)
@@ -254,9 +260,9 @@ async def test_draining_ends_when_the_client_leaves() -> None:
 
 
 async def test_draining_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_DRAINED_BYTES", 10 * KIB)
+    monkeypatch.setattr(module, "_KNOWN_DRAIN", Drain(10 * KIB, 10))
     wire = Wire(endless(KIB))
-    body = Body(wire.receive, {}, Limits(), InFlight(2**30))
+    body = known(Body(wire.receive, {}, Limits(), InFlight(2**30)))
     await body.drain()
     assert (body.complete, wire.received) == (False, 10)
 
@@ -265,7 +271,55 @@ async def test_draining_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) 
     async def never() -> Any:
         await anyio.sleep_forever()
 
-    monkeypatch.setattr(module, "_DRAIN_SECONDS", 0.01)
-    body = Body(never, {}, Limits(), InFlight(2**30))
+    monkeypatch.setattr(module, "_KNOWN_DRAIN", Drain(2**20, 0.01))
+    body = known(Body(never, {}, Limits(), InFlight(2**30)))
     await body.drain()
     assert not body.complete
+
+
+# --- of strangers ----------------------------------------------------------------------------------
+
+
+def strangers(*messages: Message, **headers: str) -> tuple[Body, Wire]:
+    wire = Wire(iter(messages))
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Body(wire.receive, named, Limits(), InFlight(2**30)), wire
+
+
+async def test_a_stranger_sends_16_kib_at_most() -> None:
+    body, _ = strangers(chunk(bytes(16 * KIB), more=False), content_length=str(16 * KIB))
+    assert len(await body.read()) == 16 * KIB
+    body, wire = strangers(chunk(bytes(16 * KIB + 1), more=False), content_length=str(16 * KIB + 1))
+    assert (await refused(body)).code == 413
+    assert wire.received == 0
+    body, wire = strangers(*[chunk(bytes(KIB))] * 100)
+    assert (await refused(body)).code == 413
+    assert wire.received == 17
+
+
+async def test_what_a_stranger_sends_is_inflated_to_64_kib_at_most() -> None:
+    body, _ = strangers(chunk(gzip.compress(bytes(64 * KIB)), more=False), content_encoding="gzip")
+    assert len(await body.read()) == 64 * KIB
+    body, _ = strangers(chunk(gzip.compress(bytes(64 * KIB + 1)), more=False), content_encoding="gzip")
+    assert (await refused(body)).code == 413
+
+
+async def test_what_a_stranger_sends_is_drained_up_to_16_mib() -> None:
+    wire = Wire(endless(64 * KIB))
+    body = Body(wire.receive, {"transfer-encoding": "chunked"}, Limits(), InFlight(2**30))
+    assert body.may_outlast_drain
+    await body.drain()
+    assert (body.complete, wire.received) == (False, 256)
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({}, False),
+        ({"content-length": str(16 * 2**20)}, False),
+        ({"content-length": str(16 * 2**20 + 1)}, True),
+        ({"transfer-encoding": "chunked"}, True),
+    ],
+)
+async def test_it_is_known_before_whether_a_body_may_outlast_its_drain(headers: dict[str, str], expected: bool) -> None:
+    assert Body(Wire(endless(1)).receive, headers, Limits(), InFlight(1)).may_outlast_drain is expected

@@ -167,7 +167,7 @@ async def test_it_works_below_a_mount(tmp_path: Path) -> None:
         (b"{}", 12, "task"),
         (b'{"task": 5}', 12, "task"),
         (b'{"task": "a", "samples": 6001}', 12, "samples"),
-        (b'{"task": "a", "samples": NaN}', 12, "samples"),
+        (b'{"task": "a", "samples": NaN}', 0, None),
         (b'{"task": "a", "samples": 99999999999999999999}', 12, "samples"),
         (b'["a"]', 12, None),
         (b'{"task": ', 0, None),
@@ -544,3 +544,24 @@ async def test_every_answer_is_valid_json_even_for_odd_paths(tmp_path: Path) -> 
         for path in ("/%ff%fe", "/v1.0/%00.x", "/%22%5c", "/%F0%9F%98%80.x", "/" + "x" * 5000):
             response = await api.get(path)
             assert orjson.loads(response.content)["meta"]["result_code"] == 400
+
+
+# --- bodies by who sends them ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("auth", [None, ("AK", "wrong")])
+async def test_strangers_send_small_bodies_only(tmp_path: Path, auth: tuple[str, str] | None) -> None:
+    async with client(demo(tmp_path), auth=auth) as api:
+        assert meta(await api.post("/demo.ping", content=bytes(16 * 2**10 + 1)))["result_code"] == 413
+        packed = gzip.compress(b" " * (64 * 2**10 + 1))
+        answer = await api.post("/demo.ping", content=packed, headers={"content-encoding": "gzip"})
+        assert meta(answer)["result_code"] == 413
+    async with client(demo(tmp_path)) as api:
+        assert meta(await api.post("/demo.ping", content=b" " * 2**20))["result_code"] == 200
+
+
+@pytest.mark.parametrize("path", ["/demo.ping", "/demo.echo", "/demo.nope", "/nonsense", "/v2.1/demo.echo"])
+async def test_no_browser_keeps_an_answer_or_takes_it_for_something_else(tmp_path: Path, path: str) -> None:
+    async with client(demo(tmp_path)) as api:
+        headers = (await api.post(path)).headers
+    assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-store")

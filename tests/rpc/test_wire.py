@@ -184,3 +184,17 @@ def test_curl_sees_413_for_a_large_file(tmp_path: Path) -> None:
     answer, status = done.stdout[:-3], done.stdout[-3:]
     assert status == b"413"
     assert json.loads(answer)["meta"]["result_code"] == 413
+
+
+def test_what_a_stranger_declares_is_refused_before_it_is_sent(tmp_path: Path) -> None:
+    with served(demo(tmp_path)) as port, connect(port) as wire, wire.makefile("rb") as reader:
+        wire.sendall(head("/demo.ping", "Content-Length: 16385"))
+        assert Answer(reader).code == 413
+        assert is_closed(reader)
+
+
+def test_a_stranger_who_is_refused_is_not_waited_for(tmp_path: Path) -> None:
+    with served(demo(tmp_path)) as port, connect(port) as wire, wire.makefile("rb") as reader:
+        wire.sendall(head("/demo.echo", f"Content-Length: {17 * MIB}"))
+        answer = Answer(reader)
+        assert (answer.code, answer.headers["connection"]) == (401, "close")

@@ -53,6 +53,8 @@ class Vendor:
     def refusal(self, response: httpx.Response) -> tuple[int, str]:
         """Status and code of a refusal in the vendor's shape: no envelope, nothing of the server's insides."""
         assert response.headers["content-type"] == "application/json"
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert response.headers["cache-control"] == "no-store"
         assert not re.search(r"Traceback|\.py|RuntimeError|result_code|meta", response.text), response.text
         return response.status_code, self.shape(response)
 

@@ -34,6 +34,7 @@ async def metrics(job: Reported, task: str = "worker-0", *, id: str = "", projec
     response = await job.api.raw("GET", path)
     assert response.status_code == 200, response.text
     assert response.headers["content-type"] == "application/json"
+    assert response.headers["cache-control"] == "no-store"
     answer: dict[str, Any] = response.json()
     validate(answer, "modelarts_metrics")
     assert [metric["metric"] for metric in answer["metrics"]] == METRICS
