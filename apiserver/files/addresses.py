@@ -26,9 +26,9 @@ def names_of(url: str, hosts: Collection[str]) -> tuple[str, ...]:
         parts = urlsplit(url)
         if parts.scheme.lower() not in _HTTP or parts.hostname not in hosts:
             return ()
-    except ValueError:
+        name = file_name(unquote(parts.path, errors="strict"))
+    except ValueError:  # also when the path is no valid UTF-8: no file has such a name
         return ()
-    name = file_name(unquote(parts.path))
     return (name, name.removeprefix(_BELOW_API[:-1])) if name.startswith(_BELOW_API) else (name,)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from urllib.parse import unquote_to_bytes
 
 import orjson
 from starlette.types import Message, Receive, Scope, Send
@@ -27,7 +28,7 @@ from apiserver.rpc.origins import SAFE_METHODS
 from apiserver.rpc.reply import SAFE_HEADERS, must_close
 from apiserver.stores.documents.base import DocumentStoreBusy
 from apiserver.stores.files.disk import FileStore, FileStoreError, FileStoreFull, FileTooLarge
-from apiserver.stores.files.names import InvalidName
+from apiserver.stores.files.names import InvalidName, NotUtf8
 
 log = logging.getLogger(__name__)
 
@@ -73,8 +74,8 @@ class FileServer:
             log.debug("%s %s", scope["method"], scope["path"], extra={"status": sender.status})
 
     async def _answer(self, scope: Scope, headers: Mapping[str, str], incoming: Incoming, send: _Sender) -> None:
-        name = file_name(scope["path"].removeprefix(self._prefix))
         try:
+            name = file_name(_path(scope).removeprefix(self._prefix))
             if scope["method"] in SAFE_METHODS and (company := self._links.company(scope["query_string"], name)):
                 send.headers.append(_ANY_PAGE)
                 return await self._read(company, name, headers, send, body=scope["method"] == "GET")
@@ -125,6 +126,16 @@ class FileServer:
         if not deleted and not await self._deletions.covers(caller.company, name):
             raise _not_found(name)
         await _send_json(send, {"deleted": [name]})
+
+
+def _path(scope: Scope) -> str:
+    """The decoded path. NotUtf8: it cannot be decoded; `scope["path"]` has U+FFFD in the place of bytes then."""
+    try:
+        unquote_to_bytes(scope.get("raw_path") or b"").decode()
+    except UnicodeDecodeError:
+        raise NotUtf8 from None
+    path: str = scope["path"]
+    return path
 
 
 def _must_close(headers: Mapping[str, str]) -> bool:

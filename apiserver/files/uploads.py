@@ -15,6 +15,7 @@ from starlette.types import Receive
 from apiserver.rpc.body import Drain
 from apiserver.rpc.errors import bad_request
 from apiserver.stores.files.disk import FileStore, Upload
+from apiserver.stores.files.names import NotUtf8
 
 MAX_FILES = 1000
 
@@ -208,4 +209,4 @@ def _text(name: bytes) -> str:
     try:
         return name.decode("utf-8")
     except UnicodeDecodeError:
-        return name.decode("latin-1")
+        raise NotUtf8 from None

@@ -346,3 +346,25 @@ async def test_below_another_path(files: Files, path: str) -> None:
         assert (await client.post(path, files={"/a": ("/a", b"1")})).status_code == 200
         assert (await client.get("/below/a")).content == b"1"
     assert (await files.client.get("/a")).content == b"1"
+
+
+@pytest.mark.parametrize("method", ["PUT", "GET", "HEAD", "DELETE"])
+async def test_a_name_that_is_no_text_is_refused(files: Files, method: str) -> None:
+    replacement = quote("/a/\N{REPLACEMENT CHARACTER}")
+    await files.client.put(replacement, content=b"another")
+    response = await files.client.request(method, httpx.URL("http://files", raw_path=b"/a/%FF"), content=b"x")
+    assert response.status_code == 400
+    assert method == "HEAD" or "not valid UTF-8" in response.json()["meta"]["result_msg"]
+    assert (await files.client.get(replacement)).content == b"another"
+
+
+async def test_a_field_whose_name_is_no_text_is_refused(files: Files) -> None:
+    await upload(files, "/é", b"another")
+    name = "/é".encode("latin-1")
+    body = b'--b\r\nContent-Disposition: form-data; name="%b"; filename="x"\r\n\r\nx\r\n--b--\r\n' % name
+    headers = {"content-type": "multipart/form-data; boundary=b"}
+    response = await files.client.post("/", content=body, headers=headers)
+    assert response.status_code == 400
+    assert "not valid UTF-8" in response.json()["meta"]["result_msg"]
+    assert (await files.client.get(quote("/é"))).content == b"another"
+    assert len(files.kept()) == 1

@@ -20,6 +20,13 @@ class InvalidName(ValueError):
     """A name that no file can have; the message says why."""
 
 
+class NotUtf8(InvalidName):
+    """A name in bytes that are no text: whatever stood in for them, two such names could become one."""
+
+    def __init__(self) -> None:
+        super().__init__("the name is not valid UTF-8")
+
+
 def disk_path(name: str) -> PurePosixPath:
     """Where the file `name` lies, relative to the folder of its company."""
     *folders, file = _parts(name)
