@@ -98,9 +98,10 @@ class FileServer:
             raise _as_api_error(error) from error
 
     async def _caller(self, method: str, headers: Mapping[str, str]) -> Identity:
-        caller = await self._authenticator.authenticate(headers, changes=method not in SAFE_METHODS)
+        reads = method in SAFE_METHODS
+        caller = await self._authenticator.authenticate(headers, method=method, changes=not reads, forms=True)
         if self._rules is not None:
-            self._rules.check(caller, "files.get_file" if method in SAFE_METHODS else "files.change")
+            self._rules.check(caller, "files.get_file" if reads else "files.change", reads=reads)
         return caller
 
     async def _read(self, company: str, name: str, headers: Mapping[str, str], send: Send, *, body: bool) -> None:

@@ -47,21 +47,25 @@ class Authenticator:
         self._lookup = lookup
         self._current = current
         self._become = become
-        self._origins = Origins(allowed_origins)
+        self.origins = Origins(allowed_origins)
 
     def issue(self, identity: Identity, lifetime_s: int) -> str:
         """A token that says `identity` for `lifetime_s` seconds."""
         return self._tokens.issue(identity, lifetime_s)
 
-    async def authenticate(self, headers: Mapping[str, str], *, changes: bool = True) -> Identity:
+    async def authenticate(
+        self, headers: Mapping[str, str], *, method: str = "POST", changes: bool = True, forms: bool = False
+    ) -> Identity:
         """The caller, by request headers of lower-case names; `changes`: whether the request may change anything.
+
+        `forms`: whether it may change it by other bodies than JSON. Both, and the method, matter to the cookie alone.
 
         401/20 without credentials, 401/10 for an unknown scheme, 401/22 for a wrong key or secret, 401/30 for a bad or
         ended token, 403/21 for a cookie sent along by a foreign page, 400/6 for who may not be another user.
         """
-        return await self.acting(await self._caller(headers, changes), headers)
+        return await self.acting(await self._caller(method, headers, changes=changes, forms=forms), headers)
 
-    async def _caller(self, headers: Mapping[str, str], changes: bool) -> Identity:
+    async def _caller(self, method: str, headers: Mapping[str, str], *, changes: bool, forms: bool) -> Identity:
         scheme, _, credentials = headers.get("authorization", "").strip().partition(" ")
         match scheme.lower():
             case "basic":
@@ -69,7 +73,11 @@ class Authenticator:
             case "bearer":
                 return await self.by_token(credentials.strip())
             case "":
-                return await self._by_cookie(headers, changes)
+                token = _cookie(headers.get("cookie", ""), TOKEN_COOKIE)
+                if not token:
+                    raise unauthorized(20, "Unauthorized (missing credentials)")
+                self.origins.check(method, headers, changes=changes, forms=forms)
+                return await self.by_token(token)
         raise unauthorized(10, "Unauthorized (bad authentication header type)")
 
     async def _by_key(self, credentials: str) -> Identity:
@@ -86,13 +94,6 @@ class Authenticator:
         if identity is None:
             raise bad_token("it has ended with its session, its access key or its user")
         return identity
-
-    async def _by_cookie(self, headers: Mapping[str, str], changes: bool) -> Identity:
-        token = _cookie(headers.get("cookie", ""), TOKEN_COOKIE)
-        if not token:
-            raise unauthorized(20, "Unauthorized (missing credentials)")
-        self._origins.check(headers, changes=changes)
-        return await self.by_token(token)
 
     async def acting(self, caller: Identity, headers: Mapping[str, str]) -> Identity:
         """Who the caller acts for, by request headers; 400/6 when they may not, or there is no such user."""

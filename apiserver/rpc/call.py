@@ -32,11 +32,8 @@ ANONYMOUS = Identity(user="", company="", role="anonymous")
 class Rules(Protocol):
     """Who may call what."""
 
-    def reads(self, endpoint: str) -> bool:
-        """Whether an endpoint changes nothing."""
-
-    def check(self, caller: Identity, endpoint: str) -> None:
-        """403/20 when the caller's role does not allow the endpoint."""
+    def check(self, caller: Identity, endpoint: str, *, reads: bool) -> None:
+        """403/20 when the caller's role does not allow the endpoint; `reads`: whether that changes nothing."""
 
 
 @dataclass(slots=True)
@@ -54,6 +51,7 @@ class Call(Generic[BackendT]):
     backend: BackendT
     headers: Mapping[str, str]
     """Request headers by lower-case name."""
+    method: str = "POST"
     client: str = ""
     """The address that the request came from: the client's, or that of a proxy in between."""
     body: bytes = b""

@@ -17,7 +17,6 @@ from apiserver.rpc.call import ANONYMOUS, Answer, Call, Identity, Rules, Streame
 from apiserver.rpc.envelope import Meta, failure, success
 from apiserver.rpc.errors import ApiError, Errors, known_error, method_not_allowed
 from apiserver.rpc.in_flight import InFlight
-from apiserver.rpc.origins import SAFE_METHODS
 from apiserver.rpc.parse import parse_json, parse_lines, parse_query
 from apiserver.rpc.registry import Registration
 from apiserver.rpc.reply import Reply, StreamReply
@@ -116,6 +115,7 @@ class Dispatcher:
             identity=identity,
             backend=self._backend,
             headers=headers,
+            method=scope["method"],
             client=(scope.get("client") or ("",))[0],
             body=content,
         )
@@ -132,15 +132,14 @@ class Dispatcher:
 
     async def _identity(self, route: Route, endpoint: str, method: str, headers: dict[str, str]) -> Identity:
         """Endpoints for anyone still tell those who say who they are."""
-        changes = method not in SAFE_METHODS or self._rules is None or not self._rules.reads(endpoint)
         try:
-            identity = await self._auth.authenticate(headers, changes=changes)
+            identity = await self._auth.authenticate(headers, method=method, changes=not route.reads)
         except ApiError as error:
             if route.anonymous and error.code in (401, 403):
                 return ANONYMOUS
             raise
         if self._rules is not None:
-            self._rules.check(identity, endpoint)
+            self._rules.check(identity, endpoint, reads=route.reads)
         return identity
 
     def _api_error(self, error: Exception, meta: Meta) -> ApiError:

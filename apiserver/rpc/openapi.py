@@ -32,7 +32,8 @@ def openapi(table: Table) -> dict[str, Any]:
         "info": {
             "title": "Events API server",
             "version": str(NEWEST),
-            "description": "GET, POST and PUT are alike; fields come in a JSON body, in the query string, or in both.",
+            "description": "GET, POST and PUT are alike; fields come in a JSON body, in the query string, or in both. "
+            "By the cookie, what changes something is a POST or PUT of JSON from a page of the server's own origin.",
         },
         "paths": paths,
         "security": [{"basic": []}, {"bearer": []}, {"cookie": []}],

@@ -26,6 +26,8 @@ class Route:
     """The most lines of a batch."""
     validate: Validator
     """Of a request, or of a line of a batch."""
+    reads: bool
+    """It changes nothing."""
     arrays: frozenset[str]
     """Fields that are arrays even when a query string names them once."""
 
@@ -67,5 +69,6 @@ def _route(endpoint: EndpointVersion, handler: Registration) -> Route:
         batch=endpoint.item is not None and not handler.raw,
         most_items=endpoint.most_items,
         validate=compile_request(endpoint.item or endpoint.request),
+        reads=endpoint.reads,
         arrays=frozenset(name for name, field in fields.items() if field.get("type") == "array"),
     )

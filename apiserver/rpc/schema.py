@@ -1,6 +1,7 @@
 """The endpoint table, read from `schemas/*.conf`: THE contract of the API, one file a service.
 
-A file holds actions, an action its versions by documented version, a version its request and response.
+A file holds actions, an action its versions by documented version, a version its request and response. `_reads: true`
+says of an action that it changes nothing, in whatever version.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ class EndpointVersion:
     most_items: int | None = None
     """The most lines of a batch, if that is not for its size alone to say."""
     internal: bool = False
+    reads: bool = False
+    """It changes nothing: guests may call it, and a link may by the cookie."""
 
 
 #: Endpoint name to its versions, ascending.
@@ -96,7 +99,12 @@ class _Service:
     def _versions(self, action: str) -> tuple[EndpointVersion, ...]:
         where = f"{self._name}.{action}"
         content = _object(self._tree[action], where)
-        versions = sorted((self._version(action, key, content[key]) for key in _own_keys(content)), key=_by_version)
+        reads = content.get("_reads", False)
+        if not isinstance(reads, bool):
+            raise SchemaError(f"{where}: _reads: must be true or false")
+        versions = sorted(
+            (self._version(action, key, content[key], reads) for key in _own_keys(content)), key=_by_version
+        )
         if not versions:
             raise SchemaError(f"{where}: has no version")
         for older, newer in pairwise(versions):
@@ -104,7 +112,7 @@ class _Service:
                 raise SchemaError(f"{where} {newer.version}: since: must be above {older.since}, where another begins")
         return tuple(versions)
 
-    def _version(self, action: str, key: str, content: Any) -> EndpointVersion:
+    def _version(self, action: str, key: str, content: Any, reads: bool) -> EndpointVersion:
         name, where = f"{self._name}.{action}", f"{self._name}.{action} {key}"
         version = _version_number(key, f'{where}: versions are quoted keys, such as "2.1"')
         content = _object(content, where)
@@ -121,6 +129,7 @@ class _Service:
             item=self._item(content["batch_request"], where) if "batch_request" in content else None,
             most_items=self._most_items(content, where),
             internal=content.get("internal") is True,
+            reads=reads,
         )
 
     def _since(self, content: Tree, version: Version, where: str) -> Version:

@@ -60,8 +60,9 @@ def vendor_route(
                     if "\n" in request.scope["path"]:  # patterns see the end of the path in it
                         raise Refused(Problem.NO_PATH, "there is a line feed in the path")
                     backend: Backend = request.app.state.backend
-                    request.state.caller = await backend.auth.authenticate(headers_with(request, authorization))
-                    check(request.state.caller, "vendors.get_metrics")
+                    headers = headers_with(request, authorization)
+                    request.state.caller = await backend.auth.authenticate(headers, changes=False)
+                    check(request.state.caller, "vendors.get_metrics", reads=True)
                     response = await answer(await whole(request) if has_body else request)
                 except ClientDisconnected:
                     return Response(status_code=400)

@@ -263,7 +263,7 @@ async def test_troubles_of_the_stores_are_503(files: Files, monkeypatch: pytest.
     def broken(*arguments: Any, **options: Any) -> int:
         raise OSError(errno.EIO, "Input/output error")
 
-    async def busy(headers: Mapping[str, str], *, changes: bool) -> Identity:
+    async def busy(headers: Mapping[str, str], **options: Any) -> Identity:
         raise DocumentStoreBusy("the database is locked")
 
     await upload(files, "/x", b"1")

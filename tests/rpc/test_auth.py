@@ -36,7 +36,8 @@ def cookie(token: str, **headers: str) -> dict[str, str]:
 
 
 def bare_cookie(token: str, **headers: str) -> dict[str, str]:
-    return {"cookie": f"other=1; {TOKEN_COOKIE}={token}; last=2", "host": "api.test:8008", **headers}
+    headers = {"host": "api.test:8008", "content-type": "application/json", **headers}
+    return {"cookie": f"other=1; {TOKEN_COOKIE}={token}; last=2", **headers}
 
 
 async def whose(headers: dict[str, str], auth: Authenticator | None = None, *, changes: bool = True) -> Identity:
@@ -188,7 +189,13 @@ def test_a_short_secret_is_refused_at_start() -> None:
         Authenticator("short", lookup)
 
 
+#: What browsers send of a page's own script. To http:// on other hosts than their own, they leave out Sec-Fetch-*.
+FETCH = {"sec-fetch-site": "same-origin", "sec-fetch-mode": "cors", "sec-fetch-dest": "empty"}
 OWN = [
+    FETCH,
+    {**FETCH, "sec-fetch-mode": "same-origin"},
+    {**FETCH, "origin": "http://api.test:8008"},
+    {**FETCH, "sec-fetch-site": "same-site", "origin": "http://ui.test:8080"},
     {"origin": "http://api.test:8008"},
     {"origin": "https://API.test:8008"},
     {"origin": "http://ui.test:8080"},
@@ -197,9 +204,6 @@ OWN = [
     {"origin": "http://proxied.test", "x-forwarded-host": "proxied.test"},
     {"origin": "http://api.test:9000", "host": "api.test"},  # of a proxy that leaves out the port
     {"sec-fetch-site": "same-origin"},
-    {"referer": "http://api.test:8008/a?b=c"},
-    {"referer": "http://ui.test:8080/projects"},
-    {"referer": "http://ui.test:8080/projects", "sec-fetch-site": "cross-site"},
 ]
 FOREIGN = [
     {"origin": "http://evil.test"},
@@ -224,12 +228,33 @@ UNKNOWN: list[dict[str, str]] = [
     {"referer": "http://evil.test/"},
     {"referer": "http://[broken"},
     {"referer": ""},
+    {"referer": "http://api.test:8008/a?b=c"},
+    {"referer": "http://ui.test:8080/projects"},
+    {"referer": "http://ui.test:8080/projects", "sec-fetch-site": "cross-site"},
+]
+#: Of an own page, but not by its script.
+PICTURE, LINK = ({**FETCH, "sec-fetch-mode": mode, "sec-fetch-dest": dest}
+                 for mode, dest in (("no-cors", "image"), ("navigate", "document")))  # fmt: skip
+OTHERWISE: list[tuple[str, dict[str, str]]] = [
+    *((method, headers) for method in ("GET", "HEAD") for headers in OWN),
+    *(("POST", {"origin": "http://api.test:8008", **headers}) for headers in (PICTURE, LINK)),
+    ("POST", {**FETCH, "sec-fetch-mode": "no-cors"}),
+    ("POST", {**FETCH, "sec-fetch-dest": "iframe"}),
+    *(
+        ("POST", {**page, "content-type": kind})
+        for page in ({"origin": "http://api.test:8008"}, FETCH)
+        for kind in (
+            *("", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/ping"),
+            *("application/json+x", "text/plain; application/json", "application/csp-report"),
+        )
+    ),
 ]
 
 
-async def by_cookie(headers: dict[str, str], *, changes: bool) -> Identity:
+async def by_cookie(headers: dict[str, str], method: str = "POST", *, changes: bool) -> Identity:
     auth = authenticator(allowed_origins=["http://ui.test:8080"])
-    return await whose({**bare_cookie(auth.issue(ALICE, 3600)), **headers}, auth, changes=changes)
+    sent = {**bare_cookie(auth.issue(ALICE, 3600)), **headers}
+    return replace(await auth.authenticate(sent, method=method, changes=changes), session=None)
 
 
 @pytest.mark.parametrize("headers", OWN)
@@ -253,6 +278,29 @@ async def test_what_nobody_vouches_for_only_reads(headers: dict[str, str]) -> No
     assert (error.value.code, error.value.subcode) == (403, 21)
 
 
+@pytest.mark.parametrize(("method", "headers"), OTHERWISE)
+async def test_the_cookie_changes_nothing_but_by_a_pages_own_script(method: str, headers: dict[str, str]) -> None:
+    assert await by_cookie(headers, method, changes=False) == ALICE
+    with pytest.raises(ApiError) as error:
+        await by_cookie(headers, method, changes=True)
+    assert (error.value.code, error.value.subcode) == (403, 21)
+
+
+@pytest.mark.parametrize("kind", ["application/json", "Application/JSON; charset=utf-8", "application/json-lines"])
+async def test_the_cookie_changes_something_by_json(kind: str) -> None:
+    for method in ("POST", "PUT"):
+        assert await by_cookie({**FETCH, "content-type": kind}, method, changes=True) == ALICE
+
+
+async def test_files_are_sent_as_forms_but_by_a_pages_own_script_too() -> None:
+    auth = authenticator()
+    form = {**bare_cookie(auth.issue(ALICE, 3600)), "content-type": "multipart/form-data; boundary=x"}
+    assert await auth.authenticate({**form, **FETCH}, forms=True)
+    for headers in ({}, LINK, {"origin": "http://evil.test"}):
+        with pytest.raises(ApiError):
+            await auth.authenticate({**form, **headers}, forms=True)
+
+
 async def test_an_origin_does_not_matter_to_keys_and_tokens() -> None:
     foreign = {"origin": "http://evil.test", "host": "api.test"}
     assert await authenticator().authenticate({**foreign, **basic("AK:sk")}) == ALICE
@@ -266,7 +314,7 @@ latin = st.text(st.characters(max_codepoint=255), max_size=60)
     st.sampled_from(["authorization", "cookie"]), st.sampled_from(["Basic ", "Bearer ", f"{TOKEN_COOKIE}=", ""]), latin
 )
 async def test_whatever_header_comes_is_a_clear_error(name: str, start: str, rest: str) -> None:
-    assert (await refused({name: start + rest, "sec-fetch-site": "same-origin"}))[0] == 401
+    assert (await refused({name: start + rest, "content-type": "application/json", **FETCH}))[0] == 401
 
 
 async def test_a_token_ends_when_it_is_nobodys_any_more() -> None:

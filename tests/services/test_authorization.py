@@ -1,4 +1,4 @@
-"""Every endpoint and version, as the schema has them, asked by who may not: bad tokens, other companies, guests."""
+"""Every endpoint and version of the schema, asked by who may not: bad tokens, other companies, guests, pages."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 from uuid import uuid4
 
 import httpx
 import jwt
 import pytest
 
+from apiserver import resources
+from apiserver.rpc.hocon import read_hocon
+from apiserver.rpc.schema import SHARED_DEFINITIONS
 from apiserver.services.access import credentials
-from apiserver.services.access.roles import ADMINS_ONLY, ANYONES, reads
+from apiserver.services.access.roles import ADMINS_ONLY, ANYONES
 from apiserver.services.backend import registry
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api, basic, running_api
 from tests.services.generated import ENDPOINTS, Requests, ask, send
@@ -251,7 +255,7 @@ async def test_what_guests_may_do_changes_nothing(world: World) -> None:
     for endpoint in ENDPOINTS:
         if endpoint.name in ANYONES:
             continue
-        allowed = reads(endpoint.name) and endpoint.name not in ADMINS_ONLY
+        allowed = endpoint.reads and endpoint.name not in ADMINS_ONLY
         for request in requests.naming(endpoint):
             response = await send(api, endpoint, request, auth=(key.key, key.secret))
             refused = response.status_code == 403 and response.json()["meta"]["result_subcode"] == 20
@@ -274,3 +278,70 @@ async def test_what_admins_may_do_alone(world: World) -> None:
 
 def test_the_table_of_roles_names_what_there_is() -> None:
     assert {endpoint.name for endpoint in ENDPOINTS} >= ADMINS_ONLY | ANYONES
+
+
+def test_the_schema_says_of_every_endpoint_whether_it_only_reads() -> None:
+    schemas = resources.path("schemas")
+    for file in schemas.glob("*.conf"):
+        if file.name != SHARED_DEFINITIONS:
+            actions = {
+                name: content
+                for name, content in read_hocon(file, schemas / resources.PARSED).items()
+                if not name.startswith("_")
+            }
+            assert [name for name, content in actions.items() if "_reads" not in content] == [], file.name
+
+
+# --- the cookie, and what a page makes a browser send without asking for leave ------------------------
+
+OWN, FOREIGN = "http://testserver", "http://evil.example"
+FORMS = ("application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=x")
+LINKS = {"image": "no-cors", "script": "no-cors", "style": "no-cors", "iframe": "navigate", "document": "navigate"}
+
+
+def sent_without_leave() -> list[tuple[str, dict[str, str]]]:
+    """Method and headers of pictures, links, forms, beacons and calls by script; where Sec-Fetch-* are sent and not."""
+    sent: list[tuple[str, dict[str, str]]] = [("GET", {}), ("GET", {"referer": f"{OWN}/"}), ("POST", {})]
+    for origin, site in ((OWN, "same-origin"), (FOREIGN, "cross-site"), ("http://testserver:8081", "same-site")):
+        for dest, mode in LINKS.items():
+            sent.append(("GET", fetched(site, mode, dest)))
+        for kind in FORMS:
+            sent.append(("POST", {"origin": origin, "content-type": kind}))
+            sent.append(("POST", {"origin": origin, "content-type": kind, **fetched(site, "navigate", "document")}))
+            sent.append(("POST", {"origin": origin, "content-type": kind, **fetched(site, "no-cors", "empty")}))
+        sent.append(("POST", {"origin": origin, **fetched(site, "no-cors", "empty")}))
+        sent.append(("POST", {"origin": origin, "content-type": "text/ping", **fetched(site, "no-cors", "empty")}))
+    sent.append(("POST", {"origin": FOREIGN, "content-type": "application/json"}))
+    return [*sent, ("POST", {"origin": "null", "content-type": "text/plain"})]
+
+
+def fetched(site: str, mode: str, dest: str) -> dict[str, str]:
+    return {"sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": dest}
+
+
+async def test_no_page_changes_anything_without_leave(world: World) -> None:
+    api, requests = world.api, Requests(world.ids)
+    cookie = {"cookie": f"clearml_token_basic={(await api.call('auth.login'))['token']}", "host": "testserver"}
+    before, shapes = await kept(api), sent_without_leave()
+    for endpoint in ENDPOINTS:
+        if endpoint.reads:
+            continue
+        request = requests.least(endpoint)
+        for method, headers in shapes:
+            status, text = await ask(api, endpoint, request, None, method=method, headers={**cookie, **headers})
+            assert status == 403, (endpoint.name, method, headers, text)
+            assert json.loads(text)["meta"]["result_subcode"] == 21
+    assert await kept(api) == before
+
+
+async def test_own_pages_read_by_links(world: World) -> None:
+    api, requests = world.api, Requests(world.ids)
+    cookie = {"cookie": f"clearml_token_basic={(await api.call('auth.login'))['token']}", "host": "testserver"}
+    before = await kept(api)
+    for endpoint in ENDPOINTS:
+        if endpoint.reads:
+            path, query = f"/v{endpoint.version}/{endpoint.name}", urlencode(requests.least(endpoint), doseq=True)
+            headers = {**cookie, **fetched("same-origin", "navigate", "document")}
+            answer = await api.raw("GET", f"{path}?{query}", auth=None, headers=headers)
+            assert answer.status_code in (200, 400), (endpoint.name, answer.text)
+    assert await kept(api) == before

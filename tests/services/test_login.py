@@ -76,13 +76,36 @@ async def test_no_other_page_logs_anybody_out(api: Api) -> None:
     await api.call("users.get_current_user", auth=None, headers=bearer(token))
 
 
+FORM = {"content-type": "application/x-www-form-urlencoded", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+
+
+@pytest.mark.parametrize(
+    ("method", "headers"),
+    [
+        ("GET", {}),
+        ("GET", {"sec-fetch-site": "none", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}),
+        ("POST", {"origin": "http://evil"}),
+        ("POST", {"origin": "null"}),
+        ("POST", {"sec-fetch-site": "cross-site"}),
+        ("POST", {"origin": "http://testserver", "sec-fetch-site": "same-origin", **FORM}),
+    ],
+)
+async def test_no_link_and_no_other_page_gives_a_browser_a_cookie_or_takes_it_away(
+    api: Api, method: str, headers: dict[str, str]
+) -> None:
+    login = await api.raw(method, "/auth.login", headers=headers)
+    assert login.json()["data"]["token"]
+    logout = await api.raw(method, "/login.logout", headers=headers, auth=None)
+    assert "set-cookie" not in {*login.headers, *logout.headers}
+
+
 @pytest.mark.parametrize(
     ("headers", "secure"),
     [
         ({}, False),
         ({"x-forwarded-proto": "https"}, True),
-        ({"origin": "https://ui"}, True),
-        ({"origin": "http://ui"}, False),
+        ({"origin": "https://testserver"}, True),
+        ({"origin": "http://testserver"}, False),
     ],
 )
 async def test_a_cookie_that_came_by_tls_goes_by_tls_only(api: Api, headers: dict[str, str], secure: bool) -> None:

@@ -52,7 +52,7 @@ async def by_password(call: Call) -> Identity:
 async def caller_of(call: Call) -> Identity:
     """Who calls, where those without a token or an access key may be known by a password."""
     try:
-        return await call.backend.auth.authenticate(call.headers)
+        return await call.backend.auth.authenticate(call.headers, method=call.method)
     except ApiError as error:
         if (error.code, error.subcode) != (401, 22):
             raise

@@ -1,8 +1,9 @@
 """What a role allows: who may call which endpoint, and who may act for whom.
 
-Admins may do everything in their company; users everything but `ADMINS_ONLY`, and guests only read. The login page is
-the web UI where a name is enough to log in: with the key that every copy of it has, it lists and adds users, and logs
-them in. What of a thing is whose (one's own access keys, say) is its endpoint's business.
+Admins may do everything in their company; users everything but `ADMINS_ONLY`, and guests only read: the schema says
+which endpoints do. The login page is the web UI where a name is enough to log in: with the key that every copy of it
+has, it lists and adds users, and logs them in. What of a thing is whose (one's own access keys, say) is its endpoint's
+business.
 """
 
 from __future__ import annotations
@@ -40,51 +41,20 @@ ANYONES = frozenset(
 )
 LOGIN_PAGES = frozenset({"auth.create_user", "users.get_all"})
 
-#: Actions that begin so only read, but for `_CHANGING`; so do the endpoints of `_READING`.
-_READING_ACTIONS = (
-    "get_",
-    "validate",
-    "download_",
-    "peek_",
-    "scalar_metrics_",
-    "vector_metrics_",
-    "multi_task_",
-    "next_",
-)
-_CHANGING = frozenset({"auth.get_token_for_user", "queues.get_next_task"})
-_READING = frozenset(
-    {
-        "events.clear_scroll",
-        "events.debug_images",
-        "events.plots",
-        "organization.prepare_download_for_get_all",
-        "server.config",
-        "server.endpoints",
-        "server.info",
-        "server.report_stats_option",
-    }
-)
 
-
-def reads(endpoint: str) -> bool:
-    """Whether an endpoint changes nothing; a new one is taken to change something, unless its name says otherwise."""
-    action = endpoint.partition(".")[2]
-    return endpoint in _READING or (action.startswith(_READING_ACTIONS) and endpoint not in _CHANGING)
-
-
-def check(caller: Identity, endpoint: str) -> None:
-    """403/20 when the caller's role does not allow the endpoint."""
-    if not _allows(caller.role, endpoint):
+def check(caller: Identity, endpoint: str, *, reads: bool) -> None:
+    """403/20 when the caller's role does not allow the endpoint; `reads`: whether that changes nothing."""
+    if not _allows(caller.role, endpoint, reads):
         raise role_not_allowed(caller.role, endpoint)
 
 
-def _allows(role: str, endpoint: str) -> bool:
+def _allows(role: str, endpoint: str, reads: bool) -> bool:
     if role == ADMIN:
         return True
     if role == USER:
         return endpoint not in ADMINS_ONLY
     if role == GUEST:
-        return endpoint in ANYONES or (reads(endpoint) and endpoint not in ADMINS_ONLY)
+        return endpoint in ANYONES or (reads and endpoint not in ADMINS_ONLY)
     return role == LOGIN_PAGE and (endpoint in ANYONES or endpoint in LOGIN_PAGES)
 
 

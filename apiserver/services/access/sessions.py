@@ -28,7 +28,12 @@ def token_for(call: Call, identity: Identity, asked: int | None) -> tuple[str, i
 
 
 def set_cookie(call: Call, token: str, seconds: int) -> None:
-    """Have the browser keep the token, or forget it at 0 seconds; from a page that came by TLS, by TLS only."""
+    """Have the browser keep the token, or forget it at 0 seconds; from a page that came by TLS, by TLS only.
+
+    Not by another page's doing: a link or a form would log the user out, or in as whoever made it.
+    """
+    if not call.backend.auth.origins.may_set_cookie(call.method, call.headers):
+        return
     secure = "; Secure" if _by_tls(call) else ""
     cookie = f"{TOKEN_COOKIE}={token}; Max-Age={seconds}; Path=/; HttpOnly; SameSite=Lax{secure}"
     call.response_headers.append(("Set-Cookie", cookie))
