@@ -25,7 +25,10 @@ from starlette.types import ASGIApp
 
 from apiserver.app import create_app
 from apiserver.client_configuration import client_configuration
-from apiserver.connection import Protocol
+from apiserver.connections import descriptors
+from apiserver.connections.places import Places
+from apiserver.connections.protocol import Protocol
+from apiserver.connections.proxies import Proxies
 from apiserver.data_folder import DataFolder, DataFolderError, write_private
 from apiserver.events import scan
 from apiserver.processes import Child, Processes, StartFailed
@@ -39,9 +42,6 @@ from apiserver.stores.files.disk import FileStoreError
 log = logging.getLogger(__name__)
 
 _BACKLOG = 2048
-#: Seconds that an idle connection stays open: longer than proxies keep theirs (nginx 60), so that these close it, and
-#: none sends a call on one that is being closed, which would be a 502.
-_KEEP_ALIVE = 75
 #: Seconds that a thread may go on while another waits for its turn. With Python's 5 ms, merging starves beside a busy
 #: event loop, and answers wait for merging.
 _TURN = 0.0005
@@ -60,6 +60,7 @@ def run(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT; raise CannotServe when that is not possible."""
     ports = [settings.port, settings.files_port] if settings.files_port else [settings.port]
     sys.setswitchinterval(_TURN)
+    descriptors.raise_limit()
     os.umask(0o077)  # what training runs report is nobody else's, also in a folder that others may look into
     sockets = [listen(settings.host, port) for port in ports]
     if settings.workers == 1:
@@ -111,7 +112,8 @@ async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child
         gc.set_threshold(_GARBAGE)
         gc.enable()
         served: list[ASGIApp] = [app, app.state.files]
-        servers = [_Server(_config(settings, served.pop(0))) for _ in sockets]
+        places = _places(settings)
+        servers = [_Server(_config(settings, places, served.pop(0))) for _ in sockets]
         with _stopped_by_signals(servers), _tied_to_parent(worker, servers):
             await asyncio.gather(*(server.serve([listener]) for server, listener in zip(servers, sockets, strict=True)))
 
@@ -141,11 +143,20 @@ def _kept(path: Path, conf: str) -> str:
     return f"It is kept in {path}"
 
 
-def _config(settings: Settings, app: ASGIApp) -> uvicorn.Config:
+def _places(settings: Settings) -> Places:
+    """The connections of this process, on both ports."""
+    return Places(
+        total=descriptors.connections(settings.max_connections),
+        per_address=settings.max_connections_per_address,
+        proxies=Proxies(settings.trusted_proxies),
+    )
+
+
+def _config(settings: Settings, places: Places, app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         loop="none",
-        http=Protocol,
+        http=partial(Protocol, places),  # type: ignore[arg-type]  # is only called
         ws="none",
         lifespan="off",
         log_config=None,
@@ -153,7 +164,6 @@ def _config(settings: Settings, app: ASGIApp) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         backlog=_BACKLOG,
-        timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )
 

@@ -10,6 +10,7 @@ import json
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import Field, asdict, dataclass, field, fields
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -18,6 +19,8 @@ from apiserver.stores import addresses
 from apiserver.stores.addresses import EMBEDDED
 
 ENVIRONMENT_PREFIX = "APISERVER_"
+
+Network = IPv4Network | IPv6Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,20 @@ class Settings:
     guest: bool = _setting(False, "whether anybody may log in as a guest, who only reads")
     allowed_origins: tuple[str, ...] = _setting(
         (), "web origins that may call the API from a browser, such as http://ui.example.org:8080"
+    )
+    trusted_proxies: tuple[Network, ...] = _setting(
+        (),
+        "addresses and networks of proxies in front, such as 127.0.0.1,10.0.0.0/8: what these say in X-Forwarded-For "
+        "is where a request comes from",
+    )
+    max_connections: int = _setting(
+        0,
+        "connections of a process, on both ports; then idle ones make room, or new ones get 503; 0: half as many as "
+        "files may be open (ulimit -n), 10000 at most",
+        min=0,
+    )
+    max_connections_per_address: int = _setting(
+        2048, "of these, connections from one address, or one IPv6 network of 64 bits; proxies are not counted", min=1
     )
     max_body_bytes: int = _setting(16 * 2**20, "largest request body, decoded, in bytes", min=2**20)
     max_bytes_in_flight: int = _setting(
@@ -217,7 +234,7 @@ def shown(value: object) -> str:
         return str(value).lower()
     if isinstance(value, tuple) and any(isinstance(item, FixedUser) for item in value):
         return json.dumps([asdict(item) for item in value])
-    return ",".join(value) if isinstance(value, tuple) else str(value)
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _from_file(config: Path) -> dict[str, Any]:
@@ -302,6 +319,14 @@ def _origins(value: object) -> tuple[str, ...]:
     return origins
 
 
+def _networks(value: object) -> tuple[Network, ...]:
+    """Addresses and networks: comma-separated text, or a list of texts."""
+    items = value.split(",") if isinstance(value, str) else value
+    if not isinstance(items, (list, tuple)):
+        raise ValueError(f"{value!r} is not a list of addresses and networks")
+    return tuple(ip_network(_text(item).strip()) for item in items if item != "")
+
+
 def _users(value: object) -> tuple[FixedUser, ...]:
     """Users with passwords: a list of tables, or the same as JSON text."""
     if isinstance(value, tuple):
@@ -340,5 +365,6 @@ _PARSERS: dict[Any, Callable[[object], Any]] = {
     bool: _yes_or_no,
     Path: _path,
     tuple[str, ...]: _origins,
+    tuple[Network, ...]: _networks,
     tuple[FixedUser, ...]: _users,
 }

@@ -34,6 +34,7 @@ ALLOWED = {
         *("stores.events", "stores.files", "times"),
     },
     "processes": set(),
+    "connections": set(),
     "vendors": {"aggregation", "events", "rpc", "services", "stores.documents", "stores.events", "times"},
     "services": {
         *("", "aggregation", "events", "files", "passwords", "rpc", "settings", "stores.documents", "stores.events"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,16 @@ def test_file_then_environment_then_flags(tmp_path: Path) -> None:
 
 def test_unrelated_environment_is_ignored() -> None:
     assert load(environ={"APISERVER_URL": "x", "PORT": "9"}) == Settings()
+
+
+def test_networks_are_parsed() -> None:
+    networks = (ip_network("127.0.0.1"), ip_network("10.0.0.0/8"), ip_network("2001:db8::/32"))
+    settings = load(environ={"APISERVER_TRUSTED_PROXIES": "127.0.0.1, 10.0.0.0/8,2001:db8::/32"})
+    assert settings.trusted_proxies == networks
+    assert load(environ={"APISERVER_TRUSTED_PROXIES": shown(networks)}) == settings
+    for wrong in ("proxy", "10.0.0.1/8", "10.0.0.0/8;"):
+        with pytest.raises(SettingsError, match="APISERVER_TRUSTED_PROXIES"):
+            load(environ={"APISERVER_TRUSTED_PROXIES": wrong})
 
 
 def test_paths_and_origins_are_parsed() -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from ipaddress import ip_address, ip_network
 
 import pytest
 
@@ -90,7 +91,13 @@ def test_what_a_container_waits_for_starts_with_it(name: str) -> None:
 def _settings_of(service: Service) -> dict[str, str]:
     """The variables of a server, with passwords given."""
     variables = environment(service).items()
-    return {name: re.sub(r"\$\{(\w+):\?[^}]*\}", lambda found: GIVEN[found[1]], value) for name, value in variables}
+    return {name: _given(value) for name, value in variables}
+
+
+def _given(value: str) -> str:
+    """A value of the file with passwords given, and all else as it is by default."""
+    value = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value)
+    return re.sub(r"\$\{(\w+):\?[^}]*\}", lambda found: GIVEN[found[1]], value)
 
 
 @pytest.mark.parametrize("name", ["apiserver-1", "apiserver-2"])
@@ -104,6 +111,15 @@ def test_servers_on_engines_are_configured(name: str) -> None:
     assert (events.hosts, events.user, events.password) == (("http://elasticsearch:9200",), "elastic", "one")
     assert documents == "mongodb://apiserver:two@mongodb:27017/apiserver?authSource=admin"
     assert settings.migrate_at_start is (name == "apiserver-1")
+
+
+def test_servers_trust_the_address_of_the_gateway_alone() -> None:
+    address = _given(services()["gateway"]["networks"]["inside"]["ipv4_address"])
+    for name in ("apiserver-1", "apiserver-2"):
+        assert load(environ=_settings_of(services()[name])).trusted_proxies == (ip_network(address),)
+    [pool] = project()["networks"]["inside"]["ipam"]["config"]
+    assert ip_address(address) in ip_network(_given(pool["subnet"]))
+    assert ip_address(address) not in ip_network(_given(pool["ip_range"]))  # which others get theirs from
 
 
 def test_servers_share_files_and_secrets() -> None:

@@ -27,15 +27,17 @@ def test_it_names_the_servers_and_ports_of_the_compose_file() -> None:
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[list[Served]]:
     with ExitStack() as running:
-        yield [running.enter_context(served(tmp_path / name)) for name in SERVERS]
+        yield [running.enter_context(served(tmp_path / name, trusted_proxies="127.0.0.1")) for name in SERVERS]
 
 
-def test_two_servers_are_one(tmp_path: Path, pair: list[Served]) -> None:
+def test_two_servers_are_one_and_tell_clients_apart(tmp_path: Path, pair: list[Served]) -> None:
     admin = (ADMIN_KEY, ADMIN_SECRET)
     with gateway(tmp_path, pair) as ports, httpx.Client(auth=admin, timeout=PATIENCE) as client:
         api, files = (f"http://127.0.0.1:{port}" for port in ports)
         for _ in range(4):
             assert client.post(f"{api}/debug.ping", json={}).status_code == 200
+        assert {guess(api, "127.0.0.2", f"192.0.2.{number}") for number in range(12)} == {401, 429}
+        assert {guess(api, f"127.0.0.{number}", "192.0.2.1") for number in range(3, 9)} == {401}
         content = os.urandom(3 * 2**20)
         assert client.post(files, files={"/a folder/a file.bin": content}).status_code == 200
         stored = [path for server in pair for path in (server.data / "files").rglob("a file.bin")]
@@ -43,3 +45,11 @@ def test_two_servers_are_one(tmp_path: Path, pair: list[Served]) -> None:
         pair[0].kill()
         for _ in range(4):
             assert client.post(f"{api}/debug.ping", json={}).status_code == 200
+
+
+def guess(api: str, address: str, claimed: str) -> int:
+    """Somebody at an address tries to log in, and claims to be at another."""
+    headers = {"X-Forwarded-For": claimed}
+    transport = httpx.HTTPTransport(local_address=address)
+    with httpx.Client(transport=transport, headers=headers, timeout=PATIENCE) as client:
+        return client.get(f"{api}/auth.login", auth=("alice", "wrong-password")).status_code

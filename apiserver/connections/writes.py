@@ -1,11 +1,9 @@
-"""HTTP connections whose answers leave in one piece; uvicorn writes head and body apart, a call of the kernel each."""
+"""Answers that leave in one piece; uvicorn writes head and body apart, a call of the kernel each."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
-
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 
 class JoinedWrites:
@@ -22,6 +20,11 @@ class JoinedWrites:
             self._loop.call_soon(self._flush)
         self._waiting.append(data)
 
+    def write_eof(self) -> None:
+        """Write no more after what is waiting."""
+        self._flush()
+        self._inside.write_eof()
+
     def close(self) -> None:
         """Close when all is written."""
         self._flush()
@@ -34,10 +37,3 @@ class JoinedWrites:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inside, name)
-
-
-class Protocol(HttpToolsProtocol):
-    """uvicorn's, over joined writes."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(JoinedWrites(transport))  # type: ignore[arg-type]

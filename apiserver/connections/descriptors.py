@@ -1,0 +1,29 @@
+"""How many files the process may have open, and so how many connections it may take."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+
+#: Open files that are neither connections nor uploads and downloads: stores, listeners, what is shared by threads.
+_OTHERS = 64
+#: More connections than these are not taken unless the settings say so: each takes a few KB of memory.
+_MOST = 10_000
+_LEAST = 16
+
+
+def raise_limit() -> None:
+    """Allow the process as many open files as the system lets it have, not only as many as it was started with."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):  # macOS refuses "unlimited", which it has as the hard limit
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def connections(wanted: int) -> int:
+    """How many connections to take: the number `wanted`, or 10,000 for 0, if so many files may be open.
+
+    Half of the files are left to stores, and to the uploads and downloads of connections: a file each.
+    """
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    possible = max((soft - _OTHERS) // 2, _LEAST) if soft != resource.RLIM_INFINITY else wanted or _MOST
+    return min(wanted or _MOST, possible)

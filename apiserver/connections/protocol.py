@@ -1,0 +1,387 @@
+"""uvicorn's HTTP protocol, fed one message at a time, and ended when its client keeps the server waiting.
+
+What comes behind a message waits: first in the socket, as reading pauses, and the little that was read already here. So
+a client that sends requests without waiting for answers gets them one after the other, a turn of the event loop each.
+
+A body is not read on before the application asks for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import struct
+from http import HTTPStatus
+from math import inf
+from typing import Any
+
+import httptools
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.utils import get_local_addr, get_remote_addr
+
+from apiserver.connections.framing import Chunked, Misframed, Sized, head_end
+from apiserver.connections.places import Idle, Places
+from apiserver.connections.writes import JoinedWrites
+
+#: What a connection waits for: its first byte, the next request, the rest of a head, of a body; its answer, with the
+#: request whole; the rest of a body that is answered; a refused client to read the answer.
+_NEW, _IDLE, _HEAD, _BODY, _ANSWER, _REST, _REFUSED = range(7)
+_NO_BODY = Sized(0)
+_BEFORE_REQUEST = (_NEW, _IDLE, _HEAD)
+#: How long that may take, by the name of the bound.
+_WAITS = {
+    _NEW: "silent_seconds",
+    _IDLE: "idle_seconds",
+    _HEAD: "head_seconds",
+    _REST: "rest_seconds",
+    _REFUSED: "linger_seconds",
+}
+
+_FORWARDED = frozenset((b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto"))
+#: Headers that mean something here.
+_NOTED = _FORWARDED | {b"content-length", b"transfer-encoding", b"expect"}
+_UPGRADE = re.compile(rb"\r\n(upgrade[ \t]*:)", re.IGNORECASE)
+
+
+class _Upgrade(Exception):
+    """A request that wants another protocol: nothing that this server has to know, but its parser stops there."""
+
+
+class Flow(FlowControl):
+    """uvicorn's, but while reading is held, no application lets it go on by asking for more."""
+
+    held = False
+
+    def hold(self) -> None:
+        """Read no more."""
+        self.held = True
+        self.pause_reading()
+
+    def release(self) -> None:
+        """Read on."""
+        self.held = False
+        self.resume_reading()
+
+    def resume_reading(self) -> None:
+        """What is called when the application asks for more."""
+        if not self.held:
+            super().resume_reading()
+
+
+class Protocol(HttpToolsProtocol):
+    """One connection, which has one of `places`."""
+
+    #: Python's quick access to attributes ends at thirty of an instance, and uvicorn's own are nearly as many.
+    __slots__ = (
+        *("_places", "_bounds", "_socket", "_of_proxy", "_state", "_since", "_kept", "_at", "_whole", "_length"),
+        *("_chunked", "_body", "_forwarded", "_received", "_unsent", "_to_send", "_to_take", "_drained"),
+    )
+
+    flow: Flow
+
+    def __init__(self, places: Places, **uvicorn: Any) -> None:
+        super().__init__(**uvicorn)
+        self._places = places
+        self._bounds = places.bounds
+        self._state, self._since = _NEW, self.loop.time()
+        self._kept, self._at = b"", 0  # what has come and is not for the parser yet: from `_at` on
+        self._length, self._chunked = 0, False  # what the headers of a request say of its body
+        self._body: Sized | Chunked = _NO_BODY
+        self._whole = False  # whether the parser has seen its end
+        self._forwarded: list[bytes] = []
+        self._received = self._unsent = 0  # bytes of a body since the last look, of answers at the last look
+        self._to_send = self._to_take = self._bounds.stall_seconds  # patience with the client
+        self._drained = False  # whether all answers were sent once since the last look
+
+    # --- the connection ------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self.connections.add(self)
+        self._socket = transport
+        self.transport = JoinedWrites(transport)  # type: ignore[assignment]
+        self.flow = Flow(self.transport)
+        self.server, self.client, self.scheme = get_local_addr(transport), get_remote_addr(transport), "http"
+        address = self.client[0] if self.client else ""
+        self._of_proxy = self._places.proxies.trusts(address)
+        if not self._places.enter(self, address):
+            self._refuse(503)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._places.leave(self)
+        self._forget_kept()
+        super().connection_lost(exc)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._drained = True
+        self._go_on()
+
+    # --- what comes ----------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        if self._state == _REFUSED:
+            return
+        if self._kept:
+            self._read(self._kept[self._at :] + data, 0)
+        else:
+            self._read(data, 0)
+
+    def _go_on(self) -> None:
+        """With what was kept, if it is its turn."""
+        if not self._kept or self._state in (_HEAD, _ANSWER) or self._socket.is_closing():
+            return
+        if self._state == _IDLE and self.flow.write_paused:
+            return  # a client that takes no answers gets no more of them
+        self.flow.release()
+        self._read(self._kept, self._at)
+
+    def _read(self, data: bytes, at: int) -> None:
+        """Give the parser what it may have of the data from `at` on, and keep the rest."""
+        if self._state in _BEFORE_REQUEST:
+            at = self._read_head(data, at)
+        if at < len(data) and self._state in (_BODY, _REST):
+            at = self._read_body(data, at)
+        if self._state == _REFUSED:
+            return
+        if at == len(data):
+            self._forget_kept()
+            return
+        if not self._places.keep(len(self._kept), len(data)):
+            return self._refuse(503)
+        self._kept, self._at = data, at
+        if self._state == _HEAD:
+            return
+        self.flow.hold()
+        if self._state != _ANSWER:
+            self.loop.call_soon(self._go_on)
+
+    def _forget_kept(self) -> None:
+        if self._kept:
+            self._places.keep(len(self._kept), 0)
+            self._kept = b""
+
+    def _read_head(self, data: bytes, at: int) -> int:
+        """Up to where the head goes, if it is whole."""
+        if data[at] in b"\r\n":  # before a request, empty lines are allowed
+            at = len(data) - len(data[at:].lstrip(b"\r\n"))
+        end = head_end(data, at)
+        if (len(data) if end < 0 else end) - at > self._bounds.head_bytes:
+            self._refuse(431)
+            return at
+        if end < 0:
+            if self._state != _HEAD:
+                self._state, self._since = _HEAD, self.loop.time()
+            return at
+        self._state, self._length = _BODY, 0
+        self._whole = self._chunked = False
+        if not self._feed(data if at == 0 and end == len(data) else data[at:end]):
+            return at
+        has_body = self._chunked or self._length > 0
+        if self._whole is has_body or self._is_misread():
+            self._refuse(400)
+        elif not has_body:
+            self._state = _ANSWER
+        else:
+            self._body = Chunked() if self._chunked else Sized(self._length)
+            self._to_send, self._received = self._bounds.stall_seconds, 0
+            if end == len(data):
+                self.flow.pause_reading()  # until the application asks
+        return end
+
+    def _read_body(self, data: bytes, at: int) -> int:
+        """Up to where the body goes, or what is passed on of it in this turn."""
+        try:
+            end = self._body.take(data, at)
+        except Misframed:
+            self._refuse(400)
+            return at
+        self._received += end - at
+        if not self._feed(data if at == 0 and end == len(data) else memoryview(data)[at:end]):
+            return at
+        if self._whole is not self._body.complete or self._is_misread():
+            self._refuse(400)
+        elif self._whole and self._state == _BODY:
+            self._state = _ANSWER
+        elif self._whole:
+            self._state, self._since = _IDLE, self.loop.time()
+        return end
+
+    def _is_misread(self) -> bool:
+        """Whether the parser saw no request begin with the head, or one more in what it was given of this one."""
+        return self.cycle is None or self.cycle.scope is not self.scope
+
+    def _feed(self, data: bytes | memoryview) -> bool:
+        """Whether the parser takes the data."""
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            if isinstance(error.__context__, _Upgrade):
+                return self._feed_again(bytes(data))
+            self._refuse(400)
+            return False
+        return True
+
+    def _feed_again(self, head: bytes) -> bool:
+        """As if the head named no other protocol: it is an offer, which a server may pass over."""
+        self.parser = httptools.HttpRequestParser(self)
+        self._forwarded = []
+        try:
+            self.parser.feed_data(_UPGRADE.sub(rb"\r\nx-\1", head))
+        except httptools.HttpParserError:
+            self._refuse(400)
+            return False
+        return True
+
+    # --- what the parser sees ------------------------------------------------------------------------
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        name = name.lower()
+        if name not in _NOTED or self._note(name, value):
+            self.headers.append((name, value))
+
+    def _note(self, name: bytes, value: bytes) -> bool:
+        """Take in what a header says; whether the application sees it, too."""
+        match name:
+            case b"content-length":
+                self._length = int(value)
+            case b"transfer-encoding":
+                self._chunked = True
+            case b"expect":
+                self.expect_100_continue = value.lower() == b"100-continue"
+            case _ if not self._of_proxy:
+                return not self._places.proxies  # where proxies are known, nobody else speaks for clients
+            case b"x-forwarded-for":
+                self._forwarded.append(value)
+        return True
+
+    def on_headers_complete(self) -> None:
+        if self.parser.should_upgrade():
+            raise _Upgrade
+        if self._forwarded:
+            forwarded, self._forwarded = self._forwarded, []
+            self.scope["client"] = (self._places.proxies.client(forwarded, self.client[0] if self.client else ""), 0)
+        super().on_headers_complete()
+        self.headers = []  # trailers are not the application's, which reads the headers meanwhile
+
+    def on_message_complete(self) -> None:
+        self._whole = True
+        if not self.cycle.response_complete:
+            self.cycle.more_body = False
+            self.cycle.message_event.set()
+
+    # --- what is answered ----------------------------------------------------------------------------
+
+    def on_response_complete(self) -> None:
+        self.server_state.total_requests += 1
+        if self._socket.is_closing():
+            return
+        if self._state == _ANSWER:
+            self._state, self._since = _IDLE, self.loop.time()
+            if self._kept:
+                self.loop.call_soon(self._go_on)
+            else:
+                self.flow.resume_reading()
+        elif self.expect_100_continue:
+            self.transport.close()  # whether the body still comes, or the next request, nobody knows
+        else:
+            self._state, self._since = _REST, self.loop.time()
+            self.flow.resume_reading()
+
+    def _refuse(self, status: int) -> None:
+        """Answer `status`, unless an answer has begun, and end the connection."""
+        self._state, self._since = _REFUSED, self.loop.time()
+        self._forget_kept()
+        cycle = self.cycle
+        under_way = cycle is not None and not cycle.response_complete
+        if under_way:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        if under_way and cycle.response_started:
+            return self._abort()
+        self.transport.write(_ANSWERS[status])
+        if self._places.linger(self):
+            self.transport.write_eof()
+            self.flow.release()
+        else:
+            self.transport.close()
+
+    def _abort(self) -> None:
+        """End the connection at once; the system forgets what it has not sent, too."""
+        self._socket.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._socket.abort()
+
+    # --- what is late --------------------------------------------------------------------------------
+
+    def look(self, now: float, passed: float) -> None:
+        """End the connection if its client is late; `passed`: seconds since the last look."""
+        if not self._takes(passed):
+            return self._abort()
+        if self._socket.is_closing():
+            return
+        if self._unsent and self._state == _IDLE:
+            self._since = now  # it is not idle before it has the answer
+        wait = _WAITS.get(self._state)
+        if wait is not None and now - self._since > getattr(self._bounds, wait):
+            self._end_waiting()
+        elif self._state == _BODY and not self._sends(passed):
+            self._refuse(408)
+
+    def _takes(self, passed: float) -> bool:
+        """Whether the client takes its answers, at some rate."""
+        unsent = self._socket.get_write_buffer_size()
+        taken = max(self._unsent - unsent, 0)
+        self._to_take = self._left(self._to_take, passed, taken) if unsent and not self._drained else inf
+        self._unsent, self._drained = unsent, False
+        return self._to_take >= 0
+
+    def _sends(self, passed: float) -> bool:
+        """Whether the client sends the body that it is asked for, at some rate."""
+        sent, self._received = self._received, 0
+        if not self.flow.read_paused:
+            self._to_send = self._left(self._to_send, passed, sent)
+        return self._to_send >= 0
+
+    def _left(self, patience: float, passed: float, moved: int) -> float:
+        """The patience left after so many seconds in which so many bytes moved."""
+        late = passed - moved / self._bounds.least_rate
+        return min(patience - late, self._bounds.stall_seconds)
+
+    def _end_waiting(self) -> None:
+        if self._state == _HEAD:
+            self._refuse(408)
+        elif self._state == _REFUSED:
+            self._abort()
+        else:
+            self.transport.close()
+
+    def idle_since(self) -> Idle | None:
+        """See Places."""
+        if self._state not in _BEFORE_REQUEST or self._unsent or self._socket.is_closing():
+            return None
+        return self.cycle is not None, self._since
+
+    def give_way(self) -> None:
+        """See Places."""
+        self.transport.close()
+
+
+def _answer(status: HTTPStatus, *headers: bytes) -> bytes:
+    phrase = status.phrase.encode()
+    head = (
+        b"HTTP/1.1 %d %s" % (status, phrase),
+        b"content-type: text/plain; charset=utf-8",
+        b"content-length: %d" % len(phrase),
+        *headers,
+        b"connection: close",
+    )
+    return b"\r\n".join([*head, b"", phrase])
+
+
+_ANSWERS = {
+    400: _answer(HTTPStatus.BAD_REQUEST),
+    408: _answer(HTTPStatus.REQUEST_TIMEOUT),
+    431: _answer(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE),
+    503: _answer(HTTPStatus.SERVICE_UNAVAILABLE, b"retry-after: 2"),
+}
