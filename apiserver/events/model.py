@@ -74,13 +74,6 @@ def selection_of(names: Iterable[tuple[str, str]]) -> list[MetricSelection]:
     return [MetricSelection(metric, tuple(sorted(of_it))) for metric, of_it in sorted(variants.items())]
 
 
-def selects(selection: Selection, metric: str, variant: str) -> bool:
-    """Whether `selection` holds the series (metric, variant)."""
-    return not selection or any(
-        metric == wanted.metric and (not wanted.variants or variant in wanted.variants) for wanted in selection
-    )
-
-
 # --- written ---------------------------------------------------------------------------------------
 
 

@@ -5,8 +5,13 @@ Codes and subcodes are those ClearML clients know; the wording is ours. The HTTP
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+#: Characters of a message: what a request holds may be in it, and be of any length.
+_LONGEST = 4000
+#: How many ids of a request a message names.
+_MOST_NAMED = 20
 
 
 class ApiError(Exception):
@@ -24,7 +29,7 @@ class ApiError(Exception):
         super().__init__(message)
         self.code = code
         self.subcode = subcode
-        self.message = message
+        self.message = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
         self.data = data or {}
         self.retry_after = retry_after
 
@@ -44,7 +49,13 @@ def validation_error(message: str, *, field: str | None = None) -> ApiError:
 def invalid_id(kind: str, *ids: str) -> ApiError:
     """Some of `ids` name no `kind` (task, model, queue, project …) that the caller may see."""
     subcodes = {"task": 101, "model": 201, "project": 401, "queue": 701, "worker": 1001, "user": 301}
-    return ApiError(400, subcodes.get(kind, 100), f"Invalid {kind} id: ids=({', '.join(ids)})")
+    return ApiError(400, subcodes.get(kind, 100), f"Invalid {kind} id: ids=({some_of(ids)})")
+
+
+def some_of(ids: Sequence[str]) -> str:
+    """The ids as a message names them: the first of them, and how many more there are."""
+    more = [f"and {len(ids) - _MOST_NAMED} more"] if len(ids) > _MOST_NAMED else []
+    return ", ".join([*(id[:200] for id in ids[:_MOST_NAMED]), *more])
 
 
 def invalid_scroll(scroll_id: str) -> ApiError:

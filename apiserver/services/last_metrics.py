@@ -101,7 +101,8 @@ class LastMetrics:
             known = {*self._pending, *self._locks}
             owners = sorted(owner for owner in known if owner.company == company and owner.is_model == models)
         else:
-            owners = [Owner(company, id, models) for id in ids]
+            named = (Owner(company, id, models) for id in ids)
+            owners = [owner for owner in named if owner in self._pending or owner in self._locks]
         await self._write_each(owners)
 
     async def settle_labels(self, owner: Owner) -> None:

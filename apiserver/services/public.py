@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.rpc.errors import ApiError, forbidden, invalid_id
+from apiserver.rpc.errors import ApiError, forbidden, invalid_id, some_of
 from apiserver.services.backend import Call, documents, visible
 from apiserver.stores.documents.base import Document, Filter
 from apiserver.times import utc_now
@@ -18,14 +18,14 @@ _KINDS = {"tasks": "task", "models": "model", "projects": "project"}
 async def make_public(call: Call, collection: str, ids: list[str]) -> dict[str, Any]:
     """Answers `{updated}`; 400 naming those that are not there, or are public already: then none is changed."""
     known = await documents(call).distinct(collection, "id", {"id": {"$in": ids}})
-    _require_all(collection, ids, known)
+    _require_all(collection, ids, set(known))
     return {"updated": await documents(call).make_public(collection, known, _stamps(call, collection))}
 
 
 async def make_private(call: Call, collection: str, ids: list[str]) -> dict[str, Any]:
     """Answers `{updated}`; 400 naming those that are not public, or another company's: then none is changed."""
     known = await documents(call).own_public(collection, {"id": {"$in": ids}})
-    _require_all(collection, ids, known)
+    _require_all(collection, ids, set(known))
     return {"updated": await documents(call).make_private(collection, known, _stamps(call, collection))}
 
 
@@ -34,7 +34,7 @@ async def denied(call: Call, collection: str, *ids: str) -> ApiError:
     public = await visible(call).distinct(collection, "id", {"id": {"$in": list(ids)}})
     kind = _KINDS[collection]
     if public:
-        return forbidden(f"a public {kind} cannot be changed: ids=({', '.join(public)})")
+        return forbidden(f"a public {kind} cannot be changed: ids=({some_of(public)})")
     return invalid_id(kind, *ids)
 
 
@@ -44,8 +44,8 @@ async def require_private(call: Call, collection: str, filter: Filter) -> None:
         raise await denied(call, collection, *public)
 
 
-def _require_all(collection: str, ids: list[str], known: list[str]) -> None:
-    if unknown := [id for id in dict.fromkeys(ids) if id not in known]:
+def _require_all(collection: str, ids: list[str], known: set[str]) -> None:
+    if unknown := list(dict.fromkeys(id for id in ids if id not in known)):
         raise invalid_id(_KINDS[collection], *unknown)
 
 

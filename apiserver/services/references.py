@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from apiserver.services.names import unescape_keys
-from apiserver.services.queries import projection_of
+from apiserver.services.queries import outermost, projection_of
 from apiserver.stores.documents.base import Document
 from apiserver.stores.documents.scoped import VisibleDocuments
 
@@ -37,7 +37,7 @@ def projection_with(references: Mapping[str, str], request: Mapping[str, Any]) -
     if fields is None:
         return None
     stored = {next((path for path in references if field.startswith(f"{path}.")), field) for field in fields}
-    return sorted(path for path in stored if not any(path.startswith(f"{other}.") for other in stored))
+    return outermost(stored)
 
 
 async def expand(

@@ -33,11 +33,17 @@ from apiserver.events.model import (
     SeriesName,
     WorkerMeans,
     WorkerSpan,
-    selects,
 )
 from apiserver.stores.events.base import Width
 
 Name = tuple[str, str]
+
+
+def selects(selection: Selection, metric: str, variant: str) -> bool:
+    """Whether `selection` holds the series (metric, variant)."""
+    return not selection or any(
+        metric == wanted.metric and (not wanted.variants or variant in wanted.variants) for wanted in selection
+    )
 
 
 @dataclass(frozen=True)

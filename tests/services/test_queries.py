@@ -15,6 +15,8 @@ from apiserver.services.queries import (
     QuerySpec,
     build_filter,
     exact_literal,
+    leave_out,
+    outermost,
     page_of,
     pattern_filter,
     projection_of,
@@ -158,6 +160,21 @@ def test_projections_have_no_field_inside_another() -> None:
     assert projection_of({}) is None
     assert projection_of({"only_fields": []}) is None
     assert projection_of({"only_fields": ["name", "execution.queue", "execution", "name"]}) == ["execution", "name"]
+
+
+@given(st.lists(st.text("ab.", min_size=1, max_size=6)))
+def test_the_outermost_fields_are_those_inside_no_other(fields: list[str]) -> None:
+    asked = set(fields)
+    inside = {field for field in asked if any(field.startswith(f"{other}.") for other in asked)}
+    assert outermost(fields) == sorted(asked - inside)
+
+
+def test_fields_that_are_left_out() -> None:
+    task = {"id": "1", "name": "n", "tags": [], "script": {"diff": "d", "tag": "t"}, "models": [{"a": 1, "b": 2}, 3]}
+    leave_out({"only_fields": ["-", "-id", "-tags", "-script.diff", "-models.a", "-name.x", "-no.such"]}, [task])
+    assert task == {"id": "1", "name": "n", "script": {"tag": "t"}, "models": [{"b": 2}, 3]}
+    leave_out({"only_fields": ["-script.tag", "-script"]}, [task])
+    assert "script" not in task
 
 
 def test_pages() -> None:

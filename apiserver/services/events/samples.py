@@ -55,11 +55,23 @@ async def plots(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _walk(call: Call, request: dict[str, Any], type: EventType) -> dict[str, Any]:
-    model = request["model_events"]
     selections = _selections(request["metrics"])
-    known = await owners.require(call, list(selections), model=model)
-    query = (type, call.identity.company, model, sorted(selections.items()))
+    query = (type, call.identity.company, request["model_events"], sorted(selections.items()))
     seen = {} if request["refresh"] else _seen(call, query, request.get("scroll_id"))
+    metrics = await walk_each(call, request, type, selections, seen)
+    return {"metrics": metrics, "scroll_id": call.backend.scrolls.encode(query, seen)}
+
+
+async def walk_each(
+    call: Call,
+    request: dict[str, Any],
+    type: EventType,
+    selections: dict[str, Selection],
+    seen: dict[str, samples.Seen],
+) -> list[dict[str, Any]]:
+    """The next iterations of each task, `[{task, iterations}]`; `seen` says from where on, and is brought there."""
+    model = request["model_events"]
+    known = await owners.require(call, list(selections), model=model)
     answer = []
     linked = await pictures.linker(call)
     for id, selection in selections.items():
@@ -79,7 +91,7 @@ async def _walk(call: Call, request: dict[str, Any], type: EventType) -> dict[st
             for iter, found in page.iterations
         ]
         answer.append({"task": id, "iterations": iterations})
-    return {"metrics": answer, "scroll_id": call.backend.scrolls.encode(query, seen)}
+    return answer
 
 
 def _seen(call: Call, query: tuple[Any, ...], scroll_id: str | None) -> dict[str, samples.Seen]:

@@ -11,7 +11,7 @@ from apiserver.aggregation import latest_scalars as latest
 from apiserver.aggregation import task_events
 from apiserver.aggregation.histogram import Histogram, Key, histogram
 from apiserver.aggregation.single_values import single_values
-from apiserver.events.model import MetricSelection, Owner
+from apiserver.events.model import MetricSelection, Owner, Selection
 from apiserver.rpc.call import Encoded
 from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, endpoint
@@ -24,7 +24,8 @@ PAGE = 10_000
 
 @endpoint("events.scalar_metrics_iter_histogram", "2.1")
 async def scalar_metrics_iter_histogram(call: Call, request: dict[str, Any]) -> Encoded:
-    return _encoded(await _histogram(call, request, await owners.one(call, request)))
+    selection = owners.selection(request.get("metrics"))
+    return _encoded(await _histogram(call, request, await owners.one(call, request), selection))
 
 
 @endpoint("events.multi_task_scalar_metrics_iter_histogram", "2.1")
@@ -80,10 +81,11 @@ async def get_scalar_metric_data(call: Call, request: dict[str, Any]) -> dict[st
 async def histograms(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     """Scalar series of `tasks` side by side: {metric: {variant: {task: {name, x, y}}}}."""
     asked = await owners.many(call, request, limit=call.backend.settings.multi_task_limit)
+    selection = owners.selection(request.get("metrics"))
     if call.backend.events.reads_in_parallel:
-        answers = await asyncio.gather(*(_histogram(call, request, owner) for owner in asked))
+        answers = await asyncio.gather(*(_histogram(call, request, owner, selection) for owner in asked))
     else:
-        answers = [await _histogram(call, request, owner) for owner in asked]
+        answers = [await _histogram(call, request, owner, selection) for owner in asked]
     metrics: dict[str, dict[str, dict[str, Any]]] = {}
     for (owner, name), answer in zip(asked.items(), answers, strict=True):
         for metric, variants in answer.items():
@@ -93,14 +95,14 @@ async def histograms(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     return metrics
 
 
-async def _histogram(call: Call, request: dict[str, Any], owner: Owner) -> Histogram:
+async def _histogram(call: Call, request: dict[str, Any], owner: Owner, selection: Selection) -> Histogram:
     start, stop = _range(request.get("range", {}))
     answer = await histogram(
         call.backend.events,
         owner,
         samples=request["samples"],
         key=Key(request["key"]),
-        selection=owners.selection(request.get("metrics")),
+        selection=selection,
         envelope=request["envelope"],
         start=start,
         stop=stop,

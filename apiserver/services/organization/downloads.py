@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -62,9 +62,10 @@ async def _table(call: Call, query: dict[str, Any]) -> AsyncGenerator[bytes, Non
     columns = query["field_mappings"]
     yield (_BYTE_ORDER_MARK + _lines([[_title(column) for column in columns]])).encode()
     paths = [[unescape(name) for name in column["field"].split(".")] for column in columns]
+    shown = [_shown_values(column) for column in columns]
     number = 0
     while found := await _page(call, query, number, _PAGE):
-        yield _lines([[_cell(one, *column) for column in zip(columns, paths, strict=True)] for one in found]).encode()
+        yield _lines([[_cell(one, *column) for column in zip(paths, shown, strict=True)] for one in found]).encode()
         number += 1
 
 
@@ -77,17 +78,21 @@ async def _page(call: Call, query: dict[str, Any], number: int, size: int) -> li
     return found
 
 
-def _cell(document: dict[str, Any], column: dict[str, Any], path: Sequence[str]) -> Any:
+def _shown_values(column: dict[str, Any]) -> dict[Any, Any]:
+    """What a column shows in the place of some values; of two for the same, the first."""
+    items = reversed(column.get("values") or [])
+    return {item["key"]: item.get("value") for item in items if isinstance(item.get("key"), Hashable)}
+
+
+def _cell(document: dict[str, Any], path: Sequence[str], shown: Mapping[Any, Any]) -> Any:
     """What a column shows of a task or model: a number or text, a list by its items, what has an id by that."""
     value: Any = document
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     if isinstance(value, dict):
         value = value.get("id")
-    for item in column.get("values") or []:
-        if item.get("key") == value:
-            value = item.get("value")
-            break
+    if isinstance(value, Hashable):
+        value = shown.get(value, value)
     if isinstance(value, list):
         value = ", ".join(str(item) for item in value)
     if isinstance(value, str) and value.startswith(_FORMULA):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver.events.model import EventType
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events.multi_plots import get_multi_task_plots
-from apiserver.services.events.samples import debug_images
+from apiserver.services.events.owners import selection
+from apiserver.services.events.samples import walk_each
 from apiserver.services.events.scalars import get_task_single_value_metrics, histograms
 from apiserver.services.models import read as models
 from apiserver.services.tasks import read as tasks
@@ -39,13 +41,6 @@ async def _found(call: Call, request: dict[str, Any]) -> list[dict[str, Any]]:
 
 async def _images(call: Call, of: dict[str, Any], asked: dict[str, Any]) -> list[dict[str, Any]]:
     """By task its newest images, of the metrics that are asked for or, when none are, of all."""
-    metrics = asked.get("metrics") or [{}]
-    walk = {
-        "metrics": [{**metric, "task": id} for id in of["tasks"] for metric in metrics],
-        "model_events": of["model_events"],
-        "iters": asked["iters"],
-        "navigate_earlier": True,
-        "refresh": False,
-    }
-    images: list[dict[str, Any]] = (await debug_images(call, walk))["metrics"]
-    return images
+    selections = dict.fromkeys(of["tasks"], selection(asked.get("metrics")))
+    walk = {"model_events": of["model_events"], "iters": asked["iters"], "navigate_earlier": True}
+    return await walk_each(call, walk, EventType.IMAGE, selections, {})

@@ -60,7 +60,7 @@ async def status_report(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _check_queues(call: Call, queues: list[str]) -> None:
-    known = await documents(call).distinct("queues", "id", {"id": {"$in": queues}}) if queues else []
+    known = set(await documents(call).distinct("queues", "id", {"id": {"$in": queues}})) if queues else set()
     if unknown := [queue for queue in queues if queue not in known]:
         raise invalid_id("queue", *unknown)
 

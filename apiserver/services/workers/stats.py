@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from apiserver.events.model import Float64Array
-from apiserver.rpc.errors import ApiError
+from apiserver.rpc.errors import ApiError, some_of
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.history.presence import Span, counts
 from apiserver.services.history.steps import Curve, Steps
@@ -21,13 +21,13 @@ from apiserver.times import now_ms
 
 @endpoint("workers.get_metric_keys", "2.4")
 async def get_metric_keys(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    wanted = request.get("worker_ids") or []
+    wanted = set(request.get("worker_ids") or [])
     weeks = await call.backend.history.weeks(
         call.identity.company, "worker", start=0, stop=now_ms() + DAY, fields=["metrics"]
     )
     metrics = {metric for week in weeks if not wanted or week["name"] in wanted for metric in week["metrics"]}
     if not metrics:
-        raise ApiError(400, 1005, f"Worker stats not found: workers=({', '.join(wanted)})")
+        raise ApiError(400, 1005, f"Worker stats not found: workers=({some_of(sorted(wanted))})")
     categories: dict[str, list[str]] = {}
     for metric in sorted(metrics):
         categories.setdefault(metric.partition("_")[0], []).append(metric)

@@ -35,6 +35,9 @@ T = TypeVar("T")
 _THREADS = 4
 _LARGE_LOG = 4 * 2**20
 _MANY_FIELDS = 1000
+#: After so many calls that were done at once, the event loop has its turn: a handler that asks for one document after
+#: the other keeps nobody waiting.
+_TURN = 16
 _SMALL = 64 * 1024
 """Characters of documents that are inserted at once."""
 
@@ -66,6 +69,7 @@ class SqliteDocumentStore:
         self._tables: dict[str, Table] = {}
         self._threads: ThreadPoolExecutor | None = None
         self._checkpoint: Future[None] | None = None
+        self._at_once = 0
         self._changes = 0
         self._numbers = itertools.count(1)
         self._memory = Memory(self._connections)
@@ -330,7 +334,11 @@ class SqliteDocumentStore:
         if self._threads is None:
             raise DocumentStoreError("the document store is not open")
         if quick:
-            return work()
+            done = work()
+            self._at_once += 1
+            if self._at_once % _TURN == 0:
+                await asyncio.sleep(0)
+            return done
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 

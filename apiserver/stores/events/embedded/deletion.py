@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from apiserver.events.model import EventType, Owner, Selection, selects
+from apiserver.events.model import EventType, Owner, Selection
 from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.hot import Name
 from apiserver.stores.events.embedded.log_merge import BlockWriter
-from apiserver.stores.events.embedded.names import CODES, TYPES, owner_id, series_rows
+from apiserver.stores.events.embedded.names import CODES, TYPES, matcher, owner_id, series_rows
 from apiserver.stores.events.embedded.series import merged_series, merged_stats
 
 _OF_OWNER = "IN (SELECT id FROM series WHERE owner = ? AND type = ?)"
@@ -73,7 +73,8 @@ def delete_lines(
 ) -> int:
     """Delete the owner's merged log lines older than `before` whose series is included and not excluded."""
     ids = {name: id for name, (id,) in series_rows(conn, owner, EventType.LOG, ()).items()}
-    doomed = {name for name in ids if selects(include, *name) and not (exclude and selects(exclude, *name))}
+    included, excluded = matcher(include), matcher(exclude)
+    doomed = {name for name in ids if included(*name) and not (exclude and excluded(*name))}
     number = owner_id(conn, owner)
     if number is None or not doomed:
         return 0

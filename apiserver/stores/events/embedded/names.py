@@ -15,6 +15,8 @@ CODES = {type: code for code, type in enumerate(TYPES)}
 
 SeriesKey = tuple[Owner, str, str]  # owner, metric, variant
 
+#: Names that are asked for one by one; of an owner who has more of them wanted, all are read.
+_MOST_ASKED = 1000
 #: More series than these are not remembered between merges.
 MOST_IDS = 65536
 
@@ -49,7 +51,11 @@ def series_rows(
         return {}
     query = query.replace("SELECT ", "SELECT metric, variant, ", 1) + " WHERE owner = ? AND type = ?"
     key = (number, CODES[type])
-    if not selection:
+    if sum(len(wanted.variants) or 1 for wanted in selection) > _MOST_ASKED:
+        matches = matcher(selection)
+        found = conn.execute(f"{query} ORDER BY metric, variant", key)
+        rows = [row for row in found if matches(row[0], row[1])]
+    elif not selection:
         rows = conn.execute(f"{query} ORDER BY metric, variant", key).fetchall()
     else:
         rows = []
