@@ -7,7 +7,7 @@ PYTHON ?= $(shell $(FIND_PYTHON))
 PIP = pip --quiet --disable-pip-version-check --no-input
 BIN = .venv/bin
 
-.PHONY: run test accelerator lint types check-format fmt bench bench-engines lock clean
+.PHONY: run test longer accelerator lint types check-format fmt bench bench-engines lock clean
 
 run: .venv/core.stamp
 	$(BIN)/apiserver serve
@@ -17,6 +17,21 @@ run: .venv/core.stamp
 PROCESSES ?= 2
 test: lint check-format types .venv/accelerator.stamp .venv-clients/stamp
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
+
+# What is left to chance, with new seeds, one after another; each names itself when it fails.
+SEEDS ?= 10
+EXAMPLES ?= 200
+KILLS ?= 10
+longer: .venv/accelerator.stamp
+	for seed in $$(shuf -i 1-4294967295 -n $(SEEDS)); do \
+		run="$(BIN)/python -m pytest --hypothesis-seed=$$seed"; echo "seed $$seed"; \
+		EVENTS_EXAMPLES=$(EXAMPLES) $$run tests/aggregation tests/copying tests/events tests/importing tests/rpc \
+			tests/stores/documents tests/stores/events/embedded/test_brute_force.py \
+			tests/stores/events/embedded/test_damage.py tests/stores/events/embedded/test_stats.py || exit 1; \
+		EVENTS_EXAMPLES=$$(($(EXAMPLES) / 20 + 1)) $$run tests/services/events/test_openapi.py \
+			tests/stores/events/elasticsearch/test_brute_force.py || exit 1; \
+		EVENTS_KILLS=$(KILLS) $$run tests/robustness/test_kill.py tests/stores/events/embedded/test_kill.py || exit 1; \
+	done
 
 # The compiled scanner of scalar events: optional, and the same answers several times as fast.
 accelerator: .venv/accelerator.stamp

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+
+from tests import chance
 
 if TYPE_CHECKING:
     from tests.harness import Api, Served
 
 pytest_plugins = ["tests.engines.fixtures"]
 
-# No test says how fast this machine is.
-settings.register_profile("tests", deadline=None)
-settings.load_profile("tests")
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Before hypothesis looks for its options."""
+    chance.choose(config)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how to look at the same again."""
+    if (seed := chance.seed_of(config)) is not None and terminalreporter.stats.get("failed"):
+        terminalreporter.write_line(f"what was left to chance is the same with --hypothesis-seed={seed}")
+
+
+@pytest.fixture
+def dice(request: pytest.FixtureRequest) -> random.Random:
+    """Numbers of this test: the same each time, others when tests are to look elsewhere."""
+    return random.Random(f"{request.node.nodeid} {chance.seed_of(request.config)}")
 
 
 @pytest.fixture

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from typing import Any
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from apiserver.events.ingest import ingest_lines
 from apiserver.events.model import SINGLE_VALUE_ITERATION
 from apiserver.stores.events.base import EventStore
 from tests.aggregation.events import NOW, TASK
+from tests.chance import examples
 
-EXAMPLES = int(os.environ.get("EVENTS_EXAMPLES", "15"))
-looked_at = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+looked_at = examples(15)
 
 Line = dict[str, Any]
 Identity = tuple[str, int, str, str, str]

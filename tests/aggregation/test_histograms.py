@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.aggregation.histogram import Key, histogram, interval
@@ -23,6 +23,7 @@ from apiserver.events.model import SINGLE_VALUE_ITERATION, EventBatch, MetricSel
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.aggregation.any_events import looked_at
 from tests.aggregation.events import NOW, TASK, scalars
+from tests.chance import examples
 from tests.stores.events.embedded.sizes import make_small
 
 pytestmark = pytest.mark.anyio
@@ -194,7 +195,7 @@ def same(one: float, other: float) -> bool:
 extreme = st.sampled_from([-(2**63), -(2**63) + 5, -(2**62), 0, 2**62, 2**63 - 6, 2**63 - 1])
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(20)
 @given(st.dictionaries(extreme, extreme, min_size=1), st.integers(1, 9), st.sampled_from(Key), st.booleans())
 def test_any_x_is_answered(
     tmp_path: Path, times_by_iteration: dict[int, int], samples: int, key: Key, merged: bool

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.stores.documents.base import (
@@ -22,6 +22,7 @@ from apiserver.stores.documents.base import (
 )
 from apiserver.stores.documents.dialect.filters import parse_filter
 from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
+from tests.chance import examples
 from tests.contract.document_stores import store
 
 __all__ = ["store"]
@@ -295,7 +296,7 @@ async def test_sorts_by_several_fields_ties_by_id(store: DocumentStore, path: st
     filter=st.sampled_from([{}, {"status": {"$ne": "b"}}, {"n": {"$elemMatch": {"$gt": 0}}}]),
     size=st.integers(1, 7),
 )
-@settings(max_examples=40, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(40)
 async def test_pages_make_up_the_whole(
     store: DocumentStore, values: list[Document], sort: Sort, filter: Filter, size: int
 ) -> None:

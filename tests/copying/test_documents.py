@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from apiserver.copying import documents
 from apiserver.copying.copied import CopyError
 from apiserver.copying.documents import copy_documents
 from apiserver.stores.documents.base import Document, DocumentStore
 from apiserver.stores.documents.sqlite import SqliteDocumentStore
+from tests.chance import examples
 from tests.contract.document_stores import store
 from tests.stores.documents import strategies
 
@@ -95,7 +96,7 @@ async def test_a_copy_goes_on_where_it_was_interrupted(
     assert calls == 3 + 4
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(15)
 @given(strategies.collections)
 def test_any_documents_are_copied(found: list[Document]) -> None:
     async def check() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.copying import events
@@ -17,6 +17,7 @@ from apiserver.copying.events import EventCopy
 from apiserver.events.model import SAMPLE_TYPES, SINGLE_VALUE_ITERATION, EventBatch, EventType, Owner
 from apiserver.stores.events.base import EventStore, EventStoreBusy
 from apiserver.stores.events.embedded import EmbeddedEventStore
+from tests.chance import examples
 from tests.contract.event_stores import OWNER, Case, batch, case, lines, sample, scalars
 from tests.contract.plain_event_store import PlainEventStore
 from tests.stores.events.random_events import OWNERS, batches
@@ -78,7 +79,7 @@ async def unstated(store: EventStore) -> set[Owner]:
     return {owner async for owner in store.owners_to_restate()}
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(15)
 @given(st.lists(batches, max_size=6), st.sets(st.sampled_from(OWNERS)), st.integers(0, 12))
 def test_a_copy_answers_like_the_original_however_it_was_interrupted(
     added: list[EventBatch], restated: set[Owner], stop: int

@@ -1,27 +1,26 @@
 """The compiled scanner reads every body as the decoder does.
 
-`SCAN_EXAMPLES=20000 pytest tests/events/test_scan.py` looks longer.
+`EVENTS_EXAMPLES=20000 pytest tests/events/test_scan.py` looks longer.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import runpy
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from apiserver.events import scan
 from apiserver.events.gathered import NO_TIMESTAMP, Gathered
 from apiserver.events.rejects import Contradiction
+from tests.chance import examples
 from tests.events.conftest import require_scanner
 
-EXAMPLES = int(os.environ.get("SCAN_EXAMPLES", "300"))
-long_enough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+long_enough = examples(300)
 
 
 @pytest.fixture(scope="module", autouse=True)

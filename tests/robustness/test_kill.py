@@ -37,8 +37,7 @@ def kill_under_load(server: Served, writers: list[Writer], batches: int) -> None
 
 
 @pytest.mark.parametrize("durability", ["process", "fsync"])
-def test_a_killed_server_has_everything_acknowledged_once(tmp_path: Path, durability: str) -> None:
-    chance = random.Random(durability)
+def test_a_killed_server_has_everything_acknowledged_once(tmp_path: Path, dice: random.Random, durability: str) -> None:
     written: list[Writer] = []
     # So few that a merge is nearly always under way.
     with served(tmp_path / "data", durability=durability, merge_events=200) as server:
@@ -46,10 +45,10 @@ def test_a_killed_server_has_everything_acknowledged_once(tmp_path: Path, durabi
             if number % KILLS_A_TASK == 0:
                 writers = new_writers(server)
                 written += writers
-            kill_under_load(server, writers, chance.randrange(10, 300))
-            if chance.random() < 0.25:  # a start is killed, too
+            kill_under_load(server, writers, dice.randrange(10, 300))
+            if dice.random() < 0.25:  # a start is killed, too
                 server.launch()
-                time.sleep(chance.uniform(0, 1.5))
+                time.sleep(dice.uniform(0, 1.5))
                 server.kill()
             server.start()
             assert_stored(server, writers)

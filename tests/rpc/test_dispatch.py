@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from starlette.applications import Starlette
 from starlette.middleware.cors import CORSMiddleware
@@ -509,7 +509,6 @@ header_names = st.sampled_from(
         st.none() | st.integers() | st.floats() | st.text() | st.lists(st.text()),
     ).map(lambda value: json.dumps(value).encode()),
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_whatever_is_sent_is_never_an_internal_error(
     tmp_path: Path, method: str, path: str, query: bytes, headers: dict[str, str], body: bytes
 ) -> None:

@@ -6,24 +6,22 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 
 from apiserver import resources
 from apiserver.rpc.openapi import openapi
 from apiserver.rpc.schema import load_schemas
+from tests.chance import examples
 from tests.harness import served
 from tests.services.events.test_one_by_one import image, plot
 from tests.services.events.test_read import event
 from tests.services.events.test_scalars import scalar
-
-EXAMPLES = int(os.environ.get("EVENTS_EXAMPLES", "5"))
 
 #: What these fields are given, so that most requests lead somewhere. Names in capitals stand for what is on the server.
 KNOWN = {
@@ -108,7 +106,7 @@ def _fill(client: httpx.Client, task: str, model: str) -> None:
 def test_answers_are_as_they_are_described(client: httpx.Client, known: dict[str, str], path: str) -> None:
     operation = OPERATIONS[path]
 
-    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), database=None, phases=[Phase.generate])
+    @settings(examples(5), phases=[Phase.generate])
     @given(operation.as_strategy())
     def check(case: Any) -> None:
         body = json.dumps(case.body if isinstance(case.body, dict) else {})

@@ -6,9 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.chance import examples
 from tests.harness import Api
 from tests.services.tasks.calls import get, make, refused
 
@@ -171,7 +172,7 @@ name = st.text(alphabet=st.sampled_from("ab.$%E2 é/\0"), min_size=1, max_size=4
 async def test_any_name_comes_back_as_it_was(api: Api) -> None:
     task = await make(api)
 
-    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+    @examples(25)
     @given(st.dictionaries(st.tuples(name, name), st.text(max_size=3), max_size=4), name)
     def collect(values: dict[tuple[str, str], str], extra: str) -> None:
         cases.append((values, extra))

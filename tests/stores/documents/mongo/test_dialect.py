@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apiserver.stores.documents.base import Document, Filter, Index, InvalidDocument, InvalidFilter, Sort, Update
@@ -32,7 +32,7 @@ LARGE = {"things": ["big"]}
 NUMERIC = {"things": ["b"]}
 
 #: The same examples each time, as a small server for tests has faults of its own: that it found one would be no news.
-SAME = settings(derandomize=True, suppress_health_check=list(HealthCheck))
+SAME = settings(derandomize=True)
 
 
 class Things:

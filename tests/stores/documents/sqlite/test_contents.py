@@ -10,13 +10,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.stores.documents.base import Document, Filter
 from apiserver.stores.documents.dialect.filters import parse_filter
 from apiserver.stores.documents.sqlite import SqliteDocumentStore, contents, translate
 from apiserver.stores.documents.sqlite.contents import Content
+from tests.chance import examples
 from tests.stores.documents import strategies
 
 _operands: list[Any] = [*strategies.SINGLES, [], [1], {"a": 1}]
@@ -65,7 +66,7 @@ async def ids(store: SqliteDocumentStore, filter: Filter) -> list[str]:
     changed=strategies.collections,
     number=st.integers(0, 6),
 )
-@settings(max_examples=100, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(100)
 def test_a_filter_finds_what_it_matches(
     few: int, documents: list[Document], filters: list[Filter], changed: list[Document], number: int
 ) -> None:

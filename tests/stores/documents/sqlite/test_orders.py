@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.stores.documents.base import Document, DocumentStoreError, Filter
@@ -19,6 +19,7 @@ from apiserver.stores.documents.dialect.filters import parse_filter
 from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
 from apiserver.stores.documents.sqlite import SqliteDocumentStore, orders, pages
 from apiserver.stores.documents.sqlite.orders import Order, Read
+from tests.chance import examples
 
 NUMERIC = "hyperparams"
 FIELD = f"{NUMERIC}.p"
@@ -58,7 +59,7 @@ async def opened(folder: Path) -> AsyncIterator[SqliteDocumentStore]:
     filter=_filters,
     page=st.tuples(st.integers(0, 5), st.integers(0, 5)),
 )
-@settings(max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(60)
 def test_pages_are_those_of_the_whole_order(
     few: int,
     look: int,

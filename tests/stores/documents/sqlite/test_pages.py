@@ -10,13 +10,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.stores.documents.base import Document, Filter, Sort
 from apiserver.stores.documents.dialect.filters import parse_filter
 from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
 from apiserver.stores.documents.sqlite import SqliteDocumentStore, memory, pages
+from tests.chance import examples
 
 _documents = st.fixed_dictionaries(
     {"company": st.sampled_from(["c", "d"])},
@@ -59,7 +60,7 @@ async def opened(folder: Path) -> AsyncIterator[SqliteDocumentStore]:
     sort=_sorts,
     page=st.tuples(st.integers(0, 3), st.integers(0, 4)),
 )
-@settings(max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(60)
 def test_pages_are_those_of_the_whole_order(
     look: int, furthest: int, documents: list[Document], filter: Filter, sort: Sort, page: tuple[int, int]
 ) -> None:

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.stores.documents.base import (
@@ -25,6 +25,7 @@ from apiserver.stores.documents.base import (
     Update,
 )
 from apiserver.stores.documents.sqlite import SqliteDocumentStore
+from tests.chance import examples
 from tests.stores.documents import strategies
 from tests.stores.documents.changing import changed
 
@@ -49,7 +50,7 @@ changes = st.lists(st.tuples(strategies.filters, strategies.updates), min_size=1
 
 
 @given(strategies.collections, changes)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(60)
 def test_updates_do_what_the_dialect_says(documents: list[Document], changes: list[tuple[Filter, Update]]) -> None:
     async def run(path: Path) -> None:
         store = SqliteDocumentStore(path, indexes=INDEXES, apart=APART)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.stores.documents.base import Document, Filter, Index
@@ -19,6 +19,7 @@ from apiserver.stores.documents.sqlite.connections import Callbacks
 from apiserver.stores.documents.sqlite.table import Table, create
 from apiserver.stores.documents.sqlite.texts import Texts
 from apiserver.stores.documents.sqlite.translate import Statement
+from tests.chance import examples
 from tests.stores.documents import strategies
 
 TABLE = Table.of("things", [Index("things", ("key",))], ["big"], lists=["tags"])
@@ -108,7 +109,7 @@ def anywhere(pattern: str, options: str = "i", paths: Iterable[str] = PATHS) -> 
     st.sampled_from(["", "i"]),
     st.sets(st.sampled_from(PATHS), min_size=1),
 )
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 def test_a_pattern_is_found_wherever_it_is(
     few: int, documents: list[Document], pattern: str, options: str, paths: set[str]
 ) -> None:
@@ -125,7 +126,7 @@ def test_a_pattern_is_found_wherever_it_is(
 
 
 @given(strategies.collections, st.sampled_from(["a", "b", "A\n", "0"]), st.sets(strategies.paths, min_size=1))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(100)
 def test_a_pattern_is_found_on_any_path(documents: list[Document], pattern: str, paths: set[str]) -> None:
     filter = anywhere(pattern, "i", sorted(paths))
     condition = parse_filter(filter)

@@ -6,7 +6,7 @@ import sqlite3
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 
 from apiserver.stores.documents.base import Document, Filter, Index, InvalidFilter, Sort
 from apiserver.stores.documents.dialect import values
@@ -16,6 +16,7 @@ from apiserver.stores.documents.dialect.sorts import Term, in_order, parse_sort
 from apiserver.stores.documents.sqlite.connections import Callbacks
 from apiserver.stores.documents.sqlite.table import Table, create
 from apiserver.stores.documents.sqlite.translate import Statement
+from tests.chance import examples
 from tests.stores.documents import strategies
 
 INDEXES = [
@@ -46,7 +47,7 @@ class Things:
 
 
 @given(strategies.collections, strategies.filters)
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(200)
 def test_a_filter_finds_what_it_matches(documents: list[Document], filter: Filter) -> None:
     condition = parse_filter(filter)
     expected = sorted(document["id"] for document in documents if condition.matches(document))
@@ -146,7 +147,7 @@ def test_patterns_with_text_in_them(path: str) -> None:
 
 
 @given(strategies.collections, strategies.sorts)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 def test_a_sort_orders_by_value(documents: list[Document], sort: Sort) -> None:
     terms = parse_sort(sort, TABLE.numeric)
     assume(not any(sorts_by_an_object(document, term) for document in documents for term in terms))

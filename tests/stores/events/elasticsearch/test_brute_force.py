@@ -6,24 +6,22 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from apiserver.events.model import EventType
 from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch import by_worker
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
+from tests.chance import examples
 from tests.contract.event_stores import batch, scalars
 from tests.contract.plain_event_store import PlainEventStore
 from tests.engines.fixtures import own_prefix
 from tests.stores.events import comparison
 from tests.stores.events.random_events import OWNERS, batches, owners, selections, times, types
-
-EXAMPLES = int(os.environ.get("EVENTS_EXAMPLES", "4"))
 
 operations = st.lists(
     st.one_of(
@@ -94,7 +92,7 @@ LEFT_BY_ANOTHER = [
 
 
 def test_the_elasticsearch_store_answers_like_the_plain_one(elasticsearch_url: str) -> None:
-    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+    @examples(4)
     @given(operations)
     @example(LEFT_BY_ANOTHER)
     @example([*LEFT_BY_ANOTHER, ("tell",), ("restated", {OWNERS[1]})])

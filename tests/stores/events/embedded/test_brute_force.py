@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import tempfile
 import threading
@@ -15,18 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.events.model import EventBatch, EventType, Owner
 from apiserver.stores.events.embedded import EmbeddedEventStore, merge, sample_merge
+from tests.chance import examples
 from tests.contract.plain_event_store import PlainEventStore
 from tests.stores.events.comparison import assert_same, assert_same_to_restate
 from tests.stores.events.embedded.sizes import make_small
 from tests.stores.events.embedded.waiting import eventually
 from tests.stores.events.random_events import OWNERS, batches, owners, selections, times, types
-
-EXAMPLES = int(os.environ.get("EVENTS_EXAMPLES", "20"))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -143,7 +141,7 @@ class Both:
         await assert_same(self._store, self._plain, OWNERS)
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(20)
 @given(operations)
 def test_the_embedded_store_answers_like_the_plain_one(operations: list[tuple[Any, ...]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -6,21 +6,20 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import tempfile
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.stores.events.embedded import EmbeddedEventStore, journal
+from tests.chance import examples
 from tests.stores.events.embedded.adding import numbered
 from tests.stores.events.embedded.test_kill import batches_in
 
-EXAMPLES = int(os.environ.get("EVENTS_EXAMPLES", "25"))
 BATCHES = 4
 
 
@@ -49,7 +48,7 @@ def crashed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+@examples(25)
 @given(st.data())
 def test_a_damaged_end_costs_no_whole_record(crashed: Path, data: st.DataObject) -> None:
     ends = [int(end) for end in (crashed / "ends").read_text().split()]

@@ -47,11 +47,12 @@ def add_until_killed(folder: Path, first: int, count: int, fsync: bool) -> int:
 
 
 @pytest.mark.parametrize("fsync", [False, True])
-async def test_a_killed_store_has_everything_acknowledged_once(tmp_path: Path, fsync: bool) -> None:
-    chance = random.Random(fsync)
+async def test_a_killed_store_has_everything_acknowledged_once(
+    tmp_path: Path, dice: random.Random, fsync: bool
+) -> None:
     stored = 0
     for _ in range(KILLS):
-        last = add_until_killed(tmp_path, stored, chance.randrange(20, 400), fsync)
+        last = add_until_killed(tmp_path, stored, dice.randrange(20, 400), fsync)
         store = EmbeddedEventStore(tmp_path)
         await store.open()
         stored = await batches_in(store)
