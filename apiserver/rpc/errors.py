@@ -48,7 +48,7 @@ def validation_error(message: str, *, field: str | None = None) -> ApiError:
 
 def invalid_id(kind: str, *ids: str) -> ApiError:
     """Some of `ids` name no `kind` (task, model, queue, project …) that the caller may see."""
-    subcodes = {"task": 101, "model": 201, "project": 401, "queue": 701, "worker": 1001, "user": 301}
+    subcodes = {"task": 101, "model": 201, "project": 401, "queue": 701, "user": 301}
     return ApiError(400, subcodes.get(kind, 100), f"Invalid {kind} id: ids=({some_of(ids)})")
 
 

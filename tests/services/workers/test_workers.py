@@ -69,7 +69,7 @@ async def test_unregistered_workers_are_gone(api: Api) -> None:
     await api.call("workers.unregister", {"worker": "w", "queues": []})
     assert await names(api) == []
     answer = await api.call("workers.unregister", {"worker": "w"}, expect=400)
-    assert answer["meta"]["result_subcode"] == 1001
+    assert answer["meta"]["result_subcode"] == 1004
 
 
 async def test_a_report_says_what_a_worker_does(api: Api) -> None:
