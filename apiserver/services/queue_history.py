@@ -1,12 +1,14 @@
 """What queues held over time: how many tasks, and for how long these had waited on average.
 
-It is noted with each change. What a queue holds now is known anyway, so that a chart also ends with that.
+It is noted with each change. Between changes a queue holds the same tasks, which wait on: when they were added is what
+stays the same, so that is noted, too. Three tasks that were added at 08:04 had waited for 24 minutes on average at
+08:28, whenever the last change was. What a queue holds now is known anyway, so that a chart also ends with that.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -22,8 +24,12 @@ from apiserver.times import epoch_millis, now_ms
 
 log = logging.getLogger(__name__)
 
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
+
 WAITING: Series = ("waiting", "avg")
 LENGTH: Series = ("length", "total")
+#: When the tasks in it were added, on average, in epoch seconds; of an empty queue nothing is noted.
+ADDED: Series = ("added", "avg")
 #: What all queues together are called.
 TOTAL = "total"
 #: Milliseconds before a chart of all queues, in which those that change seldom are looked for.
@@ -52,51 +58,69 @@ async def chart_of_all(call: Call, queues: Sequence[Document], steps: Steps) -> 
     held = await _held(call, queues, longer)
     shown = np.any([one.known for one in held], axis=0) if held else np.zeros(longer.count, bool)
     shown[: longer.count - steps.count] = False
-    whole = _Held(np.zeros(longer.count), np.zeros(longer.count))
-    for one in (one.filled() for one in held):
-        whole.length += one.length
-        whole.waiting += one.waiting * one.length
-    whole.waiting = np.divide(whole.waiting, whole.length, out=np.zeros(longer.count), where=whole.length > 0)
-    return [_answer(TOTAL, whole, shown, longer)] if shown.any() else []
+    length = sum((one.length for one in held), np.zeros(longer.count))
+    waiting = sum((one.waiting * one.length for one in held), np.zeros(longer.count))
+    mean = np.divide(waiting, length, out=np.zeros(longer.count), where=length > 0)
+    return [_answer(TOTAL, _Held(shown, length, mean), shown, longer)] if shown.any() else []
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Held:
-    """What a queue held in each step, NaN where nothing is known: the most tasks, and the longest mean waiting (s)."""
+    """What a queue held in each step: the most tasks, and the longest mean waiting (s)."""
 
+    known: Bools
+    """Where it changed, or what it holds now is known."""
     length: Float64Array
     waiting: Float64Array
 
     @classmethod
-    def of(cls, curves: dict[Series, Curve], steps: Steps) -> Self:
-        return cls(*((curves.get(series) or Curve.over(steps)).values("max") for series in (LENGTH, WAITING)))
+    def of(cls, curves: dict[Series, Curve], steps: Steps, now: int, state: Mapping[Series, float]) -> Self:
+        """By what was noted, and by its state now (epoch ms), if a step is about now.
 
-    @property
-    def known(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        return np.isfinite(self.length)
+        A queue of which nothing was noted up to now has been in this state all the time.
+        """
+        length, added, waiting = (curves.get(series) or Curve.over(steps) for series in (LENGTH, ADDED, WAITING))
+        ended = np.minimum(steps.dates + steps.width, min(now, steps.stop)) / 1000
+        most, longest = length.values("max"), waiting.values("max")
+        length_then, added_then = length.last, added.last
+        before: Mapping[Series, float] = {}
+        if (number := _number_of(now, steps)) is not None:
+            before = before if np.isfinite(most).any() else state
+            most[number] = np.fmax(most[number], state[LENGTH])
+            longest[number] = np.fmax(longest[number], state[WAITING])
+            length_then[number], added_then[number] = state[LENGTH], state.get(ADDED, np.nan)
+        length_then = _carried(length_then, before.get(LENGTH, 0.0))
+        waited = np.where(length_then > 0, ended - _carried(added_then, before.get(ADDED, np.nan)), 0.0)
+        known = np.isfinite(most)
+        return cls(known, np.where(known, most, length_then), np.fmax(np.fmax(longest, waited), 0.0))
 
-    def filled(self) -> _Held:
-        """With what was known last where nothing is known, and nothing before."""
-        last = np.maximum.accumulate(np.where(self.known, np.arange(len(self.length)), -1))
-        return _Held(*(np.where(last < 0, 0.0, column[last]) for column in (self.length, self.waiting)))
+
+def _carried(values: Float64Array, before: float) -> Float64Array:
+    """The values, with the one before in the place of those that are not known."""
+    last = np.maximum.accumulate(np.where(np.isfinite(values), np.arange(len(values)), -1))
+    carried: Float64Array = np.where(last < 0, before, values[last])
+    return carried
+
+
+def _number_of(now: int, steps: Steps) -> int | None:
+    """The step that ends with what queues hold now: a chart may be asked for up to a moment that has just passed."""
+    at = min(now, steps.stop) if now <= steps.stop + steps.width else now
+    number = steps.number(at)
+    return number if 0 <= number < steps.count else None
 
 
 async def _held(call: Call, queues: Sequence[Document], steps: Steps) -> list[_Held]:
     sources = [_source(call, queue["id"]) for queue in queues]
-    curves = await call.backend.history.curves(sources, [WAITING[0], LENGTH[0]], steps)
-    held = [_Held.of(curves.get(source, {}), steps) for source in sources]
+    metrics = [metric for metric, _ in (WAITING, LENGTH, ADDED)]
+    curves = await call.backend.history.curves(sources, metrics, steps, last=True)
     now = now_ms()
-    at = min(now, steps.stop) if now <= steps.stop + steps.width else now
-    number = steps.number(at)
-    if 0 <= number < steps.count:
-        for one, queue in zip(held, queues, strict=True):
-            state = _state(queue["entries"], now)
-            one.length[number] = np.fmax(one.length[number], state[LENGTH])
-            one.waiting[number] = np.fmax(one.waiting[number], state[WAITING])
-    return held
+    return [
+        _Held.of(curves.get(source, {}), steps, now, _state(queue["entries"], now))
+        for source, queue in zip(sources, queues, strict=True)
+    ]
 
 
-def _answer(queue: str, held: _Held, shown: np.ndarray[Any, np.dtype[np.bool_]], steps: Steps) -> dict[str, Any]:
+def _answer(queue: str, held: _Held, shown: Bools, steps: Steps) -> dict[str, Any]:
     return {
         "queue": queue,
         "dates": steps.dates[shown].tolist(),
@@ -107,8 +131,10 @@ def _answer(queue: str, held: _Held, shown: np.ndarray[Any, np.dtype[np.bool_]],
 
 def _state(entries: Sequence[Document], at: int) -> dict[Series, float]:
     added = [epoch_millis(entry["added"]) or at for entry in entries]
-    waited = at * len(added) - sum(added)
-    return {WAITING: max(0.0, waited / len(added) / 1000) if added else 0.0, LENGTH: len(added)}
+    if not added:
+        return {WAITING: 0.0, LENGTH: 0}
+    mean = sum(added) / len(added)
+    return {WAITING: max(0.0, (at - mean) / 1000), LENGTH: len(added), ADDED: mean / 1000}
 
 
 def _source(call: Call, queue: str) -> Source:

@@ -7,17 +7,18 @@ from typing import Any
 
 import pytest
 
+from apiserver.services import queue_entries, queue_history
 from apiserver.services.history.store import History, Source
-from apiserver.services.queue_history import LENGTH, WAITING
+from apiserver.services.queue_history import ADDED, LENGTH, WAITING
 from apiserver.stores.documents.base import DocumentStoreError
 from apiserver.stores.events.base import EventStoreError
-from apiserver.times import now_ms
+from apiserver.times import now_ms, utc_text
 from tests.harness import Api
 
 pytestmark = pytest.mark.anyio
 
-#: Epoch seconds, an hour ago, at which a step of a minute begins.
-START = now_ms() // 60_000 * 60 - 3600
+#: Epoch seconds, three hours ago, at which a step of a minute begins.
+START = now_ms() // 60_000 * 60 - 3 * 3600
 
 Chart = list[tuple[int, float, int]]
 
@@ -35,7 +36,8 @@ async def new_task(api: Api) -> str:
 async def held(api: Api, queue: str, at: int, waiting: float, length: int) -> None:
     """Have a queue held so much at START + `at` seconds."""
     source = Source(api.backend.settings.company, "queue", queue)
-    await api.backend.history.record(source, (START + at) * 1000, {WAITING: waiting, LENGTH: length})
+    added = {ADDED: START + at - waiting} if length else {}
+    await api.backend.history.record(source, (START + at) * 1000, {WAITING: waiting, LENGTH: length, **added})
 
 
 async def charts(api: Api, *queues: str, **request: Any) -> dict[str, Chart]:
@@ -60,7 +62,7 @@ async def test_a_step_has_the_most_that_a_queue_held(api: Api) -> None:
         await held(api, first, at, waiting, length)
     await held(api, second, 60, 0, 0)
     assert await charts(api, first, second, third, "nothing") == {
-        first: [(0, 1.5, 6), (1, 8, 2), (10, 3, 1)],
+        first: [(0, 0.5 + 10, 6), (1, 8 + 1, 2), (10, 3, 1)],
         second: [(1, 0, 0)],
     }
 
@@ -73,10 +75,48 @@ async def test_all_queues_together_hold_what_they_held_before(api: Api) -> None:
     await held(api, second, 65, 6, 5)
     await held(api, second, 310, 0, 0)
     await held(api, hidden, 400, 100, 100)
-    expected = [(1, (30 * 3 + 6 * 5) / 8, 8), (2, (10 + 6 * 5) / 6, 6), (5, 10, 1)]
+    expected = [(1, (1950 * 3 + 61 * 5) / 8, 8), (2, (60 + 121 * 5) / 6, 6), (5, 240, 1)]  # as each minute ends
     assert await charts(api) == {"total": expected}
-    assert (await charts(api, search_hidden=True))["total"][-1] == (6, (10 + 100 * 100) / 101, 101)
+    assert (await charts(api, search_hidden=True))["total"][-1] == (6, (300 + 120 * 100) / 101, 101)
     assert await charts(api, from_date=START - 90_000, to_date=START - 86_400) == {}
+
+
+class Clock:
+    """What queues take for the present."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.at = 0.0
+        """Seconds after START."""
+        monkeypatch.setattr(queue_history, "now_ms", lambda: int((START + self.at) * 1000))
+        monkeypatch.setattr(queue_entries, "utc_now", lambda: utc_text(datetime.fromtimestamp(START + self.at, UTC)))
+
+
+async def test_tasks_wait_on_while_nothing_changes(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, other = [await new_queue(api, name) for name in ("a", "b", "c")]
+    clock = Clock(monkeypatch)
+    for clock.at in (240, 241, 242):
+        await api.call("tasks.enqueue", {"task": await new_task(api), "queue": first})
+    for clock.at in range(300, 1740, 60):  # another queue is asked for something all the time
+        await charts(api, other, refresh=True)
+    clock.at = 1740
+    whole = {"to_date": START + clock.at, "interval": 60}
+    expected = [(minute, 60 * minute + 60 - 241, 3) for minute in range(5, 29)]
+    (total,) = (await charts(api, **whole)).values()
+    assert total == [(4, 59, 3), *expected, (29, 1740 - 241, 3)]
+    assert await charts(api, first, **whole) == {first: [(4, 59, 3), (29, 1740 - 241, 3)]}
+    # The one that waits longest is taken: the others have waited for a second less on average.
+    clock.at = 1750
+    await api.call("queues.get_next_task", {"queue": first})
+    later = {"from_date": START + 1800, "to_date": START + 1920, "interval": 60}
+    clock.at = 1920
+    assert (await charts(api, first, **later)) == {first: [(32, 1920 - 241.5, 2)]}
+    # Nothing changed for longer than charts look back: what a queue holds now, it held all the time.
+    clock.at = 10_000
+    await charts(api, second, refresh=True)
+    clock.at = 10_100
+    late = {"from_date": START + 9960, "to_date": START + 10_100, "interval": 60}
+    (total,) = (await charts(api, **late)).values()
+    assert total == [(166, 10_020 - 241.5, 2), (168, 10_100 - 241.5, 2)]
 
 
 def now_until(seconds: float = 0) -> dict[str, Any]:

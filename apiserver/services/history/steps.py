@@ -70,22 +70,26 @@ class Steps:
 
 @dataclass(slots=True)
 class Curve:
-    """Of some values: how many are in each step, and their sum, least and greatest (±infinity where there are none)."""
+    """Of some values: how many are in each step, and their sum, least and greatest (±infinity where there are none).
+
+    `last`: the latest of each step, NaN where there are none, or where they were not asked for.
+    """
 
     count: Int64Array
     sum: Float64Array
     min: Float64Array
     max: Float64Array
+    last: Float64Array
     empty: bool = field(default=True)
 
     @classmethod
     def over(cls, steps: Steps) -> Self:
         """Without any value yet."""
         none = np.full(steps.count, np.inf)
-        return cls(np.zeros(steps.count, np.int64), np.zeros(steps.count), none, -none)
+        return cls(np.zeros(steps.count, np.int64), np.zeros(steps.count), none, -none, none * np.nan)
 
     def add(self, steps: Steps, buckets: Buckets) -> None:
-        """Count what an engine found of one series in these steps."""
+        """Count what an engine found of one series in these steps; what is later comes later."""
         which = (buckets.x - steps.start) // steps.width
         some = (which >= 0) & (which < steps.count) & np.isfinite(buckets.mean)
         which = which[some]
@@ -93,6 +97,8 @@ class Curve:
         self.sum[which] += buckets.mean[some] * buckets.count[some]
         self.min[which] = np.minimum(self.min[which], buckets.min[some])
         self.max[which] = np.maximum(self.max[which], buckets.max[some])
+        if len(buckets.last):
+            self.last[which] = buckets.last[some]
         self.empty = self.empty and not len(which)
 
     def values(self, aggregation: str) -> Float64Array:

@@ -98,11 +98,11 @@ class History:
         return await self._documents.find(COLLECTION, wanted, projection=["name", *fields])
 
     async def curves(
-        self, sources: Iterable[Source], metrics: Collection[str], steps: Steps
+        self, sources: Iterable[Source], metrics: Collection[str], steps: Steps, *, last: bool = False
     ) -> dict[Source, dict[Series, Curve]]:
         """What each source reported of each series in the steps; none of those without a value there.
 
-        400/12 when that is more than can be charted at once.
+        `last`: with the latest value of each step. 400/12 when that is more than can be charted at once.
         """
         sources = dict.fromkeys(sources)
         if steps.count * len(sources) * len(metrics) > MOST_POINTS:
@@ -112,25 +112,26 @@ class History:
         turns = asyncio.Semaphore(_READ_AT_ONCE if self._events.reads_in_parallel else 1)
         found: dict[Source, dict[Series, Curve]] = {}
 
-        async def read(source: Source, week: int) -> None:
-            owner = _owner(source.company, _id(source, week * WEEK))
-            async with turns:
-                series = await self._events.scalar_buckets(
-                    owner,
-                    BucketAxis.TIMESTAMP,
-                    lambda *_: steps.width,
-                    selection,
-                    start=steps.start,
-                    stop=steps.stop,
-                    envelope=True,
-                    ends=False,
-                )
-            for buckets in series:
-                of_source = found.setdefault(source, {})
-                curve = of_source.setdefault((buckets.metric, buckets.variant), Curve.over(steps))
-                curve.add(steps, buckets)
+        async def read(source: Source) -> None:
+            for week in weeks:
+                owner = _owner(source.company, _id(source, week * WEEK))
+                async with turns:
+                    series = await self._events.scalar_buckets(
+                        owner,
+                        BucketAxis.TIMESTAMP,
+                        lambda *_: steps.width,
+                        selection,
+                        start=steps.start,
+                        stop=steps.stop,
+                        envelope=True,
+                        ends=last,
+                    )
+                for buckets in series:
+                    of_source = found.setdefault(source, {})
+                    curve = of_source.setdefault((buckets.metric, buckets.variant), Curve.over(steps))
+                    curve.add(steps, buckets)
 
-        await asyncio.gather(*(read(source, week) for source in sources for week in weeks))
+        await asyncio.gather(*(read(source) for source in sources))
         some = {source: _not_empty(of_source) for source, of_source in found.items()}
         return {source: of_source for source, of_source in some.items() if of_source}
 
