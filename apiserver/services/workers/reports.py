@@ -32,7 +32,7 @@ async def register(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("workers.unregister", "1.0")
 async def unregister(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if not await forget(call, {"name": request["worker"]}):
-        raise ApiError(400, 1004, f"worker is not registered: worker={request['worker']}")
+        raise ApiError(400, 1004, f"worker is not registered: worker={request['worker'][:200]}")
     return {}
 
 
