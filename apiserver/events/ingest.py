@@ -46,9 +46,12 @@ class Ingest:
             self.rejects.add(Reject(refusals[owner], malformed=False), count)
 
 
-def ingest_lines(body: bytes, *, company: str, received: int, worker: str) -> Ingest:
-    """The events of a JSON-lines body. Raises Contradiction when nothing of it can be taken."""
-    gathered, others, rejects = scan.read(body)
+def ingest_lines(body: bytes, *, company: str, received: int, worker: str, stop: lines.Stop = lines.never) -> Ingest:
+    """The events of a JSON-lines body.
+
+    Raises Contradiction when nothing of it can be taken, Stopped when told to `stop`.
+    """
+    gathered, others, rejects = scan.read(body, stop)
     grouped = columns.group(gathered, others, rejects, company=company, received=received, worker=worker, body=body)
     return Ingest(grouped.batch, grouped.locked_allowed, rejects)
 

@@ -7,7 +7,9 @@ a type, NaN spelled as text) and names the field of what it cannot accept. A bad
 
 from __future__ import annotations
 
+import io
 import json
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -15,6 +17,7 @@ import orjson
 
 from apiserver.events import odd
 from apiserver.events.rejects import Contradiction, Reject, Rejects
+from apiserver.json_structure import has_more_values, is_deeper
 
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Milliseconds = Annotated[int, msgspec.Meta(ge=odd.EARLIEST_TIMESTAMP, le=odd.LATEST_TIMESTAMP)]
@@ -78,6 +81,15 @@ EventLine = ScalarLine | LogLine | VectorLine | ImageLine | PlotLine
 #: With more malformed lines than this, a body is no batch of events.
 MAX_MALFORMED = 10_000
 
+#: How many values a line may hold, in all its objects and arrays, and how deep these may lie in each other.
+MOST_VALUES = 500_000
+DEEPEST = 64
+
+#: Bytes of memory that a line takes beside its text, about, however short it is.
+_EACH_LINE = 160
+#: Lines that are read one by one before looking whether to go on.
+_LINES_AT_ONCE = 100
+
 #: The old name of `timestamp`, which only the slow path knows.
 _OLD_NAME = b'"ts"'
 
@@ -87,18 +99,36 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _decoder: msgspec.json.Decoder[EventLine] = msgspec.json.Decoder(EventLine)
 
 
-def decode(body: bytes) -> tuple[list[EventLine], Rejects]:
+class Stopped(Exception):
+    """Nobody waits any longer for the lines of a body that takes long to read."""
+
+
+#: Whether to stop reading.
+Stop = Callable[[], bool]
+
+
+def never() -> bool:
+    """Read to the end."""
+    return False
+
+
+def memory_of(body: bytes) -> int:
+    """Bytes of memory that the lines of a body take, about."""
+    return max(len(body), _EACH_LINE * (body.count(b"\n") + 1))
+
+
+def decode(body: bytes, stop: Stop = never) -> tuple[list[EventLine], Rejects]:
     """The events of a JSON-lines body, and the lines that are none.
 
     The fast path cannot tell an absent task from an empty one, so callers check `task` and `model` themselves. Raises
-    Contradiction when there is no end of malformed lines.
+    Contradiction when there is no end of malformed lines, Stopped when told to `stop`.
     """
-    if _OLD_NAME in body:
-        return _decode_each(body)
+    if _OLD_NAME in body or _has_crowded_line(body):
+        return _decode_each(body, stop)
     try:
         return _decoder.decode_lines(body), Rejects()
     except _UNREADABLE:
-        return _decode_each(body)
+        return _decode_each(body, stop)
 
 
 def from_object(event: dict[str, Any]) -> EventLine:
@@ -107,10 +137,29 @@ def from_object(event: dict[str, Any]) -> EventLine:
     return line
 
 
-def _decode_each(body: bytes) -> tuple[list[EventLine], Rejects]:
+def _has_crowded_line(body: bytes) -> bool:
+    """Whether a line holds too many values. Only one that is longer than their commas can."""
+    position = MOST_VALUES
+    while position < len(body):
+        start, stop = body.rfind(b"\n", 0, position) + 1, body.find(b"\n", position)
+        stop = stop if stop >= 0 else len(body)
+        if _is_crowded(body[start:stop]):
+            return True
+        position = stop + MOST_VALUES
+    return False
+
+
+def _is_crowded(text: bytes) -> bool:
+    return len(text) > MOST_VALUES and has_more_values(text, MOST_VALUES)
+
+
+def _decode_each(body: bytes, stop: Stop) -> tuple[list[EventLine], Rejects]:
     lines: list[EventLine] = []
     rejects = Rejects()
-    for number, text in enumerate(body.split(b"\n"), start=1):
+    for number, line in enumerate(io.BytesIO(body), start=1):
+        if not number % _LINES_AT_ONCE and stop():
+            raise Stopped
+        text = line.removesuffix(b"\n")
         if not text.strip():
             continue
         try:
@@ -123,7 +172,7 @@ def _decode_each(body: bytes) -> tuple[list[EventLine], Rejects]:
 
 
 def _decode_one(text: bytes) -> EventLine:
-    if _OLD_NAME in text:
+    if _OLD_NAME in text or _is_crowded(text):
         return _slow(text)
     try:
         return _decoder.decode(text)
@@ -140,14 +189,16 @@ def _slow(text: bytes) -> EventLine:
 
 def parse_json(text: bytes) -> Any:
     """JSON as strictly as it gets, then as loosely as Python writes it (NaN, lone surrogates); raises Reject."""
+    if _is_crowded(text):
+        raise Reject(f"A line holds more than {MOST_VALUES:,} values")
+    if is_deeper(text, DEEPEST):
+        raise Reject(f"A line is nested deeper than {DEEPEST} levels")
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         pass
     try:
         return odd.without_surrogates(json.loads(text))
-    except RecursionError:
-        raise Reject("A line is nested too deeply") from None
     except (ValueError, UnicodeDecodeError) as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else "invalid UTF-8 or number"
         raise Reject(f"A line is not valid JSON ({reason})") from None

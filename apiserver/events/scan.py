@@ -12,7 +12,7 @@ import numpy as np
 
 from apiserver.events import lines, odd
 from apiserver.events.gathered import Gathered, gather, has_mixed_series
-from apiserver.events.lines import EventLine, ScalarLine
+from apiserver.events.lines import EventLine, ScalarLine, Stop, never
 from apiserver.events.rejects import Rejects
 
 Read = tuple[Gathered, list[EventLine], Rejects]
@@ -35,17 +35,20 @@ scanner: Callable[[bytes, int, int], Any] | None
 scanner = _installed.scan if _installed and _installed.FORMAT == _FORMAT else None
 
 
-def read(body: bytes) -> Read:
-    """The events of a JSON-lines body. Raises Contradiction when there is no end of malformed lines."""
-    return _scanned(body) or _decoded(body)
+def read(body: bytes, stop: Stop = never) -> Read:
+    """The events of a JSON-lines body.
+
+    Raises Contradiction when there is no end of malformed lines, Stopped when told to `stop`.
+    """
+    return _scanned(body, stop) or _decoded(body, stop)
 
 
-def _decoded(body: bytes) -> Read:
-    parsed, rejects = lines.decode(body)
+def _decoded(body: bytes, stop: Stop) -> Read:
+    parsed, rejects = lines.decode(body, stop)
     return *gather(parsed), rejects
 
 
-def _scanned(body: bytes) -> Read | None:
+def _scanned(body: bytes, stop: Stop = never) -> Read | None:
     """The same by the scanner, or None where it is of no use."""
     if scanner is None or _SCALAR not in body:
         return None
@@ -55,7 +58,7 @@ def _scanned(body: bytes) -> Read | None:
         return None
     if len(left) > _MOST_ODD * (len(iters) // 8) or has_mixed_series(keys):
         return None
-    others, rejects = lines.decode(b"\n".join(body[start:stop] for _, start, stop in left))
+    others, rejects = lines.decode(b"\n".join(body[start:end] for _, start, end in left), stop)
     if any(type(line) is ScalarLine for line in others):
         return None  # a point among the others may have to come before one that was scanned
     rejects.lines = [left[n - 1][0] for n in rejects.lines]

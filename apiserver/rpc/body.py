@@ -1,8 +1,11 @@
 """The request body off the wire, within limits: memory stays bounded whatever a client sends.
 
 Room for a large body (`in_flight.py`) is taken as it comes, whether it is sent with its length, in chunks or
-compressed. How much a compressed one will be is not known before it is inflated, so there has to be room for the
-largest meanwhile. A body that hardly comes on is ended, because what has come of it takes room that others wait for.
+compressed, and as it is inflated. A body that hardly comes on is ended, because what has come of it takes room that
+others wait for.
+
+What takes long (to inflate, parse and check a large body) is done in a few threads, in steps. When the client is gone,
+the next step is not taken, and the room is free at once.
 
 Strangers, who said nothing of who they are or something wrong, send small bodies only, and are not waited for long once
 they are refused: a client whose key has ended still sees why.
@@ -11,24 +14,28 @@ they are refused: a client whose key has ended still sees why.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
-import anyio.to_thread
 from starlette.types import Receive
 
-from apiserver.rpc.encodings import inflate
+from apiserver.rpc.encodings import STEP, Inflating, inflate
 from apiserver.rpc.errors import ApiError, request_timeout, too_large
 from apiserver.rpc.in_flight import InFlight
+from apiserver.rpc.presence import ClientDisconnected, while_there
 
 #: Bodies that are no larger, as sent and as inflated, never wait for others. Of larger ones the rest is counted.
-_SMALL = 64 * 2**10
+SMALL = 64 * 2**10
 #: Bytes a second that a client has to send on average, or its patience (`Limits.stall_seconds`) is used up.
 _LEAST_RATE = 16 * 2**10
 
 
-class ClientDisconnected(Exception):
-    """The client went away before its request was whole; nobody is there to answer."""
+#: Few, as the lock of Python lets one run at a time anyway; more than one, so that a short step passes a long one.
+_threads = ThreadPoolExecutor(4, "large-bodies")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,28 +123,45 @@ class Body:
         return await self._inflate(sent, encoding) if encoding and sent else sent
 
     async def _read_wire(self) -> bytes:
-        chunks: list[bytes] = []
-        size = 0
+        first = await self._next()
+        await self._take(len(first))
+        if self._complete:
+            return first
+        sent = bytearray(first)
         while not self._complete:
             chunk = await self._next()
-            size += len(chunk)
-            if size > self._limit:
-                raise too_large(self._limit)
-            await self._hold(size)
-            chunks.append(chunk)
-        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+            await self._take(len(sent) + len(chunk))
+            sent += chunk
+        return bytes(sent)
+
+    async def _take(self, size: int) -> None:
+        if size > self._limit:
+            raise too_large(self._limit)
+        await self._hold(size)
 
     async def _inflate(self, sent: bytes, encoding: str) -> bytes:
-        if len(sent) <= _SMALL:
+        if len(sent) <= SMALL:
             try:
-                return inflate(sent, encoding, min(_SMALL, self._inflated_limit))
+                return inflate(sent, encoding, min(SMALL, self._inflated_limit))
             except ApiError as error:
-                if error.code != 413 or self._inflated_limit <= _SMALL:
+                if error.code != 413 or self._inflated_limit <= SMALL:
                     raise
-        await self._hold(len(sent) + self._inflated_limit)
-        decoded = await anyio.to_thread.run_sync(inflate, sent, encoding, self._inflated_limit)
-        await self._hold(len(decoded))
-        return decoded
+        inflating = Inflating(sent, encoding, self._inflated_limit)
+        while not inflating.done:
+            await self.work(inflating.step, len(sent) + inflating.size + STEP)
+        await self._hold(inflating.size)
+        return inflating.content()
+
+    async def work(self, function: Callable[[], T], memory: int = 0) -> T:
+        """What `function` returns, done in a thread, as soon as there is room for `memory` bytes in all.
+
+        For what takes longer than a few milliseconds, once the body is whole. 429 when there is no room for long,
+        ClientDisconnected when the client is gone. What has begun then goes on in its thread, so it must not be long.
+        """
+        async with while_there(self._receive):
+            if memory:
+                await self._hold(memory)
+            return await asyncio.get_running_loop().run_in_executor(_threads, function)
 
     async def _next(self) -> bytes:
         clock = asyncio.get_running_loop().time
@@ -159,7 +183,7 @@ class Body:
 
     async def _hold(self, size: int) -> None:
         """There are `size` bytes of this body now."""
-        await self._in_flight.hold(self._share, max(size - _SMALL, 0))
+        await self._in_flight.hold(self._share, max(size - SMALL, 0))
 
     @property
     def complete(self) -> bool:

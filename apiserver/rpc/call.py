@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 #: What handlers reach through `call.backend`; the services define it, rpc only passes it on.
 BackendT = TypeVar("BackendT")
+T = TypeVar("T")
 
 
 @dataclass(slots=True, frozen=True)
@@ -27,6 +29,16 @@ class Identity:
 
 
 ANONYMOUS = Identity(user="", company="", role="anonymous")
+
+
+class Work(Protocol):
+    """Runs what takes long in a thread, as `Body.work` says."""
+
+    async def __call__(self, function: Callable[[], T], memory: int = 0) -> T: ...
+
+
+async def _in_thread(function: Callable[[], T], memory: int = 0) -> T:
+    return await asyncio.to_thread(function)
 
 
 class Rules(Protocol):
@@ -56,6 +68,8 @@ class Call(Generic[BackendT]):
     """The address that the request came from: the client's, or that of a proxy in between."""
     body: bytes = b""
     """The decoded body; raw handlers (`raw=True`) read it themselves."""
+    work: Work = _in_thread
+    """For what takes long to make of the body."""
     response_headers: list[tuple[str, str]] = field(default_factory=list)
 
     @property

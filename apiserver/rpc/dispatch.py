@@ -7,17 +7,19 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
 from apiserver.rpc.auth import Authenticator
-from apiserver.rpc.body import Body, ClientDisconnected, Limits
+from apiserver.rpc.body import SMALL, Body, Limits
 from apiserver.rpc.call import ANONYMOUS, Answer, Call, Identity, Rules, Streamed
 from apiserver.rpc.envelope import Meta, failure, success
 from apiserver.rpc.errors import ApiError, Errors, known_error, method_not_allowed
 from apiserver.rpc.in_flight import InFlight
-from apiserver.rpc.parse import parse_json, parse_lines, parse_query
+from apiserver.rpc.parse import memory_of, parse_json, parse_lines, parse_query
+from apiserver.rpc.presence import ClientDisconnected
 from apiserver.rpc.registry import Registration
 from apiserver.rpc.reply import Reply, StreamReply
 from apiserver.rpc.routes import Route, build_routes
@@ -102,11 +104,12 @@ class Dispatcher:
         if identity is not ANONYMOUS:
             body.known()
         content = await body.read()
-        request = parse_query(scope.get("query_string", b""), route.arrays)
-        if route.batch:
-            request = {"items": [route.validate(line) for line in parse_lines(content, route.most_items)]}
-        elif not route.raw:
-            request = route.validate({**request, **parse_json(content)})
+        query = parse_query(scope.get("query_string", b""), route.arrays)
+        if len(content) <= SMALL or route.raw:
+            request = _request(route, query, content)
+        else:
+            memory = await body.work(partial(memory_of, content))
+            request = await body.work(partial(_request, route, query, content), memory)
         call = Call(
             id=meta.id,
             endpoint=meta.endpoint,
@@ -118,6 +121,7 @@ class Dispatcher:
             method=scope["method"],
             client=(scope.get("client") or ("",))[0],
             body=content,
+            work=body.work,
         )
         return await _answer(meta, call, await route.handler(call, request))
 
@@ -150,6 +154,15 @@ class Dispatcher:
             return known
         logger.error("%s failed", meta.endpoint, exc_info=error, extra={"request": meta.id})
         return ApiError(500, 0, f"Internal server error (request {meta.id})")
+
+
+def _request(route: Route, query: dict[str, Any], body: bytes) -> dict[str, Any]:
+    """The request as its handler gets it."""
+    if route.raw:
+        return query
+    if route.batch:
+        return {"items": [route.validate(line) for line in parse_lines(body, route.most_items)]}
+    return route.validate({**query, **parse_json(body)})
 
 
 def _path(scope: Scope) -> str:

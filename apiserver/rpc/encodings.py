@@ -12,66 +12,112 @@ from apiserver.rpc.errors import bad_request, too_large, unsupported_encoding
 #: RFC 9659: what a decoder of this content coding must, and a sender may, take for a window.
 _ZSTD_WINDOW = 8 * 2**20
 _PIECE = 2**18
+#: Compressed bytes that zlib is fed at a time: what it leaves of them is copied.
+_ZLIB_STEP = 2**16
 #: A zstd block takes at least 4 bytes and holds at most 128 KiB: one step yields at most 16 MiB.
 _ZSTD_STEP = 512
 _GZIP, _ZLIB, _RAW_DEFLATE = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
+#: How many gzip members, or zstd frames, may follow one another. Clients send one; a million may hold nothing at all.
+_MOST_PARTS = 1000
+
+#: Bytes that `Inflating.step` yields, about; to begin a piece counts as some, as it takes time even if it is empty.
+STEP = 2**20
+_EACH_PIECE = 2**13
 
 
 class _Corrupt(Exception):
     """The bytes are not what their coding says."""
 
 
+class Inflating:
+    """`data` being decoded, a step of a few milliseconds at a time; 415 for an unknown coding."""
+
+    def __init__(self, data: bytes, encoding: str, limit: int) -> None:
+        decoder = _DECODERS.get(encoding.strip().lower())
+        if decoder is None:
+            raise unsupported_encoding(encoding, "gzip, deflate or zstd")
+        self._encoding = encoding
+        self._limit = limit
+        self._coming = decoder(data)
+        self._pieces: list[bytes] = []
+        self.size = 0
+        """How much there is by now, in bytes."""
+        self.done = False
+
+    def step(self) -> None:
+        """Decode a little more. 413 beyond the limit; 400 for corrupt data."""
+        work = 0
+        try:
+            while work < STEP:
+                piece = next(self._coming, None)
+                if piece is None:
+                    self.done = True
+                    return
+                self.size += len(piece)
+                if self.size > self._limit:
+                    raise too_large(self._limit)
+                if piece:
+                    self._pieces.append(piece)
+                work += len(piece) + _EACH_PIECE
+        except (_Corrupt, zlib.error, zstandard.ZstdError) as error:
+            raise bad_request(f"The {self._encoding[:50]} body is corrupt: {error}") from None
+
+    def content(self) -> bytes:
+        """All of it, when it is done."""
+        return b"".join(self._pieces)
+
+
 def inflate(data: bytes, encoding: str, limit: int) -> bytes:
     """`data` decoded. 413 beyond `limit` bytes, where it stops; 415 for an unknown coding; 400 for corrupt data."""
-    decoder = _DECODERS.get(encoding.strip().lower())
-    if decoder is None:
-        raise unsupported_encoding(encoding, "gzip, deflate or zstd")
-    pieces: list[bytes] = []
-    size = 0
-    try:
-        for piece in decoder(data):
-            size += len(piece)
-            if size > limit:
-                raise too_large(limit)
-            pieces.append(piece)
-    except (_Corrupt, zlib.error, zstandard.ZstdError) as error:
-        raise bad_request(f"The {encoding} body is corrupt: {error}") from None
-    return b"".join(pieces)
+    inflating = Inflating(data, encoding, limit)
+    while not inflating.done:
+        inflating.step()
+    return inflating.content()
 
 
 def _gzip(data: bytes) -> Iterator[bytes]:
     """Members follow one another."""
-    while data:
-        data = yield from _zlib_stream(data, _GZIP)
+    position = 0
+    for _ in range(_MOST_PARTS):
+        position = yield from _zlib_stream(data, position, _GZIP)
+        if position == len(data):
+            return
+    raise _Corrupt(f"it has more than {_MOST_PARTS} members")
 
 
 def _deflate(data: bytes) -> Iterator[bytes]:
     """With or without a zlib header: clients do either."""
     has_header = len(data) >= 2 and data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
-    if (yield from _zlib_stream(data, _ZLIB if has_header else _RAW_DEFLATE)):
+    if (yield from _zlib_stream(data, 0, _ZLIB if has_header else _RAW_DEFLATE)) < len(data):
         raise _Corrupt("there is more after its end")
 
 
-def _zlib_stream(data: bytes, wbits: int) -> Generator[bytes, None, bytes]:
-    """Yields pieces of the first stream in `data`; returns what follows it."""
+def _zlib_stream(data: bytes, position: int, wbits: int) -> Generator[bytes, None, int]:
+    """Yields pieces of the stream that begins at `position`; returns where it ends."""
     decoder = zlib.decompressobj(wbits)
     while not decoder.eof:
-        piece = decoder.decompress(data, _PIECE)
-        if not piece and not decoder.eof:
+        fed = decoder.unconsumed_tail
+        if not fed:
+            fed = data[position : position + _ZLIB_STEP]
+            position += len(fed)
+        piece = decoder.decompress(fed, _PIECE)
+        if not fed and not piece and not decoder.eof:
             raise _Corrupt("it is cut off")
         yield piece
-        data = decoder.unconsumed_tail
-    return decoder.unused_data
+    return position - len(decoder.unused_data)
 
 
 def _zstd(data: bytes) -> Iterator[bytes]:
     """Frames follow one another. Fed by so little at a time that one step cannot inflate without bound."""
-    position, decoder = 0, _zstd_frame()
+    position, decoder, frames = 0, _zstd_frame(), 1
     while position < len(data):
         yield decoder.decompress(data[position : position + _ZSTD_STEP])
         position = min(position + _ZSTD_STEP, len(data)) - len(decoder.unused_data)
         if decoder.eof and position < len(data):
             decoder = _zstd_frame()
+            frames += 1
+            if frames > _MOST_PARTS:
+                raise _Corrupt(f"it has more than {_MOST_PARTS} frames")
     if not decoder.eof:
         raise _Corrupt("it is cut off")
 

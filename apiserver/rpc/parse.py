@@ -17,6 +17,9 @@ DEEPEST = 64
 #: How many values, in all objects and arrays together, a body may hold. A few bytes of text are a hundred of memory.
 MOST_VALUES = 250_000
 
+#: Bytes of memory that a value takes, about: an empty list is 72, an object with a field 232.
+_EACH_VALUE = 128
+
 _LONGEST_QUERY = 64 * 2**10
 _MOST_PARAMETERS = 1000
 
@@ -39,6 +42,12 @@ def parse_json(body: bytes) -> dict[str, Any]:
     if type(value) is not dict:
         raise validation_error("the request body must be a JSON object")
     return value
+
+
+def memory_of(body: bytes) -> int:
+    """Bytes of memory that a JSON body and its values take, about."""
+    values = min(sum(map(body.count, (b"[", b"{", b","))), MOST_VALUES)
+    return max(len(body), _EACH_VALUE * values)
 
 
 def parse_lines(body: bytes, most: int | None = None) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from apiserver.events.columns import MAX_NAME_BYTES
 from apiserver.events.ingest import Ingest, ingest_lines, ingest_object
-from apiserver.events.lines import MAX_MALFORMED
+from apiserver.events.lines import MAX_MALFORMED, MOST_VALUES, Stopped
 from apiserver.events.model import EventType, Owner
 from apiserver.events.rejects import MAX_REASONS, OTHER_REASONS, Contradiction
 
@@ -333,3 +333,35 @@ def test_any_number_of_owners_is_refused_as_quickly_as_one() -> None:
     kept = Owner("acme", "t7")
     ingest.refuse({owner: f"Invalid task id {owner.id}" for owner in ingest.locked_allowed if owner != kept})
     assert (ingest.accepted, ingest.rejects.total, ingest.batch.scalars.owners) == (1, 19_999, [kept])
+
+
+@pytest.mark.parametrize("fields", ["", '"ts":5,', '"value":NaN,', '"iter":"5",'])
+def test_a_line_with_too_many_values_costs_itself_alone(fields: str) -> None:
+    crowded = '{"type":"training_stats_vector","task":"t1",' + fields + '"values":[' + "1," * MOST_VALUES + "1]}"
+    ingest = read(scalar(), crowded, scalar(iter=9))
+    assert ingest.accepted == 2
+    assert dict(ingest.rejects.reasons) == {"A line holds more than 500,000 values": 1}
+    assert ingest.rejects.lines == [2]
+
+
+def test_many_values_are_fine_in_many_lines_and_in_a_text() -> None:
+    text = json.dumps({"type": "log", "task": "t1", "msg": "[,{" * MOST_VALUES})
+    vector = '{"type":"training_stats_vector","task":"t1","values":[' + "1," * (MOST_VALUES - 20) + "1]}"
+    ingest = read(text, vector, vector)
+    assert (ingest.accepted, ingest.rejects.total) == (3, 0)
+
+
+@pytest.mark.parametrize("fields", ['"ts":5,', '"value":NaN,', '"iter":"5",'])
+def test_a_line_that_is_nested_too_deeply_costs_itself_alone(fields: str) -> None:
+    ingest = read(scalar(), "{" + fields + '"a":' + "[" * 900 + "]" * 900 + "}")
+    assert ingest.accepted == 1
+    assert dict(ingest.rejects.reasons) == {"A line is nested deeper than 64 levels": 1}
+
+
+def test_odd_lines_are_read_until_told_to_stop() -> None:
+    body = b"\n".join([b'{"type":"log","task":"t1","ts":1}'] * 1000)
+    looks = iter([False, False, True])
+    with pytest.raises(Stopped):
+        ingest_lines(body, company="acme", received=NOW, worker="", stop=lambda: next(looks))
+    assert next(looks, "asked three times") == "asked three times"
+    assert ingest_lines(body, company="acme", received=NOW, worker="").accepted == 1000

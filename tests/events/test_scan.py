@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from apiserver.events import scan
 from apiserver.events.gathered import NO_TIMESTAMP, Gathered
+from apiserver.events.lines import never
 from apiserver.events.rejects import Contradiction
 from tests.chance import examples
 from tests.events.conftest import require_scanner
@@ -53,7 +54,7 @@ def told(read: scan.Read) -> dict[str, Any]:
 
 def both(body: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     """The body as the decoder has it, and as it is read with the scanner."""
-    return told(scan._decoded(body)), told(scan.read(body))
+    return told(scan._decoded(body, never)), told(scan.read(body))
 
 
 def scanned(body: bytes) -> Gathered:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,9 +13,10 @@ import pytest
 from starlette.types import Message
 
 from apiserver.rpc import body as module
-from apiserver.rpc.body import Body, ClientDisconnected, Drain, Limits
+from apiserver.rpc.body import Body, Drain, Limits
 from apiserver.rpc.errors import ApiError
 from apiserver.rpc.in_flight import InFlight, Share
+from apiserver.rpc.presence import ClientDisconnected
 
 pytestmark = pytest.mark.anyio
 
@@ -323,3 +325,67 @@ async def test_what_a_stranger_sends_is_drained_up_to_16_mib() -> None:
 )
 async def test_it_is_known_before_whether_a_body_may_outlast_its_drain(headers: dict[str, str], expected: bool) -> None:
     assert Body(Wire(endless(1)).receive, headers, Limits(), InFlight(1)).may_outlast_drain is expected
+
+
+# --- what takes long -------------------------------------------------------------------------------
+
+
+class Sender:
+    """A client that has sent all of `sent`, and goes when it is told to."""
+
+    def __init__(self, sent: bytes) -> None:
+        self.messages = [chunk(sent, more=False)]
+        self.leaves = asyncio.Event()
+
+    async def receive(self) -> Message:
+        if self.messages:
+            return self.messages.pop()
+        await self.leaves.wait()
+        return DISCONNECT
+
+
+def compressed_body(sender: Sender, in_flight: InFlight) -> Body:
+    return known(Body(sender.receive, {"content-encoding": "gzip"}, Limits(), in_flight))
+
+
+async def test_room_for_what_is_inflated_is_taken_as_it_comes() -> None:
+    in_flight = InFlight(20 * 2**20, patience=0.01)
+    tiny = gzip.compress(bytes(2**20))
+    bodies = [compressed_body(Sender(tiny), in_flight) for _ in range(10)]
+    assert [len(await body.read()) for body in bodies] == [2**20] * 10  # each could have been 16 MiB
+
+
+async def test_a_client_that_goes_gives_its_room_up_at_once() -> None:
+    in_flight = InFlight(100 * KIB, patience=30)
+    sender = Sender(gzip.compress(bytes(2**20)))
+    first, ahead = in_flight.share(), in_flight.share()
+    await in_flight.hold(first, 100 * KIB)
+    await in_flight.hold(ahead, 1)
+    body = compressed_body(sender, in_flight)
+    reading = asyncio.create_task(body.read())
+    await anyio.wait_all_tasks_blocked()
+    sender.leaves.set()
+    with pytest.raises(ClientDisconnected):
+        await reading
+    body.release()
+    in_flight.release(first)
+    in_flight.release(ahead)
+    other, _ = large_body("declared", in_flight)
+    assert len(await other.read()) == 200 * KIB
+
+
+async def test_no_step_is_taken_for_a_client_that_is_gone() -> None:
+    sender = Sender(b"{}")
+    body = known(Body(sender.receive, {}, Limits(), InFlight(2**30)))
+    await body.read()
+    assert await body.work(lambda: 5) == 5
+    sender.leaves.set()
+    begun = threading.Event()
+    with pytest.raises(ClientDisconnected):
+        await body.work(lambda: begun.wait(30))
+    begun.set()
+
+
+async def test_many_small_chunks_take_no_more_room_than_they_are_long() -> None:
+    body, _ = body_of(*[chunk(b"ab")] * 10_000, chunk(b"", more=False))
+    assert await body.read() == b"ab" * 10_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import tracemalloc
 import zlib
 from contextlib import suppress
@@ -12,7 +13,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.rpc.encodings import accepted_encoding, compress, inflate
+from apiserver.rpc.encodings import Inflating, accepted_encoding, compress, inflate
 from apiserver.rpc.errors import ApiError
 
 LIMIT = 2**20
@@ -93,6 +94,34 @@ def test_many_small_streams_cannot_pass_the_limit_together() -> None:
         with pytest.raises(ApiError) as refused:
             inflate(data, encoding, LIMIT)
         assert refused.value.code == 413
+
+
+def test_so_many_streams_follow_one_another_and_no_more() -> None:
+    for encoding, stream in (("gzip", gzip.compress(b"a")), ("zstd", zstd(b"a"))):
+        assert inflate(stream * 1000, encoding, LIMIT) == b"a" * 1000
+        for empty in (stream, gzip.compress(b"") if encoding == "gzip" else zstd(b"")):
+            with pytest.raises(ApiError, match="more than 1000") as refused:
+                inflate(empty * 1001, encoding, LIMIT)
+            assert refused.value.code == 400
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd", "identity"])
+def test_a_large_body_is_inflated_in_steps(encoding: str) -> None:
+    data = bytes(8 * 2**20)
+    packed = {"gzip": gzip.compress(data), "deflate": zlib.compress(data), "zstd": zstd(data)}.get(encoding, data)
+    inflating, steps = Inflating(packed, encoding, len(data)), 0
+    while not inflating.done:
+        inflating.step()
+        steps += 1
+    assert inflating.content() == data
+    assert inflating.size == len(data)
+    assert steps > 1 or encoding == "identity"
+
+
+def test_what_does_not_compress_is_fed_in_small_parts() -> None:
+    data = random.Random(7).randbytes(2**20)
+    assert inflate(gzip.compress(data[:-5]) + gzip.compress(data[-5:]), "gzip", LIMIT) == data
+    assert inflate(raw_deflate(data), "deflate", LIMIT) == data
 
 
 def test_exactly_the_limit_is_fine() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
+import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from apiserver.events import ingest
 from apiserver.events.ingest import Ingest
-from apiserver.events.lines import parse_json
+from apiserver.events.lines import Stop, Stopped, memory_of, parse_json
 from apiserver.events.model import Owner
 from apiserver.events.rejects import Contradiction, Reject, Rejects
 from apiserver.rpc.errors import ApiError, validation_error
@@ -24,15 +26,17 @@ LONG_BODY = 256 * 1024
 
 @endpoint("events.add", "2.1", raw=True)
 async def add(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    event = _object(call.body, request)
-    return await _store(call, lambda **context: ingest.ingest_object(event, body=call.body, **context))
+    def read(stop: Stop, **context: Any) -> Ingest:
+        return ingest.ingest_object(_object(call.body, request), body=call.body, **context)
+
+    return await _store(call, read)
 
 
 @endpoint("events.add_batch", "2.1", raw=True)
 async def add_batch(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if not call.body.strip():
         raise ApiError(400, 17, "Batch request contains no items")
-    return await _store(call, lambda **context: ingest.ingest_lines(call.body, **context))
+    return await _store(call, partial(ingest.ingest_lines, call.body))
 
 
 @endpoint("events.delete_for_task", "2.1")
@@ -45,13 +49,23 @@ async def delete_for_model(call: Call, request: dict[str, Any]) -> dict[str, Any
     return await _delete(call, request["model"], model=True, allow_locked=request["allow_locked"])
 
 
-async def _store(call: Call, read: Callable[..., Ingest]) -> dict[str, Any]:
-    context = {"company": call.identity.company, "received": now_ms(), "worker": call.worker}
+async def _read(call: Call, read: Callable[..., Ingest]) -> Ingest:
+    """The events of the body, in a thread if it takes long. What nobody waits for any more is not read to its end."""
+    read = partial(read, company=call.identity.company, received=now_ms(), worker=call.worker)
+    given_up = threading.Event()
     try:
-        long = len(call.body) > LONG_BODY
-        events = await asyncio.to_thread(read, **context) if long else read(**context)
+        if len(call.body) <= LONG_BODY:
+            with contextlib.suppress(Stopped):
+                return read(stop=lambda: True)  # up to where it takes long
+        return await call.work(partial(read, stop=given_up.is_set), memory_of(call.body))
     except Contradiction as contradiction:
         raise validation_error(str(contradiction)) from None
+    finally:
+        given_up.set()
+
+
+async def _store(call: Call, read: Callable[..., Ingest]) -> dict[str, Any]:
+    events = await _read(call, read)
     known = await _documents_of(call, events)
     events.refuse(_refusals(events, known))
     if not events.batch:
