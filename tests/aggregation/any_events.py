@@ -50,7 +50,7 @@ def event(identity: Identity, value: int = 0) -> Line:
         case "training_stats_vector":
             return {**head, "values": [value]}
         case "training_debug_image":
-            return {**head, "key": key, "url": "/".join(map(str, identity))}
+            return {**head, "key": key, "url": f"http://files/{identity}"}
     return {**head, "plot_str": str(value)}
 
 
