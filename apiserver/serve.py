@@ -119,27 +119,33 @@ async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child
 
 
 def _announce(settings: Settings, credential: Credential | None) -> None:
-    """Say where the server listens and, when it made the admin's key itself, how clients are to be configured."""
+    """Say where the server listens and, when it made the admin's key itself, how clients are to be configured.
+
+    The secret is shown to a terminal only: what is written elsewhere, as by a container, is kept and read by many.
+    """
     where = {"host": settings.host, "port": settings.port, "files_port": settings.files_port}
     log.info("listening", extra={**where, "workers": settings.workers, "accelerator": scan.scanner is not None})
     if credential is None or settings.admin_key:
         return
     client = client_configuration(settings, credential.key, credential.secret)
     kept = _kept(DataFolder(settings.data).client_configuration, client.conf())
-    sys.stdout.write(
-        f"The admin's access key was made. {kept}; put it into ~/clearml.conf:\n\n{client.conf()}\n"
-        f"or into the environment:\n\n{client.exports()}\n"
-    )
+    if sys.stdout.isatty():
+        sys.stdout.write(
+            f"The admin's access key was made. {kept}; put it into ~/clearml.conf:\n\n{client.conf()}\n"
+            f"or into the environment:\n\n{client.exports()}\n"
+        )
+    else:
+        sys.stdout.write(f"The admin's access key was made. {kept}; `apiserver user rotate` makes another.\n")
     sys.stdout.flush()
 
 
 def _kept(path: Path, conf: str) -> str:
-    """Write the configuration; say where it is. The key is shown all the same: no other copy is ever made."""
+    """Write the configuration, the only copy there is but for what a terminal shows; say where it is."""
     try:
         write_private(path, conf)
     except OSError as error:
         log.warning("cannot write %s: %s", path, error.strerror)
-        return f"It could not be kept in {path} and is shown this once"
+        return f"It could not be kept in {path}"
     return f"It is kept in {path}"
 
 

@@ -82,8 +82,15 @@ class Settings:
         1, "processes that serve; more than one needs both Elasticsearch and MongoDB", min=1, max=256
     )
     company: str = _setting("d1e5c0a8f00d4e0ab1e0c0ffee000001", "id of the default company")
-    admin_key: str = _setting("", "access key of the admin; made at first start when empty")
-    admin_secret: str = _setting("", "secret of the admin's access key; made at first start when empty", secret=True)
+    admin_key: str = _setting(
+        "", "access key of the admin, at least 8 characters; made at first start when empty", min_length=8
+    )
+    admin_secret: str = _setting(
+        "",
+        "secret of the admin's access key, at least 16 characters; made at first start when empty",
+        secret=True,
+        min_length=16,
+    )
     token_secret: str = _setting(
         "", "signs tokens, at least 32 characters; made at first start when empty", secret=True, min_length=32
     )

@@ -34,8 +34,8 @@ def test_config_prints_what_is_in_effect(
 ) -> None:
     config = tmp_path / "apiserver.toml"
     config.write_text('log_level = "debug"\n')
-    monkeypatch.setenv("APISERVER_ADMIN_KEY", "key")
-    monkeypatch.setenv("APISERVER_ADMIN_SECRET", "hunter2")
+    monkeypatch.setenv("APISERVER_ADMIN_KEY", "the-key-of-an-admin")
+    monkeypatch.setenv("APISERVER_ADMIN_SECRET", "correct horse battery")
     assert main(["config", "--port", "9000", "--config", str(config)]) == 0
     lines = dict(line.split(" = ", 1) for line in capsys.readouterr().out.splitlines())
     assert list(lines) == [item.name for item in setting_fields()]

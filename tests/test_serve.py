@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import socket
 import subprocess
@@ -12,26 +11,30 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import pytest
+from pyhocon import ConfigFactory
 
 from apiserver.connections.bounds import Bounds
+from apiserver.serve import _announce
+from apiserver.services.access.credentials import Credential
+from apiserver.settings import Settings
 from tests.harness import ADMIN_KEY, PATIENCE, Served, free_ports, served, wait_until
 
 
 def test_the_first_start_tells_how_to_connect(tmp_path: Path) -> None:
     with served(tmp_path / "data", admin_key="", admin_secret="") as server:
-        conf = (tmp_path / "data" / "clearml.conf").read_text()
-        assert conf in server.log.read_text()
-        assert (tmp_path / "data" / "clearml.conf").stat().st_mode & 0o777 == 0o600
-        variables = dict(re.findall(r"^export (CLEARML_\w+)=(\S+)$", server.log.read_text(), re.MULTILINE))
-        assert variables["CLEARML_API_HOST"] == server.api_url
-        assert variables["CLEARML_FILES_HOST"] == server.files_url
-        key_pair = (variables["CLEARML_API_ACCESS_KEY"], variables["CLEARML_API_SECRET_KEY"])
+        kept = tmp_path / "data" / "clearml.conf"
+        conf = ConfigFactory.parse_string(kept.read_text())["api"]
+        assert kept.stat().st_mode & 0o777 == 0o600
+        assert (conf["api_server"], conf["files_server"]) == (server.api_url, server.files_url)
+        key_pair = (conf["credentials"]["access_key"], conf["credentials"]["secret_key"])
+        assert f"It is kept in {kept}" in server.log.read_text()
+        assert key_pair[0] not in server.log.read_text()
+        assert key_pair[1] not in server.log.read_text()
         assert httpx.get(f"{server.api_url}/auth.login", auth=key_pair).status_code == 200
         assert httpx.get(f"{server.files_url}/nothing", auth=key_pair).status_code == 404
         server.stop()
-        server.log.unlink()
         server.start()
-        assert key_pair[1] not in server.log.read_text()
         assert httpx.get(f"{server.api_url}/auth.login", auth=key_pair).status_code == 200
 
 
@@ -43,13 +46,19 @@ def test_nobody_else_reads_what_runs_report_also_in_a_folder_that_is_open(tmp_pa
         assert {path.stat().st_mode & 0o077 for path in files} == {0}
 
 
-def test_a_key_that_cannot_be_kept_is_shown(tmp_path: Path) -> None:
-    (tmp_path / "data" / "clearml.conf").mkdir(parents=True)
-    with served(tmp_path / "data", admin_key="", admin_secret="") as server:
-        variables = dict(re.findall(r"^export (CLEARML_\w+)=(\S+)$", server.log.read_text(), re.MULTILINE))
-        key_pair = (variables["CLEARML_API_ACCESS_KEY"], variables["CLEARML_API_SECRET_KEY"])
-        assert httpx.get(f"{server.api_url}/auth.login", auth=key_pair).status_code == 200
-        assert "could not be kept" in server.log.read_text()
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_secret_is_shown_to_a_terminal_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], terminal: bool, kept: bool
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    if not kept:
+        (tmp_path / "clearml.conf").mkdir()
+    _announce(Settings(data=tmp_path), Credential("THEKEY", "the-secret"))
+    said = capsys.readouterr().out
+    assert f"{'is' if kept else 'could not be'} kept in {tmp_path}" in said
+    assert ("export CLEARML_API_SECRET_KEY=the-secret" in said) is terminal
+    assert ("the-secret" in said) is terminal
 
 
 def test_stopping_is_clean_and_frees_the_ports(server: Served) -> None:

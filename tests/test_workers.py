@@ -21,8 +21,8 @@ def workers(server: Served) -> list[int]:
 
 def test_several_processes_serve_as_one(tmp_path: Path, engines: dict[str, Any]) -> None:
     with served(tmp_path / "data", **engines, workers=2, admin_key="", admin_secret="") as server:
-        log = server.log.read_text()
-        [(server.key, server.secret)] = re.findall(r"KEY=(\S+)\n.*SECRET_KEY=(\S+)\n", log)
+        conf = (tmp_path / "data" / "clearml.conf").read_text()
+        [(server.key, server.secret)] = re.findall(r'"access_key" = "(\S+)"\s+"secret_key" = "(\S+)"', conf)
         wait_until(lambda: len(workers(server)) == 2)
         first, second = workers(server)
 

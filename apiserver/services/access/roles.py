@@ -20,10 +20,13 @@ ADMINS_ONLY = frozenset(
     {
         "auth.create_user",
         "auth.edit_user",
+        "models.make_public",
+        "projects.make_public",
         "server.config",
         "server.get_stats",
         "storage.reset_settings",
         "storage.set_settings",
+        "tasks.make_public",
         "users.create",
         "users.delete",
     }
