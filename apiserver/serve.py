@@ -34,7 +34,7 @@ from apiserver.events import scan
 from apiserver.processes import Child, Processes, StartFailed
 from apiserver.rpc.schema import SchemaError
 from apiserver.services.access.credentials import Credential
-from apiserver.settings import Settings
+from apiserver.settings import Settings, SettingsError
 from apiserver.stores.documents.base import DocumentStoreError
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.files.disk import FileStoreError
@@ -75,7 +75,7 @@ def _run(settings: Settings, sockets: list[socket.socket], worker: Child | None 
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(settings, sockets, worker))
-    except (DataFolderError, SchemaError, DocumentStoreError, EventStoreError, FileStoreError) as error:
+    except (SettingsError, DataFolderError, SchemaError, DocumentStoreError, EventStoreError, FileStoreError) as error:
         raise CannotServe(str(error)) from error
 
 

@@ -34,6 +34,8 @@ class FixedUser:
     given_name: str = ""
     family_name: str = ""
     email: str = ""
+    id: str = ""
+    """Of a user who was there before, to be taken over."""
 
 
 class SettingsError(ValueError):

@@ -79,7 +79,7 @@ class FileServer:
             if scope["method"] in SAFE_METHODS and (company := self._links.company(scope["query_string"], name)):
                 send.headers.append(_ANY_PAGE)
                 return await self._read(company, name, headers, send, body=scope["method"] == "GET")
-            caller = await self._caller(scope["method"], headers)
+            caller = await self._caller(scope["method"], headers, (scope.get("client") or ("",))[0])
             incoming.known = True
             match scope["method"]:
                 case "GET" | "HEAD" as method:
@@ -97,9 +97,11 @@ class FileServer:
         except (InvalidName, FileStoreError, DocumentStoreBusy) as error:
             raise _as_api_error(error) from error
 
-    async def _caller(self, method: str, headers: Mapping[str, str]) -> Identity:
+    async def _caller(self, method: str, headers: Mapping[str, str], client: str) -> Identity:
         reads = method in SAFE_METHODS
-        caller = await self._authenticator.authenticate(headers, method=method, changes=not reads, forms=True)
+        caller = await self._authenticator.authenticate(
+            headers, method=method, changes=not reads, forms=True, client=client
+        )
         if self._rules is not None:
             self._rules.check(caller, "files.get_file" if reads else "files.change", reads=reads)
         return caller

@@ -18,8 +18,9 @@ from apiserver.rpc.tokens import Tokens, bad_token
 #: The cookie that `auth.login` sets for the web UI.
 TOKEN_COOKIE = "clearml_token_basic"
 
-#: Finds who an access key and its secret belong to; None when they belong to nobody.
-Lookup = Callable[[str, str], Awaitable[Identity | None]]
+#: Finds who an access key and its secret, sent from an address, belong to; None when they belong to nobody. 429 when
+#: too many guesses came from there.
+Lookup = Callable[[str, str, str], Awaitable[Identity | None]]
 #: Who a token's bearer is by now; None when the token has ended with its access key, its session or its user.
 Current = Callable[[Identity], Awaitable[Identity | None]]
 #: Who a caller becomes that asks to be a user; None when that is nobody, or nobody they may become.
@@ -54,22 +55,33 @@ class Authenticator:
         return self._tokens.issue(identity, lifetime_s)
 
     async def authenticate(
-        self, headers: Mapping[str, str], *, method: str = "POST", changes: bool = True, forms: bool = False
+        self,
+        headers: Mapping[str, str],
+        *,
+        method: str = "POST",
+        changes: bool = True,
+        forms: bool = False,
+        client: str = "",
     ) -> Identity:
         """The caller, by request headers of lower-case names; `changes`: whether the request may change anything.
 
         `forms`: whether it may change it by other bodies than JSON. Both, and the method, matter to the cookie alone.
+        `client` is the address that the request came from.
 
-        401/20 without credentials, 401/10 for an unknown scheme, 401/22 for a wrong key or secret, 401/30 for a bad or
-        ended token, 403/21 for a cookie sent along by a foreign page, 400/6 for who may not be another user.
+        401/20 without credentials, 401/10 for an unknown scheme, 401/22 for a wrong key or secret, 429 after too many
+        wrong secrets, 401/30 for a bad or ended token, 403/21 for a cookie that may not be used so, 400/6 for who may
+        not be another user.
         """
-        return await self.acting(await self._caller(method, headers, changes=changes, forms=forms), headers)
+        caller = await self._caller(method, headers, client, changes=changes, forms=forms)
+        return await self.acting(caller, headers)
 
-    async def _caller(self, method: str, headers: Mapping[str, str], *, changes: bool, forms: bool) -> Identity:
+    async def _caller(
+        self, method: str, headers: Mapping[str, str], client: str, *, changes: bool, forms: bool
+    ) -> Identity:
         scheme, _, credentials = headers.get("authorization", "").strip().partition(" ")
         match scheme.lower():
             case "basic":
-                return await self._by_key(credentials)
+                return await self._by_key(credentials, client)
             case "bearer":
                 return await self.by_token(credentials.strip())
             case "":
@@ -80,9 +92,9 @@ class Authenticator:
                 return await self.by_token(token)
         raise unauthorized(10, "Unauthorized (bad authentication header type)")
 
-    async def _by_key(self, credentials: str) -> Identity:
+    async def _by_key(self, credentials: str, client: str) -> Identity:
         key, secret = basic_credentials(credentials) or ("", "")
-        identity = await self._lookup(key, secret) if key and secret else None
+        identity = await self._lookup(key, secret, client) if key and secret else None
         if identity is None:
             raise bad_credentials()
         return identity

@@ -100,7 +100,8 @@ class Dispatcher:
         if scope["method"] not in METHODS:
             raise method_not_allowed(scope["method"], _ALLOW)
         route = self._route(_path(scope), meta)
-        identity = await self._identity(route, meta.endpoint, scope["method"], headers)
+        client = (scope.get("client") or ("",))[0]
+        identity = await self._identity(route, meta.endpoint, scope["method"], headers, client)
         if identity is not ANONYMOUS:
             body.known()
         content = await body.read()
@@ -119,7 +120,7 @@ class Dispatcher:
             backend=self._backend,
             headers=headers,
             method=scope["method"],
-            client=(scope.get("client") or ("",))[0],
+            client=client,
             body=content,
             work=body.work,
         )
@@ -134,10 +135,12 @@ class Dispatcher:
         meta.actual_version = str(route.since)
         return route
 
-    async def _identity(self, route: Route, endpoint: str, method: str, headers: dict[str, str]) -> Identity:
+    async def _identity(
+        self, route: Route, endpoint: str, method: str, headers: dict[str, str], client: str
+    ) -> Identity:
         """Endpoints for anyone still tell those who say who they are."""
         try:
-            identity = await self._auth.authenticate(headers, method=method, changes=not route.reads)
+            identity = await self._auth.authenticate(headers, method=method, changes=not route.reads, client=client)
         except ApiError as error:
             if route.anonymous and error.code in (401, 403):
                 return ANONYMOUS

@@ -33,7 +33,7 @@ async def logout(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def _refuse_foreign_pages(call: Call) -> None:
     """Who has no login may still want to lose its cookie; but no other page may log its user out."""
     try:
-        await call.backend.auth.authenticate(call.headers, method=call.method)
+        await call.backend.auth.authenticate(call.headers, method=call.method, client=call.client)
     except ApiError as error:
         if error.code == 403:
             raise

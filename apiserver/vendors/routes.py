@@ -61,7 +61,8 @@ def vendor_route(
                         raise Refused(Problem.NO_PATH, "there is a line feed in the path")
                     backend: Backend = request.app.state.backend
                     headers = headers_with(request, authorization)
-                    request.state.caller = await backend.auth.authenticate(headers, changes=False)
+                    client = request.client.host if request.client else ""
+                    request.state.caller = await backend.auth.authenticate(headers, changes=False, client=client)
                     check(request.state.caller, "vendors.get_metrics", reads=True)
                     response = await answer(await whole(request) if has_body else request)
                 except ClientDisconnected:

@@ -41,7 +41,7 @@ class Files:
 
 @pytest.fixture
 async def files(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Files]:
-    async def lookup(key: str, secret: str) -> Identity | None:
+    async def lookup(key: str, secret: str, client: str) -> Identity | None:
         return Identity(user="u", company="c1") if (key, secret) == ("key", "secret") else None
 
     store = FileStore(tmp_path / "files", max_bytes=MAX_BYTES)

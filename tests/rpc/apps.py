@@ -59,7 +59,7 @@ def write(folder: Path, **services: str) -> Path:
     return folder
 
 
-async def lookup(key: str, secret: str) -> Identity | None:
+async def lookup(key: str, secret: str, client: str) -> Identity | None:
     return ALICE if (key, secret) == LOGIN else None
 
 

@@ -59,7 +59,7 @@ async def test_an_access_key_says_who_calls() -> None:
 
 
 async def test_a_secret_may_hold_colons() -> None:
-    async def odd(key: str, secret: str) -> None:
+    async def odd(key: str, secret: str, client: str) -> None:
         assert (key, secret) == ("AK", "a:b:c")
 
     with pytest.raises(ApiError):

@@ -364,7 +364,7 @@ async def test_an_answer_that_json_cannot_say_is_an_unexpected_error(tmp_path: P
 
 
 async def test_errors_of_the_lookup_have_their_answers_too(tmp_path: Path) -> None:
-    async def broken(key: str, secret: str) -> None:
+    async def broken(key: str, secret: str, client: str) -> None:
         raise StoreBusy
 
     async def handler(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:

@@ -1,17 +1,22 @@
-"""Attempts to log in by password: how many may fail before one has to wait, and how many are checked at once.
+"""Guesses of passwords and of access keys' secrets: how many may fail before one has to wait.
 
-Names are limited by address, so that who guesses locks out nobody but those at the same address (which all have behind
-a proxy), and of these nobody who has logged in before. All this is a server's own, and forgotten when it ends.
+They are counted by name (or key) and address, so that who guesses locks out nobody elsewhere. At the same address, too,
+whoever got in from there before goes on: with the right secret they never wait, while all guesses do. All this is a
+server's own, and forgotten when it ends.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hmac
 import math
+import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv6Network
 
 from apiserver.rpc.errors import overloaded
 
@@ -33,33 +38,49 @@ OF_NAME, OF_ADDRESS = Limit(10, 30.0), Limit(100, 3.0)
 
 
 class Attempts:
-    """Counts attempts until they succeed."""
+    """Counts attempts until they succeed.
+
+    What succeeded is remembered apart from what failed, so that guesses, however many, push out nobody.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
+        #: By name and place, a digest of the secret that was right, made with a key that never leaves this memory.
+        self._known: OrderedDict[tuple[str, str], bytes] = OrderedDict()
         self._failed: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
+        self._key = secrets.token_bytes(32)
         self._turn = asyncio.Semaphore(_AT_ONCE)
         self._waiting = 0
 
     def begin(self, name: str, address: str) -> None:
         """Count an attempt as one that failed; 429 when it has to wait."""
-        limits: dict[Hashable, Limit] = {(name, address): OF_NAME}
-        if (name, address) not in self._known:
-            limits[address] = OF_ADDRESS
-        for key, limit in limits.items():
-            wait = (self._count(key, limit) - limit.burst + 1) * limit.seconds
-            if wait > 0:
-                raise overloaded("Too many attempts to log in have failed", retry_after=math.ceil(wait))
+        limits = self._limits(name, _place(address))
+        self._check(limits)
         for key, limit in limits.items():
             self._remember(key, self._count(key, limit) + 1)
 
-    def succeeded(self, name: str, address: str) -> None:
-        """Forget what was counted for the name, and count it no more for the address."""
-        self._failed.pop((name, address), None)
-        self._known[name, address] = None
+    def let_in(self, name: str, address: str) -> None:
+        """A secret that is cheap to compare is the right one: 429 when it may be guessed, which it is not where it was
+        right before.
+        """
+        known = name, _place(address)
+        if known not in self._known:
+            self._check(self._limits(*known))
+            self.succeeded(name, address)
+
+    def succeeded(self, name: str, address: str, secret: str = "") -> None:
+        """Forget what was counted for the name, and remember that its secret was the right one from there."""
+        known = name, _place(address)
+        self._failed.pop(known, None)
+        self._known[known] = self._digest(secret)
+        self._known.move_to_end(known)
         if len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
+
+    def knows(self, name: str, address: str, secret: str) -> bool:
+        """Whether the secret was the right one from there before; it may have been changed since."""
+        known = self._known.get((name, _place(address)))
+        return known is not None and hmac.compare_digest(known, self._digest(secret))
 
     async def check(self, compare: Callable[[], bool]) -> bool:
         """What `compare` says, in a thread, when it is its turn; 429 when too many wait already."""
@@ -72,6 +93,19 @@ class Attempts:
         finally:
             self._waiting -= 1
 
+    def _limits(self, name: str, place: str) -> dict[Hashable, Limit]:
+        limits: dict[Hashable, Limit] = {(name, place): OF_NAME}
+        return limits if (name, place) in self._known else {**limits, place: OF_ADDRESS}
+
+    def _check(self, limits: dict[Hashable, Limit]) -> None:
+        for key, limit in limits.items():
+            wait = (self._count(key, limit) - limit.burst + 1) * limit.seconds
+            if wait > 0:
+                raise overloaded("Too many attempts to log in have failed", retry_after=math.ceil(wait))
+
+    def _digest(self, secret: str) -> bytes:
+        return hmac.digest(self._key, secret.encode("utf-8", "surrogatepass"), "sha256")
+
     def _count(self, key: Hashable, limit: Limit) -> float:
         """How many failed attempts still count."""
         count, since = self._failed.get(key, (0.0, 0.0))
@@ -82,3 +116,14 @@ class Attempts:
         self._failed[key] = (count, self._clock())
         if len(self._failed) > _REMEMBERED:
             self._failed.popitem(last=False)
+
+
+@lru_cache(1024)
+def _place(address: str) -> str:
+    """The address, or the network of an IPv6 one: whoever has one has all of its /64."""
+    if ":" not in address:
+        return address
+    try:
+        return str(IPv6Network((address, 64), strict=False))
+    except ValueError:
+        return address

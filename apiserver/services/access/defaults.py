@@ -9,7 +9,7 @@ from apiserver.services.access.credentials import Credential, insert_if_new, new
 from apiserver.services.access.identities import digest, forget
 from apiserver.services.access.roles import ADMIN
 from apiserver.services.queue_documents import new_queue
-from apiserver.settings import Settings
+from apiserver.settings import Settings, SettingsError
 from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
 from apiserver.times import utc_now
 
@@ -52,6 +52,10 @@ async def _ensure_admin_user(documents: DocumentStore, company: str) -> Document
     await insert_if_new(documents, "users", new_user(company, ADMIN_NAME, ADMIN))
     user = await documents.find_one("users", {"company": company, "name": ADMIN_NAME})
     assert user is not None
+    if user["role"] != ADMIN:
+        raise SettingsError(
+            f"there is no admin, and a user named {ADMIN_NAME}, who is none: rename or delete them first"
+        )
     return user
 
 

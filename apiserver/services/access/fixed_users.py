@@ -19,7 +19,7 @@ from apiserver.services.access.credentials import (
 from apiserver.services.access.identities import PASSWORDS, forget
 from apiserver.services.access.password_login import GUEST_NAME, GUEST_PASSWORD, set_password
 from apiserver.services.access.roles import GUEST, LOGIN_PAGE
-from apiserver.settings import FixedUser, Settings
+from apiserver.settings import FixedUser, Settings, SettingsError
 from apiserver.stores.documents.base import Document, DocumentStore
 
 #: The access key that every copy of ClearML's web UI is built with, and thus no secret: it counts only where a name is
@@ -30,7 +30,7 @@ WEB_UI = Credential(
 
 
 async def ensure_fixed_users(documents: DocumentStore, settings: Settings) -> None:
-    """Make users, guest and login page what the settings say."""
+    """Make users, guest and login page what the settings say; SettingsError when a name is somebody else's."""
     company = settings.company
     wanted = {user.name: user for user in settings.users}
     for name, user in wanted.items():
@@ -53,7 +53,11 @@ def login_modes(settings: Settings) -> dict[str, Any]:
 
 
 async def _ensure_user(documents: DocumentStore, company: str, name: str, wanted: FixedUser) -> None:
-    """Make or change one user. Their id says who they are, so that they come back as the same when they come back."""
+    """Make or change one user. Their id says who they are, so that they come back as the same when they come back.
+
+    Another user who has that name may have chosen it to become who the settings say. To take such a user over, the
+    settings say their id.
+    """
     fields = {
         "name": name,
         "role": wanted.role,
@@ -62,14 +66,27 @@ async def _ensure_user(documents: DocumentStore, company: str, name: str, wanted
         "email": wanted.email,
     }
     fresh = {**new_user(company, name, wanted.role), **fields, "id": _id(company, "user", name), "fixed": True}
-    await insert_if_new(documents, "users", fresh)
+    if not wanted.id:
+        await insert_if_new(documents, "users", fresh)
     named = await documents.find_one("users", {"company": company, "name": name})
-    user = named or await documents.find_one("users", {"id": fresh["id"]})  # who had another name meanwhile
-    assert user is not None
+    if named is not None and named["id"] != wanted.id and not await _is_of_settings(documents, named):
+        raise SettingsError(
+            f"users: there is a user {name} already, whom the settings did not make. To take them over, add "
+            f'id = "{named["id"]}" there; else rename or delete them first, or choose another name'
+        )
+    # Who had another name meanwhile is found by the id.
+    user = named or await documents.find_one("users", {"company": company, "id": wanted.id or fresh["id"]})
+    if user is None:
+        raise SettingsError(f"users: {name}: there is no user with the id {wanted.id}")
     if any(user.get(field) != value for field, value in fields.items()):
         await update_user(documents, company, user["id"], fields)
     if await documents.find_one(PASSWORDS, {"id": user["id"], "hash": wanted.password, "fixed": True}) is None:
         await set_password(documents, user, wanted.password, fixed=True)
+
+
+async def _is_of_settings(documents: DocumentStore, user: Document) -> bool:
+    """Whether the settings made a user, or gave them their password before."""
+    return bool(user.get("fixed")) or await documents.count(PASSWORDS, {"id": user["id"], "fixed": True}) > 0
 
 
 async def _take_away_passwords(documents: DocumentStore, company: str, names: set[str]) -> None:

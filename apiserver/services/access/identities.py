@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 from apiserver.rpc.auth import Become, Current, Lookup
 from apiserver.rpc.call import Identity
+from apiserver.services.access.attempts import Attempts
 from apiserver.services.access.roles import may_become
 from apiserver.stores.documents.base import DocumentStore
 
@@ -31,12 +32,24 @@ CACHED_SECONDS = 2.0
 
 
 def lookup(documents: DocumentStore) -> Lookup:
-    """A coroutine function that tells whose (key, secret) is, or None when the pair is not valid."""
+    """A coroutine function that tells whose (key, secret) is, or None when the pair is not valid.
 
-    async def identify(key: str, secret: str) -> Identity | None:
+    429 while the key's secret may be guessed. A key that does not exist is not counted: there is nothing to guess, and
+    hundreds of processes may still have one that was revoked.
+    """
+
+    attempts = Attempts()
+
+    async def identify(key: str, secret: str, client: str = "") -> Identity | None:
         presented = digest(secret)
         known: tuple[str, Identity] | None = await _remembered(documents, key, lambda: _of_key(documents, key))
-        return known[1] if known is not None and hmac.compare_digest(known[0], presented) else None
+        if known is None:
+            return None
+        if not hmac.compare_digest(known[0], presented):
+            attempts.begin(key, client)
+            return None
+        attempts.let_in(key, client)
+        return known[1]
 
     return identify
 

@@ -12,7 +12,6 @@ from dataclasses import replace
 from apiserver.passwords import check_name, matches, nobodys_hash
 from apiserver.rpc.auth import bad_credentials, basic_credentials
 from apiserver.rpc.call import Identity
-from apiserver.rpc.errors import ApiError
 from apiserver.services.access.identities import PASSWORD_KEY, PASSWORDS, forget, of_user
 from apiserver.services.access.roles import GUEST
 from apiserver.services.backend import Call
@@ -32,31 +31,32 @@ async def by_password(call: Call) -> Identity:
     except ValueError:  # programs with an old access key are told at once
         raise bad_credentials() from None
     settings, documents, attempts = call.backend.settings, call.backend.documents, call.backend.attempts
-    attempts.begin(name, call.client)
     user = await documents.find_one("users", {"company": settings.company, "name": name})
     kept = await documents.find_one(PASSWORDS, {"id": user["id"] if user else ""})
     hashed: str = kept["hash"] if kept else _NOBODYS
+    secret = f"{hashed} {password}"  # with another password, the old one is known no more
+    known = attempts.knows(name, call.client, secret)
+    if not known:
+        attempts.begin(name, call.client)
     if user is not None and user["role"] == GUEST and password == GUEST_PASSWORD:
         key = None
-    elif await attempts.check(lambda: matches(password, hashed)) and kept:
+    elif (known or await attempts.check(lambda: matches(password, hashed))) and kept:
         key = kept["key"]
     else:
         raise bad_credentials()
     identity = await of_user(documents, user["id"]) if user else None
     if identity is None:
         raise bad_credentials()
-    attempts.succeeded(name, call.client)
+    attempts.succeeded(name, call.client, secret)
     return replace(identity, key=key)
 
 
 async def caller_of(call: Call) -> Identity:
-    """Who calls, where those without a token or an access key may be known by a password."""
-    try:
-        return await call.backend.auth.authenticate(call.headers, method=call.method)
-    except ApiError as error:
-        if (error.code, error.subcode) != (401, 22):
-            raise
-    return await call.backend.auth.acting(await by_password(call), call.headers)
+    """Who calls with a name and a password; whatever else they are known by has been tried, and is refused again."""
+    auth = call.backend.auth
+    if not call.headers.get("authorization", "").strip().lower().startswith("basic"):
+        return await auth.authenticate(call.headers, method=call.method, client=call.client)
+    return await auth.acting(await by_password(call), call.headers)
 
 
 async def set_password(documents: DocumentStore, user: Document, hashed: str, *, fixed: bool = False) -> None:

@@ -104,3 +104,32 @@ async def test_passwords_are_compared_in_threads_and_by_turns(counted: Attempts)
     assert await asyncio.gather(*tasks) == [True] * 16
     assert most <= 2
     assert await counted.check(lambda: False) is False
+
+
+def test_who_was_let_in_before_never_waits(counted: Attempts) -> None:
+    counted.let_in("key", "here")
+    for name in ("key", "other key"):
+        for _ in range(OF_NAME.burst):
+            counted.begin(name, "here")
+    counted.let_in("key", "here")
+    counted.let_in("other key", "elsewhere")
+    with pytest.raises(ApiError):
+        counted.let_in("other key", "here")
+
+
+def test_many_guesses_make_nobody_unknown(counted: Attempts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "_REMEMBERED", 4)
+    counted.succeeded("alice", "here", "secret")
+    for number in range(20):
+        counted.begin("alice", f"address {number}")
+    assert counted.knows("alice", "here", "secret")
+    assert not counted.knows("alice", "here", "other")
+    assert not counted.knows("alice", "elsewhere", "secret")
+
+
+def test_addresses_of_one_ipv6_network_are_one(counted: Attempts) -> None:
+    for number in range(OF_NAME.burst):
+        counted.begin("alice", f"2001:db8::{number:x}")
+    assert wait(counted, "alice", "2001:db8::ffff") == 30
+    assert wait(counted, "alice", "2001:db8:0:1::1") is None
+    assert wait(counted, "alice", "no:address") is None

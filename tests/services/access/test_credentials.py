@@ -17,36 +17,36 @@ async def test_wrong_secrets_and_keys_are_nobodys(documents: DocumentStore) -> N
 
     assert made is not None
     for _ in range(2):  # the second time with the right pair remembered
-        assert await identify(made.key, made.secret + "x") is None
-        assert await identify(made.key, "\udcff") is None
-        assert await identify("nobody", made.secret) is None
-        assert await identify(made.key, made.secret) is not None
+        assert await identify(made.key, made.secret + "x", "") is None
+        assert await identify(made.key, "\udcff", "") is None
+        assert await identify("nobody", made.secret, "") is None
+        assert await identify(made.key, made.secret, "") is not None
 
 
 async def test_known_keys_are_not_read_again(documents: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> None:
     made = await defaults.ensure_admin(documents, SETTINGS)
     identify = identities.lookup(documents)
     assert made is not None
-    first = await identify(made.key, made.secret)
+    first = await identify(made.key, made.secret, "")
 
     async def fail(*args: object, **options: object) -> None:
         raise AssertionError("read again")
 
     monkeypatch.setattr(documents, "find_one", fail)
-    assert await identify(made.key, made.secret) == first
+    assert await identify(made.key, made.secret, "") == first
 
 
 async def test_a_revoked_key_ends_at_once(documents: DocumentStore) -> None:
     _, made = await credentials.create_user(documents, "c0ffee", "eve")
     identify = identities.lookup(documents)
-    assert await identify(made.key, made.secret) is not None
+    assert await identify(made.key, made.secret, "") is not None
 
     assert await credentials.revoke(documents, "c0ffee", made.key, user="somebody else") == 0
     assert await credentials.revoke(documents, "another company", made.key) == 0
-    assert await identify(made.key, made.secret) is not None
+    assert await identify(made.key, made.secret, "") is not None
 
     assert await credentials.revoke(documents, "c0ffee", made.key) == 1
-    assert await identify(made.key, made.secret) is None
+    assert await identify(made.key, made.secret, "") is None
 
 
 async def test_an_answer_that_was_under_way_during_a_revoke_is_not_remembered(
@@ -63,22 +63,22 @@ async def test_an_answer_that_was_under_way_during_a_revoke_is_not_remembered(
         return found
 
     monkeypatch.setattr(documents, "find_one", slow)
-    await identify(made.key, made.secret)
+    await identify(made.key, made.secret, "")
     monkeypatch.undo()
-    assert await identify(made.key, made.secret) is None
+    assert await identify(made.key, made.secret, "") is None
 
 
 async def test_rotate_a_key_replaces_that_one(documents: DocumentStore) -> None:
     user, first = await credentials.create_user(documents, "c0ffee", "eve")
     second = await credentials.create_credential(documents, user, label="laptop")
     identify = identities.lookup(documents)
-    assert await identify(second.key, second.secret) is not None
+    assert await identify(second.key, second.secret, "") is not None
 
     rotated = await credentials.rotate(documents, "c0ffee", second.key)
 
-    assert await identify(second.key, second.secret) is None
-    assert await identify(first.key, first.secret) is not None
-    identity = await identify(rotated.key, rotated.secret)
+    assert await identify(second.key, second.secret, "") is None
+    assert await identify(first.key, first.secret, "") is not None
+    identity = await identify(rotated.key, rotated.secret, "")
     assert identity is not None
     assert identity.user == user["id"]
     labels = [key["label"] for key in (await credentials.list_users(documents, "c0ffee"))[0]["credentials"]]
@@ -93,9 +93,9 @@ async def test_rotate_a_user_replaces_all_keys(documents: DocumentStore, by: str
 
     rotated = await credentials.rotate(documents, "c0ffee", user[by])
 
-    assert await identify(first.key, first.secret) is None
-    assert await identify(second.key, second.secret) is None
-    assert await identify(rotated.key, rotated.secret) is not None
+    assert await identify(first.key, first.secret, "") is None
+    assert await identify(second.key, second.secret, "") is None
+    assert await identify(rotated.key, rotated.secret, "") is not None
 
 
 async def test_rotate_of_nobody_is_an_error(documents: DocumentStore) -> None:
@@ -121,5 +121,5 @@ async def test_the_cache_is_bounded(documents: DocumentStore, monkeypatch: pytes
     identify = identities.lookup(documents)
 
     for pair in [*pairs, *pairs]:
-        assert await identify(pair.key, pair.secret) is not None
+        assert await identify(pair.key, pair.secret, "") is not None
     assert len(identities._memories[documents].found) == 2

@@ -21,7 +21,7 @@ async def test_first_start_makes_an_admin_whose_key_works(documents: DocumentSto
     made = await defaults.ensure_admin(documents, SETTINGS)
 
     assert made is not None
-    identity = await identities.lookup(documents)(made.key, made.secret)
+    identity = await identities.lookup(documents)(made.key, made.secret, "")
     assert identity is not None
     assert (identity.company, identity.role, identity.user_name) == ("c0ffee", "admin", "admin")
     assert (identity.company_name, identity.key) == ("default", made.key)
@@ -66,7 +66,7 @@ async def test_an_admin_without_any_key_gets_a_new_one(documents: DocumentStore)
 
     again = await defaults.ensure_admin(documents, SETTINGS)
     assert again is not None
-    assert await identities.lookup(documents)(again.key, again.secret) is not None
+    assert await identities.lookup(documents)(again.key, again.secret, "") is not None
 
 
 async def test_secrets_are_not_stored_nor_shown(documents: DocumentStore) -> None:
@@ -87,8 +87,8 @@ async def test_settings_fix_the_admins_key_also_on_an_existing_folder(documents:
     assert await defaults.ensure_admin(documents, fixed) is None
 
     assert made is not None
-    assert await identify(made.key, made.secret) is not None
-    identity = await identify("FIXED", "first secret")
+    assert await identify(made.key, made.secret, "") is not None
+    identity = await identify("FIXED", "first secret", "")
     assert identity is not None
     assert identity.role == "admin"
 
@@ -96,15 +96,15 @@ async def test_settings_fix_the_admins_key_also_on_an_existing_folder(documents:
 async def test_a_changed_setting_takes_the_earlier_pair_out_of_use(documents: DocumentStore) -> None:
     identify = identities.lookup(documents)
     await defaults.ensure_admin(documents, dataclasses.replace(SETTINGS, admin_key="A", admin_secret="one"))
-    assert await identify("A", "one") is not None
+    assert await identify("A", "one", "") is not None
 
     await defaults.ensure_admin(documents, dataclasses.replace(SETTINGS, admin_key="A", admin_secret="two"))
-    assert await identify("A", "one") is None
-    assert await identify("A", "two") is not None
+    assert await identify("A", "one", "") is None
+    assert await identify("A", "two", "") is not None
 
     await defaults.ensure_admin(documents, dataclasses.replace(SETTINGS, admin_key="B", admin_secret="three"))
-    assert await identify("A", "two") is None
-    assert await identify("B", "three") is not None
+    assert await identify("A", "two", "") is None
+    assert await identify("B", "three", "") is not None
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, dataclasses.replace(SETTINGS, admin_key="A", admin_secret="one")])
@@ -114,7 +114,7 @@ async def test_servers_that_start_at_once_make_one_key(documents: DocumentStore,
     identify = identities.lookup(documents)
     pairs = {pair for pair in made if pair is not None}
     assert len(pairs) == 1
-    assert all([await identify(pair.key, pair.secret) for pair in pairs])
+    assert all([await identify(pair.key, pair.secret, "") for pair in pairs])
 
 
 @pytest.mark.parametrize(("key", "secret"), [("only a key", ""), ("", "only a secret")])

@@ -15,7 +15,7 @@ from apiserver.passwords import hash_password
 from apiserver.services.access import credentials, password_login
 from apiserver.services.access.fixed_users import WEB_UI, ensure_fixed_users
 from apiserver.services.access.password_login import set_password
-from apiserver.settings import FixedUser
+from apiserver.settings import FixedUser, SettingsError
 from tests.harness import Api, running_api
 
 pytestmark = pytest.mark.anyio
@@ -136,6 +136,39 @@ async def test_who_guesses_has_to_wait(api: Api, alice: str) -> None:
     await api.call("auth.login")
 
 
+async def test_guesses_keep_out_nobody_who_logged_in_before(api: Api, alice: str) -> None:
+    await log_in(api, "alice", PASSWORD)
+    for _ in range(10):
+        await log_in(api, "alice", OTHER, expect=401)
+    await log_in(api, "alice", OTHER, expect=429)
+    await log_in(api, "alice", PASSWORD)
+    for _ in range(10):
+        await log_in(api, "alice", OTHER, expect=401)
+    user = await api.backend.documents.find_one("users", {"id": alice})
+    assert user is not None
+    await set_password(api.backend.documents, user, hash_password("another one"))
+    for password in (PASSWORD, "another one"):
+        await log_in(api, "alice", password, expect=429)
+
+
+async def test_the_secret_of_a_key_cannot_be_guessed(api: Api) -> None:
+    first, second = [(await api.call("auth.create_credentials"))["credentials"] for _ in range(2)]
+    known, key = [(made["access_key"], made["secret_key"]) for made in (first, second)]
+    await api.call("users.get_current_user", auth=known)
+    for made in (known, key):
+        for guess in range(10):
+            await api.call("users.get_current_user", auth=(made[0], f"guess {guess}"), expect=401)
+        for path in ("/users.get_current_user", "/auth.login", "/files/x", "/v1/training_projects/p/jobs/j/metrics"):
+            refused = await api.raw("GET", path, auth=(made[0], "guess"))
+            assert refused.status_code == 429
+            assert 25 <= int(refused.headers["retry-after"]) <= 30
+    await api.call("users.get_current_user", auth=known)
+    await api.call("users.get_current_user", auth=key, expect=429)
+    await api.call("users.get_current_user")
+    for _ in range(20):
+        await api.call("users.get_current_user", auth=("REVOKED0REVOKED0REVOKED0", "x"), expect=401)
+
+
 async def test_with_another_password_the_old_ones_tokens_end(api: Api, alice: str) -> None:
     old = (await log_in(api, "alice", PASSWORD))["token"]
     renewed = (await api.call("auth.login", auth=None, headers=bearer(old)))["token"]
@@ -230,11 +263,26 @@ async def everything(api: Api) -> dict[str, Any]:
     return {name: sorted(await documents.find(name, {}), key=lambda item: str(item["id"])) for name in names}
 
 
+async def test_a_name_that_somebody_else_has_stops_the_start(tmp_path: Path) -> None:
+    async with running_api(tmp_path / "data") as api:
+        eve = (await api.call("auth.create_user", {"name": "eve"}))["id"]
+        await api.call("users.update", {"user": eve, "name": "alice"}, headers={"x-clearml-impersonate-as": eve})
+    with pytest.raises(SettingsError, match=f'there is a user alice already.* id = "{eve}"'):
+        async with running_api(tmp_path / "data", users=(fixed("alice", role="admin"),)):
+            raise AssertionError
+    with pytest.raises(SettingsError, match="no user with the id nobody"):
+        async with running_api(tmp_path / "data", users=(fixed("bob", id="nobody"),)):
+            raise AssertionError
+    async with running_api(tmp_path / "data") as api:
+        assert (await api.call("users.get_by_id", {"user": eve}))["user"]["role"] == "user"
+
+
 async def test_who_was_there_before_only_loses_the_password(tmp_path: Path) -> None:
     async with running_api(tmp_path / "data") as api:
         alice = await with_password(api, "alice")
-    async with running_api(tmp_path / "data", users=(fixed("alice"),)) as api:
-        assert (await who(api, (await log_in(api, "alice", PASSWORD))["token"]))["id"] == alice
+    for id in (alice, ""):  # without it from then on, as they are the settings' by now
+        async with running_api(tmp_path / "data", users=(fixed("alice", id=id),)) as api:
+            assert (await who(api, (await log_in(api, "alice", PASSWORD))["token"]))["id"] == alice
     async with running_api(tmp_path / "data") as api:
         assert (await api.call("users.get_by_id", {"user": alice}))["user"]["name"] == "alice"
         await log_in(api, "alice", PASSWORD, expect=401)
