@@ -53,7 +53,7 @@ class Target:
         self.task = self.server.call("tasks.create", {"name": "reported", "type": "training"})["id"]
         for _ in range(5):
             self.batch_seconds = max(self.batch_seconds, self._send_batch())
-        with watching(self.port) as idle:
+        with watching(self.port, self._processes()) as idle:
             time.sleep(0.5)
         assert not idle.refused
         self.idle, self.idle_memory = idle, self.memory()
@@ -64,7 +64,7 @@ class Target:
         self.statuses.clear()
         self._forget_peaks()
         try:
-            with watching(self.port) as watched:
+            with watching(self.port, self._processes()) as watched:
                 yield
                 batch = self._send_batch()
             self._judge(watched, batch, memory)

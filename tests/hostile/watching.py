@@ -1,8 +1,10 @@
 """A second client that asks `debug.ping` all the time, in a process of its own, and says how long it waited.
 
 It asks on a connection that stays open and on new ones, from an address of its own (127.0.0.2), since a server may
-refuse connections to who has too many. Beside them it asks an echo server that does nothing else: how long that one
-takes is the machine's fault, and is taken off.
+refuse connections to who has too many.
+
+What the machine is to blame for is taken off: how long an echo server took meanwhile that does nothing else, or how
+long a thread of the server was ready to run but had no processor, as the kernel counts it. Other tests run beside this.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 ADDRESS = "127.0.0.2"
 #: How long one answer is waited for, in seconds; nobody has to wait so long.
@@ -38,12 +41,20 @@ class Wait(NamedTuple):
     status: int
 
 
+class Look(NamedTuple):
+    """At a time, for how many seconds each thread of the server had been ready to run without a processor."""
+
+    time: float
+    unserved: dict[str, float]
+
+
 @dataclass(slots=True)
 class Watched:
     """What a watcher saw; empty until it has ended."""
 
     pings: list[Wait] = field(default_factory=list)
     echoes: list[Wait] = field(default_factory=list)
+    looks: list[Look] = field(default_factory=list)
 
     @property
     def usual(self) -> float:
@@ -62,7 +73,15 @@ class Watched:
 
     def _of_the_machine(self, wait: Wait) -> float:
         end = wait.asked + wait.seconds
-        return sum(echo.seconds for echo in self.echoes if echo.asked < end and echo.asked + echo.seconds > wait.asked)
+        beside = (echo for echo in self.echoes if echo.asked < end and echo.asked + echo.seconds > wait.asked)
+        before = [look for look in self.looks if look.time <= wait.asked][-1:] or self.looks[:1]
+        after = [look for look in self.looks if look.time >= end][:1] or self.looks[-1:]
+        unserved = (
+            seconds - first.unserved.get(thread, 0.0)
+            for first, last in zip(before, after, strict=True)
+            for thread, seconds in last.unserved.items()
+        )
+        return max(sum(echo.seconds for echo in beside), max(unserved, default=0.0))
 
 
 def bound(idle: Watched) -> float:
@@ -71,10 +90,13 @@ def bound(idle: Watched) -> float:
 
 
 @contextlib.contextmanager
-def watching(port: int) -> Iterator[Watched]:
-    """A watcher of the server on that port of 127.0.0.1 while inside; what it saw is there afterwards."""
+def watching(port: int, processes: Iterable[int]) -> Iterator[Watched]:
+    """A watcher of the server on that port of 127.0.0.1 while inside; what it saw is there afterwards.
+
+    `processes` are those of the server.
+    """
     watched = Watched()
-    command = [sys.executable, "-m", "tests.hostile.watching", str(port)]
+    command = [sys.executable, "-m", "tests.hostile.watching", str(port), *map(str, processes)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -83,17 +105,19 @@ def watching(port: int) -> Iterator[Watched]:
             yield watched
         finally:
             process.stdin.close()
-            pings, echoes = json.loads(process.stdout.readline())
+            pings, echoes, looks = json.loads(process.stdout.readline())
             watched.pings += (Wait(*one) for one in pings)
             watched.echoes += (Wait(*one) for one in echoes)
+            watched.looks += (Look(*one) for one in looks)
 
 
 # --- the watcher's process -------------------------------------------------------------------------
 
 
-async def _watch(port: int, echo_port: int, stop: asyncio.Event, begun: Callable[[], None]) -> list[list[Wait]]:
+async def _watch(port: int, echo_port: int, stop: asyncio.Event, begun: Callable[[], None]) -> list[Any]:
     pings: list[Wait] = []
     echoes: list[Wait] = []
+    looks = [_look()]
     asking = [
         asyncio.create_task(_ask_again_and_again(port, pings, stop, kept=True)),
         asyncio.create_task(_ask_again_and_again(port, pings, stop, kept=False)),
@@ -101,8 +125,21 @@ async def _watch(port: int, echo_port: int, stop: asyncio.Event, begun: Callable
     ]
     await asyncio.sleep(_PAUSE)
     begun()
+    while not stop.is_set():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), _PAUSE)
+        looks.append(_look())
     await asyncio.gather(*asking)
-    return [pings, echoes]
+    return [pings, echoes, [*looks, _look()]]
+
+
+def _look() -> Look:
+    unserved: dict[str, float] = {}
+    for process in sys.argv[2:]:
+        for thread in Path(f"/proc/{process}/task").glob("*/schedstat"):
+            with contextlib.suppress(OSError):
+                unserved[thread.parent.name] = int(thread.read_text().split()[1]) / 1e9
+    return Look(time.monotonic(), unserved)
 
 
 async def _ask_again_and_again(port: int, waits: list[Wait], stop: asyncio.Event, *, kept: bool) -> None:
@@ -156,7 +193,7 @@ def _main() -> None:
         _echo(listener)
     output = sys.stdout
 
-    async def watch() -> list[list[Wait]]:
+    async def watch() -> list[Any]:
         stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
         def wait_for_the_end() -> None:
