@@ -7,6 +7,13 @@ PYTHON ?= $(shell $(FIND_PYTHON))
 PIP = pip --quiet --disable-pip-version-check --no-input
 BIN = .venv/bin
 
+# Old versions of the SDK need an older one: the first of these that there is, on the path or pyenv's.
+FIND_OLD_PYTHON = for minor in 9 10 11; do \
+	for python in python3.$$minor $${PYENV_ROOT:-$$HOME/.pyenv}/versions/3.$$minor.*/bin/python3.$$minor; do \
+	$$python -c 'import ensurepip' 2>/dev/null && command -v $$python && exit; done; done
+OLD_PYTHON ?= $(shell $(FIND_OLD_PYTHON))
+OLD_CLIENTS = $(patsubst requirements/old-clients/%.txt,%,$(wildcard requirements/old-clients/[0-9]*.txt))
+
 .PHONY: run test longer accelerator lint types check-format fmt bench bench-engines lock clean
 
 run: .venv/core.stamp
@@ -15,7 +22,7 @@ run: .venv/core.stamp
 # Elasticsearch and MongoDB are started for it where that can be done: CONTRIBUTING.md says what it takes. Each of the
 # processes that run tests starts its own.
 PROCESSES ?= 2
-test: lint check-format types .venv/accelerator.stamp .venv-clients/stamp
+test: lint check-format types .venv/accelerator.stamp .venv-clients/stamp $(OLD_CLIENTS:%=.venv-old-clients/%/stamp)
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
 
 # What is left to chance, with new seeds, one after another; each names itself when it fails.
@@ -60,17 +67,21 @@ bench-engines: .venv/dev.stamp
 # Pin anew everything that is installed here: the versions are those of requirements/*.txt, by their hashes.
 LOCK = $(BIN)/pip-compile --quiet --upgrade --strip-extras --allow-unsafe --no-annotate --generate-hashes \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links
-lock: .venv/dev.stamp
+# What old clients share has to be for the oldest Python that they may run on.
+lock: .venv/dev.stamp .venv-old-clients/shared/stamp
 	$(BIN)/$(PIP) install pip-tools
+	.venv-old-clients/shared/bin/$(PIP) install pip-tools
 	$(LOCK) --output-file requirements/build.txt requirements/build.in
 	$(LOCK) --output-file requirements/core.txt pyproject.toml
 	$(LOCK) --output-file requirements/dev.txt --extra dev --constraint requirements/core.txt pyproject.toml
 	$(LOCK) --output-file requirements/clients.txt requirements/clients.in
 	$(LOCK) --output-file requirements/zig.txt requirements/zig.in
 	$(LOCK) --output-file requirements/peers.txt requirements/peers.in
+	$(LOCK:.venv/%=.venv-old-clients/shared/%) \
+		--output-file requirements/old-clients/shared.txt requirements/old-clients/shared.in
 
 clean:
-	rm -rf .venv .venv-clients .venv-peers build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-clients .venv-old-clients .venv-peers build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -95,6 +106,20 @@ clean:
 .venv-clients/stamp: requirements/clients.txt
 	$(PYTHON) -m venv .venv-clients
 	.venv-clients/bin/$(PIP) install --require-hashes -r requirements/clients.txt
+	touch $@
+
+# So has each of its old versions. What they all need is large, and installed once: a .pth file adds it to each of them.
+# Without a Python that they run on there are none, and their tests are skipped.
+.venv-old-clients/shared/stamp: requirements/old-clients/shared.txt
+	rm -rf $(@D) && mkdir -p $(@D)
+	$(if $(OLD_PYTHON),$(OLD_PYTHON) -m venv $(@D) && $(@D)/bin/$(PIP) install --require-hashes -r $<)
+	touch $@
+
+.venv-old-clients/%/stamp: requirements/old-clients/%.txt .venv-old-clients/shared/stamp
+	rm -rf $(@D) && mkdir -p $(@D)
+	$(if $(OLD_PYTHON),$(OLD_PYTHON) -m venv --without-pip $(@D) && cd $(@D)/lib/python3.* && \
+		echo ../../../../shared/lib/$$(basename $$PWD)/site-packages >site-packages/shared.pth && \
+		../../bin/python -m $(PIP) install --no-warn-script-location --no-deps --require-hashes -r $(CURDIR)/$<)
 	touch $@
 
 # So have the servers that the benchmarks measure beside this one.

@@ -8,11 +8,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -23,12 +24,49 @@ ROOT = Path(__file__).parents[2]
 SCRIPTS = Path(__file__).parent / "scripts"
 #: Where `make test` installs the clients.
 DEFAULT_PYTHON = ROOT / ".venv-clients" / "bin" / "python"
+DEFAULT_OLD_CLIENTS = ROOT / ".venv-old-clients"
+#: Versions of the SDK that cannot be imported from Python 3.11 on.
+_UP_TO_3_10 = ("1.0.5", "1.1.6")
 
 
 def clients_python() -> Path | None:
     """The Python that has `clearml` installed, if there is one."""
     python = Path(os.environ.get("CLIENTS_PYTHON", DEFAULT_PYTHON))
     return python if python.exists() else None
+
+
+def newest_version() -> str:
+    """The version of the SDK that all other tests use."""
+    pinned = re.search(r"^clearml==(\S+)$", (ROOT / "requirements" / "clients.in").read_text(), re.MULTILINE)
+    assert pinned is not None
+    return pinned[1]
+
+
+def old_versions() -> list[str]:
+    """The other versions of the SDK that are tested, from old to new."""
+    names = [path.stem for path in (ROOT / "requirements" / "old-clients").glob("[0-9]*.txt")]
+    return sorted(names, key=lambda name: [int(part) for part in name.split(".")])
+
+
+def python_with(version: str) -> Path | str:
+    """The Python that has this version of `clearml` installed, or why nothing here can run it."""
+    if version == newest_version():
+        return clients_python() or _missing("clearml", "CLIENTS_PYTHON")
+    environment = Path(os.environ.get("OLD_CLIENTS", DEFAULT_OLD_CLIENTS)) / version
+    if not environment.exists():
+        _missing(f"clearml {version}", "OLD_CLIENTS")
+    newest = 10 if version in _UP_TO_3_10 else 11
+    minor = [int(folder.name.removeprefix("python3.")) for folder in environment.glob("lib/python3.*")]
+    if not minor or minor[0] > newest:
+        return f"clearml {version} runs on Python 3.9 to 3.{newest}, of which `make` found none"
+    return environment / "bin" / "python"
+
+
+def _missing(what: str, variable: str) -> NoReturn:
+    """Skip the test, or fail it where nothing may be skipped."""
+    (pytest.fail if os.environ.get("REQUIRE_ENGINES") == "1" else pytest.skip)(
+        f"no {what} package: `make test` installs it, or set {variable}"
+    )
 
 
 class Sdk:
@@ -110,9 +148,9 @@ class Sdk:
 
 def sdk_of(server: Served, home: Path) -> Sdk:
     """The SDK of a server's admin, whose home is the folder; skips the test, or fails it, where there is none."""
-    python = clients_python()
-    if python is None:
-        (pytest.fail if os.environ.get("REQUIRE_ENGINES") == "1" else pytest.skip)(
-            "no clearml package: `make test` installs it, or set CLIENTS_PYTHON"
-        )
+    return sdk_with(clients_python() or _missing("clearml", "CLIENTS_PYTHON"), server, home)
+
+
+def sdk_with(python: Path, server: Served, home: Path) -> Sdk:
+    """The SDK that this Python has, of a server's admin, whose home is the folder."""
     return Sdk(python, home, ClientConfiguration(server.api_url, server.files_url, server.key, server.secret))
