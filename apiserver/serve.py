@@ -12,7 +12,6 @@ import errno
 import gc
 import logging
 import os
-import signal
 import socket
 import sys
 from collections.abc import Iterator
@@ -35,9 +34,11 @@ from apiserver.processes import Child, Processes, StartFailed
 from apiserver.rpc.schema import SchemaError
 from apiserver.services.access.credentials import Credential
 from apiserver.settings import Settings, SettingsError
+from apiserver.signals import heard
 from apiserver.stores.documents.base import DocumentStoreError
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.files.disk import FileStoreError
+from apiserver.watchdog import watched
 
 log = logging.getLogger(__name__)
 
@@ -48,8 +49,10 @@ _TURN = 0.0005
 #: Objects made before looking for garbage. Large answers are many objects and no garbage, but looking took a quarter
 #: of the time to read them with Python's 700.
 _GARBAGE = 20_000
-#: Seconds that a worker may take to close its stores, beside those for requests under way.
+#: Seconds that closing the stores may take, beside those for requests under way. Then the process is ended hard.
 _CLOSING = 20
+#: Seconds more that a worker has to do that itself.
+_ENDING = 2
 
 
 class CannotServe(Exception):
@@ -65,8 +68,9 @@ def run(settings: Settings) -> None:
     sockets = [listen(settings.host, port) for port in ports]
     if settings.workers == 1:
         return _run(settings, sockets)
+    patience = settings.shutdown_seconds + _CLOSING + _ENDING
     try:
-        Processes(settings.workers, partial(_work, settings, sockets), settings.shutdown_seconds + _CLOSING).run()
+        Processes(settings.workers, partial(_work, settings, sockets), patience).run()
     except StartFailed:
         raise CannotServe("the first worker did not start") from None
 
@@ -105,17 +109,27 @@ def listen(host: str, port: int) -> socket.socket:
 
 async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child | None) -> None:
     app = create_app(settings)
-    async with app.router.lifespan_context(app):
-        if worker is None or worker.first:
-            _announce(settings, app.state.new_credential)
-        gc.freeze()
-        gc.set_threshold(_GARBAGE)
-        gc.enable()
-        served: list[ASGIApp] = [app, app.state.files]
-        places = _places(settings)
-        servers = [_Server(_config(settings, places, served.pop(0))) for _ in sockets]
-        with _stopped_by_signals(servers), _tied_to_parent(worker, servers):
-            await asyncio.gather(*(server.serve([listener]) for server, listener in zip(servers, sockets, strict=True)))
+    with contextlib.ExitStack() as until_closed:
+        async with app.router.lifespan_context(app):
+            if worker is None or worker.first:
+                _announce(settings, app.state.new_credential)
+            gc.freeze()
+            gc.set_threshold(_GARBAGE)
+            gc.enable()
+            served: list[ASGIApp] = [app, app.state.files]
+            places = _places(settings)
+            servers = [_Server(_config(settings, places, served.pop(0))) for _ in sockets]
+            until_closed.enter_context(heard(partial(_stop, servers), settings.shutdown_seconds + _CLOSING))
+            with watched(settings.slow_loop_ms), _tied_to_parent(worker, servers):
+                serving = (server.serve([listener]) for server, listener in zip(servers, sockets, strict=True))
+                await asyncio.gather(*serving)
+
+
+def _stop(servers: list[_Server]) -> None:
+    """Have the servers stop; the second time, without waiting for requests under way. Called in any thread."""
+    for server in servers:
+        server.force_exit = server.should_exit
+        server.should_exit = True
 
 
 def _announce(settings: Settings, credential: Credential | None) -> None:
@@ -175,29 +189,11 @@ def _config(settings: Settings, places: Places, app: ASGIApp) -> uvicorn.Config:
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that leaves signals to `serve`, as two of them would overwrite each other's handlers."""
+    """A uvicorn server that leaves signals to `signals.py`: two would overwrite each other's handlers."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-
-@contextlib.contextmanager
-def _stopped_by_signals(servers: list[_Server]) -> Iterator[None]:
-    loop = asyncio.get_running_loop()
-
-    def stop() -> None:
-        for server in servers:
-            server.force_exit = server.should_exit
-            server.should_exit = True
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
-    try:
-        yield
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
 
 
 @contextlib.contextmanager

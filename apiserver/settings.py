@@ -154,6 +154,11 @@ class Settings:
         60, "days that what workers, queues and serving containers reported is kept, at least", min=1, max=36500
     )
     shutdown_seconds: int = _setting(10, "seconds that requests under way may take to finish when stopping", min=0)
+    slow_loop_ms: int = _setting(
+        200,
+        "milliseconds that one piece of work may hold up all others before the log tells which; 0: it never does",
+        min=0,
+    )
     log_level: str = _setting(
         "info",
         "least level of what is logged; debug has a line a request",

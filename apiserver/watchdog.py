@@ -1,0 +1,82 @@
+"""A thread that says in the log when the event loop was held: by what, and for how long.
+
+While one piece of code runs for long on the loop, nobody else is answered. The thread asks the loop for a sign a few
+times a second; when none comes in time, it looks what the loop's thread is doing. What is shorter than the time
+between two questions may go unseen. What stops the whole process, such as a machine that sleeps, is no hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from traceback import walk_stack
+from types import FrameType
+
+log = logging.getLogger(__name__)
+
+#: How many calls of the stack are told, the innermost first.
+_CALLS = 12
+
+
+@contextmanager
+def watched(slow_ms: int) -> Iterator[None]:
+    """Watch the running loop, from the thread that it runs in, until the block ends; 0: do not."""
+    if not slow_ms:
+        yield
+        return
+    watchdog = _Watchdog(asyncio.get_running_loop(), threading.get_ident(), slow_ms / 1000)
+    thread = threading.Thread(target=watchdog.run, name="watchdog", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        watchdog.ended.set()
+
+
+class _Watchdog:
+    """Asks `loop`, in the thread of id `thread`, for signs; it is held when none comes for `slow` seconds."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, thread: int, slow: float) -> None:
+        self._loop = loop
+        self._thread = thread
+        self._slow = slow
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        """Watch until `ended` is set."""
+        while not self.ended.wait(self._slow / 2):
+            self._ask()
+
+    def _ask(self) -> None:
+        sign = threading.Event()
+        asked, worked = time.monotonic(), time.process_time()
+        try:
+            self._loop.call_soon_threadsafe(sign.set)
+        except RuntimeError:  # the loop is closed
+            self.ended.set()
+            return
+        if sign.wait(self._slow):
+            return
+        late = time.monotonic() - asked - self._slow
+        if late > self._slow and time.process_time() - worked < late / 2:
+            return  # this thread had no turn, either, and nothing of the process had
+        log.warning(
+            "the event loop is held: nobody else is answered",
+            extra={"over_ms": round(self._slow * 1000), "stack": _stack(sys._current_frames().get(self._thread))},
+        )
+        while not sign.wait(self._slow):
+            if self.ended.is_set():
+                return
+        log.warning("the event loop was held", extra={"ms": round((time.monotonic() - asked) * 1000)})
+
+
+def _stack(frame: FrameType | None) -> str:
+    """`file:line function` of the innermost calls; values are not told, as they may be secrets."""
+    calls = (f"{called.f_code.co_filename}:{line} {called.f_code.co_name}" for called, line in walk_stack(frame))
+    return " < ".join(islice(calls, _CALLS)) if frame is not None else ""
