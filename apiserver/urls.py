@@ -27,7 +27,7 @@ def is_of_file(url: str) -> bool:
 
     `s3://bucket/a b.png` and `/files/a.png` are; `javascript:…`, `//host/a.png` and `/files/../api/…` are not.
     """
-    if _CONTROL.search(url):
+    if not url.isprintable() and _CONTROL.search(url):
         return False
     if url.startswith(_OWN):
         return not _leaves_its_folder(url)

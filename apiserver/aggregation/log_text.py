@@ -44,7 +44,7 @@ def text_line(line_format: str) -> Line:
     parts = _parts(line_format)
 
     def line(event: JsonObject) -> bytes:
-        known = {"asctime": event["timestamp"], **event}
+        known = {**event, "asctime": event["timestamp"]}
         return ("".join(str(known.get(part, "")) if is_field else part for part, is_field in parts) + "\n").encode()
 
     return line

@@ -80,4 +80,5 @@ def event(owner: Owner, line: LogLine) -> JsonObject:
         line.level,
         line.message,
         line.received,
+        line.extra,
     )

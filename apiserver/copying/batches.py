@@ -90,4 +90,5 @@ def _columns(owner: Owner, lines: list[LogLine]) -> LogColumns:
         metrics=[line.metric for line in lines],
         variants=[line.variant for line in lines],
         digest=digest.digest(),
+        extras={number: line.extra for number, line in enumerate(lines) if line.extra is not None},
     )

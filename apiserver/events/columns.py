@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apiserver import urls
 from apiserver.events import documents
 from apiserver.events.gathered import NO_TIMESTAMP, Gathered, SeriesKey, Source, source_of
 from apiserver.events.lines import EventLine, ImageLine, LogLine, PlotLine, VectorLine
 from apiserver.events.model import EventBatch, Int64Array, LogColumns, Owner, Scalars
+from apiserver.events.odd import check_url
 from apiserver.events.rejects import Contradiction, Reject, Rejects
 
 #: Longest metric, variant, worker, level and image key, and longest task or model id, in UTF-8 bytes.
@@ -116,7 +116,7 @@ class _Grouping:
         return refused
 
     def add_logs(self, groups: list[list[LogLine]], body: bytes) -> None:
-        timed = all(line.timestamp is not None for lines in groups for line in lines)
+        timed = not any(None in [line.timestamp for line in lines] for lines in groups)
         digest = hashlib.blake2b(body, digest_size=16).digest() if timed else None
         for lines in groups:
             try:
@@ -130,13 +130,19 @@ class _Grouping:
                 self.batch.logs.append(self._log_columns(owner, named, digest))
 
     def _named_well(self, lines: list[LogLine]) -> list[LogLine]:
-        names = {name for line in lines for name in (line.metric, line.variant, line.worker, line.level)}
-        if all(len(name) <= _SHORT_NAME for name in names):
+        names: set[str | None] = set()
+        names.update(
+            [line.metric for line in lines],
+            [line.variant for line in lines],
+            [line.worker for line in lines],
+            [line.level for line in lines],
+        )
+        if all(name is None or len(name) <= _SHORT_NAME for name in names):
             return lines
         named = []
         for line in lines:
             try:
-                _check_names(metric=line.metric, variant=line.variant, worker=line.worker, level=line.level)
+                _check_names(metric=line.metric, variant=line.variant, worker=line.worker, level=line.level or "")
                 named.append(line)
             except Reject as reject:
                 self.rejects.add(reject)
@@ -145,10 +151,9 @@ class _Grouping:
     def add_sample(self, line: VectorLine | ImageLine | PlotLine) -> None:
         try:
             owner = self._owner(source_of(line))
-            key = line.key if isinstance(line, ImageLine) else ""
-            _check_names(metric=line.metric, variant=line.variant, worker=line.worker, key=key)
+            _check_names(metric=line.metric, variant=line.variant, worker=line.worker, key=line.key or "")
             if isinstance(line, ImageLine) and line.url:
-                _check_url(line.url)
+                check_url(line.url)
         except Reject as reject:
             self.rejects.add(reject)
             return
@@ -165,6 +170,7 @@ class _Grouping:
             [line.metric for line in lines],
             [line.variant for line in lines],
             digest,
+            {number: line.extra.json for number, line in enumerate(lines) if line.extra is not None},
         )
 
     def _timestamps(self, given: list[int | None]) -> Int64Array:
@@ -205,11 +211,6 @@ def _without(gathered: Gathered, refused: Collection[int]) -> Gathered:
         gathered.timestamps[points],
         gathered.values[points],
     )
-
-
-def _check_url(url: str) -> None:
-    if not urls.is_of_file(url):
-        raise Reject(f"field 'url' must be {urls.FILE_ADDRESSES}", field="url")
 
 
 def _check_names(**names: str) -> None:

@@ -17,24 +17,29 @@ _HAS_SOURCE = re.compile(r'"source"')
 
 def sample(line: VectorLine | ImageLine | PlotLine, owner: Owner, *, received: int, worker: str) -> Sample:
     """The sample of one line; `received` and `worker` stand in for a missing timestamp and worker."""
-    type, payload, key = _payload(line)
+    type, payload = _payload(line)
+    if None in payload.values():
+        payload = {name: value for name, value in payload.items() if value is not None}
     timestamp = received if line.timestamp is None else line.timestamp
     document: JsonObject = {
         **_head(type, owner, line.iter, timestamp, line.worker or worker, line.metric, line.variant),
         **payload,
         **_tail(owner, received),
     }
-    if isinstance(line, PlotLine):
-        document |= _plot_facts(line)
-    return Sample(owner, type, line.metric, line.variant, line.iter, key, timestamp, orjson.dumps(document))
+    if isinstance(line, PlotLine) and line.plot_str is not None:
+        document |= _plot_facts(line.plot_str, skip_validation=line.skip_validation)
+    if line.extra is not None:
+        document = orjson.loads(line.extra.json) | document
+    return Sample(owner, type, line.metric, line.variant, line.iter, line.key or "", timestamp, orjson.dumps(document))
 
 
-def _payload(line: VectorLine | ImageLine | PlotLine) -> tuple[EventType, JsonObject, str]:
+def _payload(line: VectorLine | ImageLine | PlotLine) -> tuple[EventType, JsonObject]:
+    """What the type has; None is what was not sent."""
     if isinstance(line, PlotLine):
-        return EventType.PLOT, {"plot_str": line.plot_str}, ""
+        return EventType.PLOT, {"key": line.key, "plot_str": line.plot_str}
     if isinstance(line, ImageLine):
-        return EventType.IMAGE, {"key": line.key, "url": line.url}, line.key
-    return EventType.VECTOR, {"value": line.values or line.value or []}, ""
+        return EventType.IMAGE, {"key": line.key, "url": line.url}
+    return EventType.VECTOR, {"key": line.key, "value": line.values or line.value or []}
 
 
 def _head(
@@ -75,11 +80,12 @@ def log(
     worker: str,
     metric: str,
     variant: str,
-    level: str,
+    level: str | None,
     message: str,
     received: int,
+    extra: bytes | None,
 ) -> JsonObject:
-    """A log event as readers get it."""
+    """A log event as readers get it, with the fields of the JSON object `extra`."""
     event: JsonObject = {
         "type": _LOG,
         "task": owner.id,
@@ -95,19 +101,21 @@ def log(
     }
     if iter is None:
         del event["iter"]
-    return event
+    if level is None:
+        del event["level"]
+    return event if extra is None else orjson.loads(extra) | event
 
 
-def _plot_facts(line: PlotLine) -> JsonObject:
+def _plot_facts(text: str, *, skip_validation: bool) -> JsonObject:
     """`plot_len`; `source_urls` of the images a plot shows; `valid_plot` false when its text is not JSON."""
-    facts: JsonObject = {"plot_len": len(line.plot_str)}
-    if line.skip_validation and not _HAS_SOURCE.search(line.plot_str):
+    facts: JsonObject = {"plot_len": len(text)}
+    if skip_validation and not _HAS_SOURCE.search(text):
         return facts
     try:
-        plot = orjson.loads(line.plot_str)
+        plot = orjson.loads(text)
     except orjson.JSONDecodeError:
         # Plotly writes NaN, which browsers' plotly reads; only what is not a figure at all is marked.
-        if not line.skip_validation and not line.plot_str.lstrip().startswith("{"):
+        if not skip_validation and not text.lstrip().startswith("{"):
             facts["valid_plot"] = False
         return facts
     urls = _source_urls(plot)

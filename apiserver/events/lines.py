@@ -2,7 +2,8 @@
 
 The fast path takes what the SDK sends. A body it refuses is read again line by line, and a line it refuses goes to
 `odd.normalize`, which accepts what clients have always been allowed (numbers as text, `5.0` as an iteration, spaces in
-a type, NaN spelled as text) and names the field of what it cannot accept. A bad line costs that line alone.
+a type, NaN spelled as text), gathers fields that the server knows nothing about, and names the field of what it cannot
+accept. A bad line costs that line alone.
 """
 
 from __future__ import annotations
@@ -10,17 +11,23 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import orjson
 
 from apiserver.events import odd
+from apiserver.events.odd import Extra
 from apiserver.events.rejects import Contradiction, Reject, Rejects
 from apiserver.json_structure import has_more_values, is_deeper
 
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Milliseconds = Annotated[int, msgspec.Meta(ge=odd.EARLIEST_TIMESTAMP, le=odd.LATEST_TIMESTAMP)]
+
+
+#: What a server says of events in its answers, and may get back.
+_Ignored = msgspec.Raw
+_IGNORED = msgspec.Raw()
 
 
 class Line(msgspec.Struct, tag_field="type", gc=False, kw_only=True):
@@ -44,36 +51,50 @@ class ScalarLine(Line, tag="training_stats_scalar", gc=False, kw_only=True):
     x_axis_label: str | None = None
 
 
-class LogLine(Line, tag="log", gc=False, kw_only=True):
+class WholeLine(Line, gc=False, kw_only=True, forbid_unknown_fields=True):
+    """A line that is kept with all its fields: one that is not named here is a matter of the slow path."""
+
+    method: Literal["get", "post", "put"] = "get"  # in every line of the SDK, and ignored
+    written: _Ignored = msgspec.field(name="@timestamp", default=_IGNORED)
+    extra: Extra | None = None
+
+
+class LogLine(WholeLine, tag="log", gc=False, kw_only=True):
     """A piece of console output: one line or several."""
 
     iter: Int64 | None = None
-    level: str = ""
+    level: str | None = None
     msg: str = ""
 
 
-class VectorLine(Line, tag="training_stats_vector", gc=False, kw_only=True):
-    """A vector of numbers, in `values` or, as older clients have it, in `value`."""
+class SampleLine(WholeLine, gc=False, kw_only=True):
+    """One of several, with different keys, that a series may have in an iteration."""
 
     iter: Int64 = 0
+    key: str | None = None
+
+
+class VectorLine(SampleLine, tag="training_stats_vector", gc=False, kw_only=True):
+    """A vector of numbers, in `values` or, as older clients have it, in `value`."""
+
     values: list[float | None] | None = None
     value: list[float | None] | None = None
 
 
-class ImageLine(Line, tag="training_debug_image", gc=False, kw_only=True):
+class ImageLine(SampleLine, tag="training_debug_image", gc=False, kw_only=True):
     """An image or other media that lies at `url`."""
 
-    iter: Int64 = 0
-    key: str = ""
-    url: str = ""
+    url: str | None = None
 
 
-class PlotLine(Line, tag="plot", gc=False, kw_only=True):
+class PlotLine(SampleLine, tag="plot", gc=False, kw_only=True):
     """A plotly figure as JSON text."""
 
-    iter: Int64 = 0
-    plot_str: str = ""
+    plot_str: str | None = None
     skip_validation: bool = False
+    plot_len: _Ignored = _IGNORED
+    source_urls: _Ignored = _IGNORED
+    valid_plot: _Ignored = _IGNORED
 
 
 EventLine = ScalarLine | LogLine | VectorLine | ImageLine | PlotLine

@@ -175,13 +175,16 @@ class LogColumns:
 
     owner: Owner
     timestamps: Int64Array
-    levels: list[str]
+    levels: list[str | None]
+    """None where none was sent."""
     workers: list[str]
     messages: list[str]
     iters: list[int | None]
     metrics: list[str]
     variants: list[str]
     digest: bytes | None = None
+    extras: dict[int, bytes] = field(default_factory=dict)
+    """What else was sent, of the few lines with such fields, by their number: a JSON object in UTF-8."""
 
 
 @dataclass(slots=True)
@@ -341,13 +344,15 @@ class LogLine(NamedTuple):
     """One stored log line."""
 
     position: LogPosition
-    level: str
+    level: str | None
     worker: str
     message: str
     iter: int | None
     metric: str
     variant: str
     received: int
+    extra: bytes | None = None
+    """What else was sent, as a JSON object in UTF-8."""
 
 
 class SamplePosition(NamedTuple):

@@ -1,13 +1,21 @@
-"""The slow path of ingest: an event object as clients may spell it, made exact; or the field that it fails on."""
+"""The slow path of ingest: an event object as clients may spell it, made exact; or the field that it fails on.
+
+Fields that an event's type does not have are kept as they are, within bounds (MAX_EXTRA_…), but for those of scalars,
+which are columns.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
+
+from apiserver import urls
 from apiserver.events.model import EventType
 from apiserver.events.rejects import Reject
 
@@ -21,19 +29,65 @@ _NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
 EARLIEST_TIMESTAMP, LATEST_TIMESTAMP = -62_135_596_800_000, 253_402_300_799_999
 
 
+#: Of all fields of an event that its type does not have: how many there may be, bytes of JSON, and levels of nesting.
+MAX_EXTRA_FIELDS, MAX_EXTRA_BYTES, MAX_EXTRA_DEPTH = 100, 64 * 1024, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """Fields that an event's type does not have, as a JSON object. A class of its own, so that no line can spell it."""
+
+    json: bytes
+
+
 def normalize(event: dict[str, Any]) -> dict[str, Any]:
-    """The event with exact types and known fields only; raises Reject."""
-    exact: dict[str, Any] = {"type": _event_type(event)}
+    """The event with exact types, all else that it has as `extra`; raises Reject."""
+    type = _event_type(event)
+    exact: dict[str, Any] = {"type": type}
     if "ts" in event and event.get("timestamp") is None:
         event = {**event, "timestamp": event["ts"]}
-    for name, convert in _FIELDS.items():
+    for name, convert in _FIELDS[type].items():
         value = event.get(name)
         if value is not None:
             exact[name] = convert(name, value)
-    convert_value = _VALUES.get(exact["type"])
-    if convert_value and event.get("value") is not None:
-        exact["value"] = convert_value("value", event["value"])
+    if type != EventType.SCALAR:
+        extras = {name: event[name] for name in event if name not in _FIELDS[type] and name not in _NOT_KEPT}
+        if extras:
+            exact["extra"] = _extra(extras)
     return exact
+
+
+def check_url(url: str) -> None:
+    """Raise Reject for what a page must not show as a picture, or link to."""
+    if not urls.is_of_file(url):
+        raise Reject(f"field 'url' must be {urls.FILE_ADDRESSES}", field="url")
+
+
+def _extra(fields: dict[str, Any]) -> Extra:
+    if len(fields) > MAX_EXTRA_FIELDS:
+        raise Reject(f"an event has at most {MAX_EXTRA_FIELDS} fields that its type does not have")
+    for name, value in fields.items():
+        _check_plain(name, value, MAX_EXTRA_DEPTH)
+    if isinstance(fields.get("url"), str) and fields["url"]:
+        check_url(fields["url"])
+    try:
+        extra = Extra(orjson.dumps(fields))
+    except orjson.JSONEncodeError as error:
+        raise Reject(f"fields that an event's type does not have cannot be kept ({error})") from None
+    if len(extra.json) > MAX_EXTRA_BYTES:
+        raise Reject(f"fields that an event's type does not have are longer than {MAX_EXTRA_BYTES} bytes together")
+    return extra
+
+
+def _check_plain(name: str, value: Any, levels: int) -> None:
+    """Raise Reject for what is nested deeper than so many levels, or is no JSON."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Reject(f"field '{name[:64]}': NaN and Infinity are not JSON", field=name[:64])
+    if isinstance(value, (dict, list)):
+        if not levels:
+            raise Reject(f"field '{name[:64]}' is nested deeper than {MAX_EXTRA_DEPTH} levels", field=name[:64])
+        for item in value.values() if isinstance(value, dict) else value:
+            _check_plain(name, item, levels - 1)
 
 
 def kind_of(value: Any) -> str:
@@ -150,7 +204,9 @@ def _vector(name: str, value: Any) -> list[float]:
     return [math.nan if item is None else _number(f"{name}[{n}]", item) for n, item in enumerate(value)]
 
 
-_FIELDS: dict[str, Callable[[str, Any], Any]] = {
+_Fields = dict[str, Callable[[str, Any], Any]]
+
+_OF_ALL: _Fields = {
     "task": _text,
     "model": _text,
     "metric": _text,
@@ -160,14 +216,16 @@ _FIELDS: dict[str, Callable[[str, Any], Any]] = {
     "model_event": _flag,
     "allow_locked": _flag,
     "iter": _integer,
-    "x_axis_label": _text,
-    "level": _text,
-    "msg": _text,
-    "values": _vector,
-    "key": _text,
-    "url": _text,
-    "plot_str": _text,
-    "skip_validation": _flag,
 }
 
-_VALUES: dict[str, Callable[[str, Any], Any]] = {EventType.SCALAR: _number, EventType.VECTOR: _vector}
+#: By type, its fields.
+_FIELDS: dict[str, _Fields] = {
+    EventType.SCALAR: {**_OF_ALL, "value": _number, "x_axis_label": _text},
+    EventType.LOG: {**_OF_ALL, "level": _text, "msg": _text},
+    EventType.VECTOR: {**_OF_ALL, "key": _text, "values": _vector, "value": _vector},
+    EventType.IMAGE: {**_OF_ALL, "key": _text, "url": _text},
+    EventType.PLOT: {**_OF_ALL, "key": _text, "plot_str": _text, "skip_validation": _flag},
+}
+
+#: What every line of the SDK has, the old name of `timestamp`, and what the server itself says of events.
+_NOT_KEPT = frozenset({"type", "method", "ts", "@timestamp", "plot_len", "plot_data", "source_urls", "valid_plot"})

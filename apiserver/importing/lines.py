@@ -1,7 +1,8 @@
 """Log lines of which the target has some already: which of them are missing there.
 
 A line has no name of its own. So lines of the source are compared with those of the target, time by time; of equal
-lines at the same time there are as many in the end as in the source.
+lines at the same time there are as many in the end as in the source. Lines that differ in nothing but fields of their
+own count as equal, and so do one without a level and one whose level is empty: an older version may have stored it.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class LinesThere:
             page = await patiently(self._say, self._target.log_lines, self._owner, after=self._after, limit=_LINES)
             self._ended = len(page) < _LINES
             self._unmatched.update(
-                (one.position.timestamp, one.level, one.worker, one.message, one.iter, one.metric, one.variant)
+                (one.position.timestamp, one.level or "", one.worker, one.message, one.iter, one.metric, one.variant)
                 for one in page
             )
             if page:
@@ -62,7 +63,7 @@ class LinesThere:
 def _rows(columns: LogColumns) -> Iterator[_Line]:
     return zip(
         columns.timestamps.tolist(),
-        columns.levels,
+        [level or "" for level in columns.levels],
         columns.workers,
         columns.messages,
         columns.iters,
@@ -85,4 +86,5 @@ def _chosen(columns: LogColumns, rows: list[int]) -> LogColumns:
         metrics=[columns.metrics[n] for n in rows],
         variants=[columns.variants[n] for n in rows],
         digest=digest.digest(),
+        extras={n: columns.extras[row] for n, row in enumerate(rows) if row in columns.extras},
     )

@@ -126,19 +126,21 @@ class PlainEventStore:
             events = self._made(logs.owner)
             if logs.digest is not None:
                 events.digests.add(logs.digest)
-            for time, level, worker, message, iter, metric, variant in zip(
-                logs.timestamps.tolist(),
-                logs.levels,
-                logs.workers,
-                logs.messages,
-                logs.iters,
-                logs.metrics,
-                logs.variants,
-                strict=True,
+            for n, (time, level, worker, message, iter, metric, variant) in enumerate(
+                zip(
+                    logs.timestamps.tolist(),
+                    logs.levels,
+                    logs.workers,
+                    logs.messages,
+                    logs.iters,
+                    logs.metrics,
+                    logs.variants,
+                    strict=True,
+                )
             ):
                 self._sequence += 1
-                position = LogPosition(time, self._sequence)
-                events.logs.append(LogLine(position, level, worker, message, iter, metric, variant, batch.received))
+                position, received, extra = LogPosition(time, self._sequence), batch.received, logs.extras.get(n)
+                events.logs.append(LogLine(position, level, worker, message, iter, metric, variant, received, extra))
         return {}
 
     async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from apiserver.events.model import LogPosition, LogSize, MetricSelection
+from apiserver.events.model import LogLine, LogPosition, LogSize, MetricSelection
 from tests.contract.event_stores import OWNER, RECEIVED, Case, batch, case, lines, messages
 
 __all__ = ["case"]
@@ -16,13 +16,15 @@ pytestmark = pytest.mark.anyio
 
 async def test_a_line_has_everything(case: Case) -> None:
     sent = lines(["hello", "world"], timestamps=[5, 6])
-    sent.levels, sent.workers, sent.iters = ["debug", "error"], ["w1", "w2"], [None, 3]
+    sent.levels, sent.workers, sent.iters = ["debug", None], ["w1", "w2"], [None, 3]
+    sent.extras = {1: '{"rank":3,"who":"é"}'.encode()}
     sent.metrics, sent.variants = ["console", "other"], ["", "stderr"]
     await case.store.add(batch(sent))
     await case.settle()
     first, second = await case.store.log_lines(OWNER, limit=10)
-    assert first[1:] == ("debug", "w1", "hello", None, "console", "", RECEIVED)
-    assert second[1:] == ("error", "w2", "world", 3, "other", "stderr", RECEIVED)
+    assert first == LogLine(first.position, "debug", "w1", "hello", None, "console", "", RECEIVED)
+    extra = sent.extras[1]
+    assert second == LogLine(second.position, None, "w2", "world", 3, "other", "stderr", RECEIVED, extra)
     assert (first.position.timestamp, second.position.timestamp) == (5, 6)
 
 

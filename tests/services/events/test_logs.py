@@ -102,3 +102,36 @@ async def test_scrolls_need_not_be_cleared(api: Api) -> None:
     assert await api.call("events.clear_scroll", {"scroll_id": "whatever"}) == {}
     meta = (await api.call("events.clear_scroll", {}, expect=400))["meta"]
     assert (meta["result_subcode"], meta["endpoint"]["actual_version"]) == (12, "2.18")
+
+
+async def test_what_else_a_line_has_is_answered_everywhere_and_nothing_is_made_up(
+    api: Api, add: Add, task: str
+) -> None:
+    plain = {"type": "log", "task": task, "timestamp": 1000, "msg": "plain"}
+    rich = {**plain, "timestamp": 2000, "msg": "rich", "level": "info", "rank": 3, "asctime": "?", "who": {"name": "é"}}
+    await add(plain, rich)
+
+    def check(events: list[dict[str, Any]]) -> None:
+        of = {event["msg"]: event for event in events}
+        assert "level" not in of["plain"]
+        assert rich.items() <= of["rich"].items()
+        assert of["plain"].keys() == of["rich"].keys() - {"level", "rank", "asctime", "who"}
+
+    for merged in (False, True):
+        if merged:
+            await api.backend.events.merge()  # type: ignore[attr-defined]
+        for version in ("1.5", "1.7", "2.9"):
+            for fields in ({"order": "asc"}, {"order": "desc"}):
+                check((await api.call("events.get_task_log", {"task": task, **fields}, version=version))["events"])
+        for earlier in (True, False):
+            check((await api.call("events.get_task_log", {"task": task, "navigate_earlier": earlier}))["events"])
+        check((await api.call("events.get_task_log", {"task": task, "search": {"text": "i"}}))["events"])
+        for order in ("asc", "desc"):
+            check((await api.call("events.get_task_events", {"task": task, "order": order}))["events"])
+        request = {"task": task, "line_type": "json"}
+        text = (await api.raw("GET", "/v2.34/events.download_task_log", params=request)).text
+        first, second = (json.loads(line) for line in text.splitlines())
+        assert ("level" in first, second["rank"], second["asctime"]) == (False, 3, 2000)
+        request = {"task": task, "line_type": "text", "line_format": "{asctime} {level}: {msg}"}
+        text = (await api.raw("GET", "/v2.34/events.download_task_log", params=request)).text
+        assert text == "1000 : plain\n2000 info: rich\n"

@@ -289,3 +289,34 @@ async def test_another_company_sees_nothing(api: Api, add: Add, task: str) -> No
     )
     assert refused.json()["meta"]["result_subcode"] == 131
     assert (await api.call("events.get_task_log", {"task": task}))["total"] == 3
+
+
+async def test_what_else_plots_and_images_have_is_answered_everywhere(api: Api, add: Add, task: str) -> None:
+    extra = {"rank": 3, "tags": ["a"]}
+    of = {"metric": "m", "variant": "v"}
+    await add(
+        event("plot", task, 1, **of, plot_str="{}", **extra),
+        event("training_debug_image", task, 1, **of, url="http://f/i", **extra),
+        event("plot", task, 1, metric="bare", variant="v"),
+        event("training_debug_image", task, 1, metric="bare", variant="v"),
+    )
+    walk = {"metrics": [{"task": task}], "iters": 1}
+    sample = {"task": task, "metric": "m", "variant": "v"}
+    plots = await api.call("events.get_multi_task_plots", {"tasks": [task]})
+    image = (await api.call("events.get_debug_image_sample", sample))["event"]
+    answers: list[list[dict[str, Any]]] = [
+        (await api.call("events.get_task_events", {"task": task}))["events"],
+        (await api.call("events.get_task_events", {"task": task, "order": "desc"}))["events"],
+        (await api.call("events.get_task_plots", {"task": task}))["plots"],
+        [one["1"]["plots"][0] for metric in plots["plots"].values() for of in metric.values() for one in of.values()],
+        (await api.call("events.plots", walk))["metrics"][0]["iterations"][0]["events"],
+        (await api.call("events.debug_images", walk))["metrics"][0]["iterations"][0]["events"],
+        (await api.call("events.debug_images", {"task": task}, version="2.1"))["images"],
+        (await api.call("events.get_plot_sample", sample))["events"],
+        [image],
+    ]
+    for events in answers:
+        assert any(extra.items() <= one.items() for one in events)
+        for one in events:
+            rich = one["metric"] == "m"
+            assert (one.keys() >= extra.keys(), "plot_str" in one or "url" in one) == (rich, rich)

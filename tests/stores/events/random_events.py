@@ -59,7 +59,7 @@ def scalars(draw: st.DrawFn) -> ScalarColumns:
 
 @st.composite
 def logs(draw: st.DrawFn) -> LogColumns:
-    row = st.tuples(times, texts, texts, texts, st.none() | st.integers(0, 3), metrics, variants)
+    row = st.tuples(times, st.none() | texts, texts, texts, st.none() | st.integers(0, 3), metrics, variants)
     rows = draw(st.lists(row, min_size=1, max_size=8))
     timestamps, levels, workers, messages, iters, names, kinds = (list(column) for column in zip(*rows, strict=True))
     return LogColumns(
@@ -72,6 +72,9 @@ def logs(draw: st.DrawFn) -> LogColumns:
         metrics=names,
         variants=kinds,
         digest=draw(st.none() | st.binary(min_size=8, max_size=8)),
+        extras=draw(
+            st.dictionaries(st.integers(0, len(rows) - 1), st.sampled_from([b'{"a":1}', b'{"b":[]}']), max_size=2)
+        ),
     )
 
 

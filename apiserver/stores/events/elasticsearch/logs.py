@@ -69,7 +69,7 @@ async def _page(
             query,
             ordered(_BY, descending=descending),
             fields=_FIELDS,
-            stored=["message"],
+            stored=["message", "extra"],
             after=after,
             limit=limit,
         )
@@ -80,11 +80,12 @@ def _line(hit: JsonObject) -> LogLine:
     fields = hit["fields"]
     return LogLine(
         LogPosition(*hit["sort"]),
-        fields["level"][0],
+        fields["level"][0] if "level" in fields else None,
         fields["worker"][0],
         fields["message"][0],
         fields["iter"][0] if "iter" in fields else None,
         fields["metric"][0],
         fields["variant"][0],
         fields["received"][0],
+        fields["extra"][0].encode() if "extra" in fields else None,
     )

@@ -101,13 +101,18 @@ class Items:
         index = self.index(EventType.LOG, logs.owner)
         head, rest = _shared("create", None if index == main else index, key, received=received)
         sizes = sizes_of(logs.messages).tolist()
-        columns = (logs.timestamps.tolist(), logs.levels, logs.workers, logs.messages, logs.iters, sizes)
+        extras = map(logs.extras.get, range(count))
+        columns = (logs.timestamps.tolist(), logs.levels, logs.workers, logs.messages, logs.iters, sizes, extras)
         series = zip(logs.metrics, logs.variants, strict=True)
         rows = zip(ids, self._sequence.take(count), *columns, series, strict=True)
-        for id, sequence, timestamp, level, worker, message, iter, size, (metric, variant) in rows:
-            reported = "" if iter is None else f'"iter":{iter},'
+        for id, sequence, timestamp, level, worker, message, iter, size, extra, (metric, variant) in rows:
+            given = "" if iter is None else f'"iter":{iter},'
+            if level is not None:
+                given += f'"level":{_json(level)},'
+            if extra is not None:
+                given += f'"extra":{orjson.dumps(extra.decode()).decode()},'
             yield (
-                f'{head}{id}{rest}"timestamp":{timestamp},"sequence":{sequence},{reported}"level":{_json(level)},'
+                f'{head}{id}{rest}"timestamp":{timestamp},"sequence":{sequence},{given}'
                 f'"worker":{_json(worker)},"metric":{_json(metric)},"variant":{_json(variant)},'
                 f'"series":"{series_key(key, metric, variant)}",'
                 f'"size":{size},"message":{orjson.dumps(message).decode()}}}\n'

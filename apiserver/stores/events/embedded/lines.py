@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any
 
 import msgspec
@@ -87,6 +87,8 @@ class Lines:
     """Of whole numbers and None."""
     names: Column
     """Of metric and variant."""
+    extras: Column
+    """Of JSON objects in UTF-8 and None."""
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -109,6 +111,7 @@ class Lines:
             messages=messages,
             iters=self.iters.take(which),
             names=self.names.take(which),
+            extras=self.extras.take(which),
         )
 
     def reversed(self) -> Lines:
@@ -133,7 +136,8 @@ class Lines:
         positions = map(_POSITION, zip(self.timestamps.tolist(), self.sequences.tolist(), strict=True))
         metrics, variants = zip(*self.names, strict=True) if len(self) else ((), ())
         columns = (positions, self.levels, self.workers, self.messages, self.iters, metrics, variants)
-        return list(map(_LINE, zip(*columns, self.received.tolist(), strict=True)))
+        extras = repeat(None, len(self)) if self.extras.table == [None] else self.extras
+        return list(map(_LINE, zip(*columns, self.received.tolist(), extras, strict=True)))
 
 
 def of_parts(parts: Sequence[LogPart]) -> Lines:
@@ -151,11 +155,16 @@ def of_parts(parts: Sequence[LogPart]) -> Lines:
         messages=[*chain.from_iterable(one.messages for one in columns)],
         iters=_column(one.iters for one in columns),
         names=_column(one.metrics for one in columns).with_column(_column(one.variants for one in columns)),
+        extras=(
+            _column(map(one.extras.get, range(n)) for one, n in zip(columns, lengths, strict=True))
+            if any(one.extras for one in columns)
+            else Column([None], np.zeros(sum(lengths), np.int64))
+        ),
     )
     return in_order(lines)
 
 
-def _column(parts: Iterable[Sequence[Any]]) -> Column:
+def _column(parts: Iterable[Iterable[Any]]) -> Column:
     return Column.of([*chain.from_iterable(parts)])
 
 
@@ -181,6 +190,7 @@ def joined(parts: Sequence[Lines]) -> Lines:
             messages=[*chain.from_iterable(part.messages for part in parts)],
             iters=_joined([part.iters for part in parts]),
             names=_joined([part.names for part in parts]),
+            extras=_joined([part.extras for part in parts]),
         )
     )
 
@@ -201,6 +211,9 @@ class _Coded(msgspec.Struct, array_like=True):
         return Column(self.table, places)
 
 
+_NONE = _Coded([None], b"")
+
+
 class _Block(msgspec.Struct, array_like=True):
     timestamps: bytes
     sequences: bytes
@@ -210,6 +223,8 @@ class _Block(msgspec.Struct, array_like=True):
     series: _Coded
     iters: _Coded
     messages: list[str]
+    extras: _Coded | None = None
+    """None when no line has any, as in blocks that older versions wrote."""
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -227,6 +242,7 @@ def encode(lines: Lines, ids: Mapping[Name, int]) -> bytes:
         series=_Coded.of(lines.names.map(ids)),
         iters=_Coded.of(lines.iters),
         messages=lines.messages,
+        extras=None if lines.extras.table == [None] else _Coded.of(lines.extras),
     )
     return compression.compress(_encoder.encode(block))
 
@@ -244,4 +260,5 @@ def decode(body: bytes, names: Mapping[int, Name]) -> Lines:
         messages=block.messages,
         iters=block.iters.column(length),
         names=block.series.column(length).map(names),
+        extras=_NONE.column(length) if block.extras is None else block.extras.column(length),
     )

@@ -170,6 +170,7 @@ def _hot_line(part: LogPart, n: int) -> LogLine:
         columns.metrics[n],
         columns.variants[n],
         part.received,
+        columns.extras.get(n),
     )
 
 

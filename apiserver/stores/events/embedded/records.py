@@ -27,13 +27,15 @@ class _Groups(msgspec.Struct, array_like=True):
 class _Logs(msgspec.Struct, array_like=True):
     owner: int
     timestamps: bytes
-    levels: list[str]
+    levels: list[str | None]
     workers: list[str]
     messages: list[str]
     iters: list[int | None]
     metrics: list[str]
     variants: list[str]
     digest: bytes | None
+    extras: dict[int, bytes] = {}
+    """Since lines may have any fields; records of before have none."""
 
 
 class _Sample(msgspec.Struct, array_like=True):
@@ -122,6 +124,7 @@ def parse(columns: bytes, meta: bytes, sequence: int) -> Record:
             metrics=logs.metrics,
             variants=logs.variants,
             digest=logs.digest,
+            extras=logs.extras,
         )
         for logs in known.logs
     ]
@@ -171,4 +174,4 @@ def _logs(owner: int, logs: LogColumns) -> _Logs:
     if not logs.messages or {len(column) for column in columns} != {len(logs.timestamps)}:
         raise ValueError("columns of log lines differ in length, or there is no line")
     timestamps = np.ascontiguousarray(logs.timestamps, np.int64).tobytes()
-    return _Logs(owner, timestamps, *columns, logs.digest)
+    return _Logs(owner, timestamps, *columns, logs.digest, logs.extras)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apiserver.events.model import LogLine, LogPosition
 from apiserver.stores.events.embedded import chunks, compression, integers, lines
 from apiserver.stores.events.embedded.hot import LogPart
 from tests.contract.event_stores import lines as log_lines
@@ -72,12 +74,29 @@ def test_curves_of_adjacent_chunks_are_one() -> None:
 def test_log_blocks(rows: list[tuple[int, str, int | None]]) -> None:
     sent = log_lines([message for _, message, _ in rows], timestamps=[time for time, _, _ in rows])
     sent.iters = [iter for _, _, iter in rows]
+    sent.extras = {n: b'{"a":1}' for n, (time, *_) in enumerate(rows) if time % 3 == 0}
     block = lines.of_parts([LogPart(100, 7, sent)])
     ids = {("console", ""): 12}
     back = lines.decode(lines.encode(block, ids), {12: ("console", "")})
     for name in lines.Lines.__slots__:
         assert list(getattr(back, name)) == list(getattr(block, name))
     assert back.timestamps.tolist() == sorted(time for time, _, _ in rows)
+
+
+def test_log_blocks_without_further_fields_are_read() -> None:
+    """One that was written before lines had any."""
+    body = (
+        "KLUv/SCEjQIAxAOYxBEABQABAMQRAAcAAQDEEQBkAJKSoKRpbmZvxBEAAQCSkaF3xACSkQzEAJKSwAOlaGVsbG+ld29ybGQIAEXRCnADxATy"
+        "AdzAeGC0AcAB"
+    )
+    block = lines.decode(base64.b64decode(body), {12: ("console", "")})
+    first, second = block.log_lines()
+    assert first == LogLine(LogPosition(5, 7), "", "w", "hello", None, "console", "", 100)
+    assert second == LogLine(LogPosition(6, 8), "info", "w", "world", 3, "console", "", 100)
+    assert lines.decode(lines.encode(block, {("console", ""): 12}), {12: ("console", "")}).log_lines() == [
+        first,
+        second,
+    ]
 
 
 @given(st.binary())
