@@ -20,6 +20,7 @@ from typing import Protocol
 
 from apiserver.connections.bounds import KEPT_BY_EACH, Bounds
 from apiserver.connections.proxies import Proxies, neighbourhood
+from apiserver.connections.turns import Turns
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +61,7 @@ class Places:
     ) -> None:
         self.bounds = bounds or Bounds()
         self.proxies = proxies or Proxies()
+        self.turns = Turns()
         self._total = total
         self._per_address = max(min(per_address, int(total * _OF_ONE_ADDRESS)), 1)
         self._taken: dict[Connection, str] = {}

@@ -29,6 +29,8 @@ from apiserver.connections.writes import JoinedWrites
 #: request whole; the rest of a body that is answered; a refused client to read the answer.
 _NEW, _IDLE, _HEAD, _BODY, _ANSWER, _REST, _REFUSED = range(7)
 _NO_BODY = Sized(0)
+#: Pieces of bodies from which on they are counted: smaller ones are nothing that others have to wait for.
+_MUCH = 64 * 2**10
 _BEFORE_REQUEST = (_NEW, _IDLE, _HEAD)
 #: How long that may take, by the name of the bound.
 _WAITS = {
@@ -50,24 +52,31 @@ class _Upgrade(Exception):
 
 
 class Flow(FlowControl):
-    """uvicorn's, but while reading is held, no application lets it go on by asking for more."""
+    """uvicorn's, by which an application asks for more; but while reading is held, it has to wait."""
 
     held = False
 
-    def hold(self) -> None:
-        """Read no more."""
-        self.held = True
-        self.pause_reading()
-
-    def release(self) -> None:
-        """Read on."""
-        self.held = False
-        self.resume_reading()
+    def pause_reading(self) -> None:
+        """Until the application asks for more."""
+        self.read_paused = True
+        self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """What is called when the application asks for more."""
+        """The application asks for more."""
+        self.read_paused = False
         if not self.held:
-            super().resume_reading()
+            self._transport.resume_reading()
+
+    def hold(self) -> None:
+        """Read nothing, whoever asks."""
+        self.held = True
+        self._transport.pause_reading()
+
+    def release(self) -> None:
+        """Read on, if somebody has asked."""
+        self.held = False
+        if not self.read_paused:
+            self._transport.resume_reading()
 
 
 class Protocol(HttpToolsProtocol):
@@ -198,6 +207,8 @@ class Protocol(HttpToolsProtocol):
             self._refuse(400)
             return at
         self._received += end - at
+        if end - at >= _MUCH and self._places.turns.enough(end - at, self._read_on):
+            self.flow.hold()
         if not self._feed(data if at == 0 and end == len(data) else memoryview(data)[at:end]):
             return at
         if self._whole is not self._body.complete or self._is_misread():
@@ -207,6 +218,11 @@ class Protocol(HttpToolsProtocol):
         elif self._whole:
             self._state, self._since = _IDLE, self.loop.time()
         return end
+
+    def _read_on(self) -> None:
+        """Others have had their turn."""
+        if not self._kept:
+            self.flow.release()
 
     def _is_misread(self) -> bool:
         """Whether the parser saw no request begin with the head, or one more in what it was given of this one."""
@@ -279,10 +295,9 @@ class Protocol(HttpToolsProtocol):
             return
         if self._state == _ANSWER:
             self._state, self._since = _IDLE, self.loop.time()
+            self.flow.resume_reading()
             if self._kept:
                 self.loop.call_soon(self._go_on)
-            else:
-                self.flow.resume_reading()
         elif self.expect_100_continue:
             self.transport.close()  # whether the body still comes, or the next request, nobody knows
         else:
@@ -303,6 +318,7 @@ class Protocol(HttpToolsProtocol):
         self.transport.write(_ANSWERS[status])
         if self._places.linger(self):
             self.transport.write_eof()
+            self.flow.resume_reading()
             self.flow.release()
         else:
             self.transport.close()
@@ -339,7 +355,7 @@ class Protocol(HttpToolsProtocol):
     def _sends(self, passed: float) -> bool:
         """Whether the client sends the body that it is asked for, at some rate."""
         sent, self._received = self._received, 0
-        if not self.flow.read_paused:
+        if not (self.flow.read_paused or self.flow.held):
             self._to_send = self._left(self._to_send, passed, sent)
         return self._to_send >= 0
 

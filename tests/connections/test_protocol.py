@@ -309,7 +309,7 @@ async def test_requests_behind_others_wait_in_the_socket() -> None:
         await wait_until(lambda: server.app.under_way)
         [connection] = server.state.connections
         assert isinstance(connection, Protocol)
-        await wait_until(lambda: connection.flow.read_paused)
+        await wait_until(lambda: connection.flow.held)
         waiting = client.writer.transport.get_write_buffer_size()
         await asyncio.sleep(0.05)
         assert client.writer.transport.get_write_buffer_size() == waiting > 0
