@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import socket
 import sqlite3
+from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
-from tests.harness import PATIENCE, Served, served, wait_until
+from tests.harness import ADMIN_KEY, ADMIN_SECRET, PATIENCE, Served, served, wait_until
 from tests.robustness.writers import FIRST_TIME, Task, Writer, assert_stored, new_task, writing
 
 WAITING = 64 * 2**10
@@ -47,7 +48,9 @@ def test_many_large_bodies_at_once_take_turns(tmp_path: Path) -> None:
 
 
 def test_bodies_that_hardly_come_keep_nobody_out(tmp_path: Path) -> None:
-    head = f"POST /debug.ping HTTP/1.1\r\nHost: here\r\nContent-Length: {LARGEST}\r\nExpect: 100-continue\r\n\r\n"
+    known = f"Authorization: Basic {b64encode(f'{ADMIN_KEY}:{ADMIN_SECRET}'.encode()).decode()}"
+    wanted = f"Content-Length: {LARGEST}\r\nExpect: 100-continue"
+    head = f"POST /debug.ping HTTP/1.1\r\nHost: here\r\n{known}\r\n{wanted}\r\n\r\n"
     with served(tmp_path / "data", max_body_bytes=LARGEST, max_bytes_in_flight=LARGEST) as server, ExitStack() as open_:
         for _ in range(8):
             slow = open_.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE))
