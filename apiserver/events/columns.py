@@ -19,7 +19,7 @@ from apiserver.events.model import EventBatch, Int64Array, LogColumns, Owner, Sc
 from apiserver.events.odd import check_url
 from apiserver.events.rejects import Contradiction, Reject, Rejects
 
-#: Longest metric, variant, worker, level and image key, and longest task or model id, in UTF-8 bytes.
+#: Longest metric, variant, worker, level, axis label and image key, and longest task or model id, in UTF-8 bytes.
 MAX_NAME_BYTES = 1024
 MAX_ID_BYTES = 128
 #: Names of so few characters are never too long: a character has at most four bytes.
@@ -106,11 +106,11 @@ class _Grouping:
     def _refused(self, keys: Sequence[SeriesKey]) -> dict[int, Reject]:
         """The groups that cannot be taken, by number."""
         refused: dict[int, Reject] = {}
-        for n, (task, model, model_event, allow_locked, metric, variant, worker, _) in enumerate(keys):
+        for n, (task, model, model_event, allow_locked, metric, variant, worker, label) in enumerate(keys):
             try:
                 self._owner((task, model, model_event, allow_locked))
-                if len(metric) + len(variant) + len(worker) > _SHORT_NAME:
-                    _check_names(metric=metric, variant=variant, worker=worker)
+                if len(metric) + len(variant) + len(worker) + len(label or "") > _SHORT_NAME:
+                    _check_names(metric=metric, variant=variant, worker=worker, x_axis_label=label or "")
             except Reject as reject:
                 refused[n] = reject
         return refused

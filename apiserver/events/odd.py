@@ -23,7 +23,7 @@ _TYPES = {type.value for type in EventType}
 _NAN_SPELLINGS = {"nan": math.nan, "inf": math.inf, "infinity": math.inf, "-inf": -math.inf, "-infinity": -math.inf}
 _LARGEST = 2**63 - 1
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,32}\s*")
-_NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
+_NUMBER = re.compile(r"\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
 
 #: The milliseconds that have a date: the years 1 to 9999.
 EARLIEST_TIMESTAMP, LATEST_TIMESTAMP = -62_135_596_800_000, 253_402_300_799_999

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_ONE_RANGE = re.compile(r"bytes=\s*([0-9]{0,19})\s*-\s*([0-9]{0,19})\s*", re.ASCII | re.IGNORECASE)
+_ONE_RANGE = re.compile(r"bytes=\s{0,9}([0-9]{0,19})\s{0,9}-\s{0,9}([0-9]{0,19})\s{0,9}", re.ASCII | re.IGNORECASE)
 
 
 class Range(NamedTuple):

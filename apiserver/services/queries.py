@@ -29,7 +29,6 @@ MOST_SORTED, MOST_WORDS, MOST_CONDITIONS = 10, 16, 100
 _Names: TypeAlias = "dict[str, _Names]"
 
 _COMPARISONS = {">=": "$gte", ">": "$gt", "<=": "$lte", "<": "$lt", "": "$eq"}
-_TIME = re.compile(r"\s*(>=|>|<=|<|)\s*(.*?)\s*", re.DOTALL)
 _EXACT = re.compile(r"\^((?:[^\\.^$*+?{}\[\]|()]|\\[^a-zA-Z0-9])*)\$", re.DOTALL)
 #: A hyperparameter of a task, or metadata of a model, as a whole.
 _PARAMETER = re.compile(r"hyperparams\.[^.]+\.[^.]+|metadata\.[^.]+")
@@ -245,12 +244,18 @@ def _time_filter(field: str, value: Any) -> Filter:
     texts = value if isinstance(value, list) else [value]
     if not all(isinstance(text, str) or text is None for text in texts):
         raise validation_error("expected times, such as '>=2026-11-21T08:00:00'", field=field)
-    parts = [_TIME.fullmatch(text) for text in texts if text]
-    pairs = [(match[1], parse_time(match[2], field)) for match in parts if match]
+    pairs = [_comparison(text, field) for text in texts if text]
     if len(texts) == 2 and all(operator == "" for operator, _ in pairs):
         bounds = [">=", "<="] if len(pairs) == 2 else [">=" if texts[0] else "<="]
         pairs = [(bound, time) for bound, (_, time) in zip(bounds, pairs, strict=True)]
     return all_of({escape_path(field): {_COMPARISONS[operator]: time}} for operator, time in pairs)
+
+
+def _comparison(text: str, field: str) -> tuple[str, str]:
+    """The operator and the time: `>=` and `2026-11-21T…` of `>= 2026-11-21`."""
+    text = text.strip()
+    operator = next(operator for operator in _COMPARISONS if text.startswith(operator))
+    return operator, parse_time(text[len(operator) :].strip(), field)
 
 
 def _multi_field_conditions(request: Mapping[str, Any], spec: QuerySpec) -> Iterable[Filter]:

@@ -130,6 +130,7 @@ def test_odd_spellings_are_understood(given_fields: dict[str, Any], iter: int, t
         (scalar(value="1_0"), "value"),
         (scalar(metric={"a": 1}), "metric"),
         (scalar(metric="m" * (MAX_NAME_BYTES + 1)), "metric"),
+        (scalar(x_axis_label="x" * (MAX_NAME_BYTES + 1)), "x_axis_label"),
         (scalar(task="t" * 200), "task"),
         (scalar(model_event="maybe"), "model_event"),
         ({"type": "plot", "task": "t1", "plot_str": {"data": []}}, "plot_str"),

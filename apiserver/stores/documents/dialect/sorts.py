@@ -17,7 +17,7 @@ from apiserver.stores.documents.dialect.values import MISSING, NUMBER, order
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 """What is no value to a sort, as is a field that is missing."""
 
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,34 @@
+"""Texts that a pattern could try in very many ways take no longer than others. With one that does, these never end."""
+
+from __future__ import annotations
+
+import pytest
+
+from apiserver.events.odd import normalize
+from apiserver.events.rejects import Reject
+from apiserver.files.ranges import requested_range
+from apiserver.rpc.errors import ApiError
+from apiserver.services.queries import QuerySpec, build_filter
+from apiserver.stores.documents.dialect.sorts import parse_sort
+
+LONG = 300_000
+
+
+@pytest.mark.parametrize("field", ["timestamp", "value", "iter"])
+def test_a_long_number_that_is_none_costs_its_event(field: str) -> None:
+    with pytest.raises(Reject):
+        normalize({"type": "training_stats_scalar", "task": "t", field: "1" * LONG + "x"})
+
+
+def test_long_numbers_sort_as_texts() -> None:
+    term = parse_sort([("value", 1)], numeric=["value"])[0]
+    assert term.place(["1" * LONG + "x"]) is not None
+
+
+def test_a_long_time_is_an_error() -> None:
+    with pytest.raises(ApiError):
+        build_filter({"created": [">=" + " " * LONG + "x"]}, QuerySpec())
+
+
+def test_a_range_of_many_blanks_is_the_whole_file() -> None:
+    assert requested_range("bytes=" + " " * 60_000, 5) is None
