@@ -85,7 +85,8 @@ class _Held:
         length_then, added_then = length.last, added.last
         before: Mapping[Series, float] = {}
         if (number := _number_of(now, steps)) is not None:
-            before = before if np.isfinite(most).any() else state
+            if not np.isfinite(most).any():
+                before = state
             most[number] = np.fmax(most[number], state[LENGTH])
             longest[number] = np.fmax(longest[number], state[WAITING])
             length_then[number], added_then[number] = state[LENGTH], state.get(ADDED, np.nan)
