@@ -38,6 +38,7 @@ def test_every_version_logs_a_run_and_reads_it_back(server: Served, tmp_path: Pa
             home = tmp_path / version
             home.mkdir()
             sdks[version] = sdk_with(python, server, home)
+    server.call("projects.create", {"name": "any version"})  # two SDKs that do this at once hinder each other
     outcomes = all_at_once(sdks, "any_train.py", {version: [version] for version in sdks})
     runs = {version: run for version, run in outcomes.items() if not isinstance(run, Exception)}
     ids = {version: [version, run["task"], run["model"]] for version, run in runs.items()}
