@@ -101,6 +101,9 @@ def _parser() -> argparse.ArgumentParser:
     revoke.add_argument("key")
     password = _command(actions, "password", _user_password, "give a user a password, which is asked for", _DATA_FLAGS)
     password.add_argument("name")
+    sessions = _command(actions, "sessions", _user_sessions, "list logins that go on, and end them", _DATA_FLAGS)
+    sessions.add_argument("name", nargs="?", help="name of the user; everybody's if it is left out")
+    sessions.add_argument("--end", nargs="*", metavar="ID", help="end these logins; all that are listed, without an id")
     _command(actions, "hash", _user_hash, "print the hash of a password, which is asked for: for the setting users", ())
     return parser
 
@@ -338,6 +341,35 @@ def _user_password(settings: Settings, options: argparse.Namespace) -> None:
         raise CommandError(str(error)) from None
     hashed = _hash_of_password()
     _with_documents(settings, give)
+
+
+def _user_sessions(settings: Settings, options: argparse.Namespace) -> None:
+    async def listed(documents: DocumentStore) -> None:
+        from apiserver.services.access.sessions import end_sessions, sessions_of
+
+        users = await documents.find("users", {"company": settings.company}, projection=("id", "name"))
+        names = {user["id"]: user["name"] for user in users}
+        if options.name is not None and options.name not in names.values():
+            raise CommandError(f"there is no user '{options.name}'")
+        sessions = await sessions_of(documents, settings.company)
+        sessions = [item for item in sessions if options.name in (None, names.get(item["user"]))]
+        if options.end is None:
+            for item in sessions:
+                _say_line(_session_line(item, str(names.get(item["user"]))))
+            return
+        if unknown := set(options.end) - {item["id"] for item in sessions}:
+            raise CommandError(f"there is no session {', '.join(sorted(unknown))}")
+        doomed = [item for item in sessions if not options.end or item["id"] in options.end]
+        _say_line(f"{await end_sessions(documents, settings.company, doomed)} ended")
+
+    _with_documents(settings, listed)
+
+
+def _session_line(session: Document, name: str) -> str:
+    """A line for the user, as text that moves no terminal."""
+    times = " ".join(f"{field} {session[field][:19]}" for field in ("created", "last_used", "expires"))
+    where = f"{session['address']} {session['worker']} {session['agent']}".strip()
+    return f"{session['id']} {name}: {times} from {''.join(c if c.isprintable() else '?' for c in where)}"
 
 
 def _user_hash(settings: Settings, options: argparse.Namespace) -> None:

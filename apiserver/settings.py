@@ -99,6 +99,12 @@ class Settings:
     token_lifetime: int = _setting(
         30 * 86400, "seconds a token is valid when not asked otherwise", min=3600, max=365 * 86400
     )
+    token_renewal_days: int = _setting(
+        90,
+        "days after a login that its tokens can get others; then it takes a login by password or access key",
+        min=1,
+        max=36500,
+    )
     login: str = _setting(
         "password",
         "what the web UI asks for: password: an access key and its secret, or a name and its password; simple: a name "

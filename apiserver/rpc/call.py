@@ -26,6 +26,8 @@ class Identity:
     """The access key that was used, when it was one."""
     session: str | None = None
     """The login that the caller's token comes from, when it is one."""
+    logged_in: int | None = None
+    """When that was, in epoch seconds."""
 
 
 ANONYMOUS = Identity(user="", company="", role="anonymous")

@@ -32,7 +32,7 @@ class Tokens:
         self._verified = lru_cache(_REMEMBERED_TOKENS)(self._verify)
 
     def issue(self, identity: Identity, lifetime_s: int) -> str:
-        """A token that says `identity` for `lifetime_s` seconds, in the session it has, or in a new one.
+        """A token that says `identity` for `lifetime_s` seconds, in the session it has, or in a new one from now on.
 
         Clients learn the server's version from its claims.
         """
@@ -49,6 +49,7 @@ class Tokens:
                 "key": identity.key,
             },
             "session_id": identity.session or token_hex(16),
+            "auth_time": now if identity.logged_in is None else identity.logged_in,
             "api_version": str(NEWEST),
             "server_version": SERVER_VERSION,
             "feature_set": "basic",
@@ -93,8 +94,10 @@ def _identity(claims: dict[str, Any]) -> Identity:
     if not isinstance(claim, dict) or not all(isinstance(claim.get(field), str) for field in fields):
         raise bad_token("it names no identity")
     key, session = claim.get("key"), claims.get("session_id")
+    logged_in = claims.get("auth_time", claims.get("iat"))  # what is older than this claim was got by no other
     return Identity(
         **{field: claim[field] for field in fields},
         key=key if isinstance(key, str) else None,
         session=session if isinstance(session, str) else None,
+        logged_in=logged_in if isinstance(logged_in, int) else 0,
     )

@@ -12,7 +12,7 @@ from apiserver.services.access.fixed_users import login_modes
 from apiserver.services.access.identities import of_user
 from apiserver.services.access.password_login import caller_of
 from apiserver.services.access.roles import GIVEN, LOGIN_PAGE, USER, is_admin
-from apiserver.services.access.sessions import end_session, set_cookie, token_for
+from apiserver.services.access.sessions import end_session, log_in, set_cookie
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.stores.documents.base import DuplicateDocument
 
@@ -20,7 +20,7 @@ from apiserver.stores.documents.base import DuplicateDocument
 @endpoint("auth.login", "1.0", anonymous=True)
 async def login(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     caller = call.identity if call.identity != ANONYMOUS else await caller_of(call)
-    token, seconds = token_for(call, caller, request.get("expiration_sec"))
+    token, seconds = await log_in(call, caller, request.get("expiration_sec"))
     if caller.key:
         await credentials.mark_used(call.backend.documents, caller.key, call.worker or call.client)
     set_cookie(call, token, seconds)
@@ -41,8 +41,8 @@ async def get_token_for_user(call: Call, request: dict[str, Any]) -> dict[str, A
         raise invalid_id("user", request["user"])
     if user.user != caller.user and not is_admin(call):
         raise forbidden("only admins get tokens for others")
-    ending_with_the_callers = replace(user, key=caller.key, session=caller.session)
-    token, _ = token_for(call, ending_with_the_callers, request.get("expiration_sec"))
+    ending_with_the_callers = replace(user, key=caller.key, session=caller.session, logged_in=caller.logged_in)
+    token, _ = await log_in(call, ending_with_the_callers, request.get("expiration_sec"))
     return {"token": token}
 
 

@@ -12,7 +12,8 @@ from typing import Any
 from apiserver.rpc.errors import ApiError, forbidden, invalid_id, unavailable, validation_error
 from apiserver.services.access import credentials
 from apiserver.services.access.identities import PASSWORDS
-from apiserver.services.access.roles import LOGIN_PAGE, USER, is_admin
+from apiserver.services.access.roles import GUEST, LOGIN_PAGE, USER, is_admin
+from apiserver.services.access.sessions import end_sessions, sessions_of
 from apiserver.services.auth import name_taken, own_company
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import PROJECTS, with_descendants
@@ -148,6 +149,37 @@ async def _check_renaming(call: Call, user: str, name: str) -> None:
     fixed = await documents(call).find_one(PASSWORDS, {"id": user, "fixed": True})
     if fixed and not await documents(call).find_one("users", {"id": user, "name": name}):
         raise forbidden("the settings name this user")
+
+
+@endpoint("users.get_sessions", "2.34")
+async def get_sessions(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    current = call.identity.session
+    sessions = await _sessions(call, request)
+    if call.identity.role == GUEST:  # whom all guests are
+        sessions = [session for session in sessions if session["id"] == current]
+    shown = ("id", "created", "last_used", "expires", "address", "agent", "worker")
+    return {
+        "sessions": [
+            {**{field: session[field] for field in shown}, "current": session["id"] == current} for session in sessions
+        ]
+    }
+
+
+@endpoint("users.end_sessions", "2.34")
+async def end(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    wanted = request.get("sessions")
+    sessions = [item for item in await _sessions(call, request) if wanted is None or item["id"] in wanted]
+    return {"ended": await end_sessions(call.backend.documents, call.identity.company, sessions)}
+
+
+async def _sessions(call: Call, request: dict[str, Any]) -> list[Document]:
+    user = request.get("user") or call.identity.user
+    if user != call.identity.user:
+        if not is_admin(call):
+            raise forbidden("only admins see and end other users' sessions")
+        if not await documents(call).count("users", {"id": user}):
+            raise invalid_id("user", user)
+    return await sessions_of(call.backend.documents, call.identity.company, user)
 
 
 @endpoint("users.get_preferences", "1.0")

@@ -42,7 +42,7 @@ def bare_cookie(token: str, **headers: str) -> dict[str, str]:
 
 async def whose(headers: dict[str, str], auth: Authenticator | None = None, *, changes: bool = True) -> Identity:
     """Who the headers say, but for the session, which is a token's own."""
-    return replace(await (auth or authenticator()).authenticate(headers, changes=changes), session=None)
+    return replace(await (auth or authenticator()).authenticate(headers, changes=changes), session=None, logged_in=None)
 
 
 async def refused(headers: dict[str, str]) -> tuple[int, int]:
@@ -168,6 +168,7 @@ def test_a_token_tells_clients_what_the_server_is_without_the_secret() -> None:
     assert claims.pop("exp") - claims["iat"] == 3600
     assert abs(claims.pop("iat") - time.time()) < 60
     assert len(claims.pop("session_id")) == 32
+    assert abs(claims.pop("auth_time") - time.time()) < 60
     assert claims == {
         "identity": {
             "user": "alice",
@@ -254,7 +255,7 @@ OTHERWISE: list[tuple[str, dict[str, str]]] = [
 async def by_cookie(headers: dict[str, str], method: str = "POST", *, changes: bool) -> Identity:
     auth = authenticator(allowed_origins=["http://ui.test:8080"])
     sent = {**bare_cookie(auth.issue(ALICE, 3600)), **headers}
-    return replace(await auth.authenticate(sent, method=method, changes=changes), session=None)
+    return replace(await auth.authenticate(sent, method=method, changes=changes), session=None, logged_in=None)
 
 
 @pytest.mark.parametrize("headers", OWN)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from apiserver.rpc.versions import SERVER_VERSION
-from apiserver.services.access.identities import PASSWORDS, digest, forget
+from apiserver.services.access.identities import PASSWORDS, SESSIONS, digest, forget
 from apiserver.services.access.roles import GIVEN, USER
 from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
 from apiserver.times import utc_now
@@ -67,7 +67,7 @@ async def delete_user(documents: DocumentStore, company: str, user: str) -> int:
     """Delete a user and all their access keys, with which their tokens end; returns how many there were."""
     deleted = await documents.delete("users", {"company": company, "id": user})
     if deleted:
-        for kept in ("credentials", PASSWORDS):
+        for kept in ("credentials", PASSWORDS, SESSIONS):
             await documents.delete(kept, {"company": company, "user": user})
     forget(documents)
     return deleted

@@ -5,6 +5,7 @@ Each change of a key, a user or a session goes through a module that then calls 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import time
@@ -18,10 +19,15 @@ from apiserver.rpc.auth import Become, Current, Lookup
 from apiserver.rpc.call import Identity
 from apiserver.services.access.attempts import Attempts
 from apiserver.services.access.roles import may_become
-from apiserver.stores.documents.base import DocumentStore
+from apiserver.stores.documents.base import DocumentStore, DocumentStoreBusy
+from apiserver.times import from_now, utc_now
 
 #: Logins that were ended, by session id, until their tokens would have expired.
 ENDED_SESSIONS = "ended_sessions"
+#: Logins that go on, by session id: who, when, from where.
+SESSIONS = "sessions"
+#: How exactly it is noted when one was used.
+NOTED_SECONDS = 3600
 #: Hashes of passwords by user, each with a key that stands for it in tokens, and that another password does not have:
 #: `password-<user>-<anything>`.
 PASSWORDS = "passwords"
@@ -61,7 +67,7 @@ def current(documents: DocumentStore) -> Current:
     """
 
     async def now(claimed: Identity) -> Identity | None:
-        token = (claimed.user, claimed.company, claimed.key, claimed.session)
+        token = (claimed.user, claimed.company, claimed.key, claimed.session, claimed.logged_in)
         found: Identity | None = await _remembered(documents, token, lambda: _of_token(documents, claimed))
         return found
 
@@ -75,7 +81,7 @@ def become(documents: DocumentStore) -> Become:
         other: Identity | None = await _remembered(documents, ("user", user), lambda: of_user(documents, user))
         if other is None or not may_become(caller, other):
             return None
-        return replace(other, key=caller.key, session=caller.session)
+        return replace(other, key=caller.key, session=caller.session, logged_in=caller.logged_in)
 
     return in_the_name_of
 
@@ -109,7 +115,17 @@ async def _of_token(documents: DocumentStore, claimed: Identity) -> Identity | N
     identity = await of_user(documents, claimed.user)
     if identity is None or identity.company != claimed.company:
         return None
-    return replace(identity, key=claimed.key, session=claimed.session)
+    if claimed.session:
+        await _note_use(documents, claimed.session)
+    return replace(identity, key=claimed.key, session=claimed.session, logged_in=claimed.logged_in)
+
+
+async def _note_use(documents: DocumentStore, session: str) -> None:
+    """Note that a session is used, once in a while; whoever only reads is let in while nothing can be written."""
+    kept = await documents.find_one(SESSIONS, {"id": session}, projection=("last_used",))
+    if kept is not None and kept["last_used"] < from_now(-NOTED_SECONDS):
+        with contextlib.suppress(DocumentStoreBusy):
+            await documents.update(SESSIONS, {"id": session}, {"$set": {"last_used": utc_now()}})
 
 
 async def _in_use(documents: DocumentStore, key: str) -> bool:

@@ -1,18 +1,23 @@
 """Logins: the tokens they give, the web UI's cookie, and their end.
 
 A token names its session, and a token that is got by another has the same one: to log out ends them all, here at once
-and on other servers within two seconds.
+and on other servers within two seconds. Logins that go on are documents, so that people see them and can end them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from secrets import token_hex
 
 from apiserver.rpc.auth import TOKEN_COOKIE
 from apiserver.rpc.call import Identity
-from apiserver.services.access.identities import ENDED_SESSIONS, forget
+from apiserver.rpc.tokens import bad_token
+from apiserver.services.access.identities import ENDED_SESSIONS, SESSIONS, forget
 from apiserver.services.backend import Call
-from apiserver.stores.documents.base import DuplicateDocument
+from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
 from apiserver.times import from_now, utc_now
 
 SHORTEST_TOKEN = 3600
@@ -20,11 +25,59 @@ SHORTEST_TOKEN = 3600
 LONGEST_TOKEN = 365 * 86400
 
 
-def token_for(call: Call, identity: Identity, asked: int | None) -> tuple[str, int]:
-    """A token for who `identity` is, and the seconds that it is valid: those asked for, within limits."""
-    seconds = call.backend.settings.token_lifetime if asked is None else asked
+async def log_in(call: Call, identity: Identity, asked: int | None) -> tuple[str, int]:
+    """A token for who `identity` is, and the seconds that it is valid: those asked for, within limits.
+
+    One that is got by another token goes on with its session, which can be renewed for so many days (the setting
+    `token_renewal_days`): then it is 401/30.
+    """
+    settings, now = call.backend.settings, int(time.time())
+    seconds = settings.token_lifetime if asked is None else asked
     seconds = min(max(seconds, SHORTEST_TOKEN), LONGEST_TOKEN)
+    if identity.session is None or identity.logged_in is None:
+        identity = replace(identity, session=token_hex(16), logged_in=now)
+        await _begin(call, identity, from_now(seconds))
+    else:
+        seconds = min(seconds, identity.logged_in + settings.token_renewal_days * 86400 - now)
+        if seconds <= 0:
+            raise bad_token("its login was too long ago to be renewed", expired=True)
+        ends_before = {"id": identity.session, "expires": {"$lt": from_now(seconds)}}
+        await call.backend.documents.update(SESSIONS, ends_before, {"$set": {"expires": from_now(seconds)}})
     return call.backend.auth.issue(identity, seconds), seconds
+
+
+async def _begin(call: Call, identity: Identity, expires: str) -> None:
+    """Keep that there is a login, and forget those that have ended by themselves."""
+    documents, now = call.backend.documents, utc_now()
+    session = {
+        "id": identity.session,
+        "user": identity.user,
+        "company": identity.company,
+        "created": now,
+        "last_used": now,
+        "expires": expires,
+        "address": call.client,
+        "agent": call.headers.get("user-agent", "")[:200],
+        "worker": call.worker[:200],
+    }
+    await documents.delete(SESSIONS, {"expires": {"$lt": now}})
+    await documents.insert(SESSIONS, [session])
+
+
+async def sessions_of(documents: DocumentStore, company: str, user: str | None = None) -> list[Document]:
+    """The logins of a user, or of all of a company, that go on; those used last come first."""
+    wanted = {"company": company, "expires": {"$gte": utc_now()}, **({} if user is None else {"user": user})}
+    return await documents.find(SESSIONS, wanted, sort=[("last_used", -1)])
+
+
+async def end_sessions(documents: DocumentStore, company: str, sessions: Iterable[Document]) -> int:
+    """Refuse all tokens of these logins from now on; returns how many there were."""
+    count = 0
+    for session in sessions:
+        await _end(documents, session["id"], session["user"], company)
+        count += 1
+    forget(documents)
+    return count
 
 
 def set_cookie(call: Call, token: str, seconds: int) -> None:
@@ -50,8 +103,13 @@ async def end_session(call: Call) -> None:
     set_cookie(call, "", 0)
     if session is None:
         return
-    ended = {"id": session, "company": call.identity.company, "user": call.identity.user, "ended": utc_now()}
+    await _end(documents, session, call.identity.user, call.identity.company)
+    forget(documents)
+
+
+async def _end(documents: DocumentStore, session: str, user: str, company: str) -> None:
+    ended = {"id": session, "company": company, "user": user, "ended": utc_now()}
     with contextlib.suppress(DuplicateDocument):  # a second tab logs out, too
         await documents.insert(ENDED_SESSIONS, [{**ended, "expires": from_now(LONGEST_TOKEN)}])
-    forget(documents)
+    await documents.delete(SESSIONS, {"id": session})
     await documents.delete(ENDED_SESSIONS, {"expires": {"$lt": utc_now()}})

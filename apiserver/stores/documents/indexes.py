@@ -47,6 +47,8 @@ INDEXES: tuple[Index, ...] = (
     Index("users", ("company", "name"), unique=True),
     Index("credentials", ("key",), unique=True),
     Index("credentials", ("user",)),
+    Index("sessions", ("user",)),
+    Index("sessions", ("expires",)),
     *(
         Index(
             collection, ("company", field), sorts=True, covers=_COVERED[collection] if field == "last_update" else _TAGS
