@@ -5,6 +5,7 @@ A new endpoint is in the tests that use these as soon as its schema is there.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
@@ -158,8 +159,12 @@ async def ask(
     body, query = (b"", urlencode(request, doseq=True)) if method == "GET" else (json.dumps(request).encode(), "")
     sent: list[MutableMapping[str, Any]] = []
 
+    unread = [body]
+
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": body}
+        if not unread:
+            await asyncio.Event().wait()  # the client stays
+        return {"type": "http.request", "body": unread.pop()}
 
     async def send(message: MutableMapping[str, Any]) -> None:
         sent.append(message)

@@ -1,0 +1,45 @@
+"""The same bodies of callers that are known: they may be larger, and others still do not wait."""
+
+from __future__ import annotations
+
+import contextlib
+from functools import partial
+
+import pytest
+
+from tests.harness import basic
+from tests.hostile.bodies import ENCODED, JSON, compressed, encoded
+from tests.hostile.conftest import LONG, TOGETHER
+from tests.hostile.target import OF_USERS, Target, at_once
+
+PATHS = ("/events.add_batch", "/tasks.get_all_ex", "/tasks.edit")
+ANSWERS = {0, 200, 400, 413, 415, 429, 503}
+
+
+def attack(target: Target, body: bytes, coding: str) -> None:
+    with target.attacked(OF_USERS):
+        for path in PATHS[: None if LONG else 2]:
+            send = partial(target.send, path, body, {"Content-Encoding": coding}, known=True)
+            assert {send(), *at_once(TOGETHER, send)} <= ANSWERS
+
+
+@pytest.mark.parametrize("name", JSON)
+def test_json(target: Target, name: str) -> None:
+    attack(target, compressed(name), "gzip")
+
+
+@pytest.mark.parametrize("name", ENCODED)
+def test_encodings(target: Target, name: str) -> None:
+    attack(target, encoded(name), ENCODED[name][0])
+
+
+@pytest.mark.parametrize("name", ["empty gzip members", "empty zstd frames", "ones and NaN"])
+def test_bodies_whose_senders_have_gone_keep_nobody_out(target: Target, name: str) -> None:
+    body, coding = (encoded(name), ENCODED[name][0]) if name in ENCODED else (compressed(name), "gzip")
+    head = (
+        f"POST /events.add_batch HTTP/1.1\r\nHost: here\r\nAuthorization: {basic()}\r\nContent-Encoding: {coding}\r\n"
+    )
+    with target.attacked(OF_USERS):
+        for _ in range(4):
+            with target.connect() as connection, contextlib.suppress(OSError):
+                connection.sendall(head.encode() + body)
