@@ -28,6 +28,8 @@ from apiserver.rpc.presence import ClientDisconnected, while_there
 
 #: Bodies that are no larger, as sent and as inflated, never wait for others. Of larger ones the rest is counted.
 SMALL = 64 * 2**10
+#: Chunks are joined by so many: each takes some memory beside its bytes, however few these are.
+_CHUNKS = 256
 #: Bytes a second that a client has to send on average, or its patience (`Limits.stall_seconds`) is used up.
 _LEAST_RATE = 16 * 2**10
 
@@ -123,21 +125,21 @@ class Body:
         return await self._inflate(sent, encoding) if encoding and sent else sent
 
     async def _read_wire(self) -> bytes:
-        first = await self._next()
-        await self._take(len(first))
-        if self._complete:
-            return first
-        sent = bytearray(first)
+        blocks: list[bytes] = []
+        chunks: list[bytes] = []
+        size = 0
         while not self._complete:
             chunk = await self._next()
-            await self._take(len(sent) + len(chunk))
-            sent += chunk
-        return bytes(sent)
-
-    async def _take(self, size: int) -> None:
-        if size > self._limit:
-            raise too_large(self._limit)
-        await self._hold(size)
+            size += len(chunk)
+            if size > self._limit:
+                raise too_large(self._limit)
+            await self._hold(size)
+            chunks.append(chunk)
+            if len(chunks) == _CHUNKS:
+                blocks.append(b"".join(chunks))
+                chunks.clear()
+        blocks += chunks
+        return blocks[0] if len(blocks) == 1 else b"".join(blocks)
 
     async def _inflate(self, sent: bytes, encoding: str) -> bytes:
         if len(sent) <= SMALL:
