@@ -7,8 +7,9 @@ from typing import Any
 
 import orjson
 
-from apiserver.events.lines import ImageLine, PlotLine, VectorLine
+from apiserver.events.lines import MOST_VALUES, ImageLine, PlotLine, VectorLine
 from apiserver.events.model import EventType, JsonObject, Owner, Sample
+from apiserver.json_structure import has_more_values
 from apiserver.times import iso_millis
 
 _SCALAR, _LOG = EventType.SCALAR.value, EventType.LOG.value
@@ -109,7 +110,10 @@ def log(
 def _plot_facts(text: str, *, skip_validation: bool) -> JsonObject:
     """`plot_len`; `source_urls` of the images a plot shows; `valid_plot` false when its text is not JSON."""
     facts: JsonObject = {"plot_len": len(text)}
-    if skip_validation and not _HAS_SOURCE.search(text):
+    # What begins as a figure is taken for one: it is parsed for its images only, and not if it holds too much for that.
+    if (skip_validation or text.lstrip().startswith("{")) and not _HAS_SOURCE.search(text):
+        return facts
+    if len(text) > MOST_VALUES and has_more_values(text.encode("utf-8", "replace"), MOST_VALUES):
         return facts
     try:
         plot = orjson.loads(text)

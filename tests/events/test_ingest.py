@@ -461,3 +461,15 @@ def test_odd_lines_are_read_until_told_to_stop() -> None:
         ingest_lines(body, company="acme", received=NOW, worker="", stop=lambda: next(looks))
     assert next(looks, "asked three times") == "asked three times"
     assert ingest_lines(body, company="acme", received=NOW, worker="").accepted == 1000
+
+
+def test_a_figure_that_holds_too_much_is_not_parsed_for_its_images() -> None:
+    layout = '"layout": {"images": [{"source": "http://a/b.png"}]}'
+    many = '{"data": [' + "0," * MOST_VALUES + "0], " + layout + "}"
+    plots = ["{" + layout + "}", many, "[" + "0," * MOST_VALUES + "0]"]
+    ingest = read(
+        *({"type": "plot", "task": "t1", "metric": f"m{n}", "plot_str": text} for n, text in enumerate(plots))
+    )
+    facts = [json.loads(sample.document) for sample in ingest.batch.samples]
+    assert [fact.get("source_urls") for fact in facts] == [["http://a/b.png"], None, None]
+    assert [fact["plot_len"] for fact in facts] == [len(text) for text in plots]

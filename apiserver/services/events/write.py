@@ -67,7 +67,9 @@ async def _read(call: Call, read: Callable[..., Ingest]) -> Ingest:
 async def _store(call: Call, read: Callable[..., Ingest]) -> dict[str, Any]:
     events = await _read(call, read)
     known = await _documents_of(call, events)
-    events.refuse(_refusals(events, known))
+    if refusals := _refusals(events, known):
+        refuse = partial(events.refuse, refusals)
+        await call.work(refuse) if len(call.body) > LONG_BODY else refuse()
     if not events.batch:
         raise _nothing_added(events.rejects)
     resets = {owner: document.get(RESET) for owner, document in known.items() if document is not None}
