@@ -18,6 +18,7 @@ _SIZE_LINE = 256
 _TRAILERS = 8 * 2**10
 #: Chunks that are passed on in one turn of the event loop. Tiny ones cost more than their bytes tell.
 _CHUNKS_A_TURN = 64
+_METHOD = re.compile(rb"[A-Z-]{1,20}(?: |\Z)")
 _SIZE = re.compile(rb"([0-9a-fA-F]{1,15})[ \t;\r]")
 
 
@@ -29,6 +30,11 @@ def head_end(data: bytes, at: int) -> int:
     """The place after the empty line that ends the head which begins at `at`; -1: it has not come yet."""
     end = data.find(b"\r\n\r\n", at)
     return end if end < 0 else end + 4
+
+
+def may_be_head(data: bytes, at: int) -> bool:
+    """Whether a head that is not whole yet begins as a request does; TLS, for one, does not."""
+    return at == len(data) or _METHOD.match(data, at, at + 21) is not None
 
 
 class Sized:

@@ -21,7 +21,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr
 
-from apiserver.connections.framing import Chunked, Misframed, Sized, head_end
+from apiserver.connections.framing import Chunked, Misframed, Sized, head_end, may_be_head
 from apiserver.connections.places import Idle, Places
 from apiserver.connections.writes import JoinedWrites
 
@@ -180,7 +180,9 @@ class Protocol(HttpToolsProtocol):
             self._refuse(431)
             return at
         if end < 0:
-            if self._state != _HEAD:
+            if not may_be_head(data, at):
+                self._refuse(400)
+            elif self._state != _HEAD:
                 self._state, self._since = _HEAD, self.loop.time()
             return at
         self._state, self._length = _BODY, 0

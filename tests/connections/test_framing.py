@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.connections.framing import Chunked, Misframed, Sized, head_end
+from apiserver.connections.framing import Chunked, Misframed, Sized, head_end, may_be_head
 
 HEAD = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -27,6 +27,13 @@ def test_a_head_ends_with_an_empty_line() -> None:
     assert head_end(b"GET / HTTP/1.1\r\n\r\nGET", 0) == 18
     assert head_end(b"GET / HTTP/1.1\r\n\r\nGET", 5) == 18
     assert head_end(b"GET / HTTP/1.1\r\n\r", 0) == -1
+
+
+def test_what_begins_as_no_request_does_is_known_at_once() -> None:
+    for text in (b"", b"G", b"GET ", b"M-SEARCH * HTTP", b"DELETE /x y"):
+        assert may_be_head(b"xx" + text, 2)
+    for text in (b"get /", b"\x16\x03\x01", b"\0", b"GET\t/", b"GET:", b"X" * 30, b" GET /"):
+        assert not may_be_head(text, 0)
 
 
 def test_a_sized_body_ends_after_its_bytes() -> None:

@@ -270,6 +270,9 @@ async def test_another_protocol_is_an_offer_that_is_passed_over(body: bytes) -> 
         b"GET /small HTTP/1.1\r\nName\x00: value\r\n\r\n",
         b"CONNECT here:80 HTTP/1.1\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"get /",
+        b"X" * 30,
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
     ],
 )
@@ -381,7 +384,7 @@ async def test_who_says_nothing_is_left() -> None:
         assert len(server.places) == 0
 
 
-@pytest.mark.parametrize("piece", [b"x", b"\r\n", b"\r\nGET /small HTTP/1.1\r\nName: "])
+@pytest.mark.parametrize("piece", [b"GET /", b"\r\n", b"\r\nGET /small HTTP/1.1\r\nName: "])
 async def test_a_head_that_trickles_is_ended(piece: bytes) -> None:
     async with serving(short(head_seconds=SHORT)) as server, server.connect(piece) as client:
         ended = asyncio.ensure_future(client.rest())
