@@ -1,0 +1,41 @@
+"""Every list and map of every endpoint, as large as the schema allows and one beyond it, of a user.
+
+The long form has the bounds of texts, names and depths, too.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.hostile.conftest import LONG
+from tests.hostile.target import OF_USERS, Target
+from tests.services.generated import ENDPOINTS
+from tests.services.largest import Case, all_cases
+
+SERVICES = sorted({endpoint.name.partition(".")[0] for endpoint in ENDPOINTS})
+#: Of what is as large as allowed: done, refused by the handler, or told to come back.
+ANSWERS = {200, 400, 429, 503}
+OF_LISTS = frozenset({"maxItems", "maxProperties", "maxValues"})
+
+
+def cases_of(service: str, target: Target) -> list[Case]:
+    """The bounds of a service's newest versions, where fields that name things name a task that is there."""
+    ids = {"task": target.task}
+    cases = [case for case in all_cases(ids) if case.endpoint.name.partition(".")[0] == service]
+    newest = {case.endpoint.name: case.endpoint.version for case in cases}
+    cases = [case for case in cases if newest[case.endpoint.name] == case.endpoint.version]
+    return [case for case in cases if LONG or case.keyword in OF_LISTS]
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_the_largest_and_more(target: Target, service: str) -> None:
+    with target.attacked(OF_USERS):
+        for case in cases_of(service, target):
+            path = f"/v{case.endpoint.version}/{case.endpoint.name}"
+            for request, answers in ((case.largest(), ANSWERS), (case.beyond(), {400})):
+                if request is not None:
+                    body = json.dumps(request).encode()
+                    status = target.send(path, body, {"Content-Type": "application/json"}, known=True)
+                    assert status in answers or (status == 413 and len(body) > 16 * 2**20), str(case)
