@@ -360,7 +360,7 @@ def _user_sessions(settings: Settings, options: argparse.Namespace) -> None:
         if unknown := set(options.end) - {item["id"] for item in sessions}:
             raise CommandError(f"there is no session {', '.join(sorted(unknown))}")
         doomed = [item for item in sessions if not options.end or item["id"] in options.end]
-        _say_line(f"{await end_sessions(documents, settings.company, doomed)} ended")
+        _say_line(f"{await end_sessions(documents, doomed)} ended")
 
     _with_documents(settings, listed)
 

@@ -25,6 +25,7 @@ FIELDS = SHOWN["users"]
 SPEC = QuerySpec(lists=("id", "role"), times=())
 MAX_PREFERENCES = 2**20
 MAX_DEPTH = 64
+MOST_SESSIONS = 1000
 ATTEMPTS = 20
 
 GETTING_STARTED = {
@@ -154,7 +155,7 @@ async def _check_renaming(call: Call, user: str, name: str) -> None:
 @endpoint("users.get_sessions", "2.34")
 async def get_sessions(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     current = call.identity.session
-    sessions = await _sessions(call, request)
+    sessions = await _sessions(call, request, MOST_SESSIONS)
     if call.identity.role == GUEST:  # whom all guests are
         sessions = [session for session in sessions if session["id"] == current]
     shown = ("id", "created", "last_used", "expires", "address", "agent", "worker")
@@ -167,19 +168,21 @@ async def get_sessions(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("users.end_sessions", "2.34")
 async def end(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    wanted = request.get("sessions")
-    sessions = [item for item in await _sessions(call, request) if wanted is None or item["id"] in wanted]
-    return {"ended": await end_sessions(call.backend.documents, call.identity.company, sessions)}
+    sessions, wanted = await _sessions(call, request), request.get("sessions")
+    if wanted is not None:
+        wanted = set(wanted)
+        sessions = [session for session in sessions if session["id"] in wanted]
+    return {"ended": await end_sessions(call.backend.documents, sessions)}
 
 
-async def _sessions(call: Call, request: dict[str, Any]) -> list[Document]:
+async def _sessions(call: Call, request: dict[str, Any], limit: int | None = None) -> list[Document]:
     user = request.get("user") or call.identity.user
     if user != call.identity.user:
         if not is_admin(call):
             raise forbidden("only admins see and end other users' sessions")
         if not await documents(call).count("users", {"id": user}):
             raise invalid_id("user", user)
-    return await sessions_of(call.backend.documents, call.identity.company, user)
+    return await sessions_of(call.backend.documents, call.identity.company, user, limit)
 
 
 @endpoint("users.get_preferences", "1.0")

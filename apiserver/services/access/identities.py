@@ -40,22 +40,24 @@ CACHED_SECONDS = 2.0
 def lookup(documents: DocumentStore) -> Lookup:
     """A coroutine function that tells whose (key, secret) is, or None when the pair is not valid.
 
-    429 while the key's secret may be guessed. A key that does not exist is not counted: there is nothing to guess, and
-    hundreds of processes may still have one that was revoked.
+    429 for wrong secrets after too many of them; for the right one only if somebody chose it, in the settings. Secrets
+    that are made here cannot be guessed, so that who tries keeps nobody out. A key that does not exist is not counted:
+    there is nothing to guess, and hundreds of processes may still have one that was revoked.
     """
 
     attempts = Attempts()
 
     async def identify(key: str, secret: str, client: str = "") -> Identity | None:
         presented = digest(secret)
-        known: tuple[str, Identity] | None = await _remembered(documents, key, lambda: _of_key(documents, key))
+        known: _Key | None = await _remembered(documents, key, lambda: _of_key(documents, key))
         if known is None:
             return None
-        if not hmac.compare_digest(known[0], presented):
+        if not hmac.compare_digest(known.secret_hash, presented):
             attempts.begin(key, client)
             return None
-        attempts.let_in(key, client)
-        return known[1]
+        if known.chosen:
+            attempts.let_in(key, client)
+        return known.identity
 
     return identify
 
@@ -101,10 +103,21 @@ async def of_user(documents: DocumentStore, user: str) -> Identity | None:
     )
 
 
-async def _of_key(documents: DocumentStore, key: str) -> tuple[str, Identity] | None:
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """An access key: the hash of its secret, whose it is, and whether somebody chose that secret."""
+
+    secret_hash: str
+    identity: Identity
+    chosen: bool
+
+
+async def _of_key(documents: DocumentStore, key: str) -> _Key | None:
     credential = await documents.find_one("credentials", {"key": key})
     identity = credential and await of_user(documents, credential["user"])
-    return (credential["secret_hash"], replace(identity, key=key)) if credential and identity else None
+    if not credential or not identity:
+        return None
+    return _Key(credential["secret_hash"], replace(identity, key=key), chosen=bool(credential.get("fixed")))
 
 
 async def _of_token(documents: DocumentStore, claimed: Identity) -> Identity | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from secrets import token_hex
 
@@ -23,6 +23,7 @@ from apiserver.times import from_now, utc_now
 SHORTEST_TOKEN = 3600
 """Seconds; SDK clients log in again when less than six minutes are left."""
 LONGEST_TOKEN = 365 * 86400
+_AT_ONCE = 500
 
 
 async def log_in(call: Call, identity: Identity, asked: int | None) -> tuple[str, int]:
@@ -64,20 +65,28 @@ async def _begin(call: Call, identity: Identity, expires: str) -> None:
     await documents.insert(SESSIONS, [session])
 
 
-async def sessions_of(documents: DocumentStore, company: str, user: str | None = None) -> list[Document]:
+async def sessions_of(
+    documents: DocumentStore, company: str, user: str | None = None, limit: int | None = None
+) -> list[Document]:
     """The logins of a user, or of all of a company, that go on; those used last come first."""
     wanted = {"company": company, "expires": {"$gte": utc_now()}, **({} if user is None else {"user": user})}
-    return await documents.find(SESSIONS, wanted, sort=[("last_used", -1)])
+    return await documents.find(SESSIONS, wanted, sort=[("last_used", -1)], limit=limit)
 
 
-async def end_sessions(documents: DocumentStore, company: str, sessions: Iterable[Document]) -> int:
+async def end_sessions(documents: DocumentStore, sessions: Sequence[Document]) -> int:
     """Refuse all tokens of these logins from now on; returns how many there were."""
-    count = 0
-    for session in sessions:
-        await _end(documents, session["id"], session["user"], company)
-        count += 1
+    for start in range(0, len(sessions), _AT_ONCE):
+        group = sessions[start : start + _AT_ONCE]
+        try:
+            await documents.insert(
+                ENDED_SESSIONS, [_ended(item["id"], item["user"], item["company"]) for item in group]
+            )
+        except DuplicateDocument:  # somebody logs out meanwhile
+            for item in group:
+                await _end(documents, item["id"], item["user"], item["company"])
+        await documents.delete(SESSIONS, {"id": {"$in": [item["id"] for item in group]}})
     forget(documents)
-    return count
+    return len(sessions)
 
 
 def set_cookie(call: Call, token: str, seconds: int) -> None:
@@ -108,8 +117,13 @@ async def end_session(call: Call) -> None:
 
 
 async def _end(documents: DocumentStore, session: str, user: str, company: str) -> None:
-    ended = {"id": session, "company": company, "user": user, "ended": utc_now()}
     with contextlib.suppress(DuplicateDocument):  # a second tab logs out, too
-        await documents.insert(ENDED_SESSIONS, [{**ended, "expires": from_now(LONGEST_TOKEN)}])
+        await documents.insert(ENDED_SESSIONS, [_ended(session, user, company)])
     await documents.delete(SESSIONS, {"id": session})
     await documents.delete(ENDED_SESSIONS, {"expires": {"$lt": utc_now()}})
+
+
+def _ended(session: str, user: str, company: str) -> Document:
+    """What is kept of a login that was ended, for as long as one of its tokens could be good."""
+    times = {"ended": utc_now(), "expires": from_now(LONGEST_TOKEN)}
+    return {"id": session, "company": company, "user": user, **times}

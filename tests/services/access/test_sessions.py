@@ -10,6 +10,7 @@ import pytest
 
 from apiserver import cli
 from apiserver.services.access import credentials, identities
+from apiserver.services.access import sessions as sessions_module
 from apiserver.settings import Settings
 from apiserver.times import from_now
 from tests.harness import Api, running_api
@@ -73,6 +74,18 @@ async def test_admins_see_and_end_the_logins_of_others(api: Api) -> None:
     await api.call("users.get_current_user", auth=None, headers=bearer(token))
     assert await api.call("users.end_sessions", {"user": eve}) == {"ended": 1}
     await api.call("users.get_current_user", auth=None, headers=bearer(token), expect=401)
+
+
+async def test_many_logins_are_ended_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions_module, "_AT_ONCE", 2)
+    _, key = await new_user(api, "eve")
+    tokens = [await log_in(api, key) for _ in range(5)]
+    [last, *_] = await sessions(api, auth=key)
+    await api.backend.documents.insert("ended_sessions", [{"id": last["id"], "company": "c", "expires": "3000"}])
+    assert await api.call("users.end_sessions", auth=key) == {"ended": 5}
+    for token in tokens:
+        await api.call("users.get_current_user", auth=None, headers=bearer(token), expect=401)
+    assert await api.backend.documents.count("sessions", {}) == 0
 
 
 async def test_guests_see_their_own_login_alone(tmp_path: Path) -> None:
