@@ -43,6 +43,8 @@ from apiserver.watchdog import watched
 log = logging.getLogger(__name__)
 
 _BACKLOG = 2048
+#: Connections that are taken from a port in one turn of the event loop.
+_DOORS = 16
 #: Seconds that a thread may go on while another waits for its turn. With Python's 5 ms, merging starves beside a busy
 #: event loop, and answers wait for merging.
 _TURN = 0.0005
@@ -121,8 +123,16 @@ async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child
             servers = [_Server(_config(settings, places, served.pop(0))) for _ in sockets]
             until_closed.enter_context(heard(partial(_stop, servers), settings.shutdown_seconds + _CLOSING))
             with watched(settings.slow_loop_ms), _tied_to_parent(worker, servers):
-                serving = (server.serve([listener]) for server, listener in zip(servers, sockets, strict=True))
+                serving = (server.serve(_doors(listener)) for server, listener in zip(servers, sockets, strict=True))
                 await asyncio.gather(*serving)
+
+
+def _doors(listener: socket.socket) -> list[socket.socket]:
+    """The listener several times over: of each, the event loop takes one connection a turn (libuv's rule since 1.46).
+
+    With one alone, a thousand that come at once fill the queue of the system, which then answers others late.
+    """
+    return [listener, *(listener.dup() for _ in range(_DOORS - 1))]
 
 
 def _stop(servers: list[_Server]) -> None:

@@ -49,8 +49,7 @@ class Incoming:
     async def drain(self) -> None:
         """Throw away what is still coming, within bounds: a client that is sending would not see its answer else."""
         bound = Drain.of(known=self.known)
-        left = bound.size
-        with contextlib.suppress(TimeoutError, Disconnected):
+        with bound.begun() as left, contextlib.suppress(TimeoutError, Disconnected):
             async with asyncio.timeout(bound.seconds):
                 while self._more and left > 0:
                     left -= len(await self._next())

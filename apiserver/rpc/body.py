@@ -14,8 +14,9 @@ they are refused: a client whose key has ended still sees why.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -40,15 +41,27 @@ _threads = ThreadPoolExecutor(4, "large-bodies")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Drain:
     """How much of a refused body is read and thrown away, in bytes, and for how many seconds.
 
-    A client that is still sending when the connection closes would never see its answer.
+    A client that is still sending when the connection closes would never see its answer. Only so many bodies are
+    drained `at_once`: to read what nobody needs from thousands of clients would keep all others waiting.
     """
 
     size: int
     seconds: float
+    at_once: int = 1000
+    under_way: int = 0
+
+    @contextmanager
+    def begun(self) -> Iterator[int]:
+        """Inside, a body is drained: of so many bytes, none while enough others are."""
+        self.under_way += 1
+        try:
+            yield self.size if self.under_way <= self.at_once else 0
+        finally:
+            self.under_way -= 1
 
     @staticmethod
     def of(*, known: bool) -> Drain:
@@ -56,7 +69,7 @@ class Drain:
         return _KNOWN_DRAIN if known else _STRANGERS_DRAIN
 
 
-_KNOWN_DRAIN, _STRANGERS_DRAIN = Drain(64 * 2**20, 10), Drain(16 * 2**20, 2)
+_KNOWN_DRAIN, _STRANGERS_DRAIN = Drain(64 * 2**20, 10), Drain(16 * 2**20, 2, at_once=32)
 
 
 def may_be_long(headers: Mapping[str, str], drain: Drain) -> bool:
@@ -200,13 +213,10 @@ class Body:
     async def drain(self) -> None:
         """Throw away what has come and what is still coming, up to a bound of bytes and time."""
         self.release()
-        left = self._drain.size
-        try:
+        with self._drain.begun() as left, suppress(TimeoutError, ClientDisconnected, ApiError):
             async with asyncio.timeout(self._drain.seconds):
                 while not self._complete and left > 0:
                     left -= len(await self._next())
-        except (TimeoutError, ClientDisconnected, ApiError):
-            return
 
     def release(self) -> None:
         """Its memory is free again."""

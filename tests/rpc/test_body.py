@@ -314,6 +314,26 @@ async def test_what_a_stranger_sends_is_drained_up_to_16_mib() -> None:
     assert (body.complete, wire.received) == (False, 256)
 
 
+async def test_few_strangers_are_drained_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_STRANGERS_DRAIN", Drain(16 * KIB, 10, at_once=1))
+    first, turn = Wire(endless(KIB)), asyncio.Event()
+
+    async def slow() -> Message:
+        await turn.wait()
+        return await first.receive()
+
+    async with asyncio.TaskGroup() as tasks:
+        drained = tasks.create_task(Body(slow, {}, Limits(), InFlight(1)).drain())
+        await asyncio.sleep(0)
+        second = Wire(endless(KIB))
+        await Body(second.receive, {}, Limits(), InFlight(1)).drain()
+        turn.set()
+    assert (drained.done(), first.received, second.received) == (True, 16, 0)
+    third = Wire(endless(KIB))
+    await Body(third.receive, {}, Limits(), InFlight(1)).drain()
+    assert third.received == 16
+
+
 @pytest.mark.parametrize(
     ("headers", "expected"),
     [
