@@ -10,17 +10,16 @@ import json
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import Field, asdict, dataclass, field, fields
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from apiserver import passwords
+from apiserver.ip_addresses import Network
 from apiserver.stores import addresses
 from apiserver.stores.addresses import EMBEDDED
 
 ENVIRONMENT_PREFIX = "APISERVER_"
-
-Network = IPv4Network | IPv6Network
 
 
 @dataclass(frozen=True, slots=True)

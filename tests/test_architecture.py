@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "apiserver"
 #: named here may import from all.
 ALLOWED = {
     "times": set(),
+    "ip_addresses": set(),
     "json_structure": set(),
     "resources": set(),
     "urls": set(),
@@ -21,7 +22,7 @@ ALLOWED = {
     "stores.migrations": {"resources"},
     "stores.reserve": set(),
     "passwords": set(),
-    "settings": {"passwords", "stores.addresses"},
+    "settings": {"ip_addresses", "passwords", "stores.addresses"},
     "stores.events": {"events", "resources", "stores.addresses", "stores.migrations", "stores.reserve", "times"},
     "stores.documents": {"resources", "stores.addresses", "stores.migrations", "stores.reserve", "times"},
     "stores.files": {"times"},
@@ -34,11 +35,11 @@ ALLOWED = {
         *("stores.events", "stores.files", "times"),
     },
     "processes": set(),
-    "connections": set(),
+    "connections": {"ip_addresses"},
     "vendors": {"aggregation", "events", "rpc", "services", "stores.documents", "stores.events", "times"},
     "services": {
-        *("", "aggregation", "events", "files", "passwords", "rpc", "settings", "stores.documents", "stores.events"),
-        "times",
+        *("", "aggregation", "events", "files", "ip_addresses", "passwords", "rpc", "settings", "stores.documents"),
+        *("stores.events", "times"),
     },
 }
 

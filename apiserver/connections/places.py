@@ -19,8 +19,9 @@ from operator import itemgetter
 from typing import Protocol
 
 from apiserver.connections.bounds import KEPT_BY_EACH, Bounds
-from apiserver.connections.proxies import Proxies, neighbourhood
+from apiserver.connections.proxies import Proxies
 from apiserver.connections.turns import Turns
+from apiserver.ip_addresses import neighbourhood
 
 log = logging.getLogger(__name__)
 

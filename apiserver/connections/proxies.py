@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-Network = IPv4Network | IPv6Network
+from apiserver.ip_addresses import Network, parse_address
 
 _REMEMBERED = 10_000
 
@@ -29,7 +28,7 @@ class Proxies:
 
     def _trusts(self, address: str) -> bool:
         """Whether an address is a proxy's."""
-        parsed = _parsed(address)
+        parsed = parse_address(address)
         return parsed is not None and any(parsed in network for network in self._networks)
 
     def client(self, forwarded: Sequence[bytes], proxy: str) -> str:
@@ -39,30 +38,13 @@ class Proxies:
         """
         found = proxy
         for entry in reversed(b",".join(forwarded).decode("latin-1").split(",")):
-            parsed = _parsed(_without_port(entry.strip()))
+            parsed = parse_address(_without_port(entry.strip()))
             if parsed is None:
                 break
             found = str(parsed)
             if not self.trusts(found):
                 break
         return found
-
-
-@lru_cache(_REMEMBERED)
-def neighbourhood(address: str) -> str:
-    """Whose connections are counted together: an IPv4 address, or an IPv6 network of 64 bits, as one customer has."""
-    parsed = _parsed(address)
-    if isinstance(parsed, IPv6Address):
-        return str(ip_network((int(parsed) >> 64 << 64, 64)))
-    return str(parsed or address)
-
-
-def _parsed(address: str) -> IPv4Address | IPv6Address | None:
-    try:
-        parsed = ip_address(address.partition("%")[0])
-    except ValueError:
-        return None
-    return (isinstance(parsed, IPv6Address) and parsed.ipv4_mapped) or parsed
 
 
 def _without_port(entry: str) -> str:

@@ -15,9 +15,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import lru_cache
-from ipaddress import IPv6Network
 
+from apiserver.ip_addresses import neighbourhood
 from apiserver.rpc.errors import overloaded
 
 _REMEMBERED = 10_000
@@ -54,7 +53,7 @@ class Attempts:
 
     def begin(self, name: str, address: str) -> None:
         """Count an attempt as one that failed; 429 when it has to wait."""
-        limits = self._limits(name, _place(address))
+        limits = self._limits(name, neighbourhood(address))
         self._check(limits)
         for key, limit in limits.items():
             self._remember(key, self._count(key, limit) + 1)
@@ -63,14 +62,14 @@ class Attempts:
         """A secret that is cheap to compare is the right one: 429 when it may be guessed, which it is not where it was
         right before.
         """
-        known = name, _place(address)
+        known = name, neighbourhood(address)
         if known not in self._known:
             self._check(self._limits(*known))
             self.succeeded(name, address)
 
     def succeeded(self, name: str, address: str, secret: str = "") -> None:
         """Forget what was counted for the name, and remember that its secret was the right one from there."""
-        known = name, _place(address)
+        known = name, neighbourhood(address)
         self._failed.pop(known, None)
         self._known[known] = self._digest(secret)
         self._known.move_to_end(known)
@@ -79,7 +78,7 @@ class Attempts:
 
     def knows(self, name: str, address: str, secret: str) -> bool:
         """Whether the secret was the right one from there before; it may have been changed since."""
-        known = self._known.get((name, _place(address)))
+        known = self._known.get((name, neighbourhood(address)))
         return known is not None and hmac.compare_digest(known, self._digest(secret))
 
     async def check(self, compare: Callable[[], bool]) -> bool:
@@ -116,14 +115,3 @@ class Attempts:
         self._failed[key] = (count, self._clock())
         if len(self._failed) > _REMEMBERED:
             self._failed.popitem(last=False)
-
-
-@lru_cache(1024)
-def _place(address: str) -> str:
-    """The address, or the network of an IPv6 one: whoever has one has all of its /64."""
-    if ":" not in address:
-        return address
-    try:
-        return str(IPv6Network((address, 64), strict=False))
-    except ValueError:
-        return address

@@ -133,3 +133,10 @@ def test_addresses_of_one_ipv6_network_are_one(counted: Attempts) -> None:
     assert wait(counted, "alice", "2001:db8::ffff") == 30
     assert wait(counted, "alice", "2001:db8:0:1::1") is None
     assert wait(counted, "alice", "no:address") is None
+
+
+def test_ipv4_addresses_are_apart_on_a_socket_for_both_kinds(counted: Attempts) -> None:
+    for _ in range(OF_NAME.burst):
+        counted.begin("alice", "::ffff:192.0.2.1")
+    assert wait(counted, "alice", "192.0.2.1") == 30
+    assert wait(counted, "alice", "::ffff:192.0.2.2") is None
