@@ -12,8 +12,9 @@ from collections.abc import Callable
 
 from apiserver.services.backend import Call
 
-#: A picture's URL in a figure, which is JSON inside of a plot's JSON: {"plot_str": "{\"source\": \"http://…\"}"}.
-_SOURCE = re.compile(rb'(?<=\\"source\\":\\")https?://[^"\\\s]+|(?<=\\"source\\": \\")https?://[^"\\\s]+')
+#: A picture's URL in a figure, which is JSON inside of a plot's JSON: {"plot_str": "{\"source\": \"http://…\"}"}. One
+#: with escapes in it (`\\u0026`) is left as it is: of files that the SDK uploads, no URL has any.
+_SOURCE = re.compile(rb'(?:(?<=\\"source\\":\\")|(?<=\\"source\\": \\"))https?://[^"\\\s]++(?=\\")')
 
 #: Links that one answer may have, as each costs 20 µs to sign: pictures beyond keep their URLs.
 MOST = 500

@@ -99,3 +99,10 @@ async def test_one_answer_has_a_bound_of_links(api: Api) -> None:
     task = await reported(api, figure(*[FILE] * (MOST + 1)))
     [plot] = (await by_cookie(api, "events.get_task_plots", {"task": task}))["plots"]
     assert ["token" in url for url in sources(plot)] == [True] * MOST + [False]
+
+
+async def test_urls_with_escapes_are_left_whole(api: Api) -> None:
+    plot = figure(f"{FILE}?a=1&b=2").replace("&", "\\u0026")
+    task = await reported(api, plot)
+    for event in await shown(api, task):
+        assert event["plot_str"] == plot
