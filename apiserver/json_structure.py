@@ -30,9 +30,10 @@ class Structure(NamedTuple):
 
 
 def has_more_values(text: bytes, limit: int) -> bool:
-    """Whether the text may hold more values than that."""
-    marks = sum(map(text.count, (b"[", b"{", b",")))
-    return marks >= limit and structure_of(text).values > limit
+    """Whether the text may hold more values than that. A text that is not longer than `limit` costs nothing."""
+    if len(text) < limit or sum(map(text.count, (b"[", b"{", b","))) < limit:
+        return False
+    return structure_of(text).values > limit
 
 
 def is_deeper(text: bytes, levels: int) -> bool:

@@ -164,14 +164,10 @@ def _has_crowded_line(body: bytes) -> bool:
     while position < len(body):
         start, stop = body.rfind(b"\n", 0, position) + 1, body.find(b"\n", position)
         stop = stop if stop >= 0 else len(body)
-        if _is_crowded(body[start:stop]):
+        if has_more_values(body[start:stop], MOST_VALUES):
             return True
         position = stop + MOST_VALUES
     return False
-
-
-def _is_crowded(text: bytes) -> bool:
-    return len(text) > MOST_VALUES and has_more_values(text, MOST_VALUES)
 
 
 def _decode_each(body: bytes, stop: Stop) -> tuple[list[EventLine], Rejects]:
@@ -193,7 +189,7 @@ def _decode_each(body: bytes, stop: Stop) -> tuple[list[EventLine], Rejects]:
 
 
 def _decode_one(text: bytes) -> EventLine:
-    if _OLD_NAME in text or _is_crowded(text):
+    if _OLD_NAME in text or has_more_values(text, MOST_VALUES):
         return _slow(text)
     try:
         return _decoder.decode(text)
@@ -210,7 +206,7 @@ def _slow(text: bytes) -> EventLine:
 
 def parse_json(text: bytes) -> Any:
     """JSON as strictly as it gets, then as loosely as Python writes it (NaN, lone surrogates); raises Reject."""
-    if _is_crowded(text):
+    if has_more_values(text, MOST_VALUES):
         raise Reject(f"A line holds more than {MOST_VALUES:,} values")
     if is_deeper(text, DEEPEST):
         raise Reject(f"A line is nested deeper than {DEEPEST} levels")

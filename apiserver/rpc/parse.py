@@ -62,7 +62,7 @@ def parse_lines(body: bytes, most: int | None = None) -> Iterator[dict[str, Any]
 
 
 def _check_values(body: bytes) -> None:
-    if len(body) > MOST_VALUES and has_more_values(body, MOST_VALUES):
+    if has_more_values(body, MOST_VALUES):
         raise validation_error(f"the request body holds more than {MOST_VALUES:,} values")
 
 
