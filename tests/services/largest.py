@@ -31,6 +31,8 @@ BOUNDS = {
     "object": ("maxProperties", "maxName", "maxValues", "maxDepth", "maxText"),
     "": ("maxName", "maxValues", "maxDepth", "maxText"),
 }
+#: How texts of a format begin.
+_BEGINNINGS = {"picture": "https://"}
 #: How many values one item of a list may hold: by so many a list is less or more than its bound of values in all.
 _ABOUT = 64
 
@@ -185,7 +187,8 @@ def _of_size(schema_text: str, kind: str, keyword: str, size: int) -> Any:
     free = (lambda value: {"a": value}) if kind == "object" else (lambda value: value)
     match keyword:
         case "maxLength" | "maxText":
-            return free(_letters(size))
+            beginning = _BEGINNINGS.get(schema.get("format", ""), "")
+            return free(beginning + _letters(size - len(beginning)))
         case "maxItems":
             return _items(schema, size)
         case "maxProperties":
