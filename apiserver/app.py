@@ -30,6 +30,7 @@ from apiserver.health import Health
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import Limits
 from apiserver.rpc.dispatch import METHODS, Dispatcher
+from apiserver.rpc.in_turns import LargeResponse
 from apiserver.rpc.openapi import openapi, with_routes
 from apiserver.rpc.reply import SAFE_HEADERS
 from apiserver.rpc.schema import Table, load_schemas
@@ -154,7 +155,7 @@ def _openapi(table: Table) -> Callable[[Request], Response]:
     def answer(request: Request) -> Response:
         with making:
             made = content()
-        response = Response(made, media_type="application/json")
+        response = LargeResponse(made, media_type="application/json")
         response.raw_headers += SAFE_HEADERS
         return response
 

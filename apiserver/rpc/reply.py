@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from apiserver.rpc.body import Body
 from apiserver.rpc.encodings import accepted_encoding, compress
+from apiserver.rpc.in_turns import send_body
 
 Headers = list[tuple[str, str]]
 
@@ -38,7 +39,7 @@ class Reply:
         if must_close(request) or self.status in _BODY_LEFT or body.may_outlast_drain:
             headers.append(("connection", "close"))
         await send({"type": "http.response.start", "status": self.status, "headers": _encoded(headers)})
-        await send({"type": "http.response.body", "body": content, "more_body": not body.complete})
+        await send_body(send, content, more_body=not body.complete)
         if not body.complete:
             await body.drain()
             await send({"type": "http.response.body", "body": b""})

@@ -18,7 +18,7 @@ SECONDS = 10.0 if LONG else 1.5
 HEAD = b"GET /debug.ping HTTP/1.1\r\nHost: here\r\n"
 POST = b"POST /auth.login HTTP/1.1\r\nHost: here\r\n"
 #: As many come from one address, or from several: a server may refuse some of them, but nobody else.
-SILENT, ADDRESSES = 3000, 10
+SILENT, UNREAD, ADDRESSES = 3000, 1500, 10
 
 
 def flood(target: Target, beginning: bytes, piece: bytes, size: int) -> None:
@@ -76,4 +76,13 @@ def silent(target: Target) -> Iterator[list[socket.socket]]:
 
 def test_silent_connections(target: Target, silent: list[socket.socket]) -> None:
     with target.attacked():
+        time.sleep(SECONDS)
+
+
+def test_a_large_answer_for_many_who_do_not_take_it(target: Target) -> None:
+    with target.attacked(), ExitStack() as open_:
+        for number in range(UNREAD):
+            with contextlib.suppress(OSError):
+                connection = open_.enter_context(target.connect(address=f"127.0.1.{number % ADDRESSES + 1}"))
+                connection.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: here\r\n\r\n")
         time.sleep(SECONDS)

@@ -1,0 +1,70 @@
+"""Large answers leave in pieces, and only a few pieces of all answers in one turn of the event loop.
+
+To hand a megabyte to the kernel takes milliseconds. A thousand clients that ask for such an answer at once would else
+keep all others waiting for seconds, also those who ask for little. Of an answer that its client does not take, no more
+than a piece waits in the connection's buffer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from weakref import WeakKeyDictionary
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+#: Bytes that leave at once; answers that are no larger are not cut.
+PIECE = 128 * 2**10
+#: Pieces of all answers in one turn.
+_AT_ONCE = 8
+
+
+class _Turns:
+    """Has senders go on, first come, first served, a few in each turn of the event loop."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def turn(self) -> None:
+        """Return when it is the caller's turn."""
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        if not self._waiting:
+            loop.call_soon(self._next)
+        self._waiting.append(future)
+        await future
+
+    def _next(self) -> None:
+        left = _AT_ONCE
+        while self._waiting and left:
+            future = self._waiting.popleft()
+            if not future.done():  # else its sender was ended meanwhile
+                future.set_result(None)
+                left -= 1
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._next)
+
+
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns] = WeakKeyDictionary()
+
+
+async def send_body(send: Send, content: bytes, *, more_body: bool = False) -> None:
+    """Send the body of an answer whose head is sent; `more_body`: whether the sender ends it later."""
+    turns = _turns.setdefault(asyncio.get_running_loop(), _Turns()) if len(content) > PIECE else None
+    pieces, start = memoryview(content), 0
+    while turns is not None and len(content) - start > PIECE:
+        await turns.turn()
+        await send({"type": "http.response.body", "body": pieces[start : start + PIECE], "more_body": True})
+        start += PIECE
+    if turns is not None:
+        await turns.turn()
+    await send({"type": "http.response.body", "body": pieces[start:] if start else content, "more_body": more_body})
+
+
+class LargeResponse(Response):
+    """A response of Starlette's whose body leaves in pieces."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send_body(send, bytes(self.body))

@@ -1,0 +1,59 @@
+"""Large answers leave in pieces, a few in one turn of the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from starlette.types import Message
+
+from apiserver.rpc.in_turns import PIECE, send_body
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("size", [0, 1, PIECE, PIECE + 1, 3 * PIECE])
+@pytest.mark.parametrize("more", [True, False])
+async def test_all_of_it_is_sent_in_order(size: int, more: bool) -> None:
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    content = bytes(n % 251 for n in range(size))
+    await send_body(send, content, more_body=more)
+    assert b"".join(message["body"] for message in sent) == content
+    assert all(len(message["body"]) <= PIECE for message in sent)
+    assert [message["more_body"] for message in sent] == [True] * (len(sent) - 1) + [more]
+
+
+async def test_few_of_many_send_in_one_turn() -> None:
+    turn, of_turns = 0, [0]
+
+    async def send(message: Message) -> None:
+        of_turns[turn] += 1
+
+    senders = [asyncio.create_task(send_body(send, b" " * (2 * PIECE))) for _ in range(50)]
+    while not all(sender.done() for sender in senders):
+        await asyncio.sleep(0)
+        turn += 1
+        of_turns.append(0)
+    assert sum(of_turns) == 100
+    assert max(of_turns) <= 16
+
+
+async def test_one_that_is_not_read_keeps_no_other_waiting() -> None:
+    read = asyncio.Event()
+
+    async def unread(message: Message) -> None:
+        await read.wait()
+
+    async def send(message: Message) -> None:
+        pass
+
+    waiting = [asyncio.create_task(send_body(unread, b" " * (2 * PIECE))) for _ in range(10)]
+    waiting[0].cancel()
+    async with asyncio.timeout(30):
+        await send_body(send, b" " * (9 * PIECE))
+        read.set()
+        await asyncio.gather(*waiting[1:])
