@@ -299,7 +299,7 @@ def _user_list(settings: Settings, options: argparse.Namespace) -> None:
 
     for user in _with_documents(settings, listed):
         keys = ", ".join(credential["key"] for credential in user["credentials"]) or "no access key"
-        sys.stdout.write(f"{user['name']} ({user['role']}): {keys}\n")
+        sys.stdout.write(f"{_printable(user['name'])} ({user['role']}): {keys}\n")
 
 
 def _user_rotate(settings: Settings, options: argparse.Namespace) -> None:
@@ -366,10 +366,14 @@ def _user_sessions(settings: Settings, options: argparse.Namespace) -> None:
 
 
 def _session_line(session: Document, name: str) -> str:
-    """A line for the user, as text that moves no terminal."""
     times = " ".join(f"{field} {session[field][:19]}" for field in ("created", "last_used", "expires"))
     where = f"{session['address']} {session['worker']} {session['agent']}".strip()
-    return f"{session['id']} {name}: {times} from {''.join(c if c.isprintable() else '?' for c in where)}"
+    return f"{session['id']} {_printable(name)}: {times} from {_printable(where)}"
+
+
+def _printable(text: str) -> str:
+    """What others have chosen, as text that ends no line and moves no terminal."""
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _user_hash(settings: Settings, options: argparse.Namespace) -> None:

@@ -159,7 +159,7 @@ def _announce(settings: Settings, credential: Credential | None) -> None:
             f"or into the environment:\n\n{client.exports()}\n"
         )
     else:
-        sys.stdout.write(f"The admin's access key was made. {kept}; `apiserver user rotate` makes another.\n")
+        sys.stdout.write(f"The admin's access key was made. {kept}; `apiserver user rotate admin` makes another.\n")
     sys.stdout.flush()
 
 

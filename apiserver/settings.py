@@ -42,7 +42,10 @@ class SettingsError(ValueError):
 
 
 def _setting(default: Any, help: str, **limits: Any) -> Any:
-    """A field of Settings; `limits`: `min`, `max`, `min_length`, `choices`, `secret`, `address` (may hold a secret)."""
+    """A field of Settings.
+
+    `limits`: `min`, `max`, `min_length`, `filled` (not empty), `choices`, `secret`, `address` (may hold a secret).
+    """
     shown = not (limits.get("secret") or limits.get("address"))
     return field(default=default, repr=shown, metadata={"help": help, **limits})
 
@@ -51,7 +54,7 @@ def _setting(default: Any, help: str, **limits: Any) -> Any:
 class Settings:
     """The effective settings of one server."""
 
-    host: str = _setting("127.0.0.1", "address to listen on")
+    host: str = _setting("127.0.0.1", "address to listen on", filled=True)
     port: int = _setting(8008, "port of the API (and of the files, under /files)", min=0, max=65535)
     files_port: int = _setting(
         8081, "port of the file server; 0: files are served under /files of the API only", min=0, max=65535
@@ -82,7 +85,7 @@ class Settings:
     workers: int = _setting(
         1, "processes that serve; more than one needs both Elasticsearch and MongoDB", min=1, max=256
     )
-    company: str = _setting("d1e5c0a8f00d4e0ab1e0c0ffee000001", "id of the default company")
+    company: str = _setting("d1e5c0a8f00d4e0ab1e0c0ffee000001", "id of the default company", filled=True)
     admin_key: str = _setting(
         "", "access key of the admin, at least 8 characters; made at first start when empty", min_length=8
     )
@@ -158,11 +161,14 @@ class Settings:
     history_days: int = _setting(
         60, "days that what workers, queues and serving containers reported is kept, at least", min=1, max=36500
     )
-    shutdown_seconds: int = _setting(10, "seconds that requests under way may take to finish when stopping", min=0)
+    shutdown_seconds: int = _setting(
+        10, "seconds that requests under way may take to finish when stopping", min=0, max=86400
+    )
     slow_loop_ms: int = _setting(
         200,
         "milliseconds that one piece of work may hold up all others before the log tells which; 0: it never does",
         min=0,
+        max=3_600_000,
     )
     log_level: str = _setting(
         "info",
@@ -291,6 +297,8 @@ def _outside(limits: Mapping[str, Any], value: Any) -> str | None:
         return f"{value} is less than {limits['min']}"
     if "max" in limits and value > limits["max"]:
         return f"{value} is more than {limits['max']}"
+    if limits.get("filled") and not value.strip():
+        return "it is empty"
     if value and len(str(value)) < limits.get("min_length", 0):
         return f"shorter than {limits['min_length']} characters"
     return None

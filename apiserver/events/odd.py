@@ -126,6 +126,8 @@ def _text(name: str, value: Any) -> str:
         return value
     if isinstance(value, (dict, list, bool)):
         raise _wrong(name, "a text", value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Reject(f"field '{name}': NaN and Infinity are not JSON", field=name)
     return str(value)
 
 
