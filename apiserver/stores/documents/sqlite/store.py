@@ -16,7 +16,16 @@ from typing import Any, TypeVar
 
 import orjson
 
-from apiserver.stores.documents.base import Document, DocumentStoreError, Filter, Index, InvalidFilter, Sort, Update
+from apiserver.stores.documents.base import (
+    Document,
+    DocumentStoreError,
+    Filter,
+    Index,
+    InvalidDocument,
+    InvalidFilter,
+    Sort,
+    Update,
+)
 from apiserver.stores.documents.dialect import paths
 from apiserver.stores.documents.dialect.filters import Condition, names_one, parse_filter, paths_of
 from apiserver.stores.documents.dialect.sorts import Term, parse_sort
@@ -40,6 +49,9 @@ _MANY_FIELDS = 1000
 _TURN = 16
 _SMALL = 64 * 1024
 """Characters of documents that are inserted at once."""
+_LARGEST = 17 * 2**20
+"""Characters of one field kept apart, and of all others of a document together: what the largest request brings, and
+what is kept beside it. Each change writes them anew, so that a document that grows by each would cost ever more."""
 
 
 class SqliteDocumentStore:
@@ -108,6 +120,8 @@ class SqliteDocumentStore:
     async def insert(self, collection: str, documents: Sequence[Document]) -> None:
         table = await self._table(collection)
         rows = [table.encode(document) for document in documents]
+        for row in rows:
+            _check_size(table, row)
         small = sum(len(value) for row in rows for value in row if isinstance(value, str)) < _SMALL
 
         def work(connection: sqlite3.Connection) -> None:
@@ -217,7 +231,9 @@ class SqliteDocumentStore:
             self._changed.append((table.name, [row for row, *_ in rows], change.roots))
             if not rows and upsert is not None:
                 fresh = change.apply(orjson.loads(dumps(upsert)))
-                connection.execute(table.insertion(), table.encode(fresh))
+                encoded = table.encode(fresh)
+                _check_size(table, encoded)
+                connection.execute(table.insertion(), encoded)
                 self._changed.append((table.name, _last(connection, table, 1), None))
             return len(rows)
 
@@ -351,5 +367,11 @@ def _last(connection: sqlite3.Connection, table: Table, count: int) -> range:
 def _store(connection: sqlite3.Connection, table: Table, row: int, document: Document, roots: set[str]) -> None:
     """Write back a document that changed in some top-level fields: the columns, and indexes, of no others."""
     changed = table.encode_changed(document, roots)
+    _check_size(table, changed.values())
     assigned = ", ".join(f"{column} = ?" for column in changed)
     connection.execute(f'UPDATE "{table.name}" SET {assigned} WHERE row = ?', (*changed.values(), row))
+
+
+def _check_size(table: Table, values: Iterable[Any]) -> None:
+    if any(isinstance(value, str) and len(value) > _LARGEST for value in values):
+        raise InvalidDocument(f"{table.name}: a document is larger than the {_LARGEST >> 20} MB that are kept")

@@ -22,6 +22,7 @@ from apiserver.stores.documents.base import (
     DuplicateDocument,
     Filter,
     Index,
+    InvalidDocument,
     Update,
 )
 from apiserver.stores.documents.sqlite import SqliteDocumentStore
@@ -205,3 +206,25 @@ async def test_a_store_that_is_not_open_says_so(path: Path) -> None:
     await store.close()
     with pytest.raises(DocumentStoreError, match="not open"):
         await store.update("tasks", {"id": "a"}, {"$set": {"n": 1}})
+
+
+@pytest.mark.anyio
+async def test_a_document_cannot_grow_without_end(path: Path) -> None:
+    store = SqliteDocumentStore(path, apart=APART)
+    await store.open()
+    try:
+        half, kept = "x" * (9 * 2**20), {"id": "grown", "text": "x" * (9 * 2**20), "big": {"first": 1}}
+        await store.insert("things", [kept])
+        for change in ({"$set": {"more": half}}, {"$set": {"big": {"first": half, "second": half}}}):
+            with pytest.raises(InvalidDocument, match="larger than the 17 MB"):
+                await store.update("things", {"id": "grown"}, change)
+            with pytest.raises(InvalidDocument, match="larger than the 17 MB"):
+                await store.find_and_update("things", {"id": "grown"}, change)
+        with pytest.raises(InvalidDocument, match="larger than the 17 MB"):
+            await store.insert("things", [{"id": "fine"}, {"id": "large", "text": 2 * half}])
+        with pytest.raises(InvalidDocument, match="larger than the 17 MB"):
+            await store.update("things", {"id": "large"}, {"$set": {"text": 2 * half}}, upsert={"id": "large"})
+        assert await store.find("things", {}) == [kept]
+        await store.update("things", {"id": "grown"}, {"$set": {"text": "", "big": half}})
+    finally:
+        await store.close()
