@@ -42,6 +42,7 @@ from apiserver.services.last_metrics import LastMetrics
 from apiserver.services.older_metadata import with_older_metadata
 from apiserver.services.older_tags import with_older_tags
 from apiserver.services.remembered import Remembered
+from apiserver.services.series_bound import SeriesBound
 from apiserver.services.store_errors import STORE_ERRORS
 from apiserver.settings import Settings
 from apiserver.stores.engines import document_store, event_store, owned
@@ -120,6 +121,7 @@ def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backen
         documents=documents,
         events=events,
         last_metrics=LastMetrics(events, documents),
+        series_bound=SeriesBound(events, settings.max_series_per_task),
         history=History(events, documents, days=settings.history_days),
         auth=Authenticator(
             settings.token_secret,

@@ -157,6 +157,11 @@ class Settings:
         "bytes of the data folder's disk that are kept for deleting when it is full: a file of that size; 0: none",
         min=0,
     )
+    max_series_per_task: int = _setting(
+        20_000,
+        "scalar series and metrics of plots, images, vectors that a task may have, about; events of others are refused",
+        min=100,
+    )
     multi_task_limit: int = _setting(100, "most tasks that one multi-task call may name", min=1)
     history_days: int = _setting(
         60, "days that what workers, queues and serving containers reported is kept, at least", min=1, max=36500

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import BucketAxis, Buckets, Owner, Selection
+from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore
 
 #: {metric: {variant: {"name": variant, "x": array, "y": array, …}}}
@@ -67,10 +68,13 @@ async def histogram(
     `start` and `stop` (inclusive) zoom: only points between them are answered, in buckets of `interval` of that range.
     """
     width = partial(interval, samples=samples, start=start, stop=stop)
+    found = await store.scalar_buckets(owner, key.axis, width, selection, start=start, stop=stop, envelope=envelope)
+    return await off_loop(len(found), lambda: _all(found, key, envelope, start))
+
+
+def _all(found: list[Buckets], key: Key, envelope: bool, start: int | None) -> Histogram:
     answer: Histogram = {}
-    for buckets in await store.scalar_buckets(
-        owner, key.axis, width, selection, start=start, stop=stop, envelope=envelope
-    ):
+    for buckets in found:
         if start is not None:  # the first bucket may begin before the range, and holds nothing of what lies there
             buckets.x = np.maximum(buckets.x, start)
         answer.setdefault(buckets.metric, {})[buckets.variant] = _answer(buckets, key, envelope)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from apiserver.events.model import SINGLE_VALUE_ITERATION, Owner
+from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore
 
 #: How many of the last values are averaged.
@@ -18,8 +19,12 @@ async def latest_scalars(store: EventStore, owner: Owner) -> list[dict[str, Any]
 
     The last values are those of the greatest iterations. `last_10_value` is an old name that always held the last one.
     """
-    metrics: dict[str, list[dict[str, Any]]] = {}
     values = await store.last_values(owner, (), LAST)
+    return await off_loop(len(values), lambda: _listed(values))
+
+
+def _listed(values: dict[tuple[str, str], list[float]]) -> list[dict[str, Any]]:
+    metrics: dict[str, list[dict[str, Any]]] = {}
     for metric, variant in sorted(values):
         of_series = values[metric, variant]
         metrics.setdefault(metric, []).append(

@@ -18,6 +18,7 @@ from apiserver.events.model import (
     ScalarPosition,
     Selection,
 )
+from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore
 
 _ROW = np.dtype([("key", np.int64), ("variant", np.int64), ("value", np.float64)])
@@ -54,9 +55,16 @@ async def page(
     variants = _Variants()
     walk = _by_iteration if axis is BucketAxis.ITER else _by_time
     rows = await walk(store, owner, selection, variants, limit, beyond)
-    of_variants = {name: _where(rows, rows["variant"] == number) for name, number in sorted(variants.items())}
+    return await off_loop(len(variants), lambda: _page(rows, variants))
+
+
+def _page(rows: _Rows, variants: _Variants) -> RawPage:
+    by_variant = rows[np.argsort(rows["variant"], kind="stable")]
+    keys, values = by_variant["key"].copy(), by_variant["value"].copy()
+    ends = np.cumsum(np.bincount(rows["variant"], minlength=len(variants))).tolist()
+    parts = {name: slice(ends[number - 1] if number else 0, ends[number]) for name, number in sorted(variants.items())}
     return RawPage(
-        {name: (found["key"].copy(), found["value"].copy()) for name, found in of_variants.items() if len(found)},
+        {name: (keys[part], values[part]) for name, part in parts.items() if part.start < part.stop},
         len(rows),
         int(rows["key"][-1]) if len(rows) else None,
     )
@@ -80,11 +88,6 @@ async def _by_time(
 ) -> _Rows:
     points = await store.earliest_points(owner, selection, after=beyond, limit=limit)
     return variants.rows(points, BucketAxis.TIMESTAMP)
-
-
-def _where(rows: _Rows, mask: npt.NDArray[np.bool_]) -> _Rows:
-    found: _Rows = rows[mask]
-    return found
 
 
 def _behind(iteration: int) -> ScalarPosition:

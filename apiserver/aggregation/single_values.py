@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.events.model import LAST_NAME, SINGLE_VALUE_ITERATION, Owner, ScalarPosition, ScalarStats, Selection
+from apiserver.events.model import (
+    LAST_NAME,
+    SINGLE_VALUE_ITERATION,
+    Owner,
+    ScalarPoints,
+    ScalarPosition,
+    ScalarStats,
+    Selection,
+)
+from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore
 
 
@@ -19,6 +28,10 @@ async def single_values(store: EventStore, owner: Owner, selection: Selection = 
     points = await store.scalar_points(owner, selection, after=before, limit=1, whole_iterations=True)
     if not len(points.iters) or points.iters[0] != SINGLE_VALUE_ITERATION:
         return []
+    return await off_loop(len(points.iters), lambda: _listed(points))
+
+
+def _listed(points: ScalarPoints) -> list[dict[str, Any]]:
     rows = zip(points.series.tolist(), points.values.tolist(), points.timestamps.tolist(), strict=True)
     names = points.names
     return [

@@ -20,9 +20,11 @@ from apiserver.events.model import (
     LogPosition,
     Owner,
     SamplePosition,
+    ScalarPoints,
     ScalarPosition,
     Selection,
 )
+from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore
 
 
@@ -99,6 +101,10 @@ async def scalars(
     points = await store.scalar_points(
         owner, selection, after=after, descending=descending, limit=limit, whole_iterations=True
     )
+    return await off_loop(len(points.iters), lambda: _documents(owner, points))
+
+
+def _documents(owner: Owner, points: ScalarPoints) -> list[tuple[int, Any]]:
     columns = zip(
         [points.names[series] for series in points.series.tolist()],
         points.iters.tolist(),

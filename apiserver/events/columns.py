@@ -22,6 +22,11 @@ from apiserver.events.rejects import Contradiction, Reject, Rejects
 #: Longest metric, variant, worker, level, axis label and image key, and longest task or model id, in UTF-8 bytes.
 MAX_NAME_BYTES = 1024
 MAX_ID_BYTES = 128
+#: Most groups of points that are taken of one batch: a group is of one series and worker. Each costs far more than its
+#: points do (a summary in its owner's document, names in memory). Batches of the SDK have some hundred.
+MAX_SERIES = 10_000
+#: Most plots, images and vectors that are taken of one batch, for the same reason.
+MAX_SAMPLES = 10_000
 #: Names of so few characters are never too long: a character has at most four bytes.
 _SHORT_NAME = MAX_NAME_BYTES // 4
 
@@ -44,10 +49,12 @@ def group(
     received: int,
     worker: str,
     body: bytes,
+    bounded: bool = True,
 ) -> Grouped:
     """The batch that the points and the lines of other types make; what cannot be taken is added to `rejects`.
 
-    `worker` and `received` stand in for a missing worker and timestamp. Raises Contradiction when lines disagree
+    `worker` and `received` stand in for a missing worker and timestamp; `bounded`: what is beyond the bounds of a batch
+    cannot be taken. Raises Contradiction when lines disagree
     about one owner: nothing can be taken then.
     """
     logs: dict[Source, list[LogLine]] = defaultdict(list)
@@ -58,10 +65,18 @@ def group(
         elif isinstance(line, VectorLine | ImageLine | PlotLine):
             samples.append(line)
     grouping = _Grouping(rejects, company, received, worker)
+    if bounded and len(gathered.keys) > MAX_SERIES:
+        further = Reject(f"A batch has at most {MAX_SERIES:,} scalar series, of each worker", malformed=False)
+        rejects.add(further, sum(gathered.lengths[MAX_SERIES:]))
+        gathered = _first(gathered, MAX_SERIES)
     if gathered.keys:
         grouping.add_scalars(gathered)
     if logs:
         grouping.add_logs(list(logs.values()), body)
+    if bounded and len(samples) > MAX_SAMPLES:
+        further = Reject(f"A batch has at most {MAX_SAMPLES:,} plots, images and vectors", malformed=False)
+        rejects.add(further, len(samples) - MAX_SAMPLES)
+        del samples[MAX_SAMPLES:]
     for sample in samples:
         grouping.add_sample(sample)
     return Grouped(grouping.batch, grouping.locked_allowed)
@@ -198,6 +213,14 @@ class _Grouping:
         if self.locked_allowed.setdefault(owner, allow_locked) != allow_locked:
             raise Contradiction(f"Inconsistent allow_locked setting in the passed events for {id}")
         return owner
+
+
+def _first(gathered: Gathered, count: int) -> Gathered:
+    """The first groups."""
+    lengths = gathered.lengths[:count]
+    points = sum(lengths)
+    columns = (gathered.iters[:points].copy(), gathered.timestamps[:points].copy(), gathered.values[:points].copy())
+    return Gathered(gathered.keys[:count], lengths, *columns)
 
 
 def _without(gathered: Gathered, refused: Collection[int]) -> Gathered:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from apiserver.events import columns, lines, scan
 from apiserver.events.gathered import gather
-from apiserver.events.model import EventBatch, JsonObject, Owner
+from apiserver.events.model import EventBatch, JsonObject, Owner, Scalars
 from apiserver.events.rejects import Reject, Rejects
 
 
@@ -41,18 +41,44 @@ class Ingest:
         batch.logs = [logs for logs in batch.logs if logs.owner not in refusals]
         batch.samples = [sample for sample in batch.samples if sample.owner not in refusals]
 
+    def refuse_series(self, owner: Owner, refused: Collection[tuple[str, str | None]], reason: str) -> None:
+        """Take events of an owner out of the batch: of scalar series (metric, variant), of samples' (metric, None)."""
+        batch, before = self.batch, self.accepted
+        batch.scalars = Scalars.of(
+            group for group in batch.scalars if group.owner != owner or (group.metric, group.variant) not in refused
+        )
+        batch.samples = [one for one in batch.samples if one.owner != owner or (one.metric, None) not in refused]
+        self.rejects.add(Reject(reason, malformed=False), before - self.accepted)
+
     def _count(self, refusals: Mapping[Owner, str], owner: Owner, count: int) -> None:
         if owner in refusals:
             self.rejects.add(Reject(refusals[owner], malformed=False), count)
 
 
-def ingest_lines(body: bytes, *, company: str, received: int, worker: str, stop: lines.Stop = lines.never) -> Ingest:
-    """The events of a JSON-lines body.
+def ingest_lines(
+    body: bytes,
+    *,
+    company: str,
+    received: int,
+    worker: str,
+    stop: lines.Stop = lines.never,
+    bounded: bool = True,
+) -> Ingest:
+    """The events of a JSON-lines body; `bounded`: so many series as a client may send in a batch, no more.
 
     Raises Contradiction when nothing of it can be taken, Stopped when told to `stop`.
     """
     gathered, others, rejects = scan.read(body, stop)
-    grouped = columns.group(gathered, others, rejects, company=company, received=received, worker=worker, body=body)
+    grouped = columns.group(
+        gathered,
+        others,
+        rejects,
+        company=company,
+        received=received,
+        worker=worker,
+        body=body,
+        bounded=bounded,
+    )
     return Ingest(grouped.batch, grouped.locked_allowed, rejects)
 
 

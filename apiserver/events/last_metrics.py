@@ -40,6 +40,25 @@ class Touched:
     resets: set[str | None] = field(default_factory=set)
     """What the document said of its last reset when these events came."""
 
+    def parts(self, most: int) -> list[Touched]:
+        """The same, taken apart so that each part has at most so many series, and as many metrics of samples."""
+        if len(self.series) <= most and len(self.samples) <= most:
+            return [self]
+        series, samples = sorted(self.series), sorted(self.samples)
+        parts = []
+        for start in range(0, max(len(series), len(samples)), most):
+            some = series[start : start + most]
+            parts.append(
+                Touched(
+                    set(some),
+                    {name: self.labels[name] for name in some if name in self.labels},
+                    self.last_iteration,
+                    {key: self.samples[key] for key in samples[start : start + most]},
+                    self.resets,
+                )
+            )
+        return parts
+
     def saw_sample(self, metric: str, variant: str, type: EventType, iter: int, timestamp: int) -> None:
         """Take note of a plot, an image or a vector, or of the newest of a series of them."""
         if not is_monitor(metric, variant):

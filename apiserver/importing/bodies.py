@@ -66,7 +66,7 @@ def _unpacked(plot_data: str) -> str:
 def _ingested(lines: Collection[bytes], company: str, received: int) -> Ingest | None:
     """What the lines make; None when they contradict each other."""
     try:
-        return ingest_lines(b"\n".join(lines), company=company, received=received, worker="")
+        return ingest_lines(b"\n".join(lines), company=company, received=received, worker="", bounded=False)
     except Contradiction:
         return None
 

@@ -14,7 +14,8 @@ from starlette.types import Receive, Scope, Send
 
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import SMALL, Body, Limits
-from apiserver.rpc.call import ANONYMOUS, Answer, Call, Identity, Rules, Streamed
+from apiserver.rpc.call import ANONYMOUS, Answer, Call, Encoded, Identity, Rules, Streamed
+from apiserver.rpc.encode import encode_many
 from apiserver.rpc.envelope import Meta, failure, success
 from apiserver.rpc.errors import ApiError, Errors, known_error, method_not_allowed
 from apiserver.rpc.in_flight import InFlight
@@ -182,7 +183,8 @@ async def _answer(meta: Meta, call: Call[Any], answer: Answer) -> Reply | Stream
     if isinstance(answer, Streamed):
         chunks = await _begun(answer.chunks)
         return StreamReply(chunks, [("content-type", answer.content_type), *call.response_headers])
-    return Reply(200, success(meta, answer), call.response_headers)
+    encoded = answer if isinstance(answer, Encoded) else Encoded(await encode_many(answer))
+    return Reply(200, success(meta, encoded), call.response_headers)
 
 
 async def _begun(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from apiserver.rpc.call import Encoded
+from apiserver.rpc.encode import encode
 from apiserver.rpc.errors import ApiError
 
 
@@ -24,7 +25,7 @@ class Meta:
 
 def success(meta: Meta, answer: dict[str, Any] | Encoded) -> bytes:
     """The answer of a handler. NaN and infinities become null; TypeError for values that JSON does not have."""
-    data = answer.json if isinstance(answer, Encoded) else orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
+    data = answer.json if isinstance(answer, Encoded) else encode(answer)
     return _envelope(meta, data, 200, 0, "OK", {})
 
 

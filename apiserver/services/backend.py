@@ -16,6 +16,7 @@ from apiserver.services.access.attempts import Attempts
 from apiserver.services.history.store import History
 from apiserver.services.last_metrics import LastMetrics
 from apiserver.services.remembered import Remembered
+from apiserver.services.series_bound import SeriesBound
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.scoped import CompanyDocuments, VisibleDocuments
@@ -30,6 +31,7 @@ class Backend:
     documents: DocumentStore
     events: EventStore
     last_metrics: LastMetrics
+    series_bound: SeriesBound
     history: History
     auth: Authenticator
     attempts: Attempts

@@ -22,6 +22,7 @@ from weakref import WeakValueDictionary
 
 from apiserver.events.last_metrics import Touched, run_time, touched_by, update_of
 from apiserver.events.model import SAMPLE_TYPES, EventBatch, MetricSelection, Owner
+from apiserver.off_loop import off_loop
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError, InvalidDocument
 from apiserver.stores.events.base import EventStore, EventStoreBusy, EventStoreError
 from apiserver.times import utc_now
@@ -39,6 +40,9 @@ _REST = 4
 
 #: Owners that are written at the same time, where that takes less time than one after another.
 _AT_ONCE = 16
+
+#: Series that are written to a document at once; of more, one part after the other, so that others have their turn.
+_PART = 500
 
 #: The field of an owner's document that is another whenever its summary of events was written, or reset.
 REVISION = "events_revision"
@@ -241,17 +245,22 @@ class LastMetrics:
         """Write the owner's document; whether it has one."""
         collection = "models" if owner.is_model else "tasks"
         found = {"id": owner.id, "company": owner.company}
+        parts = await _parts(touched)
         while document := await self._documents.find_one(collection, found, projection=_READ):
             if touched.resets - {document.get(RESET)}:
                 touched = await self._everything_of(owner, touched.labels)
-            selection = _selection(touched.series)
+                parts = await _parts(touched)
+            part = parts[-1]
+            selection = _selection(part.series)
             stats = await self._events.scalar_stats([owner], selection) if selection else []
             now = utc_now()
-            update = update_of(touched, stats, now)
+            update = update_of(part, stats, now)
             update["$set"] |= {REVISION: new_revision(), **run_time(document, now)}
             as_read = {**found, REVISION: document.get(REVISION), "status": document.get("status")}
             if await self._documents.update(collection, as_read, update):
-                return True
+                parts.pop()
+                if not parts:
+                    return True
         return False
 
     async def _everything_of(self, owner: Owner, labels: Mapping[tuple[str, str], str] | None = None) -> Touched:
@@ -264,6 +273,10 @@ class LastMetrics:
                 touched.saw_sample(series.metric, series.variant, type, series.max_iter, series.max_timestamp)
         touched.labels = {name: label for name, label in (labels or {}).items() if name in touched.series}
         return touched
+
+
+async def _parts(touched: Touched) -> list[Touched]:
+    return await off_loop(len(touched.series) + len(touched.samples), lambda: touched.parts(_PART))
 
 
 def _selection(series: Iterable[tuple[str, str]]) -> list[MetricSelection]:

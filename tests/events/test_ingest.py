@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.events import documents
-from apiserver.events.columns import MAX_NAME_BYTES
+from apiserver.events.columns import MAX_NAME_BYTES, MAX_SAMPLES, MAX_SERIES
 from apiserver.events.ingest import Ingest, ingest_lines, ingest_object
 from apiserver.events.lines import MAX_MALFORMED, MOST_VALUES, Stopped
 from apiserver.events.model import EventType, Owner
@@ -428,10 +428,10 @@ def test_what_is_wrong_is_named_in_full() -> None:
 
 
 def test_any_number_of_owners_is_refused_as_quickly_as_one() -> None:
-    ingest = read(*(scalar(task=f"t{n}") for n in range(20_000)))  # most of a minute, if each looked at all points
+    ingest = read(*(scalar(task=f"t{n}") for n in range(MAX_SERIES)))  # half a minute, if each looked at all points
     kept = Owner("acme", "t7")
     ingest.refuse({owner: f"Invalid task id {owner.id}" for owner in ingest.locked_allowed if owner != kept})
-    assert (ingest.accepted, ingest.rejects.total, ingest.batch.scalars.owners) == (1, 19_999, [kept])
+    assert (ingest.accepted, ingest.rejects.total, ingest.batch.scalars.owners) == (1, MAX_SERIES - 1, [kept])
 
 
 @pytest.mark.parametrize("fields", ["", '"ts":5,', '"value":NaN,', '"iter":"5",'])
@@ -476,3 +476,26 @@ def test_a_figure_that_holds_too_much_is_not_parsed_for_its_images() -> None:
     facts = [json.loads(sample.document) for sample in ingest.batch.samples]
     assert [fact.get("source_urls") for fact in facts] == [["http://a/b.png"], None, None]
     assert [fact["plot_len"] for fact in facts] == [len(text) for text in plots]
+
+
+@pytest.mark.parametrize("odd", [{}, {"iter": "1"}, {"ts": NOW}], ids=["plain", "odd", "old"])
+def test_a_batch_has_a_bound_of_series_and_further_ones_cost_themselves_alone(odd: dict[str, Any]) -> None:
+    many = [scalar(variant=f"v{n}", **odd) for n in range(MAX_SERIES + 3)]
+    ingest = read(*many, many[-1], many[0])
+    assert ingest.accepted == MAX_SERIES + 1
+    assert ingest.batch.scalars.variants == [f"v{n}" for n in range(MAX_SERIES)]
+    assert dict(ingest.rejects.reasons) == {"A batch has at most 10,000 scalar series, of each worker": 4}
+
+
+def test_what_no_client_sends_may_have_any_number_of_series() -> None:
+    lines = [json.dumps(scalar(variant=f"v{n}")) for n in range(MAX_SERIES + 3)]
+    body = "\n".join(lines).encode()
+    ingest = ingest_lines(body, company="acme", received=NOW, worker="w", bounded=False)
+    assert (ingest.accepted, ingest.rejects.total) == (MAX_SERIES + 3, 0)
+
+
+def test_a_batch_has_a_bound_of_samples() -> None:
+    image = {"type": "training_debug_image", "task": "t1", "variant": "v", "url": "http://files/a.png"}
+    ingest = read(scalar(), *({**image, "metric": f"m{n}"} for n in range(MAX_SAMPLES + 3)))
+    assert ingest.accepted == MAX_SAMPLES + 1
+    assert dict(ingest.rejects.reasons) == {"A batch has at most 10,000 plots, images and vectors": 3}

@@ -406,3 +406,25 @@ async def test_a_document_that_cannot_grow_is_given_up(api: Api, monkeypatch: py
         assert await unstated(api) == set()
     await add(api, owner, (2, 2.0))
     assert await seen(api, owner) == (2, {"v": 2.0})
+
+
+async def test_many_series_are_written_part_by_part(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(last_metrics, "_PART", 3)
+    owner = await new_task(api)
+    updates: list[Any] = []
+
+    async def note(*given: Any) -> None:
+        updates.append(given)
+
+    before(api, monkeypatch, "update", note)
+    common = {"task": owner.id, "iter": 4, "metric": "m"}
+    scalar = {**common, "type": "training_stats_scalar", "value": 0.5, "x_axis_label": "epochs"}
+    image = {**common, "type": "training_debug_image", "variant": "v", "url": "http://files/a.png"}
+    events = [{**scalar, "variant": f"v{n}"} for n in range(10)] + [{**image, "metric": f"i{n}"} for n in range(5)]
+    await api.raw("POST", "/events.add_batch", content="\n".join(map(json.dumps, events)))
+    task = (await api.call("tasks.get_by_id", {"task": owner.id}))["task"]
+    (series,) = task["last_metrics"].values()
+    assert {one["variant"]: one["x_axis_label"] for one in series.values()} == {f"v{n}": "epochs" for n in range(10)}
+    assert {one["metric"] for one in task["metric_stats"].values()} == {f"i{n}" for n in range(5)}
+    assert task["last_iteration"] == 4
+    assert max(len(update["$set"]) for _, _, update in updates) < 50

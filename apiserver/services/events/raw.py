@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
 from apiserver.aggregation import raw_points
 from apiserver.aggregation.histogram import Key
 from apiserver.rpc.call import Encoded
+from apiserver.rpc.encode import encode_many
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
 
@@ -33,4 +32,4 @@ async def scalar_metrics_iter_raw(call: Call, request: dict[str, Any]) -> Encode
         "scroll_id": scrolls.encode(query, (beyond if page.last is None else page.last, counted, limit)),
         "variants": {name: {"y": values, key.value: keys} for name, (keys, values) in page.variants.items()},
     }
-    return Encoded(orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY))
+    return Encoded(await encode_many(answer, len(page.variants)))

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
-
-import orjson
 
 from apiserver.aggregation import latest_scalars as latest
 from apiserver.aggregation import task_events
 from apiserver.aggregation.histogram import Histogram, Key, histogram
 from apiserver.aggregation.single_values import single_values
 from apiserver.events.model import MetricSelection, Owner, Selection
+from apiserver.off_loop import off_loop
 from apiserver.rpc.call import Encoded
+from apiserver.rpc.encode import encode_many
 from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
 from apiserver.services.events.labels import add_labels
+
+_SideBySide = dict[str, dict[str, dict[str, Any]]]
 
 #: Least number of events in a page of `get_scalar_metric_data`.
 PAGE = 10_000
@@ -25,12 +29,14 @@ PAGE = 10_000
 @endpoint("events.scalar_metrics_iter_histogram", "2.1")
 async def scalar_metrics_iter_histogram(call: Call, request: dict[str, Any]) -> Encoded:
     selection = owners.selection(request.get("metrics"))
-    return _encoded(await _histogram(call, request, await owners.one(call, request), selection))
+    answer = await _histogram(call, request, await owners.one(call, request), selection)
+    return Encoded(await encode_many(answer, _series(answer)))
 
 
 @endpoint("events.multi_task_scalar_metrics_iter_histogram", "2.1")
 async def multi_task_scalar_metrics_iter_histogram(call: Call, request: dict[str, Any]) -> Encoded:
-    return _encoded({"metrics": await histograms(call, request)})
+    metrics = await histograms(call, request)
+    return Encoded(await encode_many({"metrics": metrics}, _series(metrics)))
 
 
 @endpoint("events.get_task_single_value_metrics", "2.20")
@@ -78,7 +84,7 @@ async def get_scalar_metric_data(call: Call, request: dict[str, Any]) -> dict[st
     }
 
 
-async def histograms(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+async def histograms(call: Call, request: dict[str, Any]) -> _SideBySide:
     """Scalar series of `tasks` side by side: {metric: {variant: {task: {name, x, y}}}}."""
     asked = await owners.many(call, request, limit=call.backend.settings.multi_task_limit)
     selection = owners.selection(request.get("metrics"))
@@ -86,13 +92,16 @@ async def histograms(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         answers = await asyncio.gather(*(_histogram(call, request, owner, selection) for owner in asked))
     else:
         answers = [await _histogram(call, request, owner, selection) for owner in asked]
-    metrics: dict[str, dict[str, dict[str, Any]]] = {}
+    metrics: _SideBySide = {}
     for (owner, name), answer in zip(asked.items(), answers, strict=True):
-        for metric, variants in answer.items():
-            for variant, series in variants.items():
-                of_variant = metrics.setdefault(metric, {}).setdefault(variant, {})
-                of_variant[owner.id] = {**series, "name": name}
+        await off_loop(_series(answer), partial(_put_beside, metrics, owner.id, name, answer))
     return metrics
+
+
+def _put_beside(metrics: _SideBySide, task: str, name: str, answer: Histogram) -> None:
+    for metric, variants in answer.items():
+        for variant, series in variants.items():
+            metrics.setdefault(metric, {}).setdefault(variant, {})[task] = {**series, "name": name}
 
 
 async def _histogram(call: Call, request: dict[str, Any], owner: Owner, selection: Selection) -> Histogram:
@@ -118,5 +127,5 @@ def _range(asked: dict[str, int]) -> tuple[int | None, int | None]:
     return start, stop
 
 
-def _encoded(answer: dict[str, Any]) -> Encoded:
-    return Encoded(orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY))
+def _series(metrics: Mapping[str, Mapping[str, Any]]) -> int:
+    return sum(map(len, metrics.values()))

@@ -72,6 +72,16 @@ async def _store(call: Call, read: Callable[..., Ingest]) -> dict[str, Any]:
         await call.work(refuse) if len(call.body) > LONG_BODY else refuse()
     if not events.batch:
         raise _nothing_added(events.rejects)
+    crowded = call.backend.series_bound.spend(events.batch)
+    if not crowded:
+        return await _add(call, events, known)
+    async with call.backend.series_bound.counted(events, crowded):
+        if not events.batch:
+            raise _nothing_added(events.rejects)
+        return await _add(call, events, known)
+
+
+async def _add(call: Call, events: Ingest, known: Mapping[Owner, Document | None]) -> dict[str, Any]:
     resets = {owner: document.get(RESET) for owner, document in known.items() if document is not None}
     with call.backend.last_metrics.adding(events.batch, resets):
         refused = await call.backend.events.add(events.batch)

@@ -75,6 +75,10 @@ def empty_task() -> Document:
     }
 
 
+#: Their keys are digests of names: nothing is escaped there, and there may be thousands.
+_WITH_DIGESTS = ("last_metrics", "metric_stats")
+
+
 async def insert_task(call: Call, task: Document) -> None:
     """Keep a new task."""
     await documents(call).insert(TASKS, task)
@@ -88,7 +92,7 @@ def new_execution() -> Document:
 
 def answered(task: Document) -> Document:
     """A stored task as clients get it."""
-    shown: Document = unescape_keys(task)
+    shown = {name: value if name in _WITH_DIGESTS else unescape_keys(value) for name, value in task.items()}
     for name in ("enqueue_status", REVISION, RESET):
         shown.pop(name, None)
     return shown

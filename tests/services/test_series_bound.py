@@ -1,0 +1,89 @@
+"""A task has a bound of series: further ones are refused, those that it has go on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.services import series_bound
+from tests.harness import Api, running_api
+
+pytestmark = pytest.mark.anyio
+
+MOST = 100
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[Api]:
+    async with running_api(tmp_path / "data", max_series_per_task=MOST) as api:
+        yield api
+
+
+async def new_task(api: Api) -> str:
+    return str((await api.call("tasks.create", {"name": "a task", "type": "training"}))["id"])
+
+
+async def add(api: Api, *events: dict[str, Any]) -> dict[str, Any]:
+    answer = await api.raw("POST", "/events.add_batch", content="\n".join(map(json.dumps, events)))
+    return dict(answer.json()["data"] or {"refused": answer.json()["meta"]["result_msg"]})
+
+
+def points(task: str, first: int, stop: int, iter: int = 0) -> list[dict[str, Any]]:
+    return [
+        {"type": "training_stats_scalar", "task": task, "metric": "m", "variant": f"v{n}", "iter": iter, "value": n}
+        for n in range(first, stop)
+    ]
+
+
+def images(task: str, first: int, stop: int) -> list[dict[str, Any]]:
+    image = {"type": "training_debug_image", "task": task, "iter": 0, "url": "http://files/a.png"}
+    return [{**image, "metric": f"i{n}", "variant": str(n)} for n in range(first, stop)]
+
+
+def reason(task: str) -> str:
+    return f"A task has at most {MOST} scalar series and metrics of plots, images and vectors: {task}"
+
+
+async def variants(api: Api, task: str) -> set[str]:
+    answer = await api.call("events.get_scalar_metrics_and_variants", {"task": task})
+    return set(answer["metrics"]["m"])
+
+
+async def test_further_series_are_refused_and_known_ones_go_on(api: Api) -> None:
+    task, other = await new_task(api), await new_task(api)
+    assert (await add(api, *points(task, 0, 80)))["added"] == 80
+    answer = await add(api, *points(task, 70, 130), *points(other, 0, 5))
+    assert (answer["added"], answer["errors_info"]) == (35, {reason(task): 30})
+    assert (await add(api, *points(task, 0, 100, iter=1)))["added"] == 100
+    assert await add(api, *points(task, 100, 102)) == {"refused": f"Events not added: {reason(task)}=2"}
+    assert await variants(api, task) == {f"v{n}" for n in range(MOST)}
+    await api.call("events.delete_for_task", {"task": task})
+    assert (await add(api, *points(task, 100, 130)))["added"] == 30
+
+
+async def test_metrics_of_samples_count_their_variants_do_not(api: Api) -> None:
+    task = await new_task(api)
+    assert (await add(api, *points(task, 0, 60), *images(task, 0, 30)))["added"] == 90
+    answer = await add(api, *images(task, 25, 45), *points(task, 0, 1))
+    assert (answer["added"], answer["errors_info"]) == (16, {reason(task): 5})
+    assert (await add(api, *({**one, "metric": "i3"} for one in images(task, 0, 200))))["added"] == 200
+
+
+async def test_batches_that_come_at_once_are_counted_one_after_the_other(api: Api) -> None:
+    task = await new_task(api)
+    await add(api, *points(task, 0, MOST - 1))
+    await asyncio.gather(*(add(api, *points(task, 100 * n, 100 * n + 50)) for n in range(1, 6)))
+    assert len(await variants(api, task)) == MOST
+
+
+async def test_owners_are_forgotten_who_did_not_report_for_long(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(series_bound, "_MOST_OWNERS", 3)
+    tasks = [await new_task(api) for _ in range(5)]
+    for task in tasks:
+        await add(api, *points(task, 0, 1))
+    assert [owner.id for owner in api.backend.series_bound._room] == tasks[2:]
