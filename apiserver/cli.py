@@ -348,14 +348,14 @@ def _user_sessions(settings: Settings, options: argparse.Namespace) -> None:
         from apiserver.services.access.sessions import end_sessions, sessions_of
 
         users = await documents.find("users", {"company": settings.company}, projection=("id", "name"))
-        names = {user["id"]: user["name"] for user in users}
+        names: dict[str, str] = {user["id"]: user["name"] for user in users}
         if options.name is not None and options.name not in names.values():
             raise CommandError(f"there is no user '{options.name}'")
         sessions = await sessions_of(documents, settings.company)
         sessions = [item for item in sessions if options.name in (None, names.get(item["user"]))]
         if options.end is None:
             for item in sessions:
-                _say_line(_session_line(item, str(names.get(item["user"]))))
+                _say_line(_session_line(item, names.get(item["user"]) or str(item["user"])))
             return
         if unknown := set(options.end) - {item["id"] for item in sessions}:
             raise CommandError(f"there is no session {', '.join(sorted(unknown))}")
