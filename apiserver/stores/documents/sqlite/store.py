@@ -52,6 +52,9 @@ _SMALL = 64 * 1024
 _LARGEST = 17 * 2**20
 """Characters of one field kept apart, and of all others of a document together: what the largest request brings, and
 what is kept beside it. Each change writes them anew, so that a document that grows by each would cost ever more."""
+_DERIVED = frozenset([apart_column("last_metrics")])
+"""What the server writes itself, for as many series as a task may have. A task that had more before there was a
+bound would never be brought up to date again."""
 
 
 class SqliteDocumentStore:
@@ -121,7 +124,7 @@ class SqliteDocumentStore:
         table = await self._table(collection)
         rows = [table.encode(document) for document in documents]
         for row in rows:
-            _check_size(table, row)
+            _check_size(table, zip(table.columns, row, strict=True))
         small = sum(len(value) for row in rows for value in row if isinstance(value, str)) < _SMALL
 
         def work(connection: sqlite3.Connection) -> None:
@@ -232,7 +235,7 @@ class SqliteDocumentStore:
             if not rows and upsert is not None:
                 fresh = change.apply(orjson.loads(dumps(upsert)))
                 encoded = table.encode(fresh)
-                _check_size(table, encoded)
+                _check_size(table, zip(table.columns, encoded, strict=True))
                 connection.execute(table.insertion(), encoded)
                 self._changed.append((table.name, _last(connection, table, 1), None))
             return len(rows)
@@ -367,11 +370,12 @@ def _last(connection: sqlite3.Connection, table: Table, count: int) -> range:
 def _store(connection: sqlite3.Connection, table: Table, row: int, document: Document, roots: set[str]) -> None:
     """Write back a document that changed in some top-level fields: the columns, and indexes, of no others."""
     changed = table.encode_changed(document, roots)
-    _check_size(table, changed.values())
+    _check_size(table, changed.items())
     assigned = ", ".join(f"{column} = ?" for column in changed)
     connection.execute(f'UPDATE "{table.name}" SET {assigned} WHERE row = ?', (*changed.values(), row))
 
 
-def _check_size(table: Table, values: Iterable[Any]) -> None:
-    if any(isinstance(value, str) and len(value) > _LARGEST for value in values):
+def _check_size(table: Table, values: Iterable[tuple[str, Any]]) -> None:
+    """InvalidDocument for a value that is too large, by its column."""
+    if any(isinstance(value, str) and len(value) > _LARGEST and column not in _DERIVED for column, value in values):
         raise InvalidDocument(f"{table.name}: a document is larger than the {_LARGEST >> 20} MB that are kept")

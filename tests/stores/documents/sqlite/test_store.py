@@ -228,3 +228,18 @@ async def test_a_document_cannot_grow_without_end(path: Path) -> None:
         await store.update("things", {"id": "grown"}, {"$set": {"text": "", "big": half}})
     finally:
         await store.close()
+
+
+@pytest.mark.anyio
+async def test_what_the_server_says_of_series_may_be_larger(path: Path) -> None:
+    store = SqliteDocumentStore(path, apart={"things": ["last_metrics"]})
+    await store.open()
+    try:
+        many = {"metric": "x" * (18 * 2**20)}
+        await store.insert("things", [{"id": "a", "last_metrics": {}}, {"id": "b", "last_metrics": many}])
+        assert await store.update("things", {"id": "a"}, {"$set": {"last_metrics": many, "last_iteration": 1}}) == 1
+        assert await store.find("things", {"last_iteration": 1}) == [
+            {"id": "a", "last_metrics": many, "last_iteration": 1}
+        ]
+    finally:
+        await store.close()
