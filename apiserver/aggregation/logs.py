@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from apiserver.events import documents
@@ -10,6 +11,10 @@ from apiserver.stores.events.base import EventStore
 
 #: Beyond every sequence: with a timestamp, the position behind all lines of that millisecond.
 _BEHIND_ALL = 2**63 - 1
+
+#: More lines than this become events in a thread, as others would wait. No page is asked to have so many, but lines
+#: that share a timestamp may be more.
+MANY_LINES = 10_000
 
 
 @dataclass(slots=True)
@@ -65,7 +70,13 @@ async def walk(
 
 async def _page(store: EventStore, owner: Owner, selection: Selection, lines: list[LogLine]) -> LogPage:
     total = await store.log_count(owner, selection)
-    return LogPage([event(owner, line) for line in lines], total, lines[-1].position if lines else None)
+    many = len(lines) > MANY_LINES
+    events = await asyncio.to_thread(_events, owner, lines) if many else _events(owner, lines)
+    return LogPage(events, total, lines[-1].position if lines else None)
+
+
+def _events(owner: Owner, lines: list[LogLine]) -> list[JsonObject]:
+    return [event(owner, line) for line in lines]
 
 
 def event(owner: Owner, line: LogLine) -> JsonObject:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 
+from apiserver.aggregation import logs
+from apiserver.events.model import JsonObject, LogLine, Owner
 from tests.harness import Api
 from tests.services.events.conftest import Add
 
@@ -66,6 +69,23 @@ async def test_tasks_are_compared(api: Api, add: Add, task: str) -> None:
         task: {"name": "a task", "x": [1], "y": [1.0]},
         other: {"name": "other", "x": [1], "y": [1.0]},
     }
+
+
+async def test_many_log_lines_of_one_moment_keep_nobody_waiting(
+    api: Api, add: Add, task: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, threads = logs.event, set()
+
+    def event_in(owner: Owner, line: LogLine) -> JsonObject:
+        threads.add(threading.current_thread())
+        return made(owner, line)
+
+    monkeypatch.setattr(logs, "event", event_in)
+    monkeypatch.setattr(logs, "MANY_LINES", 3)
+    await add(*({**event("log", task, n, msg=f"line {n}"), "timestamp": NOW} for n in range(4)))
+    page = await api.call("events.get_task_log", {"task": task, "batch_size": 1})
+    assert [one["msg"] for one in page["events"]] == ["line 3", "line 2", "line 1", "line 0"]
+    assert threading.current_thread() not in threads
 
 
 async def test_the_newest_log_lines_come_first(api: Api, add: Add, task: str) -> None:
