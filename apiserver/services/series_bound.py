@@ -44,8 +44,7 @@ class SeriesBound:
 
     def spend(self, batch: EventBatch) -> list[Owner]:
         """Take what the batch has off the room of its owners; whose room is used up."""
-        groups = Counter([batch.scalars.owners[number] for number in batch.scalars.owner])
-        groups.update(owner for owner, _ in {(sample.owner, sample.metric) for sample in batch.samples})
+        groups = _groups(batch)
         for owner, count in groups.items():
             self._room[owner] = self._room.pop(owner, self._first_room) - count
         beyond = [owner for owner in groups if self._room[owner] < 0]
@@ -77,6 +76,16 @@ class SeriesBound:
             what = f"A {kind} has at most {self._most:,} scalar series and metrics of plots, images and vectors"
             events.refuse_series(owner, set(fresh[room:]), f"{what}: {owner.id}")
         return max(room - len(fresh), 0)
+
+
+def _groups(batch: EventBatch) -> dict[Owner, int]:
+    """What each owner has in the batch: groups of points, and metrics of samples."""
+    scalars = batch.scalars
+    if len(scalars.owners) == 1 and not batch.samples:  # nearly always
+        return {scalars.owners[0]: len(scalars)}
+    groups = Counter([scalars.owners[number] for number in scalars.owner])
+    groups.update(owner for owner, _ in {(sample.owner, sample.metric) for sample in batch.samples})
+    return groups
 
 
 def _known(series: Iterable[SeriesName]) -> set[Counted]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -10,7 +9,7 @@ from typing import Any
 
 from apiserver.events import ingest
 from apiserver.events.ingest import Ingest
-from apiserver.events.lines import Stop, Stopped, memory_of, parse_json
+from apiserver.events.lines import Stop, Stopped, always, memory_of, parse_json
 from apiserver.events.model import Owner
 from apiserver.events.rejects import Contradiction, Reject, Rejects
 from apiserver.rpc.errors import ApiError, validation_error
@@ -52,16 +51,19 @@ async def delete_for_model(call: Call, request: dict[str, Any]) -> dict[str, Any
 async def _read(call: Call, read: Callable[..., Ingest]) -> Ingest:
     """The events of the body, in a thread if it takes long. What nobody waits for any more is not read to its end."""
     read = partial(read, company=call.identity.company, received=now_ms(), worker=call.worker)
-    given_up = threading.Event()
     try:
         if len(call.body) <= LONG_BODY:
-            with contextlib.suppress(Stopped):
-                return read(stop=lambda: True)  # up to where it takes long
-        return await call.work(partial(read, stop=given_up.is_set), memory_of(call.body))
+            try:
+                return read(stop=always)  # up to where it takes long
+            except Stopped:
+                pass
+        given_up = threading.Event()
+        try:
+            return await call.work(partial(read, stop=given_up.is_set), memory_of(call.body))
+        finally:
+            given_up.set()
     except Contradiction as contradiction:
         raise validation_error(str(contradiction)) from None
-    finally:
-        given_up.set()
 
 
 async def _store(call: Call, read: Callable[..., Ingest]) -> dict[str, Any]:
