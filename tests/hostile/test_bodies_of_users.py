@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from functools import partial
 
 import pytest
@@ -43,3 +44,16 @@ def test_bodies_whose_senders_have_gone_keep_nobody_out(target: Target, name: st
         for _ in range(4):
             with target.connect() as connection, contextlib.suppress(OSError):
                 connection.sendall(head.encode() + body)
+
+
+def test_a_batch_of_very_many_series_and_what_is_asked_of_them(target: Target) -> None:
+    with target.attacked(OF_USERS):
+        task = target.server.call("tasks.create", {"name": "of many series", "type": "training"})["id"]
+        point = b'{"type":"training_stats_scalar","task":"%b","iter":1,"value":1,"metric":"m%d","variant":"v%d"}'
+        body = b"\n".join([point % (task.encode(), n // 10, n) for n in range(120_000)])
+        target.send("/events.add_batch", body, known=True)
+        asked = json.dumps({"task": task}).encode()
+        for path in ("/events.scalar_metrics_iter_histogram", "/events.get_task_latest_scalar_values"):
+            target.send(path, asked, known=True)
+        target.send("/tasks.get_by_id", asked, known=True)
+        assert target.statuses == {200: 4}
