@@ -6,7 +6,7 @@ nor double an entry. What a queue holds then goes into its history.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from apiserver.rpc.errors import unavailable
@@ -31,15 +31,30 @@ async def append(call: Call, queue: str, task: str) -> bool:
     return await _change(call, absent, {"$push": {"entries": {"task": task, "added": utc_now()}}})
 
 
+async def append_many(call: Call, queue: str, tasks: Sequence[str]) -> set[str]:
+    """Put tasks at the end; which of them: those that were not in that queue already, none when there is none."""
+    for _ in range(ATTEMPTS):
+        before = await documents(call).find_one("queues", {"id": queue}, projection=("entries",))
+        there = set(tasks_of(before)) if before else set(tasks)
+        fresh = [task for task in tasks if task not in there]
+        entries = [{"task": task, "added": utc_now()} for task in fresh]
+        absent = {"id": queue, "entries.task": {"$nin": fresh}}
+        if not fresh or await _change(call, absent, {"$push": {"entries": {"$each": entries}}}):
+            return set(fresh)
+    raise _contended(queue)
+
+
 async def remove(call: Call, queue: str, task: str) -> bool:
     """Take a task out; False when it is not in that queue."""
     return await _change(call, {"id": queue, "entries.task": task}, {"$pull": {"entries": {"task": task}}})
 
 
-async def remove_from_all(call: Call, task: str, *, but: str | None = None) -> int:
-    """Take a task out of all queues (`but` one); returns of how many."""
-    found = await documents(call).find("queues", {"entries.task": task, "id": {"$ne": but}}, projection=("id",))
-    return sum([await remove(call, queue["id"], task) for queue in found])
+async def remove_from_all(call: Call, tasks: Sequence[str], *, but: str | None = None) -> int:
+    """Take tasks out of all queues (`but` one); returns of how many."""
+    wanted: Any = tasks[0] if len(tasks) == 1 else {"$in": list(tasks)}
+    found = await documents(call).find("queues", {"entries.task": wanted, "id": {"$ne": but}}, projection=("id",))
+    pull: Update = {"$pull": {"entries": {"task": wanted}}}
+    return sum([await _change(call, {"id": queue["id"], "entries.task": wanted}, pull) for queue in found])
 
 
 async def pop(call: Call, queue: str, *, task: str | None = None) -> Document | None:
@@ -72,7 +87,7 @@ async def take_all(call: Call, queue: str) -> list[str]:
 async def reorder(call: Call, queue: str, change: Reorder) -> list[Document] | None:
     """Give the entries the order that `change` returns; None when that is None or there is no such queue."""
     for _ in range(ATTEMPTS):
-        before = await documents(call).find_one("queues", {"id": queue}, projection=("entries",))
+        before = await documents(call).find_one("queues", {"id": queue}, projection=("entries", "last_update"))
         after = change(before["entries"]) if before else None
         if not before or after is None:
             return None
@@ -92,9 +107,8 @@ async def _change(call: Call, filter: Filter, update: Update) -> bool:
 
 
 def _holds(queue: Document) -> Filter:
-    """The queue, as long as it holds the same tasks."""
-    tasks = tasks_of(queue)
-    return {"id": queue["id"], "entries": {"$size": len(tasks)}, "entries.task": {"$all": tasks}}
+    """The queue, as long as it was not changed: each change of entries says when it was."""
+    return {"id": queue["id"], "entries": {"$size": len(queue["entries"])}, "last_update": queue.get("last_update")}
 
 
 def _contended(queue: str) -> Exception:

@@ -59,7 +59,11 @@ async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("tasks.delete_many", "1.0")
 async def delete_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await do_each(request["ids"], lambda task_id: delete_task(call, task_id, request))
+    return await do_each(
+        request["ids"],
+        lambda task_id: delete_task(call, task_id, request),
+        first=(lambda ids: leave_queues(call, *ids)) if request["force"] else None,
+    )
 
 
 async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[str, Any]:

@@ -95,7 +95,11 @@ async def archive(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("tasks.archive_many", "1.0")
 async def archive_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await do_each(request["ids"], lambda task_id: do_to_steps_too(call, task_id, request, _archive))
+    return await do_each(
+        request["ids"],
+        lambda task_id: do_to_steps_too(call, task_id, request, _archive),
+        first=lambda ids: leave_queues(call, *ids),
+    )
 
 
 @endpoint("tasks.unarchive_many", "1.0")

@@ -10,7 +10,7 @@ from typing import Any
 from apiserver.rpc.errors import ApiError, invalid_id, validation_error
 from apiserver.services import queue_entries
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.many import do_each
+from apiserver.services.many import do_each, failure, together
 from apiserver.services.queue_documents import create_queue, default_queue
 from apiserver.services.tasks.documents import get_task
 from apiserver.services.tasks.edit import check_references
@@ -28,12 +28,23 @@ async def enqueue(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("tasks.enqueue_many", "1.0")
 async def enqueue_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    """Some at a time, as each change of a queue costs as much as it is long."""
     queue = await wanted_queue(call, request)
 
     async def act(task_id: str) -> dict[str, Any]:
-        return {"queued": True, **await enqueue_task(call, task_id, queue, request)}
+        return {"queued": True, **await _begin_to_wait(call, task_id, queue, request)}
 
-    return {**await do_each(request["ids"], act), **await watched(call, queue, request)}
+    succeeded: list[dict[str, Any]] = []
+    failed: list[dict[str, Any]] = []
+    for some in together(request["ids"]):
+        done = await do_each(some, act)
+        begun = [item["id"] for item in done["succeeded"]]
+        added = await queue_entries.append_many(call, queue, begun)
+        await leave_queues(call, *begun, but=queue)
+        succeeded += (item for item in done["succeeded"] if item["id"] in added)
+        failed += done["failed"]
+        failed += (failure(task_id, _is_there(queue, task_id)) for task_id in begun if task_id not in added)
+    return {"succeeded": succeeded, "failed": failed, **await watched(call, queue, request)}
 
 
 @endpoint("tasks.dequeue", "1.0")
@@ -46,12 +57,12 @@ async def dequeue_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     async def act(task_id: str) -> dict[str, Any]:
         return {"dequeued": True, **await _dequeue(call, task_id, request)}
 
-    return await do_each(request["ids"], act)
+    return await do_each(request["ids"], act, first=lambda ids: leave_queues(call, *ids))
 
 
-async def leave_queues(call: Call, task_id: str, *, but: str | None = None) -> int:
-    """Take a task out of all queues (`but` one); returns of how many."""
-    return await queue_entries.remove_from_all(call, task_id, but=but)
+async def leave_queues(call: Call, *task_ids: str, but: str | None = None) -> int:
+    """Take tasks out of all queues (`but` one); returns of how many."""
+    return await queue_entries.remove_from_all(call, task_ids, but=but) if task_ids else 0
 
 
 async def release(call: Call, task_id: str) -> int:
@@ -80,6 +91,15 @@ async def wanted_queue(call: Call, request: dict[str, Any]) -> str:
 
 async def enqueue_task(call: Call, task_id: str, queue: str, request: dict[str, Any]) -> Document:
     """The status first and then the entry, so that whoever takes the entry finds a queued task."""
+    done = await _begin_to_wait(call, task_id, queue, request)
+    if not await queue_entries.append(call, queue, task_id):
+        raise _is_there(queue, task_id)
+    await leave_queues(call, task_id, but=queue)
+    return done
+
+
+async def _begin_to_wait(call: Call, task_id: str, queue: str, request: dict[str, Any]) -> Document:
+    """Give a task the status of one that waits."""
     task = await get_task(call, task_id, ["status", "enqueue_status", "execution.queue", "project", "parent"])
     check_transition(task, "queued", force=request.get("force", False))
     if request.get("validate_tasks"):
@@ -87,11 +107,11 @@ async def enqueue_task(call: Call, task_id: str, queue: str, request: dict[str, 
     named = queue if request.get("update_execution_queue", True) else _queue_of(task)
     before = task.get("enqueue_status", "created") if task["status"] == "queued" else task["status"]
     values = {"enqueue_status": before, "execution.queue": named}
-    done = await change_status(call, task_id, "queued", request, values=values)
-    if not await queue_entries.append(call, queue, task_id):
-        raise ApiError(400, 706, f"Task is in the queue already: queue={queue}, task={task_id}")
-    await leave_queues(call, task_id, but=queue)
-    return done
+    return await change_status(call, task_id, "queued", request, values=values)
+
+
+def _is_there(queue: str, task_id: str) -> ApiError:
+    return ApiError(400, 706, f"Task is in the queue already: queue={queue}, task={task_id}")
 
 
 def _queue_of(task: Document) -> str:

@@ -172,3 +172,42 @@ async def test_many(api: Api, queue: str) -> None:
     assert [(done["id"], done["dequeued"]) for done in answer["succeeded"]] == [(task, True) for task in tasks]
     assert await waiting(api, queue) == []
     assert await refused(api, "tasks.enqueue_many", {"ids": tasks, "queue": "none"}) == (400, 701)
+
+
+async def test_a_long_queue_is_changed_a_few_times_for_many(
+    api: Api, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = 0
+    find_and_update = api.backend.documents.find_and_update
+
+    async def counted(collection: str, *arguments: Any, **more: Any) -> Any:
+        nonlocal changes
+        changes += collection == "queues"
+        return await find_and_update(collection, *arguments, **more)
+
+    monkeypatch.setattr(api.backend.documents, "find_and_update", counted)
+    tasks, other = [await make(api) for _ in range(120)], (await api.call("queues.create", {"name": "other"}))["id"]
+    await api.call("tasks.enqueue", {"task": tasks[1], "queue": queue})
+    await api.call("tasks.enqueue", {"task": tasks[2], "queue": other})
+
+    answer = await api.call("tasks.enqueue_many", {"ids": tasks, "queue": queue})
+    assert [failed["id"] for failed in answer["failed"]] == [tasks[1]]
+    assert answer["failed"][0]["error"]["codes"] == [400, 706]
+    assert len(answer["succeeded"]) == 119
+    assert (await waiting(api, queue), await waiting(api, other)) == ([tasks[1], tasks[0], *tasks[2:]], [])
+    assert len((await api.call("tasks.dequeue_many", {"ids": tasks}))["succeeded"]) == 120
+    assert await waiting(api, queue) == []
+    assert changes < 10
+
+    for do, more in (("tasks.archive_many", {}), ("tasks.delete_many", {"force": True})):
+        await api.call("tasks.enqueue_many", {"ids": tasks, "queue": queue})
+        assert len((await api.call(do, {"ids": tasks, **more}))["succeeded"]) == 120
+        assert await waiting(api, queue) == []
+    assert changes < 20
+
+
+async def test_what_is_not_deleted_waits_on(api: Api, queue: str) -> None:
+    tasks = [await make(api) for _ in range(2)]
+    await api.call("tasks.enqueue_many", {"ids": tasks, "queue": queue})
+    assert len((await api.call("tasks.delete_many", {"ids": tasks}))["failed"]) == 2
+    assert await waiting(api, queue) == tasks

@@ -26,15 +26,16 @@ class Lookup:
 
     def __init__(self, statement: Parameters, path: Path) -> None:
         self._statement = statement
-        self._source, self._below = statement.table.source(path)
+        self.source, self._below = statement.table.source(path)
+        """The column of JSON that the path leads into."""
         self.known_to_sqlite = not any(_is_escaped(name) for name in self._below)
         place = self._place(self._below)
-        self._exact = f"json_extract({self._source}, {place}, {statement.bind(_NOWHERE)})"
-        self.kind = f"json_type({self._source}, {place})"
+        self._exact = f"json_extract({self.source}, {place}, {statement.bind(_NOWHERE)})"
+        self.kind = f"json_type({self.source}, {place})"
         """SQL of a value's type, NULL when there is none or a list is on the way."""
-        self.value = f"json_extract({self._source}, {place})"
+        self.value = f"json_extract({self.source}, {place})"
         """SQL of a text, whole number, boolean or null."""
-        self.whole = None if self._below else self._source
+        self.whole = None if self._below else self.source
         """SQL of the JSON itself, NULL when there is no value; None when the value is part of a larger one."""
         self.list = self.whole or self.value
         """SQL of the JSON of a list."""
@@ -43,7 +44,7 @@ class Lookup:
 
     def unless_cut(self, sql: str, otherwise: str) -> str:
         """SQL for a text's value: `otherwise` when it may hold NUL characters."""
-        return f"CASE WHEN {has_nul(self._source)} THEN {otherwise} ELSE {sql} END"
+        return f"CASE WHEN {has_nul(self.source)} THEN {otherwise} ELSE {sql} END"
 
     def ask_value(self, function: Callable[[Any], Any]) -> str:
         """SQL of what the function says about the value."""
@@ -51,20 +52,20 @@ class Lookup:
 
     def ask_all(self, function: Callable[[list[Any]], Any]) -> str:
         """SQL of what the function says about all values at the path, by the dialect's rules."""
-        return self._statement.ask(lambda text: function(_reached(text, self._below)), self._source)
+        return self._statement.ask(lambda text: function(_reached(text, self._below)), self.source)
 
     def ask_whole(self, function: Callable[[Any, Path], Any]) -> str:
         """SQL of what the function says about the column's JSON, null when there is none, and the path inside it."""
         return self._statement.ask(
-            lambda text: function(None if text is None else orjson.loads(text), self._below), self._source
+            lambda text: function(None if text is None else orjson.loads(text), self._below), self.source
         )
 
     def through_lists(self, then: str, otherwise: str) -> str:
         """SQL for a value that was not found: `then` when that may be because a list is on the way."""
         parents = [self._place(self._below[:length]) for length in range(len(self._below))]
-        if self._source == "doc":
+        if self.source == "doc":
             del parents[:1]
-        lists = " OR ".join(f"json_type({self._source}, {parent}) = 'array'" for parent in parents)
+        lists = " OR ".join(f"json_type({self.source}, {parent}) = 'array'" for parent in parents)
         return f"CASE WHEN {lists} THEN {then} ELSE {otherwise} END" if lists else otherwise
 
     def _place(self, path: Path) -> str:

@@ -312,11 +312,18 @@ class Statement(Parameters):
         missing = lookup.through_lists(everywhere, _constant(test, MISSING))
         anything = f"CASE {lookup.kind} {branches} ELSE {missing} END"
         if lookup.whole is None:
-            return anything
+            return self._unless_absent(lookup, test, anything)
         # Lists of texts, as most are, need not be parsed.
         texts = self._searched(lookup.whole, test)
         known = f"WHEN substr({lookup.whole}, 1, 2) = '[\"' AND {_flat(lookup.whole)} THEN {texts} " if texts else ""
         return f"CASE WHEN {lookup.whole} = '[]' THEN {_constant(test, [])} {known}ELSE {anything} END"
+
+    def _unless_absent(self, lookup: Lookup, test: Test, sql: str) -> str:
+        """SQL that need not parse JSON in which the text that is wanted is nowhere: an id in a long list of objects."""
+        text = test.operand if isinstance(test, Compare) and test.op == "$eq" else None
+        if not isinstance(text, str) or not text or not (text.isascii() and text.isprintable()):
+            return sql
+        return f"CASE WHEN instr({lookup.source}, {self.bind(dumps(text))}) = 0 THEN 0 ELSE {sql} END"
 
     def _listed(self, lookup: Lookup, test: Test) -> str:
         """SQL for a list that is not empty: a text that is an item of it can be found in its JSON."""
