@@ -168,9 +168,11 @@ async def get_sessions(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("users.end_sessions", "2.34")
 async def end(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    sessions, wanted = await _sessions(call, request), request.get("sessions")
-    if wanted is not None:
-        wanted = set(wanted)
+    sessions = await _sessions(call, request)
+    if not request["all"]:
+        if request.get("sessions") is None:
+            raise validation_error("name the logins to end, or say all: true", field="sessions")
+        wanted = set(request["sessions"])
         sessions = [session for session in sessions if session["id"] in wanted]
     return {"ended": await end_sessions(call.backend.documents, sessions)}
 

@@ -57,7 +57,9 @@ async def test_logins_are_seen_and_ended_by_their_user(api: Api) -> None:
     assert ended == {"ended": 1}
     await api.call("users.get_current_user", auth=None, headers=bearer(second), expect=401)
     await api.call("users.get_current_user", auth=None, headers=bearer(first))
-    assert await api.call("users.end_sessions", auth=None, headers=bearer(first)) == {"ended": 1}
+    refused = await api.call("users.end_sessions", {"ids": []}, auth=None, headers=bearer(first), expect=400)
+    assert refused["meta"]["error_data"] == {"field": "sessions"}
+    assert await api.call("users.end_sessions", {"all": True}, auth=None, headers=bearer(first)) == {"ended": 1}
     await api.call("users.get_current_user", auth=None, headers=bearer(first), expect=401)
     assert await sessions(api, auth=key) == []
 
@@ -72,7 +74,7 @@ async def test_admins_see_and_end_the_logins_of_others(api: Api) -> None:
         await api.call(endpoint, {"user": "nobody"}, expect=400)
     assert await api.call("users.end_sessions", {"sessions": [seen["id"]]}, auth=adams) == {"ended": 0}
     await api.call("users.get_current_user", auth=None, headers=bearer(token))
-    assert await api.call("users.end_sessions", {"user": eve}) == {"ended": 1}
+    assert await api.call("users.end_sessions", {"user": eve, "all": True}) == {"ended": 1}
     await api.call("users.get_current_user", auth=None, headers=bearer(token), expect=401)
 
 
@@ -82,7 +84,7 @@ async def test_many_logins_are_ended_at_once(api: Api, monkeypatch: pytest.Monke
     tokens = [await log_in(api, key) for _ in range(5)]
     [last, *_] = await sessions(api, auth=key)
     await api.backend.documents.insert("ended_sessions", [{"id": last["id"], "company": "c", "expires": "3000"}])
-    assert await api.call("users.end_sessions", auth=key) == {"ended": 5}
+    assert await api.call("users.end_sessions", {"all": True}, auth=key) == {"ended": 5}
     for token in tokens:
         await api.call("users.get_current_user", auth=None, headers=bearer(token), expect=401)
     assert await api.backend.documents.count("sessions", {}) == 0
