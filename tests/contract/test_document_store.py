@@ -159,6 +159,13 @@ async def test_filters_of_an_indexed_field(store: DocumentStore, filter: Filter,
     assert await ids(store, filter, collection="tasks") == sorted(expected)
 
 
+@pytest.mark.parametrize("text", ["\\u0000", '{"a":"\\u0000"}', "a\0b", '"', "\\", "\\\\", "/", "é", " b", ""])
+async def test_a_text_is_found_however_json_writes_it(store: DocumentStore, text: str) -> None:
+    await fill(store, {"id": "one", "n": text, "k": [{"a": text}]}, {"id": "other", "n": "x", "k": [{"a": "x"}]})
+    assert await ids(store, {"n": text}) == ["one"]
+    assert await ids(store, {"k.a": text}) == ["one"]
+
+
 @pytest.mark.parametrize(
     ("filter", "message"),
     [

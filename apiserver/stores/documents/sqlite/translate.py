@@ -323,7 +323,8 @@ class Statement(Parameters):
         text = test.operand if isinstance(test, Compare) and test.op == "$eq" else None
         if not isinstance(text, str) or not text or not (text.isascii() and text.isprintable()):
             return sql
-        return f"CASE WHEN instr({lookup.source}, {self.bind(dumps(text))}) = 0 THEN 0 ELSE {sql} END"
+        kept = dumps(text).lstrip()  # in the middle of other JSON nothing stands before it
+        return f"CASE WHEN instr({lookup.source}, {self.bind(kept)}) = 0 THEN 0 ELSE {sql} END"
 
     def _listed(self, lookup: Lookup, test: Test) -> str:
         """SQL for a list that is not empty: a text that is an item of it can be found in its JSON."""
