@@ -146,7 +146,8 @@ class Body:
             size += len(chunk)
             if size > self._limit:
                 raise too_large(self._limit)
-            await self._hold(size)
+            if size > SMALL:
+                await self._hold(size)
             chunks.append(chunk)
             if len(chunks) == _CHUNKS:
                 blocks.append(b"".join(chunks))
