@@ -55,8 +55,11 @@ class Target:
         self.task = self.server.call("tasks.create", {"name": "reported", "type": "training"})["id"]
         for _ in range(5):
             self.batch_seconds = max(self.batch_seconds, self._send_batch())
-        with watching(self.port, self._processes()) as idle:
-            time.sleep(0.5)
+        for _ in range(20):  # a second worker may still be starting
+            with watching(self.port, self._processes()) as idle:
+                time.sleep(0.5)
+            if not idle.refused:
+                break
         assert not idle.refused
         self.idle, self.idle_memory = idle, self.memory()
 
