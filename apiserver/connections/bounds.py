@@ -30,7 +30,7 @@ class Bounds:
     grace_seconds: float = 1
     """How long a connection without a request keeps its place when others want one."""
     kept_bytes: int = 32 * 2**20
-    """Bytes of all connections together that have come too early: parts of heads, and requests behind others."""
+    """Bytes that all connections together may keep: of heads that are not whole, and of requests behind others."""
     look_seconds: float = 1
 
 

@@ -1,4 +1,4 @@
-"""How many files the process may have open, and so how many connections it may take."""
+"""The number of files that the process may have open decides how many connections it may take."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class _Upgrade(Exception):
 
 
 class Flow(FlowControl):
-    """uvicorn's, by which an application asks for more; but while reading is held, it has to wait."""
+    """uvicorn's flow control: the application asks for more of a body. While reading is held, it waits for more."""
 
     held = False
 

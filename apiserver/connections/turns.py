@@ -1,7 +1,7 @@
-"""How much of all bodies is read in one turn of the event loop: who sends little waits for one turn of others alone.
+"""A bound of what is read of all bodies in one turn of the event loop. Who sends little waits for one such turn.
 
-A thousand connections that send as fast as they can would else fill a turn with a thousand reads of 256 KB each. And in
-each turn one new connection is accepted, so that turns have to be short.
+Without the bound, a thousand connections that send as fast as they can would fill a turn with a thousand reads of
+256 KB each. New connections are taken a few a turn (`serve.py`), so a long turn would keep them waiting, too.
 """
 
 from __future__ import annotations

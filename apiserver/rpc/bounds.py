@@ -76,6 +76,6 @@ def _any(*, counted: bool) -> Schema:
 
 
 def _counting(schema: Schema, inner: Schema, *, counted: bool) -> Schema:
-    """What bounds the values in a list or map when each of these may hold several others: none has to count twice."""
+    """The bound of all values in a list or map that holds lists or maps; none inside another one, which counts them."""
     holds_many = inner.get("type") in ("array", "object", None) and inner.keys().isdisjoint(("enum", "const"))
     return {"maxValues": schema.get("maxValues", MOST_VALUES)} if holds_many and not counted else {}

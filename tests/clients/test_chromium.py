@@ -1,4 +1,4 @@
-"""What pages make a real browser send: nothing changes but by an own page's script."""
+"""A real browser sends what pages make it send. Only the script of an own page changes anything."""
 
 from __future__ import annotations
 

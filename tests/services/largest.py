@@ -103,7 +103,7 @@ class Case:
 def places(endpoint: EndpointVersion, ids: Mapping[str, str] | None = None) -> Iterator[Place]:
     """Every place in the requests of an endpoint (or the lines of a batch), the request itself first.
 
-    Beside the value, requests have the least that the endpoint wants, in which fields that name things name `ids`.
+    A request has the value and what the endpoint requires; fields that name a task, a model … name that of `ids`.
     """
     least = Requests(ids or {}).least(endpoint)
     yield from _inside(Place("", endpoint.item or endpoint.request, lambda value: {**least, **value}, least))

@@ -71,7 +71,10 @@ async def _store(call: Call, read: Callable[..., Ingest]) -> dict[str, Any]:
     known = await _documents_of(call, events)
     if refusals := _refusals(events, known):
         refuse = partial(events.refuse, refusals)
-        await call.work(refuse) if len(call.body) > LONG_BODY else refuse()
+        if len(call.body) > LONG_BODY:
+            await call.work(refuse)
+        else:
+            refuse()
     if not events.batch:
         raise _nothing_added(events.rejects)
     crowded = call.backend.series_bound.spend(events.batch)

@@ -50,8 +50,8 @@ _TURN = 16
 _SMALL = 64 * 1024
 """Characters of documents that are inserted at once."""
 _LARGEST = 17 * 2**20
-"""Characters of one field kept apart, and of all others of a document together: what the largest request brings, and
-what is kept beside it. Each change writes them anew, so that a document that grows by each would cost ever more."""
+"""The most characters of one field that has a column of its own, and of all other fields of a document together. The
+largest request fits. Each change writes them anew, so a document that grew with every change would cost ever more."""
 _DERIVED = frozenset([apart_column("last_metrics")])
 """What the server writes itself, for as many series as a task may have. A task that had more before there was a
 bound would never be brought up to date again."""
