@@ -63,12 +63,14 @@ class _Place:
 class Processes:
     """`count` processes that do `work`, which returns its exit code when SIGTERM or SIGINT tells it to stop.
 
-    `patience`: seconds that they may take to stop, before they are killed.
+    `patience`: seconds that they may take to stop, before they are killed. `let_go`: called in the parent when they are
+    told to stop, to close what it holds for them.
     """
 
     count: int
     work: Callable[[Child], int]
     patience: float
+    let_go: Callable[[], None]
     _places: list[_Place] = field(default_factory=list, init=False)
     _ready: bool = field(default=False, init=False)
     _deadline: float = field(default=float("inf"), init=False)
@@ -97,6 +99,7 @@ class Processes:
                 if number in _STOP:
                     self._deadline = min(self._deadline, now + self.patience)
                     self._send(number)
+                    self.let_go()
                 elif number == _READY:
                     self._ready = True
             self._bury()

@@ -67,12 +67,12 @@ def run(settings: Settings) -> None:
     sys.setswitchinterval(_TURN)
     descriptors.raise_limit()
     os.umask(0o077)  # what training runs report is nobody else's, also in a folder that others may look into
-    sockets = [listen(settings.host, port) for port in ports]
+    sockets = [take_port(settings.host, port) for port in ports]
     if settings.workers == 1:
         return _run(settings, sockets)
     patience = settings.shutdown_seconds + _CLOSING + _ENDING
     try:
-        Processes(settings.workers, partial(_work, settings, sockets), patience).run()
+        Processes(settings.workers, partial(_work, settings, sockets), patience, partial(_close, sockets)).run()
     except StartFailed:
         raise CannotServe("the first worker did not start") from None
 
@@ -95,24 +95,49 @@ def _work(settings: Settings, sockets: list[socket.socket], worker: Child) -> in
     return 0
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket bound to host and port; CannotServe when that is not possible."""
+def take_port(host: str, port: int) -> socket.socket:
+    """A socket bound to host and port, which does not listen yet; CannotServe when that is not possible.
+
+    It never blocks. All copies of it, in all processes, block or none does; if one process made it block while it
+    starts, though only for a moment, another that finds no connection to take would wait for one, and answer nobody
+    until it comes.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setblocking(False)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with _told_if_in_use(host, port):
         listener.bind((host, port))
-    except OSError as error:
+    return listener
+
+
+def _close(sockets: list[socket.socket]) -> None:
+    """Of a parent of workers that end: clients would wait in the queues of its sockets for nobody."""
+    for listener in sockets:
         listener.close()
+
+
+def _listen(listener: socket.socket) -> None:
+    """Have the system take connections; CannotServe when another program took the port at the same time."""
+    with _told_if_in_use(*listener.getsockname()[:2]):
+        listener.listen(_BACKLOG)
+
+
+@contextlib.contextmanager
+def _told_if_in_use(host: str, port: int) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
         reason = "another program listens there" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
         raise CannotServe(f"cannot listen on {host} port {port}: {reason}") from error
-    return listener
 
 
 async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child | None) -> None:
     app = create_app(settings)
     with contextlib.ExitStack() as until_closed:
         async with app.router.lifespan_context(app):
+            for listener in sockets:
+                _listen(listener)
             if worker is None or worker.first:
                 _announce(settings, app.state.new_credential)
             gc.freeze()

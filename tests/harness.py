@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -191,6 +192,28 @@ def served(data: Path, **settings: Any) -> Iterator[Served]:
     finally:
         if server.process is not None and server.process.poll() is None:
             server.stop()
+
+
+def told_to_stop_under_way(server: Served) -> int:
+    """The status of a request whose body goes on when the server has been told to stop, and takes no connections."""
+    assert server.process is not None
+    process = server.process
+    body = json.dumps({"name": "late", "description": ""}).encode()
+
+    def pieces() -> Iterator[bytes]:
+        yield body[:5]
+        process.send_signal(signal.SIGTERM)
+        wait_until(lambda: not listens(server.port))
+        yield body[5:]
+
+    with server.client() as client:
+        return client.post("/v2.34/projects.create", content=pieces()).status_code
+
+
+def listens(port: int) -> bool:
+    """Whether connections to a port of 127.0.0.1 are taken."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:

@@ -36,7 +36,7 @@ def work(child):
     return 0
 
 try:
-    Processes(3, work, patience=0.2).run()
+    Processes(3, work, patience=0.2, let_go=(folder / "let go").touch).run()
 except StartFailed:
     sys.exit(7)
 """
@@ -77,8 +77,10 @@ def test_all_end_when_the_parent_is_told_to(
     if number == signal.SIGINT:  # which this script's processes do not take
         (folder / "stubborn").touch()
     wait_until(lambda: len(pids(folder)) == 3)
+    assert not (folder / "let go").exists()
     parent.send_signal(number)
     assert parent.wait(30) == 0
+    assert (folder / "let go").exists()
     assert not any(map(lives, pids(folder)))
 
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
 import pytest
 from pyhocon import ConfigFactory
 
+from apiserver import serve as serving
 from apiserver.connections.bounds import Bounds
-from apiserver.serve import _announce
+from apiserver.serve import CannotServe, _announce, _doors, _run, take_port
 from apiserver.services.access.credentials import Credential
 from apiserver.settings import Settings
-from tests.harness import ADMIN_KEY, PATIENCE, Served, free_ports, served, wait_until
+from tests.harness import ADMIN_KEY, PATIENCE, Served, free_ports, listens, served, told_to_stop_under_way
 
 
 def test_the_first_start_tells_how_to_connect(tmp_path: Path) -> None:
@@ -83,26 +86,9 @@ def test_an_interrupt_is_clean_too(server: Served) -> None:
 
 
 def test_a_request_under_way_is_answered_before_the_server_ends(server: Served) -> None:
-    """The rest of a body is sent after the signal: the answer comes all the same."""
+    assert told_to_stop_under_way(server) == 200
     assert server.process is not None
-    process = server.process
-    body = json.dumps({"name": "late", "description": ""}).encode()
-
-    def pieces() -> Iterator[bytes]:
-        yield body[:5]
-        process.send_signal(signal.SIGTERM)
-        wait_until(lambda: not listens(server.port))
-        yield body[5:]
-
-    with server.client() as client:
-        response = client.post("/v2.34/projects.create", content=pieces())
-    assert response.status_code == 200
-    assert process.wait(30) == 0
-
-
-def listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+    assert server.process.wait(30) == 0
 
 
 def test_what_was_acknowledged_survives_a_kill(server: Served) -> None:
@@ -147,6 +133,44 @@ def test_without_a_port_of_their_own_files_are_below_the_api(tmp_path: Path) -> 
     with served(tmp_path / "data", files_port=0) as server, server.client() as client:
         assert client.put("/files/x", content=b"1").status_code == 200
         assert client.get("/files/x").content == b"1"
+
+
+@pytest.fixture
+def port() -> Iterator[socket.socket]:
+    [number] = free_ports(1)
+    with take_port("127.0.0.1", number) as taken:
+        yield taken
+
+
+def test_a_port_never_blocks_so_that_a_worker_that_starts_holds_no_other(port: socket.socket) -> None:
+    assert not os.get_blocking(port.fileno())
+    with ExitStack() as doors:
+        for door in _doors(port)[1:]:
+            assert not os.get_blocking(doors.enter_context(door).fileno())
+
+
+class Told(Exception):
+    """The server has said that it listens."""
+
+
+def test_who_is_told_that_the_server_listens_can_connect(
+    tmp_path: Path, port: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(*_: object) -> None:
+        assert listens(port.getsockname()[1])
+        raise Told
+
+    monkeypatch.setattr(serving, "_announce", told)
+    with pytest.raises(Told):
+        _run(Settings(data=tmp_path / "data", reserve_bytes=0), [port])
+
+
+def test_a_port_that_two_take_at_once_is_served_by_one(tmp_path: Path, port: socket.socket) -> None:
+    number = port.getsockname()[1]
+    with take_port("127.0.0.1", number) as other:
+        other.listen()
+        with pytest.raises(CannotServe, match=f"cannot listen on 127.0.0.1 port {number}: another program listens"):
+            _run(Settings(data=tmp_path / "data", reserve_bytes=0), [port])
 
 
 def test_no_secret_is_logged(tmp_path: Path) -> None:

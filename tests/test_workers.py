@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.harness import PATIENCE, Served, free_ports, served, wait_until
+from tests.harness import PATIENCE, Served, free_ports, served, told_to_stop_under_way, wait_until
 
 
 def workers(server: Served) -> list[int]:
@@ -46,7 +46,9 @@ def test_several_processes_serve_as_one(tmp_path: Path, engines: dict[str, Any])
 
         wait_until(lambda: points() == list(range(10)))  # of both processes
         ended = workers(server)
-        assert server.stop() == 0
+        assert told_to_stop_under_way(server) == 200
+        assert server.process is not None
+        assert server.process.wait(PATIENCE) == 0
         assert not any(Path(f"/proc/{pid}").exists() for pid in ended)
         assert "Traceback" not in server.log.read_text()
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.harness import Served, basic
+from tests.harness import Served, basic, wait_until
 from tests.hostile.watching import Watched, bound, watching
 
 #: Memory in bytes that an attack may cost at most, over what the server took before it: of anybody, and of known users.
@@ -55,13 +55,16 @@ class Target:
         self.task = self.server.call("tasks.create", {"name": "reported", "type": "training"})["id"]
         for _ in range(5):
             self.batch_seconds = max(self.batch_seconds, self._send_batch())
-        for _ in range(20):  # a second worker may still be starting
-            with watching(self.port, self._processes()) as idle:
-                time.sleep(0.5)
-            if not idle.refused:
-                break
+        with watching(self.port, self._processes()) as idle:
+            wait_until(self._has_started)
         assert not idle.refused
         self.idle, self.idle_memory = idle, self.memory()
+
+    def _has_started(self) -> bool:
+        """Whether it takes no more memory than half a second ago, as it does while a second worker starts."""
+        before = self.memory()
+        time.sleep(0.5)
+        return self.memory() - before < 2**20
 
     @contextlib.contextmanager
     def attacked(self, memory: int = OF_STRANGERS) -> Iterator[None]:
