@@ -34,7 +34,7 @@ from apiserver.events.model import (
     WorkerMeans,
     WorkerSpan,
 )
-from apiserver.stores.events.base import Width
+from apiserver.stores.events.base import Width, page_of
 
 Name = tuple[str, str]
 
@@ -301,10 +301,10 @@ class PlainEventStore:
         if whole_timestamps and page:
             rest = _page(lines, lambda line: line.position, page[-1].position, descending, len(lines))
             page += [line for line in rest if line.position.timestamp == page[-1].position.timestamp]
-        return page
+        return page_of(page)
 
     async def log_count(self, owner: Owner, selection: Selection = ()) -> int:
-        return len(await self.log_lines(owner, selection, limit=self._sequence))
+        return sum(selects(selection, line.metric, line.variant) for line in self._of(owner).logs)
 
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
         found: dict[str, list[LogLine]] = {}
@@ -357,19 +357,23 @@ class PlainEventStore:
             for sample in self._samples(owner, type, selection)
             if (min_iter is None or sample.iter >= min_iter) and (max_iter is None or sample.iter <= max_iter)
         ]
-        return _page(found, _sample_position, after, descending, limit)
+        return page_of(_page(found, _sample_position, after, descending, limit))
 
     async def latest_samples(
-        self, owner: Owner, type: EventType, selection: Selection = (), *, iterations: int
+        self,
+        owner: Owner,
+        type: EventType,
+        selection: Selection = (),
+        *,
+        iterations: int,
+        after: SamplePosition | None = None,
     ) -> list[Sample]:
-        ordered = sorted(
-            self._samples(owner, type, selection), key=lambda one: (one.metric, one.variant, -one.iter, one.key)
-        )
+        ordered = sorted(self._samples(owner, type, selection), key=_newest_first)
         found: list[Sample] = []
         for _, series in groupby(ordered, key=lambda one: (one.metric, one.variant)):
             by_iter = [list(ones) for _, ones in groupby(series, key=lambda one: one.iter)]
             found += [one for ones in by_iter[:iterations] for one in ones]
-        return found
+        return page_of(one for one in found if after is None or _newest_first(one) > _newest_first(after))
 
     async def sample_iterations(
         self,
@@ -401,6 +405,10 @@ def _page(items: Iterable[Any], key: Callable[[Any], Any], after: Any, descendin
     return [item for item in ordered if after is None or (key(item) < after if descending else key(item) > after)][
         :limit
     ]
+
+
+def _newest_first(one: Sample | SamplePosition) -> tuple[str, str, int, str]:
+    return (one.metric, one.variant, -one.iter, one.key)
 
 
 def _sample_position(sample: Sample) -> SamplePosition:

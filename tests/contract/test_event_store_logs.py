@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 
 from apiserver.events.model import LogLine, LogPosition, LogSize, MetricSelection
+from apiserver.stores.events.base import PAGE_BYTES, may_go_on
 from tests.contract.event_stores import OWNER, RECEIVED, Case, batch, case, lines, messages
 
 __all__ = ["case"]
@@ -68,6 +69,23 @@ async def test_a_page_of_whole_timestamps_does_not_end_inside_one(case: Case) ->
         await case.settle()
     assert await messages(case.store, limit=4, whole_timestamps=True) == ["0"] * 3 + ["1"] * 3
     assert await messages(case.store, limit=4, whole_timestamps=True, descending=True) == ["3"] * 3 + ["2"] * 3
+
+
+@pytest.mark.filterwarnings("ignore:Sending a large body")  # as aiohttp would have it in pieces
+async def test_a_page_ends_when_it_is_large(case: Case) -> None:
+    long = "x" * (PAGE_BYTES * 2 // 5)
+    for n in range(7):
+        await case.store.add(batch(lines([f"{n}{long}"], timestamps=[n // 5])))
+        await case.settle()
+    for whole in (False, True):
+        found: list[list[LogLine]] = [await case.store.log_lines(OWNER, limit=100, whole_timestamps=whole)]
+        assert may_go_on(found[0], 100)
+        while found[-1]:
+            after = found[-1][-1].position
+            found.append(await case.store.log_lines(OWNER, after=after, limit=100, whole_timestamps=whole))
+        assert [[line.message[0] for line in page] for page in found] == [["0", "1", "2"], ["3", "4", "5"], ["6"], []]
+    newest = await case.store.log_lines(OWNER, descending=True, limit=2)
+    assert [line.message[0] for line in newest] == ["6", "5"]
 
 
 async def test_the_newest_of_many_lines(case: Case) -> None:

@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 
 from apiserver.events.model import SAMPLE_TYPES, EventType, MetricSelection, SamplePosition, SampleSeries
+from apiserver.stores.events.base import PAGE_BYTES, may_go_on
 from tests.contract.event_stores import OWNER, Case, batch, case, iters, sample
 
 __all__ = ["case"]
@@ -91,6 +92,27 @@ async def test_the_newest_samples_of_each_series(case: Case) -> None:
     assert [(one.variant, one.iter) for one in found] == [("b", 2)]
     found = await case.store.latest_samples(OWNER, PLOT, iterations=2**40)
     assert [(one.variant, one.iter) for one in found] == [*zip("aaaaab", (5, 4, 4, 3, 1, 2), strict=True)]
+
+
+async def test_a_page_ends_when_it_is_large(case: Case) -> None:
+    text = b'"%b"' % (b"x" * (PAGE_BYTES * 2 // 5))
+    for n in range(7):
+        await case.store.add(batch(sample(n, variant="ab"[n % 2], document=text)))
+        await case.settle()
+    pages = [await iters(case.store, limit=100)]
+    while pages[-1]:
+        last = pages[-1][-1]
+        pages.append(await iters(case.store, after=SamplePosition(last, "plots", "ab"[last % 2], ""), limit=100))
+    assert pages == [[0, 1, 2], [3, 4, 5], [6], []]
+    assert await iters(case.store, descending=True, limit=2) == [6, 5]
+
+    latest = [await case.store.latest_samples(OWNER, PLOT, iterations=3)]
+    assert may_go_on(latest[0], 1000)
+    while latest[-1]:
+        last = latest[-1][-1].iter
+        after = SamplePosition(last, "plots", "ab"[last % 2], "")
+        latest.append(await case.store.latest_samples(OWNER, PLOT, iterations=3, after=after))
+    assert [[one.iter for one in page] for page in latest] == [[6, 4, 2], [5, 3, 1], []]
 
 
 async def test_iterations_are_walked_both_ways(case: Case) -> None:

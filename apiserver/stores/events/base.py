@@ -6,8 +6,8 @@ rules about intervals, pages and answers live above, in `aggregation/`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from apiserver.events.model import (
     BucketAxis,
@@ -33,6 +33,37 @@ from apiserver.events.model import (
 #: From how many points a series has, and the least and the greatest x of them, to the width ≥ 1 of its buckets.
 Width = Callable[[int, int, int], int]
 
+#: A page of samples or log lines ends with the event with which it has so many bytes, however few events these are.
+PAGE_BYTES = 16 * 2**20
+
+#: Bytes that an event takes beside its text, about.
+EVENT_BYTES = 256
+
+Event = TypeVar("Event", Sample, LogLine)
+
+
+def bytes_of(event: Sample | LogLine) -> int:
+    """Bytes of memory that an event takes, about."""
+    if isinstance(event, LogLine):
+        return EVENT_BYTES + len(event.message) + len(event.extra or b"")
+    return EVENT_BYTES + len(event.document)
+
+
+def page_of(events: Iterable[Event]) -> list[Event]:
+    """The first of the events, up to the one with which they have PAGE_BYTES; no more of them are made."""
+    page, size = [], 0
+    for event in events:
+        page.append(event)
+        size += bytes_of(event)
+        if size >= PAGE_BYTES:
+            break
+    return page
+
+
+def may_go_on(page: Sequence[Sample] | Sequence[LogLine], limit: int) -> bool:
+    """Whether there may be more behind a page of up to `limit` events: it has so many, or PAGE_BYTES."""
+    return len(page) >= limit or sum(map(bytes_of, page)) >= PAGE_BYTES
+
 
 class EventStoreError(Exception):
     """An engine could not do what was asked; nothing that was acknowledged is affected."""
@@ -57,6 +88,9 @@ class EventStore(Protocol):
 
     Reads see every batch whose `add` has returned. All methods raise EventStoreBusy when they cannot serve now. Unknown
     owners and series are simply empty. A `limit`, and a number of values or iterations, is at least 1.
+
+    Samples and log lines may be large: where a method says "a page", that ends with the event with which it has
+    PAGE_BYTES, too, and `may_go_on` tells whether there may be more behind it.
     """
 
     @property
@@ -169,9 +203,9 @@ class EventStore(Protocol):
         whole_timestamps: bool = False,
         workers: Collection[str] | None = None,
     ) -> list[LogLine]:
-        """Up to `limit` lines beyond `after` in (timestamp, sequence) order; of these workers only, unless None.
+        """A page of up to `limit` lines beyond `after`, in (timestamp, sequence) order; of these workers, unless None.
 
-        With `whole_timestamps` the page is extended so that lines which share its last timestamp are all in it.
+        With `whole_timestamps` it goes on beyond `limit` until lines that share its last timestamp are all in it.
         """
 
     async def log_count(self, owner: Owner, selection: Selection = ()) -> int:
@@ -197,12 +231,21 @@ class EventStore(Protocol):
         min_iter: int | None = None,
         max_iter: int | None = None,
     ) -> list[Sample]:
-        """Up to `limit` samples beyond `after` in (iter, metric, variant, key) order, iterations bounds inclusive."""
+        """A page of up to `limit` samples beyond `after` in (iter, metric, variant, key) order; bounds are inclusive."""
 
     async def latest_samples(
-        self, owner: Owner, type: EventType, selection: Selection = (), *, iterations: int
+        self,
+        owner: Owner,
+        type: EventType,
+        selection: Selection = (),
+        *,
+        iterations: int,
+        after: SamplePosition | None = None,
     ) -> list[Sample]:
-        """The samples of each selected series' newest `iterations` iterations: by metric, variant, newest first."""
+        """A page of the samples of each selected series' newest `iterations` iterations.
+
+        They are in (metric, variant, newest iteration first, key) order, and only those behind `after` in it.
+        """
 
     async def sample_iterations(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from apiserver.events.model import EventType, JsonObject, LogLine, LogPosition, Owner, Selection
+from apiserver.stores.events.base import page_of
 from apiserver.stores.events.elasticsearch import names, paging
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import between, of_owner, ordered, terms, without
@@ -37,7 +38,7 @@ async def log_lines(
         last = hits[-1]["sort"]
         same = of_owner(owner, selection, *of_workers, *between("timestamp", last[0], last[0]))
         hits += await _page(cluster, owner, same, last, descending, paging.ALL)
-    return [_line(hit) for hit in hits]
+    return page_of(map(_line, hits))
 
 
 async def delete_logs(

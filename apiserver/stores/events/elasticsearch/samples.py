@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from apiserver.events.model import EventType, JsonObject, Owner, Sample, SamplePosition, SampleSeries, Selection
+from apiserver.stores.events.base import page_of
 from apiserver.stores.events.elasticsearch import names, paging
 from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
 from apiserver.stores.events.elasticsearch.cluster import Cluster
@@ -62,10 +63,10 @@ class Samples:
     ) -> list[Sample]:
         """A page, as the protocol says."""
         query = of_owner(self._owner, self._selection, *between("iter", min_iter, max_iter))
-        return await self._read(query, ordered(_BY, descending=descending), after, limit)
+        return page_of(await self._read(query, ordered(_BY, descending=descending), after, limit))
 
-    async def latest(self, iterations: int) -> list[Sample]:
-        """The samples of each series' newest iterations."""
+    async def latest(self, iterations: int, after: SamplePosition | None) -> list[Sample]:
+        """A page of the samples of each series' newest iterations."""
         most = min(iterations, MOST_BUCKETS)
         newest = {"iters": {"terms": {"field": "iter", "size": most, "order": {"_key": "desc"}}}}
         keys: defaultdict[int | None, list[str]] = defaultdict(list)
@@ -77,7 +78,8 @@ class Samples:
         for start in range(0, len(parts), _PARTS):
             query = any_of(parts[start : start + _PARTS])
             samples += await self._read(query, ordered(_BY), None, paging.ALL)
-        return sorted(samples, key=lambda one: (one.metric, one.variant, -one.iter, one.key))
+        found = sorted(samples, key=_newest_first)
+        return page_of(one for one in found if after is None or _newest_first(one) > _newest_first(after))
 
     async def iterations(self, beyond: int | None, *, descending: bool, limit: int) -> list[int]:
         """Distinct iterations in walk order, as the protocol says."""
@@ -128,3 +130,7 @@ class Samples:
     ) -> Sample:
         stored = unpacked(b64decode(document[0]))
         return Sample(self._owner, self._type, metric, variant, iter, key, timestamp[0], stored)
+
+
+def _newest_first(one: Sample | SamplePosition) -> tuple[str, str, int, str]:
+    return (one.metric, one.variant, -one.iter, one.key)

@@ -281,10 +281,16 @@ class ElasticsearchEventStore:
         )
 
     async def latest_samples(
-        self, owner: Owner, type: EventType, selection: Selection = (), *, iterations: int
+        self,
+        owner: Owner,
+        type: EventType,
+        selection: Selection = (),
+        *,
+        iterations: int,
+        after: SamplePosition | None = None,
     ) -> list[Sample]:
-        """The samples of each series' newest iterations."""
-        return await self._samples(owner, type, selection).latest(iterations)
+        """A page of the samples of each series' newest iterations."""
+        return await self._samples(owner, type, selection).latest(iterations, after)
 
     async def sample_iterations(
         self,

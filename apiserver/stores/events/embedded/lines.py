@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import Int64Array, LogLine, LogPosition
+from apiserver.stores.events.base import EVENT_BYTES
 from apiserver.stores.events.embedded import compression, integers
 from apiserver.stores.events.embedded.hot import LogPart, Name
 
@@ -92,6 +93,12 @@ class Lines:
 
     def __len__(self) -> int:
         return len(self.messages)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of memory that the lines take, about, each for itself."""
+        extras = 0 if self.extras.table == [None] else sum(len(extra) for extra in self.extras if extra)
+        return EVENT_BYTES * len(self) + sum(map(len, self.messages)) + extras
 
     def take(self, which: npt.NDArray[np.intp]) -> Lines:
         """The lines at these indices."""

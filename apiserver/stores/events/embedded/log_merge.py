@@ -1,7 +1,8 @@
 """Merging the log lines of one memtable into the database, as compressed blocks of up to `LARGEST` lines.
 
 Blocks of an owner are disjoint in (timestamp, sequence): late lines are laid into the blocks they belong to. Small
-blocks at the end are swallowed by the lines that follow, so that a line is written a few times at most.
+blocks at the end are swallowed by the lines that follow, so that a line is written a few times at most. A block is read
+as a whole, so its lines have no more than `LARGEST_BYTES` together, unless it is a single line.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from apiserver.stores.events.embedded.lines import Lines
 from apiserver.stores.events.embedded.names import Registrar, series_rows
 
 LARGEST = 500
+LARGEST_BYTES = 4 * 2**20
 _MOST_SWALLOWED = 16
 
 
@@ -46,9 +48,7 @@ class BlockWriter:
 
     def put(self, lines: Lines, replaced: int | None = None) -> None:
         """Write the lines as one block, or several of like size; the first takes the place of block `replaced`."""
-        count = -(-len(lines) // LARGEST)
-        edges = [len(lines) * n // count for n in range(count + 1)]
-        for start, stop in itertools.pairwise(edges):
+        for start, stop in itertools.pairwise(_edges(lines)):
             id = replaced
             if id is None:
                 id = self._next_id
@@ -79,6 +79,21 @@ class BlockWriter:
             ),
         )
         self._pending.clear()
+
+
+def _edges(lines: Lines) -> list[int]:
+    """Where blocks of the lines begin and end: lines of 3, 3, 3, 1 and 1 MB, say, at 0, 1, 2, 5."""
+    count = -(-len(lines) // LARGEST)
+    edges = [len(lines) * n // count for n in range(count + 1)]
+    sizes = np.cumsum([0, *map(len, lines.messages)])
+    if np.diff(sizes[edges]).max() <= LARGEST_BYTES:
+        return edges
+    edges = [0]
+    while edges[-1] < len(lines):
+        start = edges[-1]
+        fits = int(np.searchsorted(sizes, sizes[start] + LARGEST_BYTES, "right")) - 1
+        edges.append(min(max(fits, start + 1), start + LARGEST, len(lines)))
+    return edges
 
 
 def merge_logs(conn: sqlite3.Connection, table: Memtable, registrar: Registrar) -> None:
@@ -120,9 +135,11 @@ def _lay_in(conn: sqlite3.Connection, owner: int, lines: Lines, writer: BlockWri
 
 def _append(conn: sqlite3.Connection, owner: int, lines: Lines, writer: BlockWriter) -> None:
     """Write lines behind all blocks, swallowing the last ones while they are small beside the new."""
-    query = "SELECT id, count FROM log_blocks WHERE owner = ? ORDER BY last_time DESC, last_sequence DESC LIMIT ?"
-    for id, count in conn.execute(query, (owner, _MOST_SWALLOWED)).fetchall():
-        if count >= LARGEST // 2 or count > 2 * len(lines):
+    query = (
+        "SELECT id, count, sizes FROM log_blocks WHERE owner = ? ORDER BY last_time DESC, last_sequence DESC LIMIT ?"
+    )
+    for id, count, sizes in conn.execute(query, (owner, _MOST_SWALLOWED)).fetchall():
+        if count >= LARGEST // 2 or count > 2 * len(lines) or log_sizes.bytes_of(sizes) >= LARGEST_BYTES // 2:
             break
         lines = codec.joined([writer.read(id), lines])
         writer.remove(id)

@@ -46,6 +46,11 @@ def workers(encoded: bytes) -> list[str]:
     return [worker for worker, _, _ in _decoder.decode(encoded)]
 
 
+def bytes_of(encoded: bytes | None) -> int:
+    """How much a block says that its lines have; 0 of those that older versions wrote, which say nothing."""
+    return 0 if encoded is None else sum(size for _, _, size in _decoder.decode(encoded))
+
+
 def _of_lines(lines: Lines) -> _Sizes:
     return _by_worker(lines.workers, lines.timestamps, sizes_of(lines.messages))
 

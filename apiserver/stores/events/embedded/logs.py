@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import EventType, Int64Array, LogLine, LogPosition, Owner, Selection
+from apiserver.stores.events.base import PAGE_BYTES, bytes_of, page_of
 from apiserver.stores.events.embedded import lines as codec
 from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.hot import LogPart, Matcher, Name
@@ -22,6 +23,8 @@ _BACK = (
     "FROM log_blocks WHERE owner = ? AND (last_time, last_sequence) < (?, ?)"
     " ORDER BY last_time DESC, last_sequence DESC"
 )
+#: Hot lines that are looked at before their bytes are counted.
+_AT_ONCE = 1000
 _BEGIN = LogPosition(-(2**63), -1)
 _END = LogPosition(2**63 - 1, 2**63 - 1)
 
@@ -37,19 +40,19 @@ def page(
     whole_timestamps: bool,
     workers: Collection[str] | None,
 ) -> list[LogLine]:
-    """Up to `limit` lines beyond `after`, or more when lines with one timestamp are to stay together."""
+    """A page of up to `limit` lines beyond `after`, or more when lines with one timestamp are to stay together."""
     if limit < 1:
         return []
     matches = matcher(selection) if selection else None
     wanted = Wanted(
         matches, None if workers is None else frozenset(workers), after, descending, limit, whole_timestamps
     )
-    found = _merged_lines(conn, owner, wanted)
-    recent = _hot_lines([part for table in hot for part in table], wanted)
-    if not recent:
-        return found
-    both = sorted(found + recent, key=lambda line: line.position, reverse=descending)
-    return both[: wanted.end(np.array([line.position.timestamp for line in both], np.int64))]
+    found, size = _merged_lines(conn, owner, wanted)
+    recent, size_of_recent = _hot_lines([part for table in hot for part in table], wanted)
+    if recent:
+        found = sorted(found + recent, key=lambda line: line.position, reverse=descending)
+        found = found[: wanted.end(np.array([line.position.timestamp for line in found], np.int64))]
+    return found if size + size_of_recent < PAGE_BYTES else page_of(found)
 
 
 class Wanted(NamedTuple):
@@ -70,14 +73,15 @@ class Wanted(NamedTuple):
         return self.limit + int(beyond[0]) if len(beyond) else len(times)
 
 
-def _merged_lines(conn: sqlite3.Connection, owner: Owner, wanted: Wanted) -> list[LogLine]:
-    """The page as it would be if there were only merged lines."""
+def _merged_lines(conn: sqlite3.Connection, owner: Owner, wanted: Wanted) -> tuple[list[LogLine], int]:
+    """The page as it would be if there were only merged lines, or more than it, and bytes of what was read for it."""
     names = {id: name for name, (id,) in series_rows(conn, owner, EventType.LOG, ()).items()}
     matches = wanted.matches
     selected = {id for id, name in names.items() if matches is None or matches(*name)}
     number = owner_id(conn, owner)
     parts: list[Lines] = []
     times = np.empty(0, np.int64)
+    size = 0
     if number is not None and selected:
         for body in _bodies(conn, number, selected, wanted):
             lines = codec.decode(body, names).beyond(wanted.after, wanted.descending)
@@ -88,9 +92,10 @@ def _merged_lines(conn: sqlite3.Connection, owner: Owner, wanted: Wanted) -> lis
                 lines = lines if len(theirs) == len(lines) else lines.take(theirs)
             parts.append(lines.reversed() if wanted.descending else lines)
             times = np.concatenate([times, parts[-1].timestamps])
-            if wanted.end(times) < len(times):
+            size += parts[-1].bytes
+            if wanted.end(times) < len(times) or size >= PAGE_BYTES:
                 break
-    return _cut(parts, wanted.end(times))
+    return _cut(parts, wanted.end(times)), size
 
 
 def _cut(parts: Sequence[Lines], end: int) -> list[LogLine]:
@@ -120,10 +125,10 @@ def _bodies(conn: sqlite3.Connection, owner: int, selected: Collection[int], wan
                 yield body
 
 
-def _hot_lines(parts: Sequence[LogPart], wanted: Wanted) -> list[LogLine]:
-    """The page as it would be if there were only hot lines; only those on it are looked at one by one."""
+def _hot_lines(parts: Sequence[LogPart], wanted: Wanted) -> tuple[list[LogLine], int]:
+    """The page as it would be if there were only hot lines, and their bytes; only these are looked at one by one."""
     if not parts:
-        return []
+        return [], 0
     lengths = np.array([len(part.columns.messages) for part in parts])
     ends = np.cumsum(lengths)
     times = np.concatenate([part.columns.timestamps for part in parts])
@@ -135,9 +140,18 @@ def _hot_lines(parts: Sequence[LogPart], wanted: Wanted) -> list[LogLine]:
     order = np.lexsort((sequences[which], times[which]))
     which = which[order[::-1] if wanted.descending else order]
     which = which[: wanted.end(times[which])]
-    numbers = np.searchsorted(ends, which, "right")
-    within = which - (ends - lengths)[numbers]
-    return [_hot_line(parts[number], n) for number, n in zip(numbers.tolist(), within.tolist(), strict=True)]
+    lines: list[LogLine] = []
+    size = 0
+    for start in range(0, len(which), _AT_ONCE):
+        some = which[start : start + _AT_ONCE]
+        numbers = np.searchsorted(ends, some, "right")
+        within = some - (ends - lengths)[numbers]
+        more = [_hot_line(parts[number], n) for number, n in zip(numbers.tolist(), within.tolist(), strict=True)]
+        lines += more
+        size += sum(map(bytes_of, more))
+        if size >= PAGE_BYTES:
+            break
+    return lines, size
 
 
 def _beyond(times: Int64Array, sequences: Int64Array, wanted: Wanted) -> npt.NDArray[np.bool_]:

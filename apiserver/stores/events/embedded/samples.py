@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from apiserver.events.model import EventType, Owner, Sample, SamplePosition, SampleSeries, Selection
+from apiserver.stores.events.base import page_of
 from apiserver.stores.events.embedded import compression
 from apiserver.stores.events.embedded.hot import Name, SampleKey
 from apiserver.stores.events.embedded.names import series_rows
@@ -88,17 +89,23 @@ class Samples:
         walk = heapq.merge(*walks, key=_position, reverse=descending)
         if after is not None:
             walk = (one for one in walk if (_position(one) < after if descending else _position(one) > after))
-        return [self._sample(one) for one in islice(walk, max(limit, 0))]
+        return page_of(map(self._sample, islice(walk, max(limit, 0))))
 
-    def latest(self, iterations: int) -> list[Sample]:
-        """The samples of each series' newest iterations, newest first."""
-        found = []
+    def latest(self, iterations: int, after: SamplePosition | None) -> list[Sample]:
+        """A page of the samples of each series' newest iterations, newest first."""
+        return page_of(map(self._sample, self._latest(max(iterations, 0), after)))
+
+    def _latest(self, iterations: int, after: SamplePosition | None) -> Iterator[Sample | _Row]:
         for name in self.names:
+            if after is not None and name < (after.metric, after.variant):
+                continue
             walk = self._walk(name, LEAST, GREATEST, descending=True)
             by_iter = groupby(walk, key=lambda one: _position(one).iter)
-            for _, ones in islice(by_iter, max(iterations, 0)):
-                found += sorted(map(self._sample, ones), key=lambda sample: sample.key)
-        return found
+            for _, ones in islice(by_iter, iterations):
+                in_order = sorted(ones, key=lambda one: _position(one).key)
+                yield from (
+                    one for one in in_order if after is None or _newest_first(_position(one)) > _newest_first(after)
+                )
 
     def iterations(self, beyond: int | None, descending: bool, limit: int) -> list[int]:
         """Up to `limit` distinct iterations with a sample, strictly beyond `beyond`, in walking order."""
@@ -154,3 +161,7 @@ def _position(one: Sample | _Row) -> SamplePosition:
     if isinstance(one, _Row):
         return one.position
     return SamplePosition(one.iter, one.metric, one.variant, one.key)
+
+
+def _newest_first(at: SamplePosition) -> tuple[str, str, int, str]:
+    return (at.metric, at.variant, -at.iter, at.key)

@@ -422,10 +422,16 @@ class EmbeddedEventStore:
         )
 
     async def latest_samples(
-        self, owner: Owner, type: EventType, selection: Selection = (), *, iterations: int
+        self,
+        owner: Owner,
+        type: EventType,
+        selection: Selection = (),
+        *,
+        iterations: int,
+        after: SamplePosition | None = None,
     ) -> list[Sample]:
-        """The newest samples of each selected series."""
-        return await self._read_samples(owner, type, selection, lambda view: view.latest(iterations))
+        """A page of the newest samples of each selected series."""
+        return await self._read_samples(owner, type, selection, lambda view: view.latest(iterations, after))
 
     async def sample_iterations(
         self,
