@@ -20,7 +20,7 @@ services escape names that come from users.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -28,6 +28,7 @@ Document = dict[str, Any]
 Filter = Mapping[str, Any]
 Update = Mapping[str, Any]
 Sort = Sequence[tuple[str, int]]
+Counted = Callable[[int], None]
 
 
 class DocumentStoreError(Exception):
@@ -104,8 +105,12 @@ class DocumentStore(Protocol):
         sort: Sort = (),
         skip: int = 0,
         limit: int | None = None,
+        counted: Counted | None = None,
     ) -> list[Document]:
-        """The matching documents; `projection` names the (dotted) fields wanted, `id` is always there."""
+        """The matching documents; `projection` names the (dotted) fields wanted, `id` is always there.
+
+        `counted` is told of the bytes of the documents as they are read, perhaps in a thread; what it raises ends that.
+        """
 
     async def find_one(
         self, collection: str, filter: Filter, *, projection: Sequence[str] | None = None, sort: Sort = ()

@@ -231,7 +231,7 @@ class EventStore(Protocol):
         min_iter: int | None = None,
         max_iter: int | None = None,
     ) -> list[Sample]:
-        """A page of up to `limit` samples beyond `after` in (iter, metric, variant, key) order; bounds are inclusive."""
+        """A page of up to `limit` samples beyond `after` in (iter, metric, variant, key) order, bounds inclusive."""
 
     async def latest_samples(
         self,

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from apiserver.stores.documents.base import (
+    Counted,
     Document,
     DocumentStoreError,
     Filter,
@@ -90,6 +91,7 @@ class MongoDocumentStore:
         sort: Sort = (),
         skip: int = 0,
         limit: int | None = None,
+        counted: Counted | None = None,
     ) -> list[Document]:
         layout, condition = self._layout(collection), parse_filter(filter)
         wanted = None if projection is None else [paths.parse(path) for path in projection]

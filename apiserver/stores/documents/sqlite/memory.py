@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from apiserver.stores.documents.base import Counted
 from apiserver.stores.documents.dialect.filters import Condition, names_one
 from apiserver.stores.documents.dialect.paths import Path
 from apiserver.stores.documents.dialect.sorts import Term
@@ -17,7 +18,7 @@ from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.contents import MOST_ROWS, Contents
 from apiserver.stores.documents.sqlite.derived import Derived
 from apiserver.stores.documents.sqlite.orders import Orders
-from apiserver.stores.documents.sqlite.pages import finds_first, is_worth, select
+from apiserver.stores.documents.sqlite.pages import fetched, finds_first, is_worth, select
 from apiserver.stores.documents.sqlite.table import Table
 from apiserver.stores.documents.sqlite.texts import Texts
 from apiserver.stores.documents.sqlite.translate import Statement
@@ -61,22 +62,23 @@ class Memory:
         terms: Sequence[Term],
         skip: int,
         limit: int | None,
+        counted: Counted | None = None,
     ) -> list[tuple[Any, ...]]:
-        """Some columns of a page, each row of which meets the condition as it is read."""
+        """Some columns of a page, each row of which meets the condition as it is read; their bytes are `counted`."""
         with self.statement(table, condition) as statement, self._connections.read() as connection:
             where, still = statement.where(condition), statement.still(condition)
-            page = self._orders.page(connection, statement, where, still, columns, terms, skip, limit)
+            page = self._orders.page(connection, statement, where, still, columns, terms, skip, limit, counted)
             if page is not None:
                 return page
             first = finds_first(connection, statement, condition, where, terms, skip, limit)
             sql = select(statement, where, [still, *columns], terms, skip, limit, found_first=first)
-            rows = connection.execute(sql, statement.parameters).fetchall()
+            rows = fetched(connection.execute(sql, statement.parameters), counted)
         if all(is_still for is_still, *_ in rows):
             return [row[1:] for row in rows]
         # What a row was found by has changed since it was remembered.
         with self.plain_statement(table) as statement, self._connections.read() as connection:
             sql = select(statement, statement.where(condition), columns, terms, skip, limit)
-            return connection.execute(sql, statement.parameters).fetchall()
+            return fetched(connection.execute(sql, statement.parameters), counted)
 
     def _met(self, statement: Statement, condition: Condition, path: Path, others: str) -> NDArray[np.bool_] | None:
         def worth() -> bool:

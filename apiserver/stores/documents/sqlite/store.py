@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import orjson
 
 from apiserver.stores.documents.base import (
+    Counted,
     Document,
     DocumentStoreError,
     Filter,
@@ -142,6 +143,7 @@ class SqliteDocumentStore:
         sort: Sort = (),
         skip: int = 0,
         limit: int | None = None,
+        counted: Counted | None = None,
     ) -> list[Document]:
         table = await self._table(collection)
         wanted = None if projection is None else [paths.parse(path) for path in projection]
@@ -152,7 +154,7 @@ class SqliteDocumentStore:
 
         def work() -> list[Document]:
             columns = ["doc", *map(apart_column, apart)]
-            rows = self._memory.page(table, condition, columns, terms, skip, limit)
+            rows = self._memory.page(table, condition, columns, terms, skip, limit, counted)
             found = (decode(doc, apart, texts) for doc, *texts in rows)
             return list(found) if wanted is None else [paths.project(document, wanted) for document in found]
 
