@@ -71,7 +71,6 @@ async def test_a_page_of_whole_timestamps_does_not_end_inside_one(case: Case) ->
     assert await messages(case.store, limit=4, whole_timestamps=True, descending=True) == ["3"] * 3 + ["2"] * 3
 
 
-@pytest.mark.filterwarnings("ignore:Sending a large body")  # as aiohttp would have it in pieces
 async def test_a_page_ends_when_it_is_large(case: Case) -> None:
     long = "x" * (PAGE_BYTES * 2 // 5)
     for n in range(7):

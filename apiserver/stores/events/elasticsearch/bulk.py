@@ -11,7 +11,7 @@ from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.elasticsearch.cluster import Cluster, busy, needs_hands
 from apiserver.stores.events.elasticsearch.parts import in_parts
 
-#: Characters of a request. Larger ones go no faster when several are under way, and the client warns of them.
+#: Characters of a request. Larger ones go no faster when several are under way.
 REQUEST = 2**20 - 2**12
 _SENDERS = 4
 #: Seconds between attempts, while nodes are too busy.

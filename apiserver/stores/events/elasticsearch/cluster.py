@@ -21,6 +21,7 @@ from elasticsearch import ApiError, AsyncElasticsearch, OrjsonSerializer
 from apiserver.events.model import JsonObject
 from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
+from apiserver.stores.events.elasticsearch.node import TOO_LARGE, Node
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,10 @@ _NOTHING: JsonObject = {"hits": {"total": {"value": 0}, "hits": []}}
 _SEARCHES_AT_ONCE = 200
 #: A point in time is kept for so long after each use of it.
 _KEEP_ALIVE = "1m"
+
+
+class AnswerTooLarge(EventStoreBusy):
+    """What was asked for takes more memory than one answer may."""
 
 
 class Cluster:
@@ -297,6 +302,8 @@ def busy(status: int, type: str, reason: object, *, writing: bool = False) -> Ev
     overloaded, retry_after = False, AWAY_AGAIN
     if needs_hands(type):  # its status may be 429
         what, retry_after = "an index is closed" if type == _CLOSED else "Elasticsearch does not write", _BY_HAND_AGAIN
+    elif type == TOO_LARGE:
+        return AnswerTooLarge(text, retry_after=AWAY_AGAIN, overloaded=False)
     elif status == 429:
         what, overloaded, retry_after = "Elasticsearch is overloaded", True, BUSY_AGAIN
     else:
@@ -339,6 +346,7 @@ def _client(address: ElasticsearchAddress) -> AsyncElasticsearch:
     try:
         return AsyncElasticsearch(
             list(address.hosts),
+            node_class=Node,
             basic_auth=(address.user, address.password) if address.user else None,
             api_key=address.api_key or None,
             connections_per_node=_CONNECTIONS,

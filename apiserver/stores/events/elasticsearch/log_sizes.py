@@ -10,6 +10,7 @@ from apiserver.stores.events.elasticsearch.logs import index_of
 from apiserver.stores.events.elasticsearch.queries import of_owner, ordered, without
 from apiserver.stores.events.elasticsearch.stats import extent
 
+_WINDOW = 1000
 _WITHOUT_SIZE = without({"exists": {"field": "size"}})
 
 
@@ -32,7 +33,7 @@ async def sizes(cluster: Cluster, owner: Owner) -> dict[str, LogSize]:
 
 async def _add_unknown(cluster: Cluster, owner: Owner, found: dict[str, LogSize]) -> None:
     """Add the lines that do not know how long they are: looked at one by one."""
-    pages = paging.pages(
+    pages = paging.texts(
         cluster,
         index_of(cluster, owner),
         names.owner_key(owner),
@@ -40,7 +41,7 @@ async def _add_unknown(cluster: Cluster, owner: Owner, found: dict[str, LogSize]
         ordered(("timestamp", "sequence")),
         fields=["worker"],
         stored=["message"],
-        limit=paging.ALL,
+        window=_WINDOW,
     )
     async for hits in pages:
         lengths = sizes_of([hit["fields"]["message"][0] for hit in hits]).tolist()

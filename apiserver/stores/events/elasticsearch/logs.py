@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from apiserver.events.model import EventType, JsonObject, LogLine, LogPosition, Owner, Selection
-from apiserver.stores.events.base import page_of
+from apiserver.stores.events.base import PAGE_BYTES, may_go_on, page_of
 from apiserver.stores.events.elasticsearch import names, paging
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import between, of_owner, ordered, terms, without
+from apiserver.stores.events.elasticsearch.writing import LARGE_LINE
 
 _BY = ("timestamp", "sequence")
 _FIELDS = ("level", "worker", "iter", "metric", "variant", "received")
 _LEAST = -(2**63)
+#: Lines of one answer.
+_WINDOW = PAGE_BYTES // LARGE_LINE
 
 
 def index_of(cluster: Cluster, owner: Owner) -> str:
@@ -33,12 +36,12 @@ async def log_lines(
 ) -> list[LogLine]:
     """A page, as the protocol says."""
     of_workers = [] if workers is None else [terms("worker", sorted(workers))]
-    hits = await _page(cluster, owner, of_owner(owner, selection, *of_workers), after, descending, limit)
-    if whole_timestamps and len(hits) == limit:
-        last = hits[-1]["sort"]
-        same = of_owner(owner, selection, *of_workers, *between("timestamp", last[0], last[0]))
-        hits += await _page(cluster, owner, same, last, descending, paging.ALL)
-    return page_of(map(_line, hits))
+    lines = await _page(cluster, owner, of_owner(owner, selection, *of_workers), after, descending, limit)
+    if whole_timestamps and len(lines) == limit and not may_go_on(lines, paging.ALL):
+        last = lines[-1].position
+        same = of_owner(owner, selection, *of_workers, *between("timestamp", last.timestamp, last.timestamp))
+        lines = page_of([*lines, *await _page(cluster, owner, same, last, descending, paging.ALL)])
+    return lines
 
 
 async def delete_logs(
@@ -55,26 +58,21 @@ async def delete_logs(
 
 
 async def _page(
-    cluster: Cluster,
-    owner: Owner,
-    query: JsonObject,
-    after: Sequence[int] | None,
-    descending: bool,
-    limit: int,
-) -> list[JsonObject]:
-    return await paging.hits_of(
-        paging.pages(
-            cluster,
-            index_of(cluster, owner),
-            names.owner_key(owner),
-            query,
-            ordered(_BY, descending=descending),
-            fields=_FIELDS,
-            stored=["message", "extra"],
-            after=after,
-            limit=limit,
-        )
+    cluster: Cluster, owner: Owner, query: JsonObject, after: LogPosition | None, descending: bool, limit: int
+) -> list[LogLine]:
+    hits = paging.texts(
+        cluster,
+        index_of(cluster, owner),
+        names.owner_key(owner),
+        query,
+        ordered(_BY, descending=descending),
+        fields=_FIELDS,
+        stored=["message", "extra"],
+        after=after,
+        limit=limit,
+        window=_WINDOW,
     )
+    return await paging.page(hits, _line)
 
 
 def _line(hit: JsonObject) -> LogLine:

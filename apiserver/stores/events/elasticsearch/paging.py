@@ -1,18 +1,28 @@
-"""Reading matching documents in a sort order, any number of them: pages behind one another under a point in time."""
+"""Reading matching documents in a sort order, any number of them.
+
+Those that are all small come in pages behind one another under a point in time (`pages`). Log lines and samples may be
+large: of these no answer has much more than PAGE_BYTES (`texts`), as nodes put answers together before they send any.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
 
 from apiserver.events.model import JsonObject
-from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.queries import BARE
+from apiserver.stores.events.base import PAGE_BYTES, Event, bytes_of
+from apiserver.stores.events.elasticsearch.cluster import AnswerTooLarge, Cluster
+from apiserver.stores.events.elasticsearch.parts import in_parts
+from apiserver.stores.events.elasticsearch.queries import BARE, all_of, without
 
 #: As many as one search gives.
 WINDOW = 10_000
 ALL = 2**62
 
+#: Bytes of large events that one answer has, unless it is a single one.
+_AN_ANSWER = PAGE_BYTES
 _BEHIND = 2**63 - 1
+_LARGE: JsonObject = {"exists": {"field": "large"}}
 
 
 async def hits_of(pages: AsyncIterator[list[JsonObject]]) -> list[JsonObject]:
@@ -65,3 +75,90 @@ async def pages(
             if len(hits) < size:
                 return
             limit -= size
+
+
+async def texts(
+    cluster: Cluster,
+    index: str,
+    routing: str,
+    query: JsonObject,
+    sort: Sequence[JsonObject],
+    *,
+    fields: Sequence[str],
+    stored: Sequence[str],
+    after: Sequence[object] | None = None,
+    limit: int = ALL,
+    window: int,
+) -> AsyncGenerator[list[JsonObject]]:
+    """As `pages`, of events that may be large: no answer has much more bytes than `window` small ones, or PAGE_BYTES.
+
+    Two searches in one request find up to `window` small ones with their texts, and where the large ones are. If there
+    are some among those small ones, their texts are asked for when they are wanted, as many at once as fit:
+
+        a  b  [9 MB]  c  [5 MB]  [8 MB]  d      come as      a  b  [9 MB]  c  [5 MB]   and   [8 MB]  d
+
+    An event that becomes large, or small, between the two searches may be missing, or be there as it was and as it is.
+    """
+    body: JsonObject = {**BARE, "sort": sort}
+    whole = {"docvalue_fields": fields, "stored_fields": stored}
+    place = {"docvalue_fields": ["large"], "stored_fields": []}  # with [] the id comes
+    if after is not None:
+        body["search_after"] = list(after)
+    if limit == 1:
+        answer = await cluster.search(index, {**body, **whole, "query": query, "size": 1}, routing=routing)
+        yield answer["hits"]["hits"]
+        return
+    while limit > 0:
+        size = min(limit, window)
+        searches = [
+            {**body, **whole, "query": all_of(query, without(_LARGE)), "size": size},
+            {**body, **place, "query": all_of(query, _LARGE), "size": size},
+        ]
+        try:
+            small, large = await cluster.searches(index, searches, routing=routing)
+        except AnswerTooLarge:  # large ones of earlier releases, which do not say so
+            if size == 1:
+                raise
+            window = max(1, size // 8)
+            continue
+        found = _in_order(small["hits"]["hits"], large["hits"]["hits"], sort)[:size]
+        for part in in_parts(found, _large, _AN_ANSWER):
+            ids = [hit["_id"] for hit in part if _large(hit)]
+            if ids:
+                these = {**BARE, **whole, "sort": sort, "query": {"ids": {"values": ids}}, "size": len(ids)}
+                answer = await cluster.search(index, these, routing=routing)
+                part = _in_order([hit for hit in part if not _large(hit)], answer["hits"]["hits"], sort)
+            yield part
+        if len(found) < size:
+            return
+        body["search_after"] = found[-1]["sort"]
+        limit -= size
+
+
+async def page(hits: AsyncGenerator[list[JsonObject]], event: Callable[[JsonObject], Event]) -> list[Event]:
+    """The events that the first hits are, up to the one with which they have PAGE_BYTES; no more hits are read."""
+    found, size = [], 0
+    async with aclosing(hits):
+        async for some in hits:
+            for one in map(event, some):
+                found.append(one)
+                size += bytes_of(one)
+                if size >= PAGE_BYTES:
+                    return found
+    return found
+
+
+def _large(hit: JsonObject) -> int:
+    """How large the event is that a hit tells the place of; 0 for a hit with its text."""
+    large: list[int] = hit["fields"].get("large", [0])
+    return large[0]
+
+
+def _in_order(hits: list[JsonObject], more: list[JsonObject], sort: Sequence[JsonObject]) -> list[JsonObject]:
+    """All hits in the order, which either have. By later fields first, as a sort leaves in its order what is equal."""
+    if not more:
+        return hits
+    found = [*hits, *more]
+    for place, (direction,) in reversed([*enumerate(by.values() for by in sort)]):
+        found.sort(key=lambda hit: hit["sort"][place], reverse=direction == "desc")
+    return found

@@ -45,6 +45,11 @@ def between(field: str, least: float | None, greatest: float | None) -> list[Jso
     return [{"range": {field: bounds}}] if bounds else []
 
 
+def all_of(*conditions: JsonObject) -> JsonObject:
+    """What meets all conditions."""
+    return {"bool": {"filter": list(conditions)}}
+
+
 def without(condition: JsonObject) -> JsonObject:
     """The opposite of a condition."""
     return {"bool": {"must_not": [condition]}}

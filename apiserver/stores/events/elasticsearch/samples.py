@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from apiserver.events.model import EventType, JsonObject, Owner, Sample, SamplePosition, SampleSeries, Selection
-from apiserver.stores.events.base import page_of
+from apiserver.stores.events.base import PAGE_BYTES, may_go_on, page_of
 from apiserver.stores.events.elasticsearch import names, paging
 from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import any_of, between, of_owner, of_series, ordered
 from apiserver.stores.events.elasticsearch.series import MOST_BUCKETS, Series, SeriesIndex
 from apiserver.stores.events.elasticsearch.stats import exact, extent
-from apiserver.stores.events.elasticsearch.writing import unpacked
+from apiserver.stores.events.elasticsearch.writing import LARGE_SAMPLE, unpacked
 
 _BY = ("iter", "metric", "variant", "key")
-#: Documents of one answer: each may be large.
-_WINDOW = 200
+_NEWEST_FIRST = [{"metric": "asc"}, {"variant": "asc"}, {"iter": "desc"}, {"key": "asc"}]
+#: Samples of one answer.
+_WINDOW = PAGE_BYTES // LARGE_SAMPLE
 #: Parts of one query: nodes allow for a thousand clauses at least.
 _PARTS = 300
 
@@ -40,7 +41,7 @@ class Samples:
     async def series(self) -> list[SampleSeries]:
         """What is known of each series, sorted."""
         aggs = {**extent("iter"), **extent("timestamp")}
-        found = await self._aggregated(aggs)
+        found = await self._aggregated(await self._known.find(self._owner, self._type, self._selection), aggs)
         ends = ("min_iter", "max_iter", "max_timestamp")
         return [
             SampleSeries(
@@ -63,23 +64,26 @@ class Samples:
     ) -> list[Sample]:
         """A page, as the protocol says."""
         query = of_owner(self._owner, self._selection, *between("iter", min_iter, max_iter))
-        return page_of(await self._read(query, ordered(_BY, descending=descending), after, limit))
+        return await self._read(query, ordered(_BY, descending=descending), after, limit)
 
     async def latest(self, iterations: int, after: SamplePosition | None) -> list[Sample]:
         """A page of the samples of each series' newest iterations."""
         most = min(iterations, MOST_BUCKETS)
         newest = {"iters": {"terms": {"field": "iter", "size": most, "order": {"_key": "desc"}}}}
-        keys: defaultdict[int | None, list[str]] = defaultdict(list)
-        for one, of in await self._aggregated(newest, most):
-            least = min(bucket["key"] for bucket in of["iters"]["buckets"]) if of["doc_count"] > iterations else None
-            keys[least].append(one.key)
-        parts = [of_series(of, *between("iter", least, None)) for least, of in keys.items()]
+        series = await self._known.find(self._owner, self._type, self._selection)
+        if after is not None:
+            series = [one for one in series if (one.metric, one.variant) >= (after.metric, after.variant)]
+        least: list[tuple[Series, int | None]] = [
+            (one, min(bucket["key"] for bucket in of["iters"]["buckets"]) if of["doc_count"] > iterations else None)
+            for one, of in await self._aggregated(series, newest, most)
+        ]
+        behind = None if after is None else (after.metric, after.variant, after.iter, after.key)
         samples: list[Sample] = []
-        for start in range(0, len(parts), _PARTS):
-            query = any_of(parts[start : start + _PARTS])
-            samples += await self._read(query, ordered(_BY), None, paging.ALL)
-        found = sorted(samples, key=_newest_first)
-        return page_of(one for one in found if after is None or _newest_first(one) > _newest_first(after))
+        for query in _from_least(least):
+            samples = page_of([*samples, *await self._read(query, _NEWEST_FIRST, behind, paging.ALL)])
+            if may_go_on(samples, paging.ALL):
+                break
+        return samples
 
     async def iterations(self, beyond: int | None, *, descending: bool, limit: int) -> list[int]:
         """Distinct iterations in walk order, as the protocol says."""
@@ -99,8 +103,9 @@ class Samples:
                 break
         return found
 
-    async def _aggregated(self, aggs: JsonObject, buckets: int = 1) -> list[tuple[Series, JsonObject]]:
-        series = await self._known.find(self._owner, self._type, self._selection)
+    async def _aggregated(
+        self, series: Sequence[Series], aggs: JsonObject, buckets: int = 1
+    ) -> list[tuple[Series, JsonObject]]:
         wanted = [Wanted(one, aggs, buckets) for one in series]
         found = await aggregate(self._cluster, self._index, self._routing, wanted)
         return [(one, found[one.key]) for one in series if one.key in found]
@@ -108,29 +113,40 @@ class Samples:
     async def _read(
         self, query: JsonObject, sort: Sequence[JsonObject], after: Sequence[object] | None, limit: int
     ) -> list[Sample]:
-        """`sort` is by iteration, metric, variant and key."""
-        hits = await paging.hits_of(
-            paging.pages(
-                self._cluster,
-                self._index,
-                self._routing,
-                query,
-                sort,
-                fields=["timestamp"],
-                stored=["document"],
-                after=after,
-                limit=limit,
-                window=_WINDOW,
-            )
+        """A page in an order by iteration, metric, variant and key, whichever of them comes first."""
+        hits = paging.texts(
+            self._cluster,
+            self._index,
+            self._routing,
+            query,
+            sort,
+            fields=["timestamp"],
+            stored=["document"],
+            after=after,
+            limit=limit,
+            window=_WINDOW,
         )
-        return [self._sample(*hit["sort"], **hit["fields"]) for hit in hits]
+        by = [field for one in sort for field in one]
+        return await paging.page(hits, lambda hit: self._sample(dict(zip(by, hit["sort"], strict=True)), hit["fields"]))
 
-    def _sample(
-        self, iter: int, metric: str, variant: str, key: str, *, timestamp: list[int], document: list[str]
-    ) -> Sample:
-        stored = unpacked(b64decode(document[0]))
-        return Sample(self._owner, self._type, metric, variant, iter, key, timestamp[0], stored)
+    def _sample(self, position: JsonObject, fields: JsonObject) -> Sample:
+        document = unpacked(b64decode(fields["document"][0]))
+        return Sample(
+            owner=self._owner, type=self._type, timestamp=fields["timestamp"][0], document=document, **position
+        )
 
 
-def _newest_first(one: Sample | SamplePosition) -> tuple[str, str, int, str]:
-    return (one.metric, one.variant, -one.iter, one.key)
+def _from_least(series: Iterable[tuple[Series, int | None]]) -> Iterator[JsonObject]:
+    """Queries for each series' samples from an iteration on (None: all), of some series at a time, in their order."""
+    keys: defaultdict[int | None, list[str]] = defaultdict(list)
+    for one, least in series:
+        if least not in keys and len(keys) == _PARTS:
+            yield _any_of(keys)
+            keys.clear()
+        keys[least].append(one.key)
+    if keys:
+        yield _any_of(keys)
+
+
+def _any_of(keys: Mapping[int | None, Sequence[str]]) -> JsonObject:
+    return any_of([of_series(of, *between("iter", least, None)) for least, of in keys.items()])

@@ -3,6 +3,8 @@
 Items are put together from texts that a group of events shares, so that an event costs the formatting of its own
 numbers. A log line is only ever created, so that one sent again changes nothing; everything else takes the place of
 what had its identity before.
+
+Log lines and samples that are large say so, and how large: so a reader knows before it asks for them (`paging.py`).
 """
 
 from __future__ import annotations
@@ -24,6 +26,10 @@ from apiserver.stores.events.elasticsearch import names
 
 #: What `special` holds for a value that is not finite, which Elasticsearch does not take.
 NAN, INFINITE, MINUS_INFINITE = 0, 1, -1
+
+#: Bytes of text, as a node answers them, from which a log line or a sample is large.
+LARGE_LINE = 4 * 2**10
+LARGE_SAMPLE = 64 * 2**10
 
 _LEAST_COMPRESSED = 256
 _ZSTD_LEVEL = 1
@@ -111,6 +117,7 @@ class Items:
                 given += f'"level":{_json(level)},'
             if extra is not None:
                 given += f'"extra":{orjson.dumps(extra.decode()).decode()},'
+            given += _large(size if extra is None else size + len(extra), LARGE_LINE)
             yield (
                 f'{head}{id}{rest}"timestamp":{timestamp},"sequence":{sequence},{given}'
                 f'"worker":{_json(worker)},"metric":{_json(metric)},"variant":{_json(variant)},'
@@ -133,7 +140,8 @@ class Items:
             key=sample.key,
         )
         document = b2a_base64(packed(sample.document), newline=False).decode()
-        return f'{head}{id}{rest}"iter":{sample.iter},"timestamp":{sample.timestamp},"document":"{document}"}}\n'
+        large = _large(len(document), LARGE_SAMPLE)
+        return f'{head}{id}{rest}"iter":{sample.iter},"timestamp":{sample.timestamp},{large}"document":"{document}"}}\n'
 
 
 def repeats(batch: EventBatch) -> bool:
@@ -154,6 +162,10 @@ def packed(document: bytes) -> bytes:
 def unpacked(stored: bytes) -> bytes:
     """The document that was packed."""
     return zstandard.decompress(stored) if stored.startswith(zstandard.FRAME_HEADER) else stored
+
+
+def _large(size: int, least: int) -> str:
+    return f'"large":{size},' if size >= least else ""
 
 
 def _special(value: float) -> int:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from apiserver.events.model import EventType
 from apiserver.stores.addresses import ElasticsearchAddress
-from apiserver.stores.events.elasticsearch import by_worker
+from apiserver.stores.events.elasticsearch import by_worker, logs, paging, samples, writing
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.chance import examples
 from tests.contract.event_stores import batch, scalars
@@ -47,6 +47,16 @@ def _fewer_questions(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_worker, "_PAGE", 3)
+    for module in (logs, samples):
+        monkeypatch.setattr(module, "_WINDOW", 3)
+
+
+@pytest.fixture(autouse=True)
+def _some_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines and samples of a few bytes: two of them, or three, are read at once."""
+    monkeypatch.setattr(writing, "LARGE_LINE", 3)
+    monkeypatch.setattr(writing, "LARGE_SAMPLE", 9)
+    monkeypatch.setattr(paging, "_AN_ANSWER", 24)
 
 
 async def run(address: ElasticsearchAddress, operations: list[tuple[Any, ...]]) -> None:

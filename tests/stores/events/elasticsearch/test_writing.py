@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.events.model import EventBatch
-from apiserver.stores.events.elasticsearch.writing import Items, Sequence, packed, repeats, unpacked
+from apiserver.stores.events.elasticsearch.writing import (
+    LARGE_LINE,
+    LARGE_SAMPLE,
+    Items,
+    Sequence,
+    packed,
+    repeats,
+    unpacked,
+)
 from tests.contract.event_stores import OWNER, RECEIVED, batch, lines, sample, scalars
 
 MAIN = "events-scalars-company"
@@ -39,6 +47,15 @@ def test_a_point_is_an_item() -> None:
         "timestamp": 9,
         "value": 0.5,
     }
+
+
+def test_what_is_large_says_how_large() -> None:
+    sent = lines(["a" * (LARGE_LINE - 2), "a" * (LARGE_LINE - 1), "ä" * (LARGE_LINE // 2)])
+    sent.extras[0] = b'{"b":1}'
+    plots = [sample(n, document=b'"%b"' % os.urandom(n).hex().encode()) for n in (LARGE_SAMPLE // 2, LARGE_SAMPLE)]
+    documents = [document for _, document in items_of(batch(sent, *plots))]
+    assert [one.get("large") for one in documents[:3]] == [LARGE_LINE - 1 + 7, LARGE_LINE, LARGE_LINE + 1]
+    assert [one.get("large") for one in documents[3:]] == [None, len(documents[4]["document"])]
 
 
 def test_items_for_the_main_index_do_not_name_it() -> None:

@@ -1,0 +1,63 @@
+"""How requests go to a node: by aiohttp, as the client has it, with bounds on what one of them takes of this process.
+
+Large bodies are sent in pieces. An answer larger than any should be is not read on, and counts as an error of the type
+TOO_LARGE. Nor are bodies and answers turned into text, as the client would do for a log that nobody writes.
+"""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Any, cast
+
+import orjson
+from aiohttp import ClientResponse
+from elastic_transport import AiohttpHttpNode, HttpHeaders
+from elastic_transport.client_utils import DEFAULT, DefaultType
+
+TOO_LARGE = "answer_too_large"
+#: An event of 16 MB takes up to twice as many.
+LARGEST_ANSWER = 64 * 2**20
+
+_IN_PIECES = 2**18
+#: "Content Too Large": no status that has the client ask other nodes.
+_STATUS = 413
+
+
+class Node(AiohttpHttpNode):
+    """A node of the cluster."""
+
+    async def perform_request(  # type: ignore[override]
+        self,
+        method: str,
+        target: str,
+        body: bytes | None = None,
+        headers: HttpHeaders | None = None,
+        request_timeout: DefaultType | float | None = DEFAULT,
+    ) -> Any:
+        if body is not None and len(body) > _IN_PIECES:
+            body = cast(bytes, BytesIO(body))  # aiohttp takes either
+        return await super().perform_request(method, target, body, headers, request_timeout)
+
+    def _create_aiohttp_session(self) -> None:
+        super()._create_aiohttp_session()
+        assert self.session is not None
+        self.session._response_class = _Answer
+
+    def _log_request(self, *_: Any, **__: Any) -> None:
+        pass
+
+
+class _Answer(ClientResponse):
+    async def read(self) -> bytes:
+        if self._body is None:
+            pieces, size = [], 0
+            async for piece in self.content.iter_any():
+                size += len(piece)
+                if size > LARGEST_ANSWER:
+                    self.close()
+                    reason = f"an answer of a node has more than {LARGEST_ANSWER:,} bytes"
+                    self.status = _STATUS
+                    return orjson.dumps({"error": {"type": TOO_LARGE, "reason": reason}})
+                pieces.append(piece)
+            self._body = b"".join(pieces)
+        return await super().read()
