@@ -11,8 +11,6 @@ from apiserver.files.content import SAFE_HEADERS, content_disposition, content_t
 from apiserver.files.ranges import NotSatisfiable, Range, requested_range
 from apiserver.stores.files.disk import StoredFile
 
-_PIECE = 2**20
-
 Headers = list[tuple[bytes, bytes]]
 
 
@@ -52,7 +50,7 @@ async def send_file(file: StoredFile, name: str, headers: Mapping[str, str], sen
 async def _send_part(file: StoredFile, part: Range, send: Send) -> None:
     position = part.start
     while position < part.stop:
-        data = await file.read(position, min(_PIECE, part.stop - position))
+        data = await file.read(position, part.stop - position)
         if not data:
             raise OSError("a stored file became shorter while it was sent")
         position += len(data)

@@ -18,13 +18,14 @@ from apiserver.files.addresses import file_name
 from apiserver.files.deletions import FileDeletions
 from apiserver.files.downloads import send_file
 from apiserver.files.links import FileLinks
-from apiserver.files.uploads import Disconnected, Incoming, store_body, store_form
+from apiserver.files.uploads import Incoming, store_body, store_form
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import Drain, may_be_long
 from apiserver.rpc.call import Identity, Rules
 from apiserver.rpc.envelope import Meta, failure
 from apiserver.rpc.errors import ApiError, bad_request, unavailable
 from apiserver.rpc.origins import SAFE_METHODS
+from apiserver.rpc.presence import ClientDisconnected
 from apiserver.rpc.reply import SAFE_HEADERS, must_close
 from apiserver.stores.documents.base import DocumentStoreBusy
 from apiserver.stores.files.disk import FileStore, FileStoreError, FileStoreFull, FileTooLarge
@@ -66,7 +67,7 @@ class FileServer:
         sender = _Sender(send, close=_must_close(headers))
         try:
             await self._answer(scope, headers, incoming, sender)
-        except Disconnected:
+        except ClientDisconnected:
             pass
         except ApiError as error:
             await _send_error(sender, error, headers, incoming)
@@ -78,12 +79,12 @@ class FileServer:
             name = file_name(_path(scope).removeprefix(self._prefix))
             if scope["method"] in SAFE_METHODS and (company := self._links.company(scope["query_string"], name)):
                 send.headers.append(_ANY_PAGE)
-                return await self._read(company, name, headers, send, body=scope["method"] == "GET")
+                return await self._read(company, name, headers, incoming, send, body=scope["method"] == "GET")
             caller = await self._caller(scope["method"], headers, (scope.get("client") or ("",))[0])
             incoming.known = True
             match scope["method"]:
                 case "GET" | "HEAD" as method:
-                    await self._read(caller.company, name, headers, send, body=method == "GET")
+                    await self._read(caller.company, name, headers, incoming, send, body=method == "GET")
                 case "POST":
                     await self._upload(caller, name, headers, incoming, send)
                 case "PUT":
@@ -106,12 +107,15 @@ class FileServer:
             self._rules.check(caller, "files.get_file" if reads else "files.change", reads=reads)
         return caller
 
-    async def _read(self, company: str, name: str, headers: Mapping[str, str], send: Send, *, body: bool) -> None:
+    async def _read(
+        self, company: str, name: str, headers: Mapping[str, str], incoming: Incoming, send: Send, *, body: bool
+    ) -> None:
         file = await self._store.find(company, name)
         if file is None:
             raise _not_found(name)
         try:
-            await send_file(file, name, headers, send, body=body)
+            async with incoming.while_there():
+                await send_file(file, name, headers, send, body=body)
         finally:
             file.close()
 

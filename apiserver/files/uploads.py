@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 
 from python_multipart.exceptions import FormParserError
@@ -14,18 +14,19 @@ from starlette.types import Receive
 
 from apiserver.rpc.body import Drain
 from apiserver.rpc.errors import bad_request
+from apiserver.rpc.presence import ClientDisconnected, while_there
 from apiserver.stores.files.disk import FileStore, Upload
 from apiserver.stores.files.names import NotUtf8
 
 MAX_FILES = 1000
-
-
-class Disconnected(Exception):
-    """The client went away before its request was complete."""
+#: Parts of a form that are no files.
+_MAX_OTHERS = 1000
+#: Bytes of a form that are read on the event loop. Boundaries and what is like them take a microsecond for each few.
+_SMALL = 16 * 2**10
 
 
 class Incoming:
-    """The request's body, to be iterated once, piece by piece."""
+    """The request's body, piece by piece."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -33,23 +34,28 @@ class Incoming:
         self.known = False
         """Whether it is known who sends it."""
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def all_to(self, take: Callable[[bytes], Awaitable[None]]) -> None:
+        """Give `take` each piece. Nothing keeps one while the next is waited for: thousands may be sent slowly."""
         while self._more:
-            yield await self._next()
+            await take(await self._next())
 
     async def _next(self) -> bytes:
         message = await self._receive()
         if message["type"] == "http.disconnect":
             self._more = False
-            raise Disconnected
+            raise ClientDisconnected
         self._more = message.get("more_body", False)
         piece: bytes = message.get("body", b"")
         return piece
 
+    def while_there(self) -> AbstractAsyncContextManager[None]:
+        """Who only reads sends nothing more: end what the block waits for when the client is gone."""
+        return while_there(self._receive)
+
     async def drain(self) -> None:
         """Throw away what is still coming, within bounds: a client that is sending would not see its answer else."""
         bound = Drain.of(known=self.known)
-        with bound.begun() as left, contextlib.suppress(TimeoutError, Disconnected):
+        with bound.begun() as left, contextlib.suppress(TimeoutError, ClientDisconnected):
             async with asyncio.timeout(bound.seconds):
                 while self._more and left > 0:
                     left -= len(await self._next())
@@ -58,8 +64,7 @@ class Incoming:
 async def store_body(store: FileStore, company: str, name: str, body: Incoming) -> int:
     """Store the body as the file `name`; returns its size."""
     async with store.upload(company, name) as upload:
-        async for data in body:
-            await upload.write(data)
+        await body.all_to(upload.write)
         await upload.finish()
         await upload.commit()
         return upload.size
@@ -69,17 +74,21 @@ async def store_form(store: FileStore, company: str, headers: Mapping[str, str],
     """Store each file of a multipart form under the name of its form field; returns their sizes by name."""
     form = _Form(_boundary(headers))
     uploads: dict[str, Upload] = {}
+    current: Upload
     async with AsyncExitStack() as stack:
-        async for data in body:
-            for step in form.feed(data):
+
+        async def take(data: bytes) -> None:
+            nonlocal current
+            for step in await form.read(data):
                 match step:
                     case Begin(name):
-                        current = await stack.enter_async_context(store.upload(company, name))
-                        uploads[name] = current
+                        current = uploads[name] = await stack.enter_async_context(store.upload(company, name))
                     case End():
                         await current.finish()
                     case Data(piece):
                         await current.write(piece)
+
+        await body.all_to(take)
         form.check_complete()
         for upload in uploads.values():
             await upload.commit()
@@ -134,7 +143,7 @@ class _Form:
     def __init__(self, boundary: bytes) -> None:
         self._steps: list[Step] = []
         self._part = _Part()
-        self._files = 0
+        self._files = self._others = 0
         self._complete = False
         try:
             self._parser = MultipartParser(
@@ -153,8 +162,11 @@ class _Form:
         except FormParserError as error:
             raise bad_request(f"The form cannot be read: {error}") from None
 
-    def feed(self, data: bytes) -> list[Step]:
-        """What the next piece of the body means."""
+    async def read(self, data: bytes) -> list[Step]:
+        """What the next piece of the body means. A long one is read in a thread, as it may be all boundaries."""
+        return self._feed(data) if len(data) <= _SMALL else await asyncio.to_thread(self._feed, data)
+
+    def _feed(self, data: bytes) -> list[Step]:
         try:
             self._parser.write(data)
         except FormParserError as error:
@@ -186,6 +198,9 @@ class _Form:
         _, options = parse_options_header(self._part.headers.get(b"content-disposition", b""))
         self._part.is_file = b"filename" in options
         if not self._part.is_file:
+            self._others += 1
+            if self._others > _MAX_OTHERS:
+                raise bad_request(f"The form holds more than {_MAX_OTHERS} parts that are no files")
             return
         self._files += 1
         if self._files > MAX_FILES:

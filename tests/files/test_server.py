@@ -5,17 +5,21 @@ from __future__ import annotations
 import errno
 import json
 import os
+import threading
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
+from python_multipart.multipart import MultipartParser
 from starlette.types import Message, Scope
 
+from apiserver.files import uploads
 from apiserver.files.server import FileServer
 from apiserver.rpc.call import Identity
 from apiserver.stores.documents.base import DocumentStoreBusy
+from apiserver.stores.files.disk import FileStore
 from tests.files.conftest import MAX_BYTES, Files
 
 pytestmark = pytest.mark.anyio
@@ -28,6 +32,10 @@ SDK_NAMES = [
     '/p/say "yes".txt',
     "/p/" + "long" * 60 + "/" + "long" * 60,
 ]
+
+
+END = b"\r\n--b--\r\n"
+FILE = b'--b\r\nContent-Disposition: form-data; name="/x"; filename="/x"\r\n\r\n' + END
 
 
 async def upload(files: Files, name: str, content: bytes, **options: Any) -> httpx.Response:
@@ -230,6 +238,8 @@ async def test_a_file_over_the_limit_is_413_and_leaves_nothing(files: Files) -> 
             b'--b\r\nContent-Disposition: form-data; name="/x"\r\n\r\nfield\r\n--b--\r\n',
         ),
         ("multipart/form-data; boundary=b", b"--b\r\n" + b"X: 1\r\n" * 1000 + b"\r\n--b--\r\n"),
+        ("multipart/form-data; boundary=b", b"--b\r\n\r\n\r\n" * 1001 + FILE),
+        ("multipart/form-data; boundary=b", FILE.removesuffix(b"--b--\r\n") * 1001 + b"--b--\r\n"),
         ("multipart/form-data; boundary=" + "b" * 5000, b"--b--"),
     ],
 )
@@ -310,6 +320,33 @@ async def test_a_client_that_leaves_leaves_nothing(files: Files) -> None:
     received: list[Message] = [{"type": "http.request", "body": form, "more_body": True}, {"type": "http.disconnect"}]
     assert await exchange(files, {"headers": headers}, received) == []
     assert not files.kept()
+
+
+async def test_what_nobody_takes_is_not_read_on(files: Files) -> None:
+    size = 2**23
+    async with FileStore(files.folder).upload("c1", "/x") as large:
+        await large.write(bytes(size))
+        await large.finish()
+        await large.commit()
+    received: list[Message] = [{"type": "http.request"}, {"type": "http.disconnect"}]
+    start, *pieces = await exchange(files, {"method": "GET", "path": "/x", "query_string": b""}, received)
+    assert start["status"] == 200
+    assert sum(len(piece["body"]) for piece in pieces) < size
+
+
+async def test_a_form_of_boundaries_is_read_in_a_thread(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: set[str] = set()
+
+    class Noted(MultipartParser):
+        def write(self, data: bytes) -> int:
+            threads.add(threading.current_thread().name)
+            return super().write(data)
+
+    monkeypatch.setattr(uploads, "MultipartParser", Noted)
+    body = FILE.removesuffix(END) + b"\r\n--bX" * 3000 + END
+    response = await files.client.post("/", content=body, headers={"content-type": "multipart/form-data; boundary=b"})
+    assert response.status_code == 413  # the file is larger than may be
+    assert threading.main_thread().name not in threads
 
 
 async def test_a_form_in_single_bytes(files: Files) -> None:

@@ -56,11 +56,11 @@ class Target:
         for _ in range(5):
             self.batch_seconds = max(self.batch_seconds, self._send_batch())
         with watching(self.port, self._processes()) as idle:
-            wait_until(self._has_started)
+            wait_until(self.is_still)
         assert not idle.refused
         self.idle, self.idle_memory = idle, self.memory()
 
-    def _has_started(self) -> bool:
+    def is_still(self) -> bool:
         """Whether it takes no more memory than half a second ago, as it does while a second worker starts."""
         before = self.memory()
         time.sleep(0.5)

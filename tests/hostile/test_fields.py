@@ -5,8 +5,7 @@ The long form has the bounds of texts, names and depths, too.
 
 from __future__ import annotations
 
-import json
-
+import orjson
 import pytest
 
 from tests.hostile.conftest import LONG
@@ -36,6 +35,6 @@ def test_the_largest_and_more(target: Target, service: str) -> None:
             path = f"/v{case.endpoint.version}/{case.endpoint.name}"
             for request, answers in ((case.largest(), ANSWERS), (case.beyond(), {400})):
                 if request is not None:
-                    body = json.dumps(request).encode()
+                    body = orjson.dumps(request)
                     status = target.send(path, body, {"Content-Type": "application/json"}, known=True)
                     assert status in answers or (status == 413 and len(body) > 16 * 2**20), str(case)

@@ -13,6 +13,7 @@ import os
 import stat
 import threading
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,8 +22,8 @@ from uuid import uuid4
 from anyio import to_thread
 
 from apiserver.stores.files.names import InvalidName, disk_folder, disk_path
+from apiserver.stores.files.shares import Shares
 
-_WRITE_AT_ONCE = 2**20
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -48,6 +49,7 @@ class FileStore:
         self._fsync = fsync
         self._lock = -1
         self._replacing = threading.Lock()
+        self._shares = Shares()
 
     async def open(self) -> None:
         """Make the folder and, when no other store has it open, remove what uploads left that a crash cut short."""
@@ -83,14 +85,17 @@ class FileStore:
     def upload(self, company: str, name: str) -> Upload:
         """A new file on its way in, to be used in `async with`; raise InvalidName for an impossible name."""
         place = self._place(company, name)
-        return Upload(self._incoming / uuid4().hex, place, self._max_bytes, self._fsync, self._replacing)
+        return Upload(self._incoming / uuid4().hex, place, self._max_bytes, self._fsync, self._replacing, self._shares)
 
     async def find(self, company: str, name: str) -> StoredFile | None:
         """The file, opened, or None when there is none. The caller closes it."""
         try:
-            return await to_thread.run_sync(_open_file, self._place(company, name))
+            file = await to_thread.run_sync(_open_file, self._place(company, name), self._shares)
         except InvalidName:
             return None
+        if file is not None:
+            self._shares.enter(file)
+        return file
 
     async def delete(self, company: str, name: str, *, placed_before: int | None = None) -> bool:
         """Delete the file, if need be only one that was put into its place by then (epoch ns); False: there is none."""
@@ -129,26 +134,33 @@ class FileStore:
 class Upload:
     """A file on its way in: nobody sees it before `commit`, and without one nothing of it stays."""
 
-    def __init__(self, temporary: Path, place: Path, max_bytes: int, fsync: bool, replacing: threading.Lock) -> None:
+    def __init__(
+        self, temporary: Path, place: Path, max_bytes: int, fsync: bool, replacing: threading.Lock, shares: Shares
+    ) -> None:
         self._temporary = temporary
         self._place = place
         self._max_bytes = max_bytes
         self._fsync = fsync
         self._replacing = replacing
+        self._shares = shares
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
         self._file = -1
+        self._placed = False
         self.size = 0
 
     async def __aenter__(self) -> Self:
         await to_thread.run_sync(self._open)
+        self._shares.enter(self)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._shares.leave(self)
         self._close()
-        self._temporary.unlink(missing_ok=True)
+        if not self._placed:
+            await to_thread.run_sync(partial(self._temporary.unlink, missing_ok=True))  # long for a large file
 
     async def write(self, data: bytes) -> None:
         """Add to the file; raise FileTooLarge or FileStoreFull."""
@@ -157,16 +169,18 @@ class Upload:
             raise FileTooLarge(f"the file is larger than {self._max_bytes} bytes")
         self._waiting.append(data)
         self._waiting_bytes += len(data)
-        if self._waiting_bytes >= _WRITE_AT_ONCE:
+        if self._waiting_bytes >= self._shares.size:
             await to_thread.run_sync(self._flush)
 
     async def finish(self) -> None:
         """Everything is written: let go of the open file."""
         await to_thread.run_sync(self._finish)
+        self._shares.leave(self)
 
     async def commit(self) -> None:
         """Put the finished file in its place, where it replaces one of the same name."""
         await to_thread.run_sync(self._commit)
+        self._placed = True
 
     def _open(self) -> None:
         try:
@@ -224,7 +238,7 @@ class Upload:
             self._file = -1
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class StoredFile:
     """A file, opened: it stays what it is, also when it is replaced or deleted meanwhile."""
 
@@ -233,19 +247,21 @@ class StoredFile:
     modified_ns: int
     inode: int
     """Tells apart files that replaced one another within one tick of the file system's clock."""
+    shares: Shares
 
     async def read(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes from `offset`."""
-        return await to_thread.run_sync(os.pread, self.descriptor, size, offset)
+        """Up to `size` bytes from `offset`: no more than each of those that read and write files may hold now."""
+        return await to_thread.run_sync(os.pread, self.descriptor, min(size, self.shares.size), offset)
 
     def close(self) -> None:
         """Let go of the file; a second call does nothing."""
+        self.shares.leave(self)
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
 
 
-def _open_file(place: Path) -> StoredFile | None:
+def _open_file(place: Path, shares: Shares) -> StoredFile | None:
     if not _is_real_folder(place.parent):
         return None
     try:
@@ -258,7 +274,7 @@ def _open_file(place: Path) -> StoredFile | None:
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         return None
-    return StoredFile(descriptor, status.st_size, status.st_mtime_ns, status.st_ino)
+    return StoredFile(descriptor, status.st_size, status.st_mtime_ns, status.st_ino, shares)
 
 
 def _is_real_folder(folder: Path) -> bool:

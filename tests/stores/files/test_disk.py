@@ -37,7 +37,10 @@ async def get(store: FileStore, name: str, company: str = "c") -> bytes | None:
     if file is None:
         return None
     try:
-        return await file.read(0, file.size)
+        pieces: list[bytes] = []
+        while piece := await file.read(sum(map(len, pieces)), file.size):
+            pieces.append(piece)
+        return b"".join(pieces)
     finally:
         file.close()
 
