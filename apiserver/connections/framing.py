@@ -42,17 +42,15 @@ class Sized:
 
     def __init__(self, size: int) -> None:
         self._left = size
+        self.complete = not size
+        """Whether all of it was taken."""
 
     def take(self, data: bytes, at: int) -> int:
         """The place in `data` up to which the body goes from `at`."""
         end = min(at + self._left, len(data))
         self._left -= end - at
+        self.complete = not self._left
         return end
-
-    @property
-    def complete(self) -> bool:
-        """Whether all of it was taken."""
-        return not self._left
 
 
 class Chunked:

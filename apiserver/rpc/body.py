@@ -18,13 +18,14 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import cached_property
+from typing import NamedTuple, TypeVar
 
 from starlette.types import Receive
 
 from apiserver.rpc.encodings import STEP, Inflating, inflate
 from apiserver.rpc.errors import ApiError, request_timeout, too_large
-from apiserver.rpc.in_flight import InFlight
+from apiserver.rpc.in_flight import InFlight, Share
 from apiserver.rpc.presence import ClientDisconnected, while_there
 
 #: Bodies that are no larger, as sent and as inflated, never wait for others. Of larger ones the rest is counted.
@@ -39,6 +40,11 @@ _LEAST_RATE = 16 * 2**10
 _threads = ThreadPoolExecutor(4, "large-bodies")
 
 T = TypeVar("T")
+
+#: What a connection may say in the scope's extensions: the rest of a body when all of it has come, else None. A body
+#: that need not be waited for needs no timer.
+RestOfBody = Callable[[], bytes | None]
+REST_OF_BODY = "rest_of_body"
 
 
 @dataclass(slots=True)
@@ -69,7 +75,7 @@ class Drain:
         return _KNOWN_DRAIN if known else _STRANGERS_DRAIN
 
 
-_KNOWN_DRAIN, _STRANGERS_DRAIN = Drain(64 * 2**20, 10), Drain(16 * 2**20, 2, at_once=32)
+_KNOWN_DRAIN, _STRANGERS_DRAIN, _NO_DRAIN = Drain(64 * 2**20, 10), Drain(16 * 2**20, 2, at_once=32), Drain(0, 0)
 
 
 def may_be_long(headers: Mapping[str, str], drain: Drain) -> bool:
@@ -84,7 +90,15 @@ def declared_length(headers: Mapping[str, str]) -> int | None:
     return int(length[:20]) if length.isdecimal() else None
 
 
-@dataclass(frozen=True, slots=True)
+class Allowance(NamedTuple):
+    """What a caller may send: bytes as sent, and as inflated; and what of it is read when it is refused."""
+
+    sent: int
+    inflated: int
+    drain: Drain
+
+
+@dataclass(frozen=True)
 class Limits:
     """What requests may ask of the server: memory in bytes, patience in seconds."""
 
@@ -99,6 +113,17 @@ class Limits:
     stall_seconds: float = 60
     """How long a client may send nothing, or in all be late, while its body is not whole (408)."""
 
+    @cached_property
+    def of_strangers(self) -> Allowance:
+        """For callers who are not known."""
+        sent, inflated = min(self.strangers_body, self.body), min(self.strangers_inflated, self.body)
+        return Allowance(sent, inflated, Drain.of(known=False))
+
+    @cached_property
+    def of_the_known(self) -> Allowance:
+        """For callers who are."""
+        return Allowance(self.body, self.body, Drain.of(known=True))
+
 
 class Body:
     """One request's body. `read` it at most once; then `drain` what is left, and `release` it when answered.
@@ -106,22 +131,27 @@ class Body:
     It is taken for a stranger's until `known` says that its caller is known.
     """
 
-    def __init__(self, receive: Receive, headers: Mapping[str, str], limits: Limits, in_flight: InFlight) -> None:
+    def __init__(
+        self,
+        receive: Receive,
+        headers: Mapping[str, str],
+        limits: Limits,
+        in_flight: InFlight,
+        rest: RestOfBody | None = None,
+    ) -> None:
         self._receive = receive
+        self._rest = rest
         self._headers = headers
         self._limits = limits
-        self._limit = min(limits.strangers_body, limits.body)
-        self._inflated_limit = min(limits.strangers_inflated, limits.body)
-        self._drain = Drain.of(known=False)
-        self._stall_seconds = self._patience = limits.stall_seconds
+        self._allowed = limits.of_strangers
+        self._patience = limits.stall_seconds
         self._in_flight = in_flight
-        self._share = in_flight.share()
+        self._share: Share | None = None  # small bodies need none
         self._complete = False
 
     def known(self) -> None:
         """From now on it may be as large as that of a caller who is known."""
-        self._limit = self._inflated_limit = self._limits.body
-        self._drain = Drain.of(known=True)
+        self._allowed = self._limits.of_the_known
 
     async def read(self) -> bytes:
         """The decoded body.
@@ -131,8 +161,8 @@ class Body:
         ClientDisconnected when the client leaves before its end.
         """
         declared = declared_length(self._headers)
-        if declared is not None and declared > self._limit:
-            raise too_large(self._limit)
+        if declared is not None and declared > self._allowed.sent:
+            raise too_large(self._allowed.sent)
         sent = await self._read_wire()
         encoding = self._headers.get("content-encoding")
         return await self._inflate(sent, encoding) if encoding and sent else sent
@@ -144,8 +174,8 @@ class Body:
         while not self._complete:
             chunk = await self._next()
             size += len(chunk)
-            if size > self._limit:
-                raise too_large(self._limit)
+            if size > self._allowed.sent:
+                raise too_large(self._allowed.sent)
             if size > SMALL:
                 await self._hold(size)
             chunks.append(chunk)
@@ -158,11 +188,11 @@ class Body:
     async def _inflate(self, sent: bytes, encoding: str) -> bytes:
         if len(sent) <= SMALL:
             try:
-                return inflate(sent, encoding, min(SMALL, self._inflated_limit))
+                return inflate(sent, encoding, min(SMALL, self._allowed.inflated))
             except ApiError as error:
-                if error.code != 413 or self._inflated_limit <= SMALL:
+                if error.code != 413 or self._allowed.inflated <= SMALL:
                     raise
-        inflating = Inflating(sent, encoding, self._inflated_limit)
+        inflating = Inflating(sent, encoding, self._allowed.inflated)
         while not inflating.done:
             await self.work(inflating.step, len(sent) + inflating.size + STEP)
         await self._hold(inflating.size)
@@ -180,25 +210,31 @@ class Body:
             return await asyncio.get_running_loop().run_in_executor(_threads, function)
 
     async def _next(self) -> bytes:
+        rest = self._rest() if self._rest else None
+        if rest is not None:
+            self._complete = True
+            return rest
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
             async with asyncio.timeout(self._patience):
                 message = await self._receive()
         except TimeoutError:
-            self._drain = Drain(0, 0)
-            raise request_timeout(self._stall_seconds) from None
+            self._allowed = self._allowed._replace(drain=_NO_DRAIN)
+            raise request_timeout(self._limits.stall_seconds) from None
         if message["type"] == "http.disconnect":
             self._complete = True
             raise ClientDisconnected
         self._complete = not message.get("more_body", False)
         chunk: bytes = message.get("body", b"")
         late = clock() - began - len(chunk) / _LEAST_RATE
-        self._patience = min(self._patience - late, self._stall_seconds)
+        self._patience = min(self._patience - late, self._limits.stall_seconds)
         return chunk
 
     async def _hold(self, size: int) -> None:
         """There are `size` bytes of this body now."""
+        if self._share is None:
+            self._share = self._in_flight.share()
         await self._in_flight.hold(self._share, max(size - SMALL, 0))
 
     @property
@@ -209,16 +245,18 @@ class Body:
     @property
     def may_outlast_drain(self) -> bool:
         """Whether more of it may come than `drain` reads."""
-        return not self._complete and may_be_long(self._headers, self._drain)
+        return not self._complete and may_be_long(self._headers, self._allowed.drain)
 
     async def drain(self) -> None:
         """Throw away what has come and what is still coming, up to a bound of bytes and time."""
         self.release()
-        with self._drain.begun() as left, suppress(TimeoutError, ClientDisconnected, ApiError):
-            async with asyncio.timeout(self._drain.seconds):
+        drain = self._allowed.drain
+        with drain.begun() as left, suppress(TimeoutError, ClientDisconnected, ApiError):
+            async with asyncio.timeout(drain.seconds):
                 while not self._complete and left > 0:
                     left -= len(await self._next())
 
     def release(self) -> None:
         """Its memory is free again."""
-        self._in_flight.release(self._share)
+        if self._share is not None:
+            self._in_flight.release(self._share)

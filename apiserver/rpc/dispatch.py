@@ -13,7 +13,7 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from apiserver.rpc.auth import Authenticator
-from apiserver.rpc.body import SMALL, Body, Limits
+from apiserver.rpc.body import REST_OF_BODY, SMALL, Body, Limits
 from apiserver.rpc.call import ANONYMOUS, Answer, Call, Encoded, Identity, Rules, Streamed
 from apiserver.rpc.encode import encode_many
 from apiserver.rpc.envelope import Meta, failure, success
@@ -72,7 +72,7 @@ class Dispatcher:
             return await send({"type": "websocket.close"})
         started = time.perf_counter()
         headers = _headers(scope)
-        body = Body(receive, headers, self._limits, self._in_flight)
+        body = Body(receive, headers, self._limits, self._in_flight, scope.get("extensions", {}).get(REST_OF_BODY))
         meta = Meta()
         try:
             reply = await self._reply(scope, headers, body, meta)

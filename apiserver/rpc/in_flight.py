@@ -44,12 +44,13 @@ class InFlight:
         """Who went beyond the limit, while it is exceeded."""
 
     def share(self) -> Share:
-        """Of a body that begins: nothing yet. Whoever asks for one has to `release` it, whatever happens."""
+        """Of a body that is no small one: nothing yet. Whoever asks for one has to `release` it, whatever happens."""
         return Share(next(self._numbers))
 
     async def hold(self, share: Share, size: int) -> None:
         """Make it `size` bytes, as soon as there is room for them; 429 after a while."""
-        if size <= share.size or share is self._ahead:
+        nobody_waits = self._ahead is None and not self._queue
+        if nobody_waits or size <= share.size or share is self._ahead:
             self._resize(share, size)
             self._admit()
             return

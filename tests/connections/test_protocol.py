@@ -20,6 +20,7 @@ from apiserver.connections.bounds import Bounds
 from apiserver.connections.places import Places
 from apiserver.connections.protocol import Protocol
 from apiserver.connections.proxies import Proxies
+from apiserver.rpc.body import REST_OF_BODY
 from tests.harness import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -38,13 +39,17 @@ def anyio_backend() -> tuple[str, dict[str, bool]]:
 
 @dataclass
 class App:
-    """Remembers its requests. `/small` answers their bodies, `/large` 20 MB, `/deaf` before it has read any."""
+    """Remembers its requests. `/small` answers their bodies, `/large` 20 MB, `/deaf` before it has read any.
+
+    `/quick` answers their bodies, too, and waits for what has not come only; `/stays` then waits for the client to go.
+    """
 
     scopes: list[Scope] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
     under_way: int = 0
     most_under_way: int = 0
     disconnected: int = 0
+    received: int = 0
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -52,7 +57,10 @@ class App:
         self.under_way += 1
         self.most_under_way = max(self.under_way, self.most_under_way)
         try:
-            await self._answer(scope["path"], receive, send)
+            if scope["path"] in ("/quick", "/stays"):
+                await self._answer_quickly(scope, receive, send)
+            else:
+                await self._answer(scope["path"], receive, send)
         finally:
             self.under_way -= 1
 
@@ -72,6 +80,19 @@ class App:
                 body += message["body"]
             self.bodies.append(body)
         content = b"x" * LARGE if path == "/large" else body
+        await self._send(content, send)
+
+    async def _answer_quickly(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body, rest = b"", scope["extensions"][REST_OF_BODY]()
+        while rest is None:
+            body += (await receive())["body"]
+            self.received += 1
+            rest = scope["extensions"][REST_OF_BODY]()
+        while scope["path"] == "/stays" and not self.disconnected:
+            self.disconnected += (await receive())["type"] == "http.disconnect"
+        await self._send(body + rest, send)
+
+    async def _send(self, content: bytes, send: Send) -> None:
         await send(start(len(content)))
         await send({"type": "http.response.body", "body": content})
 
@@ -353,6 +374,32 @@ async def test_a_body_is_read_when_it_is_asked_for() -> None:
         assert client.writer.transport.get_write_buffer_size() > 0
         server.app.go_on.set()
         assert await client.answer() == (200, body)
+
+
+async def test_a_body_that_has_come_is_not_waited_for() -> None:
+    async with serving() as server, server.connect() as client:
+        for request in (post(b"abc", b"/quick"), post(b"", b"/quick"), GET.replace(b"small", b"quick")):
+            await client.send(request)
+            assert await client.answer() == (200, request.partition(b"\r\n\r\n")[2])
+        assert server.app.received == 0
+
+
+@pytest.mark.parametrize("size", [300, 100_000, 2_000_000])
+async def test_of_a_body_that_comes_in_pieces_the_rest_is_not_waited_for(size: int) -> None:
+    body = bytes(range(256)) * (size // 256) + b"abc"
+    async with serving() as server, server.connect(post(body, b"/quick")[:-7]) as client:
+        await wait_until(lambda: server.app.received)
+        await client.send(body[-7:])
+        assert await client.answer() == (200, body)
+        await client.send(post(b"abc", b"/quick"))
+        assert await client.answer() == (200, b"abc")
+
+
+async def test_who_has_the_rest_of_a_body_still_hears_that_the_client_goes() -> None:
+    async with serving() as server:
+        async with server.connect(post(b"x" * 100_000, b"/stays")):
+            await wait_until(lambda: server.app.under_way)
+        await wait_until(lambda: server.app.disconnected)
 
 
 async def test_the_rest_of_an_answered_body_is_passed_over() -> None:

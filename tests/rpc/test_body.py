@@ -71,6 +71,23 @@ async def test_chunks_are_joined() -> None:
     assert body.complete
 
 
+async def test_what_has_come_is_not_waited_for() -> None:
+    wire, rests = Wire(iter([chunk(b"a")])), [None, b"b"]
+    body = known(Body(wire.receive, {}, Limits(), InFlight(2**30), lambda: rests.pop(0)))
+    assert await body.read() == b"ab"
+    assert body.complete
+    assert (wire.received, rests) == (1, [])
+
+
+@pytest.mark.parametrize(("size", "code"), [(16 * KIB, None), (16 * KIB + 1, 413)])
+async def test_what_has_come_is_as_limited_as_what_is_waited_for(size: int, code: int | None) -> None:
+    body = Body(Wire(iter(())).receive, {}, Limits(), InFlight(2**30), lambda: bytes(size))
+    if code is None:
+        assert await body.read() == bytes(size)
+    else:
+        assert (await refused(body)).code == code
+
+
 async def test_no_body_is_empty() -> None:
     body, _ = body_of({"type": "http.request"}, content_encoding="gzip")
     assert await body.read() == b""
