@@ -38,7 +38,9 @@ def has_more_values(text: bytes, limit: int) -> bool:
 
 def is_deeper(text: bytes, levels: int) -> bool:
     """Whether more objects and arrays than that lie in each other."""
-    return text.count(b"[") + text.count(b"{") > levels and structure_of(text).depth > levels
+    if len(text) <= levels or text.count(b"[") + text.count(b"{") <= levels:
+        return False
+    return structure_of(text).depth > levels
 
 
 def structure_of(text: bytes) -> Structure:

@@ -110,7 +110,7 @@ DEEPEST = 64
 #: Bytes of memory that a line takes beside its text, about, however short it is.
 _EACH_LINE = 160
 #: How many places of a body are looked at to estimate its lines, and how long each is, in bytes.
-_PLACES, _PLACE = 16, 4096
+_PLACES, _PLACE = 16, 1024
 #: Lines that are read one by one before looking whether to go on.
 _LINES_AT_ONCE = 100
 

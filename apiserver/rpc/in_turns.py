@@ -51,15 +51,14 @@ _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns] = WeakKeyDictionary
 
 async def send_body(send: Send, content: bytes, *, more_body: bool = False) -> None:
     """Send the body of an answer whose head is sent; `more_body`: whether the sender ends it later."""
-    turns = _turns.setdefault(asyncio.get_running_loop(), _Turns()) if len(content) > PIECE else None
-    pieces, start = memoryview(content), 0
-    while turns is not None and len(content) - start > PIECE:
+    if len(content) <= PIECE:
+        return await send({"type": "http.response.body", "body": content, "more_body": more_body})
+    turns = _turns.setdefault(asyncio.get_running_loop(), _Turns())
+    whole = memoryview(content)
+    for start in range(0, len(content), PIECE):
+        piece, more = whole[start : start + PIECE], start + PIECE < len(content)
         await turns.turn()
-        await send({"type": "http.response.body", "body": pieces[start : start + PIECE], "more_body": True})
-        start += PIECE
-    if turns is not None:
-        await turns.turn()
-    await send({"type": "http.response.body", "body": pieces[start:] if start else content, "more_body": more_body})
+        await send({"type": "http.response.body", "body": piece, "more_body": more or more_body})
 
 
 class LargeResponse(Response):

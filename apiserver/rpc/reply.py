@@ -20,6 +20,8 @@ Headers = list[tuple[str, str]]
 _SMALL, _LARGE = 4 * 2**10, 64 * 2**10
 #: Answers to bodies that may not have come whole.
 _BODY_LEFT = (408, 413)
+#: What the SDK says it is begins with one of these.
+_SDK = ("clearml-", "trains-")
 #: With every answer: a browser takes it for nothing else than it says, and keeps it nowhere.
 SAFE_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 
@@ -67,8 +69,11 @@ def must_close(request: Mapping[str, str]) -> bool:
 
     The SDK forks processes that share its sockets: on a kept connection, two calls get mixed up and stall.
     """
-    clients = (request.get("x-clearml-client", ""), request.get("x-trains-client", ""))
-    return "x-clearml-agent" in request or any(name.lower().startswith(("clearml-", "trains-")) for name in clients)
+    return (
+        "x-clearml-agent" in request
+        or request.get("x-clearml-client", "").lower().startswith(_SDK)
+        or request.get("x-trains-client", "").lower().startswith(_SDK)
+    )
 
 
 async def compressed(content: bytes, request: Mapping[str, str]) -> tuple[bytes, Headers]:
@@ -86,4 +91,4 @@ async def compressed(content: bytes, request: Mapping[str, str]) -> tuple[bytes,
 
 
 def _encoded(headers: Headers) -> list[tuple[bytes, bytes]]:
-    return [*((name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers), *SAFE_HEADERS]
+    return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers] + SAFE_HEADERS

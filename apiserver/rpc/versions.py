@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple, Protocol, TypeVar
 
 from apiserver.rpc.errors import ApiError, bad_request
@@ -33,6 +34,8 @@ class Version(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
+_parse = lru_cache(maxsize=256)(Version.parse)  # clients ask for the same one again and again
+
 #: What the server speaks at most, and what a path without a version asks for.
 NEWEST = Version(2, 34)
 
@@ -55,7 +58,7 @@ def split_path(path: str) -> tuple[Version, str]:
     match = _PATH.fullmatch(path)
     if match is None:
         raise bad_request(f"Invalid request path {path[:200]}")
-    return Version.parse(match[1]) if match[1] else NEWEST, match[2]
+    return _parse(match[1]) if match[1] else NEWEST, match[2]
 
 
 def newest_at_most(versions: Sequence[VersionedT], requested: Version) -> VersionedT | None:
@@ -65,7 +68,10 @@ def newest_at_most(versions: Sequence[VersionedT], requested: Version) -> Versio
     """
     if not versions or requested < OLDEST:
         return None
-    return next((version for version in reversed(versions) if version.since <= requested), versions[0])
+    for version in reversed(versions):
+        if version.since <= requested:
+            return version
+    return versions[0]
 
 
 def not_found(name: str, requested: Version) -> ApiError:

@@ -45,11 +45,11 @@ def lookup(documents: DocumentStore) -> Lookup:
     there is nothing to guess, and hundreds of processes may still have one that was revoked.
     """
 
-    attempts = Attempts()
+    attempts, memory = Attempts(), _memory_of(documents)
 
     async def identify(key: str, secret: str, client: str = "") -> Identity | None:
         presented = digest(secret)
-        known: _Key | None = await _remembered(documents, key, lambda: _of_key(documents, key))
+        known: _Key | None = await _remembered(memory, key, lambda: _of_key(documents, key))
         if known is None:
             return None
         if not hmac.compare_digest(known.secret_hash, presented):
@@ -68,9 +68,11 @@ def current(documents: DocumentStore) -> Current:
     None when its session was ended, when the access key it came from was revoked, or when its user was deleted.
     """
 
+    memory = _memory_of(documents)
+
     async def now(claimed: Identity) -> Identity | None:
         token = (claimed.user, claimed.company, claimed.key, claimed.session, claimed.logged_in)
-        found: Identity | None = await _remembered(documents, token, lambda: _of_token(documents, claimed))
+        found: Identity | None = await _remembered(memory, token, lambda: _of_token(documents, claimed))
         return found
 
     return now
@@ -79,8 +81,10 @@ def current(documents: DocumentStore) -> Current:
 def become(documents: DocumentStore) -> Become:
     """A coroutine function that tells who a caller becomes that acts for a user; None when they may not."""
 
+    memory = _memory_of(documents)
+
     async def in_the_name_of(caller: Identity, user: str) -> Identity | None:
-        other: Identity | None = await _remembered(documents, ("user", user), lambda: of_user(documents, user))
+        other: Identity | None = await _remembered(memory, ("user", user), lambda: of_user(documents, user))
         if other is None or not may_become(caller, other):
             return None
         return replace(other, key=caller.key, session=caller.session, logged_in=caller.logged_in)
@@ -168,16 +172,19 @@ class _Memory:
 _memories: WeakKeyDictionary[DocumentStore, _Memory] = WeakKeyDictionary()
 
 
+def _memory_of(documents: DocumentStore) -> _Memory:
+    return _memories.setdefault(documents, _Memory())
+
+
 def forget(documents: DocumentStore) -> None:
     """Drop what is remembered of this store."""
-    memory = _memories.setdefault(documents, _Memory())
+    memory = _memory_of(documents)
     memory.found.clear()
     memory.generation += 1
 
 
-async def _remembered(documents: DocumentStore, what: Any, read: Callable[[], Awaitable[Any]]) -> Any:
+async def _remembered(memory: _Memory, what: Any, read: Callable[[], Awaitable[Any]]) -> Any:
     """What `read` finds, or found a moment ago; that there is nothing is not remembered."""
-    memory = _memories.setdefault(documents, _Memory())
     found, since = memory.found.get(what, (None, 0.0))
     if found is not None and time.monotonic() - since <= CACHED_SECONDS:
         return found
