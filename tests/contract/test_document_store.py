@@ -719,3 +719,41 @@ def test_every_method_is_known_to_change_documents_or_not() -> None:
 async def test_a_closed_store_closes_again(store: DocumentStore) -> None:
     await store.close()
     await store.close()
+
+
+@pytest.mark.parametrize(
+    ("filter", "sort"),
+    [
+        ({}, [("created", 1)]),
+        ({}, [("comment", 1), ("created", 1)]),
+        ({"comment": {"$regex": "^x"}}, [("hyperparams.a.b.value", -1), ("id", 1)]),
+        ({"id": {"$in": [f"{n:02}" for n in range(40)]}}, [("id", 1)]),
+    ],
+)
+async def test_what_is_read_is_counted(store: DocumentStore, filter: Filter, sort: Sort) -> None:
+    texts = ["x" * length for length in [10] * 20 + [300_000] * 10 + [3_000_000] + [5] * 9]
+    documents = [{"id": f"{n:02}", "created": f"{n:02}", "comment": text} for n, text in enumerate(texts)]
+    await fill(store, *documents, collection="tasks")
+    told: list[int] = []
+    found = await store.find("tasks", filter, sort=sort, counted=told.append)
+    assert sorted(document["id"] for document in found) == [document["id"] for document in documents]
+    assert found == await store.find("tasks", filter, sort=sort)
+    assert sum(map(len, texts)) < sum(told) < 2 * sum(map(len, texts))
+    assert len(told) > 1
+
+    told.clear()
+    few = await store.find("tasks", filter, sort=sort, skip=2, limit=3, projection=["created"], counted=told.append)
+    assert [document["id"] for document in few] == [document["id"] for document in found[2:5]]
+    assert 0 < sum(told) < 30_000_000
+
+    def refuse(size: int) -> None:
+        told.append(size)
+        if sum(told) > 1_000_000:
+            raise BufferError("no room")
+
+    told.clear()
+    with pytest.raises(BufferError, match="no room"):
+        await store.find("tasks", filter, sort=sort, counted=refuse)
+    assert sum(told[:-1]) <= 1_000_000  # what refuses is not asked again
+    assert await store.count("tasks", filter) == len(texts)
+    assert await store.find("tasks", filter, sort=sort, counted=lambda size: None) == found

@@ -10,15 +10,16 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import Any
 
+from bson import decode_all
 from bson.codec_options import TypeDecoder, TypeRegistry
 from bson.int64 import Int64
 from pymongo.errors import ServerSelectionTimeoutError
 from pymongo.uri_parser import parse_uri
 
-from apiserver.stores.documents.base import DocumentStoreBusy, DocumentStoreError
+from apiserver.stores.documents.base import Counted, DocumentStoreBusy, DocumentStoreError
 from apiserver.stores.documents.mongo.errors import RETRY_AFTER, errors
 
 Stored = dict[str, Any]
@@ -38,7 +39,13 @@ _OPTIONS: dict[str, Any] = {
 #: What it may not.
 _KEPT: dict[str, Any] = {"w": "majority", "journal": True, "readPreference": "primary", "tz_aware": False}
 _THREADS = 32
-_BATCH = 1000
+_FIRST_REPLY, _MOST_OF_A_REPLY = 4, 1000
+"""Documents of a reply: of the first, as nobody knows how large they are, and at most of one that follows."""
+_REPLY = 4 * 2**20
+"""Bytes of a reply that follows, about; MongoDB's own have up to 16 MB, others' may have any number."""
+_LARGE = 2**18
+_DECODED = 3
+_EACH_ZERO = 32
 _REFUSING = 1.0
 """Seconds for which nobody asks a server that could not be reached: else each call waits for it in turn."""
 
@@ -124,12 +131,16 @@ class Database:
         sort: Sequence[tuple[str, int]] = (),
         skip: int = 0,
         limit: int = 0,
+        counted: Counted | None = None,
     ) -> list[Stored]:
-        """The documents that a query finds; `limit` 0: all."""
+        """The documents that a query finds; `limit` 0: all. Their bytes are `counted` before they are decoded."""
+        how: dict[str, Any] = {"projection": projection, "sort": sort or None, "skip": skip, "limit": limit}
         async with self._asking(collection):
-            cursor = self._opened()[collection].find(query, projection, sort=sort or None, skip=skip, limit=limit)
-            found: list[Stored] = await cursor.to_list(None)
-            return found
+            if counted is None:
+                found: list[Stored] = await self._opened()[collection].find(query, **how).to_list(None)
+                return found
+            async with aclosing(self._batches(collection, query, how, counted)) as batches:
+                return [stored async for batch in batches for stored in batch]
 
     async def batches(
         self,
@@ -140,14 +151,35 @@ class Database:
         sort: Sequence[tuple[str, int]] = (),
     ) -> AsyncGenerator[list[Stored]]:
         """The documents that a query finds, some at a time, asked for when they are wanted."""
-        opened = self._opened()
         with self._failing(collection):
-            cursor = opened[collection].find(query, projection, sort=sort or None, batch_size=_BATCH)
-            try:
-                while found := await cursor.to_list(_BATCH):
+            how = {"projection": projection, "sort": sort or None}
+            async with aclosing(self._batches(collection, query, how)) as batches:
+                async for found in batches:
                     yield found
-            finally:
-                await cursor.close()
+
+    async def _batches(
+        self, collection: str, query: Query, how: Query, counted: Counted | None = None
+    ) -> AsyncGenerator[list[Stored]]:
+        """The replies to a query. The first ones tell how many documents to ask for."""
+        opened = self._opened()[collection]
+        cursor = opened.find_raw_batches(query, **how, batch_size=_FIRST_REPLY)
+        try:
+            bytes_so_far = documents = 0
+            async for reply in cursor:
+                if counted is not None:
+                    counted(_memory_of(reply))
+                if len(reply) > _LARGE:
+                    found: list[Stored] = await asyncio.to_thread(decode_all, reply, opened.codec_options)
+                else:
+                    found = decode_all(reply, opened.codec_options)
+                bytes_so_far, documents = bytes_so_far + len(reply), documents + len(found)
+                fit = _REPLY * documents // max(bytes_so_far, 1)
+                # PyMongo takes another number only before the first reply, by its own method.
+                cursor.delegate._batch_size = min(max(fit, 1), _MOST_OF_A_REPLY)
+                if found:
+                    yield found
+        finally:
+            await cursor.close()
 
     async def aggregate(self, collection: str, pipeline: Sequence[Query]) -> list[Stored]:
         """What a pipeline makes of the collection."""
@@ -217,3 +249,18 @@ class Database:
             except ServerSelectionTimeoutError:
                 self._refused_until = time.monotonic() + _REFUSING
                 raise
+
+
+def _memory_of(reply: bytes) -> int:
+    """Bytes that the documents of a reply take as they come and decoded, about: as the embedded store counts them.
+
+    Small ones take some three times their bytes. A large one may be a single long text, or many small values: of each
+    there are a few zeros among the bytes, such as at the end of its name, and in the length of a text.
+    """
+    total = start = 0
+    while start < len(reply):
+        size = int.from_bytes(reply[start : start + 4], "little")
+        end = start + size
+        total += _DECODED * size if size < _LARGE else max(size, _EACH_ZERO * reply.count(0, start, end))
+        start = end
+    return total

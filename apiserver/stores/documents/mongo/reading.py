@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
+from apiserver.stores.documents.base import Counted
 from apiserver.stores.documents.dialect.filters import Condition, paths_of
 from apiserver.stores.documents.dialect.paths import Path, gathered, shape_of
 from apiserver.stores.documents.dialect.sorts import Term, in_order
@@ -39,23 +40,28 @@ class Reader:
         terms: Sequence[Term] = (),
         skip: int = 0,
         limit: int | None = None,
+        counted: Counted | None = None,
     ) -> list[Stored]:
-        """The documents that meet a condition, sorted; `projection`: of each, only these fields."""
+        """The documents that meet a condition, sorted; `projection`: of each, only these fields.
+
+        `counted` is told of their bytes as they are read, and not of others that are looked at.
+        """
         if limit == 0:
             return []
         queries = in_turn(condition, terms)
         if queries is not None and all(query_of(part).exact for part, _ in queries):
-            return await self._find_in_turn(collection, queries, projection, skip, limit)
+            return await self._find_in_turn(collection, queries, projection, skip, limit, counted)
         if queries is None and query_of(condition).exact and all(pipelines.takes(term.path) for term in terms):
             sorted_ids = await self._sorted(collection, query_of(condition).filter, terms)
-            return await self._by_id(collection, sorted_ids[skip : None if limit is None else skip + limit], projection)
+            page = sorted_ids[skip : None if limit is None else skip + limit]
+            return await self._by_id(collection, page, projection, counted)
         ids: list[str] = []
         async with aclosing(self.matching(collection, condition, terms=terms)) as matching:
             async for stored in matching:
                 ids.append(stored["_id"])
                 if limit is not None and len(ids) == skip + limit:
                     break
-        return await self._by_id(collection, ids[skip:], projection)
+        return await self._by_id(collection, ids[skip:], projection, counted)
 
     async def first(
         self,
@@ -115,13 +121,14 @@ class Reader:
         projection: Mapping[str, int] | None,
         skip: int,
         limit: int | None,
+        counted: Counted | None,
     ) -> list[Stored]:
         """A page of what the queries find, one after another."""
         found: list[Stored] = []
         for place, (condition, sort) in enumerate(queries):
             filter, wanted = query_of(condition).filter, 0 if limit is None else limit - len(found)
             page = await self._database.find(
-                collection, filter, projection=projection, sort=sort, skip=skip, limit=wanted
+                collection, filter, projection=projection, sort=sort, skip=skip, limit=wanted, counted=counted
             )
             found += page
             if place == len(queries) - 1 or len(found) == limit:
@@ -179,14 +186,15 @@ class Reader:
                     known.add(shape)
                     yield stored
 
-    async def _by_id(self, collection: str, ids: list[str], projection: Mapping[str, int] | None) -> list[Stored]:
+    async def _by_id(
+        self, collection: str, ids: list[str], projection: Mapping[str, int] | None, counted: Counted | None = None
+    ) -> list[Stored]:
         """The documents with these ids, in this order; without those that are gone."""
         found: dict[str, Stored] = {}
         for start in range(0, len(ids), _CHUNK):
             query = {"_id": {"$in": ids[start : start + _CHUNK]}}
-            found |= {
-                stored["_id"]: stored for stored in await self._database.find(collection, query, projection=projection)
-            }
+            chunk = await self._database.find(collection, query, projection=projection, counted=counted)
+            found |= {stored["_id"]: stored for stored in chunk}
         return [found[identity] for identity in ids if identity in found]
 
 

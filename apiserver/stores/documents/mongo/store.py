@@ -102,6 +102,7 @@ class MongoDocumentStore:
             terms=parse_sort(sort, self._numeric.get(collection, ())),
             skip=skip,
             limit=limit,
+            counted=counted,
         )
         documents = map(decode, found)
         return list(documents) if wanted is None else [paths.project(document, wanted) for document in documents]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from apiserver.events.model import EventType, JsonObject, LogLine, LogPosition, Owner, Selection
-from apiserver.stores.events.base import PAGE_BYTES, may_go_on, page_of
+from apiserver.stores.events.base import may_go_on, page_of
 from apiserver.stores.events.elasticsearch import names, paging
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import between, of_owner, ordered, terms, without
@@ -15,7 +15,7 @@ _BY = ("timestamp", "sequence")
 _FIELDS = ("level", "worker", "iter", "metric", "variant", "received")
 _LEAST = -(2**63)
 #: Lines of one answer.
-_WINDOW = PAGE_BYTES // LARGE_LINE
+_WINDOW = paging.AN_ANSWER // LARGE_LINE
 
 
 def index_of(cluster: Cluster, owner: Owner) -> str:

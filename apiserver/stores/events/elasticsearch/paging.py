@@ -1,7 +1,7 @@
 """Reading matching documents in a sort order, any number of them.
 
 Those that are all small come in pages behind one another under a point in time (`pages`). Log lines and samples may be
-large: of these no answer has much more than PAGE_BYTES (`texts`), as nodes put answers together before they send any.
+large: of these an answer has some 16 MB at most (`texts`), as nodes put a whole answer together before they send any.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from apiserver.stores.events.elasticsearch.queries import BARE, all_of, without
 WINDOW = 10_000
 ALL = 2**62
 
-#: Bytes of large events that one answer has, unless it is a single one.
-_AN_ANSWER = PAGE_BYTES
+#: Bytes of one answer of small events.
+AN_ANSWER = 16 * 2**20
+#: Bytes of large events in one answer, unless it is a single one: a page needs no more.
+_LARGE_TOGETHER = PAGE_BYTES
 _BEHIND = 2**63 - 1
 _LARGE: JsonObject = {"exists": {"field": "large"}}
 
@@ -90,12 +92,12 @@ async def texts(
     limit: int = ALL,
     window: int,
 ) -> AsyncGenerator[list[JsonObject]]:
-    """As `pages`, of events that may be large: no answer has much more bytes than `window` small ones, or PAGE_BYTES.
+    """As `pages`, of events that may be large; `window` small ones have AN_ANSWER at most.
 
     Two searches in one request find up to `window` small ones with their texts, and where the large ones are. If there
     are some among those small ones, their texts are asked for when they are wanted, as many at once as fit:
 
-        a  b  [9 MB]  c  [5 MB]  [8 MB]  d      come as      a  b  [9 MB]  c  [5 MB]   and   [8 MB]  d
+        a  b  [3 MB]  c  [4 MB]  [5 MB]  d      come as      a  b  [3 MB]  c  [4 MB]   and   [5 MB]  d
 
     An event that becomes large, or small, between the two searches may be missing, or be there as it was and as it is.
     """
@@ -122,7 +124,7 @@ async def texts(
             window = max(1, size // 8)
             continue
         found = _in_order(small["hits"]["hits"], large["hits"]["hits"], sort)[:size]
-        for part in in_parts(found, _large, _AN_ANSWER):
+        for part in in_parts(found, _large, _LARGE_TOGETHER):
             ids = [hit["_id"] for hit in part if _large(hit)]
             if ids:
                 these = {**BARE, **whole, "sort": sort, "query": {"ids": {"values": ids}}, "size": len(ids)}

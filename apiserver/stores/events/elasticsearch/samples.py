@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from apiserver.events.model import EventType, JsonObject, Owner, Sample, SamplePosition, SampleSeries, Selection
-from apiserver.stores.events.base import PAGE_BYTES, may_go_on, page_of
+from apiserver.stores.events.base import may_go_on, page_of
 from apiserver.stores.events.elasticsearch import names, paging
 from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
 from apiserver.stores.events.elasticsearch.cluster import Cluster
@@ -19,7 +19,7 @@ from apiserver.stores.events.elasticsearch.writing import LARGE_SAMPLE, unpacked
 _BY = ("iter", "metric", "variant", "key")
 _NEWEST_FIRST = [{"metric": "asc"}, {"variant": "asc"}, {"iter": "desc"}, {"key": "asc"}]
 #: Samples of one answer.
-_WINDOW = PAGE_BYTES // LARGE_SAMPLE
+_WINDOW = paging.AN_ANSWER // LARGE_SAMPLE
 #: Parts of one query: nodes allow for a thousand clauses at least.
 _PARTS = 300
 

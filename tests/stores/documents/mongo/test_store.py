@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from bson import encode
 
 import apiserver
 from apiserver.stores.documents.base import (
@@ -21,6 +22,7 @@ from apiserver.stores.documents.base import (
     InvalidDocument,
 )
 from apiserver.stores.documents.mongo import MongoDocumentStore
+from apiserver.stores.documents.mongo.database import _memory_of
 from tests.engines import mongodb
 from tests.engines.fixtures import running
 from tests.engines.nodes import Node
@@ -149,6 +151,26 @@ async def test_a_pattern_stops_reading_when_the_page_is_full(store: MongoDocumen
     }
     assert await store.delete("things", pattern) == 222
     assert await store.count("things", {}) == 378
+
+
+async def test_replies_are_few_for_small_documents_and_small_for_large_ones(store: MongoDocumentStore) -> None:
+    for collection, count, text in (("small", 600, "x"), ("large", 12, "x" * 3_000_000)):
+        for n in range(0, count, 10):
+            await store.insert(collection, [{"id": f"{n + k:03}", "text": text} for k in range(min(10, count - n))])
+    told: list[int] = []
+    assert len(await store.find("small", {}, counted=told.append)) == 600
+    assert len(told) == 2
+    told.clear()
+    assert len(await store.find("large", {}, counted=told.append)) == 12
+    assert len(told) == 9
+    assert 12_000_000 < max(told) < 12_001_000
+
+
+def test_many_values_count_for_more_than_a_text() -> None:
+    text, values = encode({"a": "x" * 1_000_000}), encode({"a": {f"{n:06}": n for n in range(70_000)}})
+    assert _memory_of(text) == len(text)
+    assert _memory_of(text + values) > len(text) + 5 * len(values)
+    assert _memory_of(encode({"a": "b"}) * 2) == 2 * 3 * len(encode({"a": "b"}))
 
 
 async def test_a_server_that_is_not_there_is_told() -> None:

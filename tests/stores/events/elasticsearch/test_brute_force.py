@@ -56,7 +56,7 @@ def _some_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines and samples of a few bytes: two of them, or three, are read at once."""
     monkeypatch.setattr(writing, "LARGE_LINE", 3)
     monkeypatch.setattr(writing, "LARGE_SAMPLE", 9)
-    monkeypatch.setattr(paging, "_AN_ANSWER", 24)
+    monkeypatch.setattr(paging, "_LARGE_TOGETHER", 24)
 
 
 async def run(address: ElasticsearchAddress, operations: list[tuple[Any, ...]]) -> None:
