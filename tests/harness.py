@@ -110,6 +110,8 @@ class Served:
     environment: dict[str, str]
     key: str = ADMIN_KEY
     secret: str = ADMIN_SECRET
+    open_files: int = 0
+    """How many files the process may open, if not as many as this one."""
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -139,8 +141,9 @@ class Served:
     def launch(self) -> None:
         """Start the process, and wait for nothing."""
         with open(self.log, "ab") as output:
+            limited = ["sh", "-c", f'ulimit -n {self.open_files} && exec "$@"', "sh"] if self.open_files else []
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "apiserver", "serve", "--data", str(self.data)],
+                [*limited, sys.executable, "-m", "apiserver", "serve", "--data", str(self.data)],
                 env={**os.environ, **self.environment},
                 stdout=output,
                 stderr=output,
@@ -173,7 +176,7 @@ class Served:
 
 
 @contextlib.contextmanager
-def served(data: Path, **settings: Any) -> Iterator[Served]:
+def served(data: Path, *, open_files: int = 0, **settings: Any) -> Iterator[Served]:
     """A server on the folder `data`, running; `settings` are fields of Settings."""
     port, files_port = free_ports(2)
     fields = {
@@ -185,7 +188,7 @@ def served(data: Path, **settings: Any) -> Iterator[Served]:
         **settings,
     }
     environment = {f"APISERVER_{name.upper()}": shown(value) for name, value in fields.items()}
-    server = Served(data, port, files_port, environment)
+    server = Served(data, port, files_port, environment, open_files=open_files)
     try:
         server.start()
         yield server

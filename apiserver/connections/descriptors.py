@@ -5,8 +5,13 @@ from __future__ import annotations
 import contextlib
 import resource
 
-#: Open files that are neither connections nor uploads and downloads: stores, listeners, what is shared by threads.
-_OTHERS = 64
+from apiserver.connections.places import LINGERING
+
+#: Open files that are neither connections nor uploads and downloads: stores with those to engines, listeners, new
+#: connections of one turn of the event loop.
+_OTHERS = 128
+#: Of each connection: itself, an upload or download, and its part of those that are refused but not closed yet.
+_OF_ONE = 2 + LINGERING
 #: More connections than these are not taken unless the settings say so: each takes a few KB of memory.
 _MOST = 10_000
 _LEAST = 16
@@ -22,8 +27,8 @@ def raise_limit() -> None:
 def connections(wanted: int) -> int:
     """How many connections to take: the number `wanted`, or 10,000 for 0, if so many files may be open.
 
-    Half of the files are left to stores, and to the uploads and downloads of connections: a file each.
+    More than half of the files are left to stores, and to the uploads and downloads of connections: a file each.
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    possible = max((soft - _OTHERS) // 2, _LEAST) if soft != resource.RLIM_INFINITY else wanted or _MOST
+    possible = max(int((soft - _OTHERS) / _OF_ONE), _LEAST) if soft != resource.RLIM_INFINITY else wanted or _MOST
     return min(wanted or _MOST, possible)

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 #: Of its places, a process gives one address no more than these parts: others find some then.
 _OF_ONE_ADDRESS = 3 / 4
 #: Refused connections that may still be sending, as a part of all places; those beyond are closed at once.
-_LINGERING = 1 / 8
+LINGERING = 1 / 8
 #: Seconds between lines in the log that say so.
 _SAID = 60.0
 
@@ -91,7 +91,7 @@ class Places:
     def linger(self, connection: Connection) -> bool:
         """Whether a refused connection may wait until its client has read the answer. It needs no place any more."""
         self._free(connection)
-        if len(self._lingering) >= max(self._total * _LINGERING, 1):
+        if len(self._lingering) >= max(self._total * LINGERING, 1):
             return False
         self._lingering.add(connection)
         return True

@@ -398,8 +398,11 @@ class Protocol(HttpToolsProtocol):
         return self.cycle is not None, self._since
 
     def give_way(self) -> None:
-        """See Places."""
-        self.transport.close()
+        """See Places. A first request may be on its way already: its client is to see an answer, not a reset."""
+        if self.cycle is None:
+            self._refuse(503)
+        else:
+            self.transport.close()
 
 
 def _rest_of_body(cycle: RequestResponseCycle) -> bytes | None:

@@ -21,6 +21,8 @@ from tests.hostile.target import Target
 LONG = os.environ.get("EVENTS_HOSTILE") == "long"
 #: How many clients send the same at once.
 TOGETHER = 16 if LONG else 4
+#: For how long they do what is slow.
+SECONDS = 10.0 if LONG else 1.5
 
 _PLACES = ["embedded", "two workers", "nginx"]
 

@@ -11,10 +11,9 @@ from functools import partial
 
 import pytest
 
-from tests.hostile.conftest import LONG, TOGETHER
+from tests.hostile.conftest import SECONDS, TOGETHER
 from tests.hostile.target import Target, at_once, in_turns
 
-SECONDS = 10.0 if LONG else 1.5
 HEAD = b"GET /debug.ping HTTP/1.1\r\nHost: here\r\n"
 POST = b"POST /auth.login HTTP/1.1\r\nHost: here\r\n"
 CONNECTIONS = 200
