@@ -25,6 +25,7 @@ from starlette.types import ASGIApp
 from apiserver.app import create_app
 from apiserver.client_configuration import client_configuration
 from apiserver.connections import descriptors
+from apiserver.connections.ending import answered_when_stopped
 from apiserver.connections.places import Places
 from apiserver.connections.protocol import Protocol
 from apiserver.connections.proxies import Proxies
@@ -209,7 +210,7 @@ def _places(settings: Settings) -> Places:
 
 def _config(settings: Settings, places: Places, app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
-        app,
+        answered_when_stopped(app),
         loop="none",
         http=partial(Protocol, places),  # type: ignore[arg-type]  # is only called
         ws="none",

@@ -24,28 +24,31 @@ TOGETHER = 16 if LONG else 4
 #: For how long they do what is slow.
 SECONDS = 10.0 if LONG else 1.5
 
-_PLACES = ["embedded", "two workers", "nginx"]
+PLACES = ["embedded", "two workers", "nginx"]
 
 
-@pytest.fixture(scope="module", params=_PLACES if LONG else _PLACES[:1])
+@pytest.fixture(scope="module", params=PLACES if LONG else PLACES[:1])
 def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """A running server to attack with everything."""
-    with _target(request, tmp_path_factory) as target:
+    with place(request, tmp_path_factory) as target:
         yield target
 
 
-@pytest.fixture(scope="module", params=_PLACES[1:])
+@pytest.fixture(scope="module", params=PLACES[1:])
 def elsewhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """A running server to attack with the worst; not the embedded one alone."""
-    with _target(request, tmp_path_factory) as target:
+    with place(request, tmp_path_factory) as target:
         yield target
 
 
 @contextmanager
-def _target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+def place(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, **settings: Any
+) -> Iterator[Target]:
+    """The running server that the parameter of a fixture names; `settings` are fields of Settings."""
     data = tmp_path_factory.mktemp("hostile") / "data"
     with ExitStack() as running:
-        server = running.enter_context(served(data, **_settings(request, running)))
+        server = running.enter_context(served(data, **settings, **_settings(request, running)))
         target = Target(server, server.port, server.files_port)
         if request.param == "nginx":
             target.port, target.files_port = running.enter_context(gateway(data.parent, [server, server]))

@@ -1,0 +1,102 @@
+"""SIGTERM while an attack is under way: the server ends in its time, and what it acknowledged is there afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+
+from tests.harness import basic, wait_until
+from tests.hostile.bodies import ENCODED, compressed, encoded
+from tests.hostile.conftest import LONG, PLACES, place
+from tests.hostile.target import Target
+
+#: Seconds that requests have to end, and in which the process has to.
+_PATIENCE, _IN_TIME = 2, 2 + 20
+_KNOWN = f"Host: here\r\nAuthorization: {basic()}\r\n"
+
+
+@pytest.fixture(params=PLACES if LONG else PLACES[:1])
+def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    with place(request, tmp_path_factory, shutdown_seconds=_PATIENCE) as target:
+        yield target
+
+
+def half(target: Target, beginning: str, drop: bytes) -> None:
+    """A request that hardly comes on, until it is ended."""
+    with target.connect() as connection, contextlib.suppress(OSError):
+        connection.sendall(f"{beginning}{_KNOWN}Content-Length: 1000000\r\n\r\n".encode())
+        for _ in range(1000):
+            connection.sendall(drop)
+            time.sleep(0.05)
+
+
+def wanting(target: Target, path: str, body: bytes, coding: str) -> None:
+    """The same request again and again, without waiting for answers."""
+    with target.connect() as connection, contextlib.suppress(OSError):
+        head = f"POST {path} HTTP/1.1\r\n{_KNOWN}Content-Encoding: {coding}\r\nContent-Length: {len(body)}\r\n\r\n"
+        while True:
+            connection.sendall(head.encode() + body)
+
+
+def silent(target: Target) -> None:
+    with target.connect() as connection, contextlib.suppress(OSError, TimeoutError):
+        connection.recv(1)
+
+
+ATTACKS: list[Callable[[Target], None]] = [
+    partial(half, beginning="POST /events.add_batch HTTP/1.1\r\n", drop=b" "),
+    partial(half, beginning="PUT /files/half HTTP/1.1\r\n", drop=b"x"),
+    partial(wanting, path="/events.add_batch", body=encoded("empty gzip members"), coding="gzip"),
+    partial(wanting, path="/events.add_batch", body=compressed("lines of NaN"), coding="gzip"),
+    partial(wanting, path="/tasks.get_all_ex", body=compressed("a million names"), coding="gzip"),
+    partial(wanting, path="/auth.login", body=encoded("gzip bomb"), coding=ENCODED["gzip bomb"][0]),
+    silent,
+]
+
+
+def test_it_stops_in_time_and_keeps_what_it_acknowledged(target: Target) -> None:
+    acknowledged: list[int] = []
+
+    def report() -> None:
+        """Batches, one after the other, until nobody takes one."""
+        status = 200
+        while status:
+            iters = range(len(acknowledged), len(acknowledged) + 10)
+            status = add(target, iters)
+            acknowledged.extend(iters if status == 200 else ())
+
+    attacks = ATTACKS * (4 if LONG else 2)
+    with ThreadPoolExecutor(len(attacks) + 1) as threads:
+        reporting = threads.submit(report)
+        under_way = [threads.submit(attack, target) for attack in attacks]
+        wait_until(lambda: len(acknowledged) >= 50)
+        began = time.monotonic()
+        assert target.server.stop() == 0
+        assert time.monotonic() - began < _IN_TIME
+        for thread in [reporting, *under_way]:
+            thread.result()
+    log = target.server.log.read_text()
+    assert "Traceback" not in log
+    assert "ended hard" not in log
+    assert not target.statuses[500]
+    target.server.start()
+    assert points(target) >= set(acknowledged)
+
+
+def add(target: Target, iters: range) -> int:
+    """What a batch of a point each is answered; 0: nothing."""
+    common = {"task": target.task, "type": "training_stats_scalar", "metric": "kept", "variant": "v", "value": 1}
+    lines = "\n".join(json.dumps({**common, "iter": iter}) for iter in iters)
+    return target.send("/events.add_batch", lines.encode(), known=True)
+
+
+def points(target: Target) -> set[int]:
+    request = {"task": target.task, "metrics": [{"metric": "kept"}], "samples": 0}
+    found = target.server.call("events.scalar_metrics_iter_histogram", request)
+    return set(found["kept"]["v"]["x"])
