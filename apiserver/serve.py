@@ -31,6 +31,7 @@ from apiserver.connections.protocol import Protocol
 from apiserver.connections.proxies import Proxies
 from apiserver.data_folder import DataFolder, DataFolderError, write_private
 from apiserver.events import scan
+from apiserver.memory import give_back_large_blocks
 from apiserver.processes import Child, Processes, StartFailed
 from apiserver.rpc.schema import SchemaError
 from apiserver.services.access.credentials import Credential
@@ -67,6 +68,7 @@ def run(settings: Settings) -> None:
     ports = [settings.port, settings.files_port] if settings.files_port else [settings.port]
     sys.setswitchinterval(_TURN)
     descriptors.raise_limit()
+    give_back_large_blocks()
     os.umask(0o077)  # what training runs report is nobody else's, also in a folder that others may look into
     sockets = [take_port(settings.host, port) for port in ports]
     if settings.workers == 1:

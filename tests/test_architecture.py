@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "apiserver"
 #: For each part, the parts that it may import from beside itself ("" is the package: its version). Parts that are not
 #: named here may import from all.
 ALLOWED = {
+    "answers": set(),
     "off_loop": set(),
     "times": set(),
     "ip_addresses": set(),
@@ -27,8 +28,8 @@ ALLOWED = {
     "stores.events": {"events", "resources", "stores.addresses", "stores.migrations", "stores.reserve", "times"},
     "stores.documents": {"resources", "stores.addresses", "stores.migrations", "stores.reserve", "times"},
     "stores.files": {"times"},
-    "rpc": {"json_structure", "off_loop", "times", "urls"},
-    "aggregation": {"events", "off_loop", "stores.events", "times"},
+    "rpc": {"answers", "json_structure", "off_loop", "times", "urls"},
+    "aggregation": {"answers", "events", "off_loop", "stores.events", "times"},
     "files": {"rpc", "stores.documents", "stores.files", "times"},
     "copying": {"data_folder", "events", "settings", "stores", "stores.addresses", "stores.documents", "stores.events"},
     "importing": {
@@ -39,7 +40,7 @@ ALLOWED = {
     "connections": {"ip_addresses"},
     "vendors": {"aggregation", "events", "rpc", "services", "stores.documents", "stores.events", "times"},
     "services": {
-        *("", "aggregation", "events", "files", "ip_addresses", "off_loop", "passwords", "rpc", "settings"),
+        *("", "aggregation", "answers", "events", "files", "ip_addresses", "off_loop", "passwords", "rpc", "settings"),
         *("stores.documents", "stores.events", "times"),
     },
 }

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from apiserver import answers
 from apiserver.events.model import BucketAxis, Buckets, Owner, Selection
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore
@@ -23,6 +24,9 @@ Histogram = dict[str, dict[str, dict[str, Any]]]
 
 #: The widest interval that is an int64; only a series over the whole range of x would need a wider one.
 _WIDEST = 2**63 - 1
+
+#: Bytes of memory that a series and a bucket take, about, without the envelope.
+_SERIES_BYTES, _BUCKET_BYTES = 600, 16
 
 #: One millisecond earlier, NumPy has no time.
 _LEAST_TIME = -(2**63) + 1
@@ -69,7 +73,10 @@ async def histogram(
     """
     width = partial(interval, samples=samples, start=start, stop=stop)
     found = await store.scalar_buckets(owner, key.axis, width, selection, start=start, stop=stop, envelope=envelope)
-    return await off_loop(len(found), lambda: _all(found, key, envelope, start))
+    points = sum([len(buckets.x) for buckets in found])
+    times = (4 if key is Key.ISO_TIME else 1) + (2 if envelope else 0)
+    answers.hold(times * (_SERIES_BYTES * len(found) + _BUCKET_BYTES * points))
+    return await off_loop(points if key is Key.ISO_TIME else len(found), lambda: _all(found, key, envelope, start))
 
 
 def _all(found: list[Buckets], key: Key, envelope: bool, start: int | None) -> Histogram:

@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
+from apiserver import answers
 from apiserver.events.model import EventType, Owner, Sample, SamplePosition, Selection
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.base import EventStore, bytes_of, may_go_on
 
-#: How many images are read at once.
-PAGE = 500
+#: How many images are read at once: few at first, then more, as to begin a page costs something for each series.
+FIRST_PAGE = 500
+LARGEST_PAGE = 10_000
 
 
 class _Url(msgspec.Struct):
@@ -42,6 +44,7 @@ async def by_iteration(
         url = url_of(image)
         is_own = not url or taken.setdefault((image.metric, image.variant, url), image.iter) == image.iter
         if ahead and is_own:
+            answers.hold(bytes_of(image))
             found.setdefault(image.iter, []).append(image)
     nearest = sorted(found, reverse=descending)[:iterations]
     return {iter: found[iter][::-1] for iter in nearest}
@@ -49,9 +52,11 @@ async def by_iteration(
 
 async def _newest_first(store: EventStore, owner: Owner, selection: Selection) -> AsyncIterator[Sample]:
     after: SamplePosition | None = None
-    while page := await store.samples(owner, EventType.IMAGE, selection, after=after, descending=True, limit=PAGE):
+    limit = FIRST_PAGE
+    while page := await store.samples(owner, EventType.IMAGE, selection, after=after, descending=True, limit=limit):
         for image in page:
             yield image
-        if len(page) < PAGE:
+        if not may_go_on(page, limit):
             return
         after = SamplePosition(image.iter, image.metric, image.variant, image.key)
+        limit = min(4 * limit, LARGEST_PAGE)

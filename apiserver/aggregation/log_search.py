@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from apiserver import answers
 from apiserver.aggregation import logs
 from apiserver.events.model import JsonObject, LogLine, LogPosition, Owner, Selection
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.base import PAGE_BYTES, EventStore, bytes_of_all, may_go_on, page_of
 
 #: Lines that are read at once.
 PAGE = 2000
@@ -58,19 +59,26 @@ async def search(
     descending: bool,
     after: LogPosition | None,
 ) -> Found:
-    """Up to `limit` matching lines beyond `after`; fewer when SECONDS are over, and at the end of the log."""
+    """Up to `limit` matching lines beyond `after`.
+
+    They are fewer when SECONDS are over, when they have PAGE_BYTES, and at the end of the log.
+    """
     found: list[LogLine] = []
+    size, full = 0, False
     deadline = time.monotonic() + SECONDS
     while True:
         lines = await store.log_lines(owner, selection, after=after, descending=descending, limit=PAGE)
-        found += await asyncio.to_thread(wanted.of, lines)
-        ended = len(lines) < PAGE
-        if len(found) > limit:
-            found, ended = found[:limit], False
+        matching = await asyncio.to_thread(wanted.of, lines)
+        ended = not may_go_on(lines, PAGE)
+        size += bytes_of_all(matching)
+        found += matching
+        if len(found) > limit or size > PAGE_BYTES:
+            found, ended, full = page_of(found[:limit]), False, True
             after = found[-1].position
         elif lines:
             after = lines[-1].position
-        if ended or len(found) >= limit or time.monotonic() >= deadline:
+        if ended or full or len(found) >= limit or time.monotonic() >= deadline:
+            answers.hold(bytes_of_all(found))
             return Found([logs.event(owner, line) for line in found], after, ended)
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Collection
 
 from apiserver.events.log_text import text_of
 from apiserver.events.model import LogLine, LogPosition, Owner
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.base import EventStore, may_go_on
 
 #: Lines that are read at once: few at first, then as many as have about these many characters.
 FIRST_PAGE = 100
@@ -22,10 +22,10 @@ async def pages(store: EventStore, owner: Owner, workers: Collection[str]) -> As
         page = await store.log_lines(owner, after=after, descending=True, limit=limit, workers=workers)
         if page:
             yield page
-        if len(page) < limit:
+        if not may_go_on(page, limit):
             return
         after = page[-1].position
-        length = sum([len(line.message) for line in page]) / limit
+        length = sum([len(line.message) for line in page]) / len(page)
         limit = max(1, min(LARGEST_PAGE, 4 * limit, int(PAGE_CHARACTERS / max(length, 1))))
 
 

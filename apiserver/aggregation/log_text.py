@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Callable
+from functools import partial
 
 import orjson
 
+from apiserver import answers
 from apiserver.aggregation import logs
 from apiserver.events.model import JsonObject, LogPosition, Owner
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.base import EventStore, bytes_of_all
 
 #: Lines that are read at once.
 PAGE = 1000
@@ -76,7 +78,8 @@ async def chunks(store: EventStore, owner: Owner, line: Line) -> AsyncGenerator[
     end = newest[0].position if newest else None
     after: LogPosition | None = None
     while end is not None and after != end:
-        page = await store.log_lines(owner, after=after, limit=PAGE)
+        read = partial(store.log_lines, owner, after=after, limit=PAGE)
+        page = await answers.held_page(read, bytes_of_all)
         inside = [one for one in page if one.position <= end]
         if not inside:
             return

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from apiserver import answers
 from apiserver.events import documents
 from apiserver.events.model import JsonObject, LogLine, LogPosition, Owner, Selection
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.base import EventStore, bytes_of_all
 
 #: Beyond every sequence: with a timestamp, the position behind all lines of that millisecond.
 _BEHIND_ALL = 2**63 - 1
@@ -69,6 +70,7 @@ async def walk(
 
 
 async def _page(store: EventStore, owner: Owner, selection: Selection, lines: list[LogLine]) -> LogPage:
+    answers.hold(bytes_of_all(lines))
     total = await store.log_count(owner, selection)
     many = len(lines) > MANY_LINES
     events = await asyncio.to_thread(_events, owner, lines) if many else _events(owner, lines)

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from apiserver.aggregation import samples
 from apiserver.aggregation.images import url_of
 from apiserver.events.model import LAST_NAME, EventType, MetricSelection, Owner, Sample, SamplePosition, Selection
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.base import EventStore, may_go_on
 
 #: How many candidates are read at once.
 PAGE = 50
@@ -95,9 +96,7 @@ async def _plots_with(store: EventStore, owner: Owner, place: Place, found: Sequ
     series = await store.sample_series(owner, EventType.PLOT, selection)
     if not series:  # deleted meanwhile
         return None
-    plots = await store.samples(
-        owner, EventType.PLOT, selection, limit=sum(one.count for one in series), min_iter=iter, max_iter=iter
-    )
+    plots = await samples.all_between(store, owner, EventType.PLOT, selection, iter, iter)
     least, greatest = min(one.min_iter for one in series), max(one.max_iter for one in series)
     return Found(Place(iter, metric, current_metric=place.current_metric), plots, least, greatest)
 
@@ -120,7 +119,7 @@ class _Images:
             for sample in page:
                 if shown := await self._shown(place, sample):
                     return shown
-                after = SamplePosition(sample.iter, sample.metric, sample.variant, sample.key)
+                after = samples.position_of(sample)
         return None
 
     async def _shown(self, place: Place, sample: Sample) -> Found | None:
@@ -136,9 +135,13 @@ class _Images:
         name = (image.metric, image.variant)
         if name not in self._ranges:
             selection = [MetricSelection(image.metric, (image.variant,))]
-            series = await self._store.sample_series(self._owner, EventType.IMAGE, selection)
-            samples = await self._samples(selection, limit=sum(one.count for one in series) or 1)
-            last = {url_of(one) or one.iter: one.iter for one in samples or [image]}
+            last: dict[str | int, int] = {url_of(image) or image.iter: image.iter}
+            after: SamplePosition | None = None
+            while page := await self._samples(selection, after=after, limit=samples.PAGE):
+                last |= {url_of(one) or one.iter: one.iter for one in page}
+                if not may_go_on(page, samples.PAGE):
+                    break
+                after = samples.position_of(page[-1])
             self._ranges[name] = (min(last.values()), max(last.values()))
         return self._ranges[name]
 

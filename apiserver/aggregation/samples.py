@@ -7,13 +7,19 @@ Images whose files were overwritten by later ones are not there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from apiserver import answers
 from apiserver.aggregation import images
-from apiserver.events.model import EventType, Owner, Sample, Selection
-from apiserver.stores.events.base import EventStore
+from apiserver.events.model import EventType, Owner, Sample, SamplePosition, Selection
+from apiserver.stores.events.base import EventStore, bytes_of_all, may_go_on
+
+#: How many samples are read at once.
+PAGE = 10_000
+#: More than any page has.
+MOST = 2**62
 
 #: (least, greatest) iteration of the page a reader saw last.
 Seen = tuple[int, int]
@@ -32,11 +38,11 @@ async def latest_of(
 ) -> list[Sample]:
     """The samples of the newest `iterations` iterations: those of each series, or those of all that is selected."""
     if of_each_series:
-        return await store.latest_samples(owner, type, selection, iterations=iterations)
+        return await all_of(
+            lambda after: store.latest_samples(owner, type, selection, iterations=iterations, after=after)
+        )
     found = await store.sample_iterations(owner, type, selection, limit=iterations)
-    if not found:
-        return []
-    return list(await _all_between(store, owner, type, selection, min(found), max(found)))
+    return await all_between(store, owner, type, selection, min(found), max(found)) if found else []
 
 
 async def walk(
@@ -76,14 +82,39 @@ async def _by_iteration(
     )
     by_iteration: dict[int, list[Sample]] = {iter: [] for iter in found}
     if found:
-        for sample in await _all_between(store, owner, type, selection, min(found), max(found)):
+        for sample in await all_between(store, owner, type, selection, min(found), max(found)):
             by_iteration[sample.iter].append(sample)
     return by_iteration
 
 
-async def _all_between(
-    store: EventStore, owner: Owner, type: EventType, selection: Selection, least: int, greatest: int
-) -> Sequence[Sample]:
-    series = await store.sample_series(owner, type, selection)
-    limit = sum(one.count for one in series) or 1
-    return await store.samples(owner, type, selection, limit=limit, min_iter=least, max_iter=greatest)
+async def all_between(
+    store: EventStore,
+    owner: Owner,
+    type: EventType,
+    selection: Selection,
+    least: int | None = None,
+    greatest: int | None = None,
+) -> list[Sample]:
+    """All selected samples of these iterations, both inclusive; they are held for the answer."""
+    return await all_of(
+        lambda after: store.samples(owner, type, selection, after=after, limit=PAGE, min_iter=least, max_iter=greatest),
+        PAGE,
+    )
+
+
+async def all_of(read: Callable[[SamplePosition | None], Awaitable[list[Sample]]], limit: int = MOST) -> list[Sample]:
+    """The samples of all pages, of up to `limit`, that `read` gives behind a position; held for the answer."""
+    found: list[Sample] = []
+    after: SamplePosition | None = None
+    while True:
+        page = await read(after)
+        answers.hold(bytes_of_all(page))
+        found += page
+        if not may_go_on(page, limit):
+            return found
+        after = position_of(page[-1])
+
+
+def position_of(sample: Sample) -> SamplePosition:
+    """Where a walk stands that came to the sample."""
+    return SamplePosition(sample.iter, sample.metric, sample.variant, sample.key)

@@ -1,17 +1,21 @@
 """Pages over an owner's events of any type, in iteration order; log lines, which have a time rather than an
 iteration, come last in a walk over all types.
 
-A page never ends inside an iteration, so an iteration is position enough for scalars and samples.
+A page never ends inside an iteration, so an iteration is position enough for scalars and samples. But of samples alone,
+which may be large, a page ends with any of them when it has PAGE_BYTES.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
 
+from apiserver import answers
 from apiserver.aggregation import logs
+from apiserver.aggregation.samples import position_of
 from apiserver.events import documents
 from apiserver.events.model import (
     LAST_NAME,
@@ -19,21 +23,23 @@ from apiserver.events.model import (
     EventType,
     LogPosition,
     Owner,
+    Sample,
     SamplePosition,
     ScalarPoints,
     ScalarPosition,
     Selection,
 )
 from apiserver.off_loop import off_loop
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.base import PAGE_BYTES, EventStore, bytes_of_all, may_go_on
 
 
 class Position(NamedTuple):
-    """Where a walk stands: the last whole iteration, then the last log line."""
+    """Where a walk stands: the last whole iteration or, over samples alone, the last sample; then the last log line."""
 
     iteration: int | None = None
     log: tuple[int, int] | None = None
     in_logs: bool = False
+    sample: tuple[int, str, str, str] | None = None
 
 
 @dataclass(slots=True)
@@ -47,7 +53,9 @@ class Page:
 async def page(
     store: EventStore, owner: Owner, type: EventType | None, *, limit: int, descending: bool, position: Position
 ) -> Page:
-    """At least `limit` events beyond `position`, fewer only at the end of the walk."""
+    """At least `limit` events beyond `position`; fewer at the end of the walk, and when they are large."""
+    if type in SAMPLE_TYPES:
+        return await _samples_alone(store, owner, type, limit, descending, position)
     events: list[Any] = []
     if type is not EventType.LOG and not position.in_logs:
         types = (EventType.SCALAR, *SAMPLE_TYPES) if type is None else (type,)
@@ -67,9 +75,14 @@ async def _iterations(
     position: Position,
 ) -> tuple[list[Any], Position]:
     found: list[tuple[int, Any]] = []
+    ends: list[int] = []
     for type in types:
-        found += await _of_type(store, owner, type, limit, descending, position.iteration)
-    # Whatever some type has beyond its part of this, the first `limit` events are among them.
+        more, goes_on = await _of_type(store, owner, type, limit, descending, position)
+        found += more
+        if goes_on:
+            ends.append(more[-1][0])
+    if ends:  # whatever some type has beyond its part of this, it is beyond its last iteration
+        found = [one for one in found if (one[0] >= max(ends) if descending else one[0] <= min(ends))]
     found.sort(key=lambda event: event[0], reverse=descending)
     found = _cut(found, limit)
     if not found:
@@ -86,11 +99,14 @@ def _cut(found: list[tuple[int, Any]], limit: int) -> list[tuple[int, Any]]:
 
 
 async def _of_type(
-    store: EventStore, owner: Owner, type: EventType, limit: int, descending: bool, iteration: int | None
-) -> list[tuple[int, Any]]:
+    store: EventStore, owner: Owner, type: EventType, limit: int, descending: bool, position: Position
+) -> tuple[list[tuple[int, Any]], bool]:
+    """Events of whole iterations, and whether there may be more."""
     if type is EventType.SCALAR:
-        return await scalars(store, owner, (), limit, descending, iteration)
-    return await _samples(store, owner, type, limit, descending, iteration)
+        points = await scalars(store, owner, (), limit, descending, position.iteration)
+        return points, len(points) >= limit
+    samples, goes_on = await _samples(store, owner, type, limit, descending, position, most=None)
+    return [(sample.iter, orjson.Fragment(sample.document)) for sample in samples], goes_on
 
 
 async def scalars(
@@ -120,21 +136,40 @@ def _documents(owner: Owner, points: ScalarPoints) -> list[tuple[int, Any]]:
     ]
 
 
+async def _samples_alone(
+    store: EventStore, owner: Owner, type: EventType, limit: int, descending: bool, position: Position
+) -> Page:
+    samples, _ = await _samples(store, owner, type, limit, descending, position, most=PAGE_BYTES)
+    last = Position(sample=position_of(samples[-1])) if samples else position
+    return Page([orjson.Fragment(sample.document) for sample in samples], last)
+
+
 async def _samples(
-    store: EventStore, owner: Owner, type: EventType, limit: int, descending: bool, iteration: int | None
-) -> list[tuple[int, Any]]:
-    after = None if iteration is None else SamplePosition(iteration, *_edge(descending, 3))
-    samples = await store.samples(owner, type, after=after, descending=descending, limit=limit)
-    while len(samples) >= limit:
-        last = samples[-1]
-        behind = SamplePosition(last.iter, last.metric, last.variant, last.key)
-        rest = await store.samples(
-            owner, type, after=behind, descending=descending, limit=limit, min_iter=last.iter, max_iter=last.iter
-        )
-        samples += rest
-        if len(rest) < limit:
-            break
-    return [(sample.iter, orjson.Fragment(sample.document)) for sample in samples]
+    store: EventStore,
+    owner: Owner,
+    type: EventType,
+    limit: int,
+    descending: bool,
+    position: Position,
+    *,
+    most: int | None,
+) -> tuple[list[Sample], bool]:
+    """A page of samples with all of its last iteration, unless it has `most` bytes, and whether there may be more."""
+    after: SamplePosition | None = None
+    if position.sample is not None:
+        after = SamplePosition(*position.sample)
+    elif position.iteration is not None:
+        after = SamplePosition(position.iteration, *_edge(descending, 3))
+    read = partial(store.samples, owner, type, descending=descending, limit=limit)
+    samples = page = await read(after=after)
+    goes_on = may_go_on(page, limit)
+    answers.hold(bytes_of_all(page))
+    while may_go_on(page, limit) and (most is None or bytes_of_all(samples) < most):
+        last = position_of(samples[-1])
+        page = await read(after=last, min_iter=last.iter, max_iter=last.iter)
+        answers.hold(bytes_of_all(page))
+        samples = samples + page
+    return samples, goes_on
 
 
 def _edge(descending: bool, names: int) -> tuple[str, ...]:
@@ -147,6 +182,7 @@ async def _lines(
 ) -> tuple[list[Any], Position]:
     after = None if position.log is None else LogPosition(*position.log)
     lines = await store.log_lines(owner, after=after, descending=descending, limit=limit)
+    answers.hold(bytes_of_all(lines))
     last: tuple[int, int] | None = lines[-1].position if lines else position.log
     events = [logs.event(owner, line) for line in lines]
     return events, Position(position.iteration, last, in_logs=True)

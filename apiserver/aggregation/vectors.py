@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from apiserver.aggregation import samples
 from apiserver.events.model import EventType, MetricSelection, Owner
 from apiserver.stores.events.base import EventStore
 
@@ -13,9 +14,7 @@ from apiserver.stores.events.base import EventStore
 async def vectors(store: EventStore, owner: Owner, metric: str, variant: str) -> dict[str, Any]:
     """`{metric, variant, vectors, iterations}` of one series, by ascending iteration."""
     selection = [MetricSelection(metric, (variant,))]
-    series = await store.sample_series(owner, EventType.VECTOR, selection)
-    limit = sum(one.count for one in series) or 1
-    found = await store.samples(owner, EventType.VECTOR, selection, limit=limit)
+    found = await samples.all_between(store, owner, EventType.VECTOR, selection)
     return {
         "metric": metric,
         "variant": variant,

@@ -87,9 +87,9 @@ class Call(Generic[BackendT]):
 
 @dataclass(slots=True)
 class Encoded:
-    """A handler's answer that is already JSON: the value of the envelope's `data`."""
+    """A handler's answer that is already JSON, whole or in pieces: the value of the envelope's `data`."""
 
-    json: bytes
+    json: bytes | list[bytes]
 
 
 @dataclass(slots=True)

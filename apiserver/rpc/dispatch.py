@@ -12,12 +12,13 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
+from apiserver.answers import LARGEST, Answers, AnswerTooLarge, Held, NoRoom, begin
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import REST_OF_BODY, SMALL, Body, Limits
 from apiserver.rpc.call import ANONYMOUS, Answer, Call, Encoded, Identity, Rules, Streamed
-from apiserver.rpc.encode import encode_many
+from apiserver.rpc.encode import encode_many, size_of
 from apiserver.rpc.envelope import Meta, failure, success
-from apiserver.rpc.errors import ApiError, Errors, known_error, method_not_allowed
+from apiserver.rpc.errors import ApiError, Errors, answer_too_large, known_error, method_not_allowed, overloaded
 from apiserver.rpc.in_flight import InFlight
 from apiserver.rpc.parse import memory_of, parse_json, parse_lines, parse_query
 from apiserver.rpc.presence import ClientDisconnected
@@ -28,6 +29,9 @@ from apiserver.rpc.schema import Table
 from apiserver.rpc.versions import newest_at_most, not_found, split_path
 
 logger = logging.getLogger("apiserver.rpc")
+
+#: Seconds that a call waits for room for its answer in all.
+_PATIENCE = 10
 
 METHODS = ("GET", "POST", "PUT")
 _ALLOW = ", ".join((*METHODS, "OPTIONS"))
@@ -58,6 +62,7 @@ class Dispatcher:
         self._rules = rules
         self._limits = limits or Limits()
         self._in_flight = InFlight(self._limits.in_flight)
+        self._answers = Answers()
         self._errors = errors or {}
 
     def serves(self, path: str) -> bool:
@@ -86,6 +91,8 @@ class Dispatcher:
             _log(meta, reply, started)
         finally:
             body.release()
+            if meta.held is not None:
+                meta.held.end()
 
     async def _reply(self, scope: Scope, headers: dict[str, str], body: Body, meta: Meta) -> Reply | StreamReply:
         try:
@@ -107,11 +114,6 @@ class Dispatcher:
             body.known()
         content = await body.read()
         query = parse_query(scope.get("query_string", b""), route.arrays)
-        if len(content) <= SMALL or route.raw:
-            request = _request(route, query, content)
-        else:
-            memory = await body.work(partial(memory_of, content))
-            request = await body.work(partial(_request, route, query, content), memory)
         call = Call(
             id=meta.id,
             endpoint=meta.endpoint,
@@ -125,7 +127,27 @@ class Dispatcher:
             body=content,
             work=body.work,
         )
-        return await _answer(meta, call, await route.handler(call, request))
+        read = self._read if route.reads else _changed
+        return await _answer(meta, call, await read(meta, route, call, query))
+
+    async def _read(self, meta: Meta, route: Route, call: Call[Any], query: dict[str, Any]) -> Answer:
+        """What the handler answers. If it finds no room for what it reads, it begins anew when there may be some."""
+        until: float | None = None
+        while True:
+            meta.held = held = Held(self._answers)
+            begin(held)
+            try:
+                return await route.handler(call, await _request(route, call, query))
+            except NoRoom:
+                until = until or asyncio.get_running_loop().time() + _PATIENCE
+                call.response_headers.clear()
+                try:
+                    async with asyncio.timeout_at(until):
+                        await held.room()
+                except TimeoutError:
+                    raise overloaded("The server has too many large answers to make at once") from None
+                finally:
+                    held.end()
 
     def _route(self, path: str, meta: Meta) -> Route:
         requested, name = split_path(path)
@@ -153,6 +175,8 @@ class Dispatcher:
     def _api_error(self, error: Exception, meta: Meta) -> ApiError:
         if isinstance(error, ApiError):
             return error
+        if isinstance(error, AnswerTooLarge):
+            return answer_too_large(LARGEST)
         known = known_error(error, self._errors)
         if known is not None:
             return known
@@ -160,10 +184,19 @@ class Dispatcher:
         return ApiError(500, 0, f"Internal server error (request {meta.id})")
 
 
-def _request(route: Route, query: dict[str, Any], body: bytes) -> dict[str, Any]:
+async def _changed(meta: Meta, route: Route, call: Call[Any], query: dict[str, Any]) -> Answer:
+    return await route.handler(call, await _request(route, call, query))
+
+
+async def _request(route: Route, call: Call[Any], query: dict[str, Any]) -> dict[str, Any]:
     """The request as its handler gets it."""
     if route.raw:
         return query
+    parse = partial(_parsed, route, query, call.body)
+    return parse() if len(call.body) <= SMALL else await call.work(parse, memory_of(call.body))
+
+
+def _parsed(route: Route, query: dict[str, Any], body: bytes) -> dict[str, Any]:
     if route.batch:
         return {"items": [route.validate(line) for line in parse_lines(body, route.most_items)]}
     return route.validate({**query, **parse_json(body)})
@@ -183,8 +216,11 @@ async def _answer(meta: Meta, call: Call[Any], answer: Answer) -> Reply | Stream
     if isinstance(answer, Streamed):
         chunks = await _begun(answer.chunks)
         return StreamReply(chunks, [("content-type", answer.content_type), *call.response_headers])
-    encoded = answer if isinstance(answer, Encoded) else Encoded(await encode_many(answer))
-    return Reply(200, success(meta, encoded), call.response_headers)
+    content = success(meta, answer.json if isinstance(answer, Encoded) else await encode_many(answer))
+    del answer
+    if meta.held is not None and meta.held.size:
+        meta.held.settle(size_of(content))
+    return Reply(200, content, call.response_headers)
 
 
 async def _begun(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
@@ -218,6 +254,6 @@ def _log(meta: Meta, reply: Reply | StreamReply, started: float) -> None:
         "version": meta.actual_version,
         "status": reply.status,
         "ms": round((time.perf_counter() - started) * 1000, 1),
-        "bytes": len(reply.content) if isinstance(reply, Reply) else None,
+        "bytes": size_of(reply.content) if isinstance(reply, Reply) else None,
     }
     logger.debug("answered", extra=fields)

@@ -5,14 +5,26 @@ For example, an answer of 10,000 events is encoded by 16 of them at a time; betw
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
 
-from apiserver.off_loop import MANY, off_loop
+from apiserver.answers import AnswerTooLarge, held_size
+from apiserver.off_loop import MANY
 
+#: The JSON of an answer: in pieces that follow one another when it is large, since to join them would double it.
+Json = bytes | list[bytes]
+
+#: Bytes of the largest answer.
+MOST_JSON = 100 * 2**20
+#: Bytes of a piece, at least.
+_PIECE = 2**18
 #: Items of a list that are encoded at once.
 _AT_ONCE = 16
+#: Bytes that are encoded in a thread, however few things they are.
+_MUCH = 2**20
 #: So many levels of objects are encoded entry by entry: a histogram has its metrics, in these their variants.
 _LEVELS = 3
 
@@ -22,18 +34,53 @@ def encode(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-async def encode_many(answer: dict[str, Any], size: int | None = None) -> bytes:
-    """The same, in pieces if there are many things in it: `size`, or what the lists directly in it hold."""
+async def encode_many(answer: dict[str, Any], size: int | None = None) -> Json:
+    """The same, in pieces if there are many things in it, or if much was read for it.
+
+    `size`: how many things, if not those that the lists directly in it hold. AnswerTooLarge beyond MOST_JSON, as a text
+    that was read once may be in it many times.
+    """
     if size is None:
         size = sum([len(value) for value in answer.values() if type(value) is list])
-    return await off_loop(size, lambda: _in_pieces(answer, _LEVELS)) if size > MANY else encode(answer)
+    if size <= MANY and held_size() <= _MUCH:
+        return encode(answer)
+    return await asyncio.to_thread(_in_pieces, answer)
 
 
-def _in_pieces(value: Any, levels: int) -> bytes:
+def size_of(json: Json) -> int:
+    """Bytes of it."""
+    return len(json) if isinstance(json, bytes) else sum(map(len, json))
+
+
+def _in_pieces(value: Any) -> list[bytes]:
+    """Pieces of some size, which together are the JSON of the value."""
+    joined: list[bytes] = []
+    small: list[bytes] = []
+    total = size = 0
+    for piece in _pieces(value, _LEVELS):
+        small.append(piece)
+        size += len(piece)
+        if size > _PIECE:
+            joined.append(b"".join(small))
+            small.clear()
+            total, size = total + size, 0
+            if total > MOST_JSON:
+                raise AnswerTooLarge
+    return [*joined, b"".join(small)]
+
+
+def _pieces(value: Any, levels: int) -> Iterator[bytes]:
     if levels and isinstance(value, dict):
-        entries = [b"%b:%b" % (encode(name), _in_pieces(item, levels - 1)) for name, item in value.items()]
-        return b"{%b}" % b",".join(entries)
-    if isinstance(value, list) and len(value) > _AT_ONCE:
-        slices = (value[start : start + _AT_ONCE] for start in range(0, len(value), _AT_ONCE))
-        return b"[%b]" % b",".join([encode(some)[1:-1] for some in slices])
-    return encode(value)
+        before = b"{"
+        for name, item in value.items():
+            yield b"%b%b:" % (before, encode(name))
+            yield from _pieces(item, levels - 1)
+            before = b","
+        yield b"}" if value else b"{}"
+    elif isinstance(value, list) and len(value) > _AT_ONCE:
+        for start in range(0, len(value), _AT_ONCE):
+            yield b"," if start else b"["
+            yield encode(value[start : start + _AT_ONCE])[1:-1]
+        yield b"]"
+    else:
+        yield encode(value)

@@ -158,9 +158,14 @@ def _coding(item: str) -> tuple[str, float]:
         return "", 0.0
 
 
-def compress(data: bytes, encoding: str) -> bytes:
-    """`data` in the coding `encoding`, zstd or gzip, at its cheapest level."""
-    if encoding == "zstd":
+def compress(data: bytes | list[bytes], encoding: str) -> bytes:
+    """`data`, whole or in pieces, in the coding `encoding`, zstd or gzip, at its cheapest level."""
+    if encoding == "zstd" and isinstance(data, bytes):
         return zstandard.ZstdCompressor(level=1).compress(data)
-    compressor = zlib.compressobj(1, zlib.DEFLATED, _GZIP)
-    return compressor.compress(data) + compressor.flush()
+    pieces = [data] if isinstance(data, bytes) else data
+    compressor = (
+        zstandard.ZstdCompressor(level=1).compressobj(size=sum(map(len, pieces)))
+        if encoding == "zstd"
+        else zlib.compressobj(1, zlib.DEFLATED, _GZIP)
+    )
+    return b"".join([*map(compressor.compress, pieces), compressor.flush()])

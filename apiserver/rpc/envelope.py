@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from apiserver.rpc.call import Encoded
-from apiserver.rpc.encode import encode
+from apiserver.answers import Held
+from apiserver.rpc.encode import Json
 from apiserver.rpc.errors import ApiError
 
 
@@ -21,20 +21,22 @@ class Meta:
     endpoint: str = ""
     requested_version: str | None = None
     actual_version: str | None = None
+    held: Held | None = None
+    """What its answer takes, if it is one that reads."""
 
 
-def success(meta: Meta, answer: dict[str, Any] | Encoded) -> bytes:
-    """The answer of a handler. NaN and infinities become null; TypeError for values that JSON does not have."""
-    data = answer.json if isinstance(answer, Encoded) else encode(answer)
-    return _envelope(meta, data, 200, 0, "OK", {})
+def success(meta: Meta, data: Json) -> Json:
+    """The envelope around what a handler answered; in pieces when that is."""
+    head = _head(meta, 200, 0, "OK", {})
+    return [head, *data, b"}"] if isinstance(data, list) else b"".join((head, data, b"}"))
 
 
 def failure(meta: Meta, error: ApiError) -> bytes:
     """The answer to a request that could not be served."""
-    return _envelope(meta, b"{}", error.code, error.subcode, error.message, error.data)
+    return _head(meta, error.code, error.subcode, error.message, error.data) + b"{}}"
 
 
-def _envelope(meta: Meta, data: bytes, code: int, subcode: int, message: str, error_data: dict[str, Any]) -> bytes:
+def _head(meta: Meta, code: int, subcode: int, message: str, error_data: dict[str, Any]) -> bytes:
     head = {
         "id": meta.id,
         "trx": meta.id,
@@ -49,4 +51,4 @@ def _envelope(meta: Meta, data: bytes, code: int, subcode: int, message: str, er
         "error_stack": None,
         "error_data": error_data,
     }
-    return b"".join((b'{"meta":', orjson.dumps(head), b',"data":', data, b"}"))
+    return b'{"meta":%b,"data":' % orjson.dumps(head)

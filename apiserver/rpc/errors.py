@@ -103,6 +103,12 @@ def too_large(limit: int) -> ApiError:
     return ApiError(413, 0, f"The request body is larger than {limit} bytes")
 
 
+def answer_too_large(limit: int) -> ApiError:
+    """More than `limit` bytes would have to be read for the answer."""
+    less = "fewer ids, metrics, iterations or samples, a smaller page, only some fields (only_fields)"
+    return ApiError(400, 0, f"The answer would take more than {limit // 2**20} MB: ask for less at once: {less}")
+
+
 def request_timeout(seconds: float) -> ApiError:
     """Nothing more of the body came for that long, or so little that it adds up to it."""
     return ApiError(408, 0, f"The request body came too slowly: it was waited for {seconds:g} seconds")

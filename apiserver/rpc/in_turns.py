@@ -49,16 +49,17 @@ class _Turns:
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns] = WeakKeyDictionary()
 
 
-async def send_body(send: Send, content: bytes, *, more_body: bool = False) -> None:
+async def send_body(send: Send, content: bytes | list[bytes], *, more_body: bool = False) -> None:
     """Send the body of an answer whose head is sent; `more_body`: whether the sender ends it later."""
-    if len(content) <= PIECE:
+    if isinstance(content, bytes) and len(content) <= PIECE:
         return await send({"type": "http.response.body", "body": content, "more_body": more_body})
     turns = _turns.setdefault(asyncio.get_running_loop(), _Turns())
-    whole = memoryview(content)
-    for start in range(0, len(content), PIECE):
-        piece, more = whole[start : start + PIECE], start + PIECE < len(content)
+    parts = [content] if isinstance(content, bytes) else content
+    pieces = [memoryview(part)[start : start + PIECE] for part in parts for start in range(0, len(part), PIECE)]
+    for number, piece in enumerate(pieces, 1):
         await turns.turn()
-        await send({"type": "http.response.body", "body": piece, "more_body": more or more_body})
+        is_last = number == len(pieces)
+        await send({"type": "http.response.body", "body": piece, "more_body": more_body or not is_last})
 
 
 class LargeResponse(Response):

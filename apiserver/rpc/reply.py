@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import anyio.to_thread
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from apiserver.rpc.body import Body
+from apiserver.rpc.encode import Json, size_of
 from apiserver.rpc.encodings import accepted_encoding, compress
 from apiserver.rpc.in_turns import send_body
 
 Headers = list[tuple[str, str]]
+JsonT = TypeVar("JsonT", bytes, Json)
 
 #: Smaller answers are not worth compressing; larger ones than `_LARGE` are compressed in a thread.
 _SMALL, _LARGE = 4 * 2**10, 64 * 2**10
@@ -31,13 +34,13 @@ class Reply:
     """A whole answer."""
 
     status: int
-    content: bytes
+    content: Json
     headers: Headers = field(default_factory=list)
 
     async def send(self, request: Mapping[str, str], body: Body, send: Send) -> None:
         """Answer the request with headers `request`. What is left of its `body` is read, so that the answer arrives."""
         content, headers = await compressed(self.content, request)
-        headers += [("content-length", str(len(content))), *self.headers]
+        headers += [("content-length", str(size_of(content))), *self.headers]
         if must_close(request) or self.status in _BODY_LEFT or body.may_outlast_drain:
             headers.append(("connection", "close"))
         await send({"type": "http.response.start", "status": self.status, "headers": _encoded(headers)})
@@ -76,16 +79,16 @@ def must_close(request: Mapping[str, str]) -> bool:
     )
 
 
-async def compressed(content: bytes, request: Mapping[str, str]) -> tuple[bytes, Headers]:
+async def compressed(content: JsonT, request: Mapping[str, str]) -> tuple[JsonT | bytes, Headers]:
     headers = [("content-type", "application/json")] if content else []
-    if len(content) < _SMALL:
+    if (size := size_of(content)) < _SMALL:
         return content, headers
     headers.append(("vary", "accept-encoding"))
     encoding = accepted_encoding(request.get("accept-encoding", ""))
     if encoding is None:
         return content, headers
     headers.append(("content-encoding", encoding))
-    if len(content) < _LARGE:
+    if size < _LARGE:
         return compress(content, encoding), headers
     return await anyio.to_thread.run_sync(compress, content, encoding), headers
 

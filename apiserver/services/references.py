@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import orjson
+
+from apiserver import answers
 from apiserver.services.names import unescape_keys
 from apiserver.services.queries import outermost, projection_of
 from apiserver.stores.documents.base import Document
@@ -20,6 +23,8 @@ SHOWN = {
         *("created", "created_in_version"),
     ),
 }
+#: Bytes of what an id leads to, of which more are counted wherever that is shown.
+_LARGE = 4096
 
 
 async def names_of(documents: VisibleDocuments, collection: str, ids: Iterable[str | None]) -> dict[str, str]:
@@ -56,6 +61,9 @@ async def expand(
         slots = [slot for document in found for slot in _slots(document, path.split("."))]
         known = await _fields_of(documents, collection, {holder[key] for holder, key in slots}, wanted)
         unknown = {field: None for field in wanted if "." not in field}
+        sizes = {id: len(orjson.dumps(other)) for id, other in known.items()}
+        if max(sizes.values(), default=0) > _LARGE:  # and many may lead to it
+            answers.hold(sum(sizes.get(holder[key], 0) for holder, key in slots))
         for holder, key in slots:
             holder[key] = {"id": holder[key], **known.get(holder[key], unknown)}
 
@@ -69,7 +77,8 @@ async def _fields_of(
 ) -> dict[str, Document]:
     if not ids or not fields:
         return {}
-    others = await documents.find(collection, {"id": {"$in": sorted(ids)}}, projection=fields)
+    wanted = {"id": {"$in": sorted(ids)}}
+    others = await documents.find(collection, wanted, projection=fields, counted=answers.counter())
     return {other["id"]: unescape_keys(other) for other in others}
 
 

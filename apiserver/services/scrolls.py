@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from apiserver import answers
 from apiserver.services.backend import Call, documents
 from apiserver.services.expiring import new_id, oldest_id
 from apiserver.services.queries import DEFAULT_PAGE_SIZE, Page, leave_out, page_of, sort_of
@@ -71,7 +72,13 @@ async def find_page(
 ) -> list[Document]:
     """The documents of a page of those wanted, in the order of a request, and without what its `-fields` leave out."""
     found = await view.find(
-        collection, wanted, projection=projection, sort=sort_of(request), skip=page.skip, limit=page.limit
+        collection,
+        wanted,
+        projection=projection,
+        sort=sort_of(request),
+        skip=page.skip,
+        limit=page.limit,
+        counted=answers.counter(),
     )
     leave_out(request, found)
     return found

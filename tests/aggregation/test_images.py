@@ -74,7 +74,7 @@ async def test_walks_show_each_image_that_is_its_own_once(
             own[iter].insert(0, variant)
     expected = list(own.items())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(images, "PAGE", page)
+        patch.setattr(images, "FIRST_PAGE", page)
         walked: list[tuple[int, list[str]]] = []
         shown, seen = await walk(store, iterations, None)
         while shown:

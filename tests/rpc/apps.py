@@ -102,12 +102,14 @@ def demo(tmp_path: Path, **options: Any) -> Dispatcher:
     return Dispatcher(demo_table(tmp_path), demo_registry(), authenticator(), None, **options)
 
 
-def single(tmp_path: Path, handler: Handler, *, auth: Authenticator | None = None, **options: Any) -> Dispatcher:
+def single(
+    tmp_path: Path, handler: Handler, *, auth: Authenticator | None = None, reads: bool = False, **options: Any
+) -> Dispatcher:
     """An application of one endpoint, `one.call`, that takes any fields."""
     registry = Registry()
     registry.endpoint("one.call", "1.0")(handler)
-    text = '{ call { "1.0" { request { type: object, additionalProperties: true } } } }'
-    table = load_schemas(write(tmp_path / "single", one=text))
+    text = '{ call { "_reads": %s, "1.0" { request { type: object, additionalProperties: true } } } }'
+    table = load_schemas(write(tmp_path / "single", one=text % str(reads).lower()))
     return Dispatcher(table, registry, auth or authenticator(), None, **options)
 
 

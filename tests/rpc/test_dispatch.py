@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import logging
@@ -20,6 +21,8 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Mount
 from starlette.types import Message
 
+from apiserver import answers
+from apiserver.rpc import dispatch
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import Limits
 from apiserver.rpc.call import Call, Encoded, Streamed
@@ -564,3 +567,61 @@ async def test_no_browser_keeps_an_answer_or_takes_it_for_something_else(tmp_pat
     async with client(demo(tmp_path)) as api:
         headers = (await api.post(path)).headers
     assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-store")
+
+
+async def test_an_answer_that_reads_too_much_is_refused(tmp_path: Path) -> None:
+    async def handler(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:
+        answers.hold(answers.LARGEST + 1)
+        return {}
+
+    async with client(single(tmp_path, handler, reads=True)) as api:
+        response = await api.post("/one.call", json={})
+    assert response.status_code == 400
+    assert "more than 64 MB: ask for less at once" in meta(response)["result_msg"]
+
+
+async def test_who_finds_no_room_reads_again_when_there_is_some(tmp_path: Path) -> None:
+    first_is_read, first_may_end, second_has_read = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    read: list[str] = []
+
+    async def handler(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:
+        read.append(request.pop("who"))  # a handler may use up what it is given
+        call.response_headers.append(("read", read[-1]))
+        (second_has_read if read[-1] == "second" else first_is_read).set()
+        answers.hold(answers.LARGEST // 2 + 1)
+        if read[-1] == "first":
+            await first_may_end.wait()
+        return {}
+
+    async with client(single(tmp_path, handler, reads=True)) as api:
+        first = asyncio.create_task(api.post("/one.call", json={"who": "first"}))
+        await first_is_read.wait()
+        second = asyncio.create_task(api.post("/one.call", json={"who": "second"}))
+        await second_has_read.wait()
+        await asyncio.sleep(0)
+        assert not second.done()
+        first_may_end.set()
+        for response in (await first, await second):
+            assert response.status_code == 200
+            assert len(response.headers.get_list("read")) == 1
+    assert read == ["first", "second", "second"]
+
+
+async def test_who_finds_no_room_for_long_is_to_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "_PATIENCE", 0.01)
+    first_is_read, first_may_end = asyncio.Event(), asyncio.Event()
+
+    async def handler(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:
+        answers.hold(answers.LARGEST)
+        first_is_read.set()
+        await first_may_end.wait()
+        return {}
+
+    async with client(single(tmp_path, handler, reads=True)) as api:
+        first = asyncio.create_task(api.post("/one.call", json={}))
+        await first_is_read.wait()
+        refused = await api.post("/one.call", json={})
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+        first_may_end.set()
+        assert (await first).status_code == 200
+        assert (await api.post("/one.call", json={})).status_code == 200

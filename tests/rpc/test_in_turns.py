@@ -21,10 +21,12 @@ async def test_all_of_it_is_sent_in_order(size: int, more: bool) -> None:
         sent.append(message)
 
     content = bytes(n % 251 for n in range(size))
-    await send_body(send, content, more_body=more)
-    assert b"".join(message["body"] for message in sent) == content
-    assert all(len(message["body"]) <= PIECE for message in sent)
-    assert [message["more_body"] for message in sent] == [True] * (len(sent) - 1) + [more]
+    for given in (content, [b"[", content, b"]"]):
+        sent.clear()
+        await send_body(send, given, more_body=more)
+        assert b"".join(message["body"] for message in sent) == (given if isinstance(given, bytes) else b"".join(given))
+        assert all(len(message["body"]) <= PIECE for message in sent)
+        assert [message["more_body"] for message in sent] == [True] * (len(sent) - 1) + [more]
 
 
 async def test_few_of_many_send_in_one_turn() -> None:

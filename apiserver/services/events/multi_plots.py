@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import orjson
 
 from apiserver.aggregation import samples
 from apiserver.events.model import EventType, Sample
+from apiserver.off_loop import together
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners, pictures
-from apiserver.services.events.pictures import Linked
 
 #: {metric: {variant: {task: {iteration: {name, plots}}}}}
 Plots = dict[str, dict[str, dict[str, dict[str, dict[str, Any]]]]]
@@ -36,18 +35,18 @@ async def get_multi_task_plots(call: Call, request: dict[str, Any]) -> dict[str,
         )
         for owner in asked
     )
-    linked = await pictures.linker(call)
+    show = await pictures.showing(call)
     plots: Plots = {}
     total = 0
-    for (owner, name), found in zip(asked.items(), await asyncio.gather(*reads), strict=True):
+    for (owner, name), found in zip(asked.items(), await together(*reads), strict=True):
         total += len(found)
-        for sample in found:
-            _put(plots, owner.id, name, sample, linked)
+        for sample, document in zip(found, await show(found), strict=True):
+            _put(plots, owner.id, name, sample, document)
     scroll_id = None if request["no_scroll"] else call.backend.scrolls.encode(query, total)
     return {"plots": plots, "returned": len(plots), "total": total, "scroll_id": scroll_id}
 
 
-def _put(plots: Plots, id: str, name: str, sample: Sample, linked: Linked) -> None:
+def _put(plots: Plots, id: str, name: str, sample: Sample, document: orjson.Fragment) -> None:
     of_task = plots.setdefault(sample.metric, {}).setdefault(sample.variant, {}).setdefault(id, {})
     of_iteration = of_task.setdefault(str(sample.iter), {"name": name, "plots": []})
-    of_iteration["plots"].append(orjson.Fragment(linked(sample.document)))
+    of_iteration["plots"].append(document)

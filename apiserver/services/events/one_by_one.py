@@ -74,8 +74,8 @@ def _image(call: Call, owner: Owner, found: Found | None, place: Place) -> dict[
 
 
 async def _plots(call: Call, owner: Owner, found: Found | None, place: Place) -> dict[str, Any]:
-    linked = await pictures.linker(call)
-    events = [orjson.Fragment(linked(sample.document)) for sample in found.samples] if found else []
+    show = await pictures.showing(call)
+    events = await show(found.samples) if found else []
     return {"events": events, **_place(call, EventType.PLOT, owner, found, place)}
 
 

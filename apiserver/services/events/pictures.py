@@ -6,10 +6,14 @@ or a host of their own would refuse them. Other callers send their credentials, 
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 
+import orjson
+
+from apiserver.events.model import Sample
 from apiserver.services.backend import Call
 
 #: A picture's URL in a figure, which is JSON inside of a plot's JSON: {"plot_str": "{\"source\": \"http://…\"}"}. One
@@ -19,13 +23,16 @@ _SOURCE = re.compile(rb'(?:(?<=\\"source\\":\\")|(?<=\\"source\\": \\"))https?:/
 #: Links that one answer may have, as each costs 20 µs to sign: pictures beyond keep their URLs.
 MOST = 500
 
-Linked = Callable[[bytes], bytes]
+Show = Callable[[Sequence[Sample]], Awaitable[list[orjson.Fragment]]]
+
+#: Bytes of plots, of which more are looked through in a thread.
+_LARGE = 2**20
 
 
-async def linker(call: Call) -> Linked:
-    """Gives plots (in JSON) with links in place of the URLs of files that lie here, if a page asks by its cookie."""
+async def showing(call: Call) -> Show:
+    """Makes of samples what is answered: as they are, or for a page, which is known by its cookie, with links."""
     if not call.by_cookie:
-        return lambda plot: plot
+        return _as_they_are
     backend, company = call.backend, call.identity.company
     made = itertools.count()
     hosts = await backend.file_deletions.hosts_by(company, call.headers.get("host", ""))
@@ -35,4 +42,15 @@ async def linker(call: Call) -> Linked:
             return url[0]
         return backend.file_links.link(url[0].decode(), company, hosts).encode()
 
-    return lambda plot: _SOURCE.sub(link, plot)
+    def linked(samples: Sequence[Sample]) -> list[orjson.Fragment]:
+        return [orjson.Fragment(_SOURCE.sub(link, sample.document)) for sample in samples]
+
+    async def show(samples: Sequence[Sample]) -> list[orjson.Fragment]:
+        large = sum([len(sample.document) for sample in samples]) > _LARGE
+        return await asyncio.to_thread(linked, samples) if large else linked(samples)
+
+    return show
+
+
+async def _as_they_are(samples: Sequence[Sample]) -> list[orjson.Fragment]:
+    return [orjson.Fragment(sample.document) for sample in samples]

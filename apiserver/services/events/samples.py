@@ -2,27 +2,51 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import orjson
 
+from apiserver import answers
 from apiserver.aggregation import samples
 from apiserver.aggregation.scroll import InvalidScroll
-from apiserver.events.model import EventType, MetricSelection, Selection
+from apiserver.events.model import EventType, MetricSelection, SamplePosition, Selection
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners, pictures
+from apiserver.stores.events.base import bytes_of_all, may_go_on
 
 
 @endpoint("events.get_task_plots", "2.1")
 async def get_task_plots(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    owner = await owners.one(call, request)
+    """All plots at once with `no_scroll`; else as many as make a page, and `total` is one more while there are more.
+
+    A scroll_id says whether `task` is a model, as the web UI does not say it again.
+    """
+    selection, iterations = owners.selection(request.get("metrics")), request["iters"]
+    query, scrolls = (
+        ("get_task_plots", call.identity.company, request["task"], selection, iterations),
+        call.backend.scrolls,
+    )
+    model, seen, after = request["model_events"], 0, None
     if request.get("scroll_id"):
-        raise InvalidScroll(request["scroll_id"])
-    selection = owners.selection(request.get("metrics"))
-    found = await call.backend.events.latest_samples(owner, EventType.PLOT, selection, iterations=request["iters"])
-    linked = await pictures.linker(call)
-    plots = [orjson.Fragment(linked(sample.document)) for sample in found]
-    return {"plots": plots, "returned": len(plots), "total": len(plots), "scroll_id": None}
+        model, seen, position = scrolls.decode(query, request["scroll_id"])
+        after = SamplePosition(*position)
+    owner = await owners.one(call, {**request, "model_events": model})
+    read = partial(call.backend.events.latest_samples, owner, EventType.PLOT, selection, iterations=iterations)
+    if request["no_scroll"]:
+        found, goes_on = await samples.all_of(lambda behind: read(after=behind or after)), False
+    else:
+        found = await read(after=after)
+        answers.hold(bytes_of_all(found))
+        goes_on = may_go_on(found, samples.MOST)
+    seen += len(found)
+    show = await pictures.showing(call)
+    return {
+        "plots": await show(found),
+        "returned": len(found),
+        "total": seen + goes_on,
+        "scroll_id": scrolls.encode(query, (model, seen, samples.position_of(found[-1]))) if goes_on else None,
+    }
 
 
 @endpoint("events.debug_images", "2.1")
@@ -73,7 +97,7 @@ async def walk_each(
     model = request["model_events"]
     known = await owners.require(call, list(selections), model=model)
     answer = []
-    linked = await pictures.linker(call)
+    show = await pictures.showing(call)
     for id, selection in selections.items():
         page = await samples.walk(
             call.backend.events,
@@ -86,10 +110,7 @@ async def walk_each(
         )
         if page.seen is not None:
             seen[id] = page.seen
-        iterations = [
-            {"iter": iter, "events": [orjson.Fragment(linked(sample.document)) for sample in found]}
-            for iter, found in page.iterations
-        ]
+        iterations = [{"iter": iter, "events": await show(found)} for iter, found in page.iterations]
         answer.append({"task": id, "iterations": iterations})
     return answer
 

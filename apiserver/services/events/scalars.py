@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -12,7 +11,7 @@ from apiserver.aggregation import task_events
 from apiserver.aggregation.histogram import Histogram, Key, histogram
 from apiserver.aggregation.single_values import single_values
 from apiserver.events.model import MetricSelection, Owner, Selection
-from apiserver.off_loop import off_loop
+from apiserver.off_loop import off_loop, together
 from apiserver.rpc.call import Encoded
 from apiserver.rpc.encode import encode_many
 from apiserver.rpc.errors import validation_error
@@ -43,7 +42,7 @@ async def multi_task_scalar_metrics_iter_histogram(call: Call, request: dict[str
 async def get_task_single_value_metrics(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     asked = await owners.many(call, request)
     selection = owners.selection(request.get("metrics"))
-    values = await asyncio.gather(*(single_values(call.backend.events, owner, selection) for owner in asked))
+    values = await together(*(single_values(call.backend.events, owner, selection) for owner in asked))
     return {
         "tasks": [
             {"task": owner.id, "task_name": name, "values": found}
@@ -89,7 +88,7 @@ async def histograms(call: Call, request: dict[str, Any]) -> _SideBySide:
     asked = await owners.many(call, request, limit=call.backend.settings.multi_task_limit)
     selection = owners.selection(request.get("metrics"))
     if call.backend.events.reads_in_parallel:
-        answers = await asyncio.gather(*(_histogram(call, request, owner, selection) for owner in asked))
+        answers = await together(*(_histogram(call, request, owner, selection) for owner in asked))
     else:
         answers = [await _histogram(call, request, owner, selection) for owner in asked]
     metrics: _SideBySide = {}

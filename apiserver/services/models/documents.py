@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
+from apiserver import answers
 from apiserver.rpc.errors import invalid_id
 from apiserver.services.backend import Call, documents, visible
 from apiserver.services.last_metrics import REVISION
@@ -92,7 +93,7 @@ async def get_model(call: Call, model_id: str, fields: Sequence[str] | None = No
 
 async def read_model(call: Call, model_id: str, fields: Sequence[str] | None = None) -> Document:
     """The document (`fields` of it) of a model that the caller may read, or 400/201."""
-    model = await visible(call).find_one(MODELS, {"id": model_id}, projection=fields)
+    model = await visible(call).find_one(MODELS, {"id": model_id}, projection=fields, counted=answers.counter())
     if model is None:
         raise invalid_id("model", model_id)
     return model

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from apiserver import answers
 from apiserver.rpc.errors import ApiError, invalid_id
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.lists import only_values
@@ -78,7 +79,8 @@ async def get_by_id_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     wanted, fields = request["id"], projection_of(request)
     await call.backend.last_metrics.settle(call.identity.company, models=True, ids=wanted)
     projection = projection_with(REFERENCES, request)
-    found = await visible(call).find(MODELS, {"id": {"$in": wanted}}, projection=projection)
+    chosen = {"id": {"$in": wanted}}
+    found = await visible(call).find(MODELS, chosen, projection=projection, counted=answers.counter())
     leave_out(request, found)
     models = {model["id"]: answered(model) for model in found}
     if unknown := [id for id in wanted if id not in models]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 from uuid import uuid4
 
+from apiserver import answers
 from apiserver.rpc.errors import ApiError, invalid_id, unavailable
 from apiserver.services.backend import Call, documents, visible
 from apiserver.services.last_metrics import RESET, REVISION
@@ -122,7 +123,7 @@ async def get_tasks(call: Call, task_ids: Collection[str], fields: Sequence[str]
 
 async def read_task(call: Call, task_id: str, fields: Sequence[str] | None = None) -> Document:
     """The document (`fields` of it) of a task that the caller may read, or 400/101."""
-    task = await visible(call).find_one(TASKS, {"id": task_id}, projection=fields)
+    task = await visible(call).find_one(TASKS, {"id": task_id}, projection=fields, counted=answers.counter())
     if task is None:
         raise invalid_id("task", task_id)
     return task
@@ -140,7 +141,8 @@ async def _found(
     among: VisibleDocuments, task_ids: Collection[str], fields: Sequence[str] | None
 ) -> dict[str, Document]:
     wanted: Filter = {"id": {"$in": list(task_ids)}}
-    return {task["id"]: task for task in await among.find(TASKS, wanted, projection=fields)}
+    counter = answers.counter()
+    return {task["id"]: task for task in await among.find(TASKS, wanted, projection=fields, counted=counter)}
 
 
 def editable(force: bool) -> tuple[str, ...]:

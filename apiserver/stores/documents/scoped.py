@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from apiserver.stores.documents.base import Document, DocumentStore, Filter, InvalidFilter, Sort, Update
+from apiserver.stores.documents.base import Counted, Document, DocumentStore, Filter, InvalidFilter, Sort, Update
 
 #: The field of a public document that is true.
 PUBLIC = "public"
@@ -59,19 +59,31 @@ class VisibleDocuments:
         sort: Sort = (),
         skip: int = 0,
         limit: int | None = None,
+        counted: Counted | None = None,
     ) -> list[Document]:
         narrowed = await self._narrowed(collection, filter)
         found = await self._store.find(
-            collection, narrowed, projection=_with_mark(projection), sort=sort, skip=skip, limit=limit
+            collection,
+            narrowed,
+            projection=_with_mark(projection),
+            sort=sort,
+            skip=skip,
+            limit=limit,
+            counted=counted,
         )
         return [_shown(document) for document in found] if collection in SHARED else found
 
     async def find_one(
-        self, collection: str, filter: Filter, *, projection: Sequence[str] | None = None, sort: Sort = ()
+        self,
+        collection: str,
+        filter: Filter,
+        *,
+        projection: Sequence[str] | None = None,
+        sort: Sort = (),
+        counted: Counted | None = None,
     ) -> Document | None:
-        narrowed = await self._narrowed(collection, filter)
-        found = await self._store.find_one(collection, narrowed, projection=_with_mark(projection), sort=sort)
-        return _shown(found) if found is not None and collection in SHARED else found
+        found = await self.find(collection, filter, projection=projection, sort=sort, limit=1, counted=counted)
+        return found[0] if found else None
 
     async def find_kept(self, collection: str, ids: Collection[str], fields: Sequence[str]) -> list[Document]:
         """The documents of these ids as they are kept: `company` is that which keeps them, be they public or not."""

@@ -34,7 +34,7 @@ from apiserver.events.model import (
 Width = Callable[[int, int, int], int]
 
 #: A page of samples or log lines ends with the event with which it has so many bytes, however few events these are.
-PAGE_BYTES = 16 * 2**20
+PAGE_BYTES = 8 * 2**20
 
 #: Bytes that an event takes beside its text, about.
 EVENT_BYTES = 256
@@ -47,6 +47,11 @@ def bytes_of(event: Sample | LogLine) -> int:
     if isinstance(event, LogLine):
         return EVENT_BYTES + len(event.message) + len(event.extra or b"")
     return EVENT_BYTES + len(event.document)
+
+
+def bytes_of_all(page: Sequence[Sample] | Sequence[LogLine]) -> int:
+    """Bytes of memory that events, all of them lines or all samples, take together."""
+    return sum(map(bytes_of, page))
 
 
 def page_of(events: Iterable[Event]) -> list[Event]:
@@ -62,7 +67,7 @@ def page_of(events: Iterable[Event]) -> list[Event]:
 
 def may_go_on(page: Sequence[Sample] | Sequence[LogLine], limit: int) -> bool:
     """Whether there may be more behind a page of up to `limit` events: it has so many, or PAGE_BYTES."""
-    return len(page) >= limit or sum(map(bytes_of, page)) >= PAGE_BYTES
+    return len(page) >= limit or bytes_of_all(page) >= PAGE_BYTES
 
 
 class EventStoreError(Exception):

@@ -24,7 +24,6 @@ _WORTH = 8
 """One row of so many is to be wanted: it takes the time to read a field of all documents."""
 _SPARSE = 20
 """One of so many documents is wanted, or fewer: of these it does not take long to sort all."""
-_COUNTED_AT_ONCE = 4
 _LARGE = 2**18
 _DECODED = 3
 _EACH_VALUE = 128
@@ -60,13 +59,13 @@ def select(
 
 
 def fetched(cursor: sqlite3.Cursor, counted: Counted | None) -> list[tuple[Any, ...]]:
-    """All rows; what they hold is `counted` a few rows at a time."""
+    """All rows, each of which is `counted` as it is read."""
     if counted is None:
         return cursor.fetchall()
     found: list[tuple[Any, ...]] = []
-    while rows := cursor.fetchmany(_COUNTED_AT_ONCE):
-        counted(sum([_memory_of(value) for row in rows for value in row if type(value) is str]))
-        found += rows
+    for row in cursor:
+        counted(sum([_memory_of(value) for value in row if type(value) is str]))
+        found.append(row)
     return found
 
 

@@ -155,8 +155,13 @@ class SqliteDocumentStore:
         def work() -> list[Document]:
             columns = ["doc", *map(apart_column, apart)]
             rows = self._memory.page(table, condition, columns, terms, skip, limit, counted)
-            found = (decode(doc, apart, texts) for doc, *texts in rows)
-            return list(found) if wanted is None else [paths.project(document, wanted) for document in found]
+            rows.reverse()
+            found = []
+            while rows:  # none is kept longer than it is needed
+                doc, *texts = rows.pop()
+                document = decode(doc, apart, texts)
+                found.append(document if wanted is None else paths.project(document, wanted))
+            return found
 
         return await self._run(names and not set(apart) & set(table.large), work)
 
