@@ -42,14 +42,16 @@ _REST = 4
 _AT_ONCE = 16
 
 #: Series that are written to a document at once; of more, one part after the other, so that others have their turn.
-_PART = 500
+_PART = 2000
 
 #: The field of an owner's document that is another whenever its summary of events was written, or reset.
 REVISION = "events_revision"
 #: The field that is another whenever its events were deleted.
 RESET = "events_reset"
+#: The field that says that series of the document have labels.
+LABELLED = "has_x_axis_labels"
 #: What has to be known of a document to write it; models have no status.
-_READ = (REVISION, RESET, "status", "started")
+_READ = (REVISION, RESET, LABELLED, "status", "started")
 
 
 def new_revision() -> str:
@@ -254,7 +256,7 @@ class LastMetrics:
             selection = _selection(part.series)
             stats = await self._events.scalar_stats([owner], selection) if selection else []
             now = utc_now()
-            update = update_of(part, stats, now)
+            update = update_of(part, stats, now, labelled=bool(document.get(LABELLED)))
             update["$set"] |= {REVISION: new_revision(), **run_time(document, now)}
             as_read = {**found, REVISION: document.get(REVISION), "status": document.get("status")}
             if await self._documents.update(collection, as_read, update):

@@ -113,7 +113,13 @@ class DocumentStore(Protocol):
         """
 
     async def find_one(
-        self, collection: str, filter: Filter, *, projection: Sequence[str] | None = None, sort: Sort = ()
+        self,
+        collection: str,
+        filter: Filter,
+        *,
+        projection: Sequence[str] | None = None,
+        sort: Sort = (),
+        counted: Counted | None = None,
     ) -> Document | None:
         """The first matching document, or None."""
 

@@ -82,8 +82,11 @@ class VisibleDocuments:
         sort: Sort = (),
         counted: Counted | None = None,
     ) -> Document | None:
-        found = await self.find(collection, filter, projection=projection, sort=sort, limit=1, counted=counted)
-        return found[0] if found else None
+        narrowed = await self._narrowed(collection, filter)
+        found = await self._store.find_one(
+            collection, narrowed, projection=_with_mark(projection), sort=sort, counted=counted
+        )
+        return _shown(found) if found is not None and collection in SHARED else found
 
     async def find_kept(self, collection: str, ids: Collection[str], fields: Sequence[str]) -> list[Document]:
         """The documents of these ids as they are kept: `company` is that which keeps them, be they public or not."""

@@ -166,9 +166,15 @@ class SqliteDocumentStore:
         return await self._run(names and not set(apart) & set(table.large), work)
 
     async def find_one(
-        self, collection: str, filter: Filter, *, projection: Sequence[str] | None = None, sort: Sort = ()
+        self,
+        collection: str,
+        filter: Filter,
+        *,
+        projection: Sequence[str] | None = None,
+        sort: Sort = (),
+        counted: Counted | None = None,
     ) -> Document | None:
-        found = await self.find(collection, filter, projection=projection, sort=sort, limit=1)
+        found = await self.find(collection, filter, projection=projection, sort=sort, limit=1, counted=counted)
         return found[0] if found else None
 
     async def count(self, collection: str, filter: Filter) -> int:

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import orjson
 
 from apiserver.events.model import EventType, Owner, Sample, SamplePosition, SampleSeries, Selection
 from apiserver.stores.events.base import page_of
@@ -16,6 +18,9 @@ from apiserver.stores.events.embedded import compression
 from apiserver.stores.events.embedded.hot import Name, SampleKey
 from apiserver.stores.events.embedded.names import series_rows
 from apiserver.stores.events.embedded.stats import GREATEST, LEAST
+
+#: Of more series than these, the samples are asked for together.
+_MANY = 500
 
 HotSamples = Mapping[Name, Mapping[SampleKey, Sample]]
 
@@ -85,8 +90,11 @@ class Samples:
         high = GREATEST if max_iter is None else max_iter
         if after is not None:
             low, high = (low, min(high, after.iter)) if descending else (max(low, after.iter), high)
-        walks = [self._walk(name, low, high, descending) for name in self.names]
-        walk = heapq.merge(*walks, key=_position, reverse=descending)
+        if len(self.merged) + len(self.hot) > _MANY:
+            walk = self._walk_of_many(low, high, after, descending, limit)
+        else:
+            walks = [self._walk(name, low, high, descending) for name in self.names]
+            walk = heapq.merge(*walks, key=_position, reverse=descending)
         if after is not None:
             walk = (one for one in walk if (_position(one) < after if descending else _position(one) > after))
         return page_of(map(self._sample, islice(walk, max(limit, 0))))
@@ -114,6 +122,10 @@ class Samples:
             low, high = (LEAST, beyond - 1) if descending else (beyond + 1, GREATEST)
         if not LEAST <= low <= high <= GREATEST:
             return []
+        if len(self.merged) + len(self.hot) > _MANY:
+            found = {iter for keys in self.hot.values() for iter, _ in keys if low <= iter <= high}
+            found.update(iter for (iter,) in self._of_many("DISTINCT iter", low, high))
+            return sorted(found, reverse=descending)[:limit]
         walks = [self._iterations(name, low, high, descending) for name in self.names]
         merged = heapq.merge(*walks, reverse=descending)
         return [iter for iter, _ in islice(groupby(merged), max(limit, 0))]
@@ -128,13 +140,48 @@ class Samples:
 
     def _walk(self, name: Name, low: int, high: int, descending: bool) -> Iterator[Sample | _Row]:
         """The samples of one series with low ≤ iter ≤ high, by (iter, key)."""
-        hot = self.hot.get(name, {})
+        hot = self.hot.get(name)
+        if not hot:
+            return self._rows(name, low, high, descending)
         recent = [sample for (iter, _), sample in hot.items() if low <= iter <= high]
         recent.sort(key=_position, reverse=descending)
+        if name not in self.merged:
+            return iter(recent)
         merged = (
             row for row in self._rows(name, low, high, descending) if (row.position.iter, row.position.key) not in hot
         )
         return heapq.merge(recent, merged, key=_position, reverse=descending)
+
+    def _walk_of_many(
+        self, low: int, high: int, after: SamplePosition | None, descending: bool, limit: int
+    ) -> Iterator[Sample | _Row]:
+        """The samples with low ≤ iter ≤ high, as far as the `limit` samples beyond `after` reach at least.
+
+        A statement for each of very many series would take minutes. So it is asked which iteration the samples reach,
+        and then for all up to that one. As many more are asked for as may lie before `after`, or be overwritten.
+        """
+        enough = limit + sum(map(len, self.hot.values()))
+        if after is not None:
+            enough += next(self._of_many("count(*)", after.iter, after.iter))[0]
+        way = "ORDER BY iter DESC" if descending else "ORDER BY iter"
+        last = next(self._of_many("iter", low, high, f"{way} LIMIT 1 OFFSET {enough - 1}"), None)
+        if last is not None:
+            low, high = (last[0], high) if descending else (low, last[0])
+        names = {id: name for name, id in self.merged.items()}
+        found: list[Sample | _Row] = [
+            sample for known in self.hot.values() for (at, _), sample in known.items() if low <= at <= high
+        ]
+        for id, at, key, timestamp, document in self._of_many("series, iter, key, timestamp, document", low, high):
+            if (at, key) not in self.hot.get(names[id], ()):
+                found.append(_Row(SamplePosition(at, *names[id], key), timestamp, document))
+        return iter(sorted(found, key=_position, reverse=descending))
+
+    def _of_many(self, columns: str, low: int, high: int, end: str = "") -> Iterator[tuple[Any, ...]]:
+        """Columns of the merged samples with low ≤ iter ≤ high."""
+        ids = orjson.dumps([*self.merged.values()]).decode()
+        series = "(SELECT value AS wanted FROM json_each(?))"
+        query = f"SELECT {columns} FROM {series} CROSS JOIN samples ON series = wanted AND iter BETWEEN ? AND ? {end}"
+        return self.conn.execute(query, (ids, low, high))
 
     def _rows(self, name: Name, low: int, high: int, descending: bool) -> Iterator[_Row]:
         id = self.merged.get(name)
