@@ -57,10 +57,11 @@ async def page(
     if type in SAMPLE_TYPES:
         return await _samples_alone(store, owner, type, limit, descending, position)
     events: list[Any] = []
+    goes_on = False
     if type is not EventType.LOG and not position.in_logs:
         types = (EventType.SCALAR, *SAMPLE_TYPES) if type is None else (type,)
-        events, position = await _iterations(store, owner, types, limit, descending, position)
-    if type in (EventType.LOG, None) and len(events) < limit and not owner.is_model:
+        events, position, goes_on = await _iterations(store, owner, types, limit, descending, position)
+    if type in (EventType.LOG, None) and len(events) < limit and not goes_on and not owner.is_model:
         lines, position = await _lines(store, owner, limit - len(events), descending, position)
         events += lines
     return Page(events, position)
@@ -73,7 +74,8 @@ async def _iterations(
     limit: int,
     descending: bool,
     position: Position,
-) -> tuple[list[Any], Position]:
+) -> tuple[list[Any], Position, bool]:
+    """At least `limit` events, unless they are large; whether there may be more."""
     found: list[tuple[int, Any]] = []
     ends: list[int] = []
     for type in types:
@@ -86,8 +88,8 @@ async def _iterations(
     found.sort(key=lambda event: event[0], reverse=descending)
     found = _cut(found, limit)
     if not found:
-        return [], position
-    return [event for _, event in found], Position(iteration=found[-1][0])
+        return [], position, False
+    return [event for _, event in found], Position(iteration=found[-1][0]), bool(ends)
 
 
 def _cut(found: list[tuple[int, Any]], limit: int) -> list[tuple[int, Any]]:

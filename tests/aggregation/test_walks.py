@@ -11,6 +11,7 @@ from apiserver.aggregation import logs, samples, task_events
 from apiserver.aggregation.single_values import single_values
 from apiserver.aggregation.task_events import Position
 from apiserver.events.model import SINGLE_VALUE_ITERATION, EventType, LogPosition, MetricSelection
+from apiserver.stores.events import base
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.aggregation import events
 from tests.aggregation.events import NOW, TASK, sample, scalars
@@ -55,6 +56,26 @@ async def test_a_walk_over_all_types_gives_each_event_once(
     iterations = [event["iter"] for event in found if "iter" in event]
     assert iterations == sorted(iterations, reverse=descending)  # type: ignore[type-var]
     assert [event["type"] for event in found][-3:] == ["log"] * 3
+
+
+@pytest.mark.parametrize("limit", [1, 3, 100])
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("type", [None, EventType.PLOT])
+async def test_pages_of_large_samples_end_early_and_lose_none(
+    store: EmbeddedEventStore, monkeypatch: pytest.MonkeyPatch, type: EventType | None, limit: int, descending: bool
+) -> None:
+    for module in (base, task_events):
+        monkeypatch.setattr(module, "PAGE_BYTES", 2 * base.EVENT_BYTES)
+    await store.add(scalars([(n, float(n)) for n in range(10)]))
+    plots = [sample(n, variant=variant) for n in (0, 2, 4, 8) for variant in "abcde"]
+    await store.add(events.samples(*plots, *(sample(n, type=EventType.IMAGE) for n in range(3, 7))))
+    page = await task_events.page(store, TASK, EventType.PLOT, limit=100, descending=descending, position=Position())
+    assert len(page.events) == 2
+    found = await walk_events(store, type, limit, descending=descending)
+    identities = [(event["type"], event["iter"], event["variant"]) for event in found]
+    assert len(identities) == len(set(identities)) == len(plots) + (14 if type is None else 0)
+    iterations = [event["iter"] for event in found]
+    assert iterations == sorted(iterations, reverse=descending)  # type: ignore[type-var]
 
 
 async def test_a_page_never_ends_inside_an_iteration(store: EmbeddedEventStore) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from apiserver.aggregation import logs
 from apiserver.events.model import JsonObject, LogLine, Owner
+from apiserver.stores.events import base
 from tests.harness import Api
 from tests.services.events.conftest import Add
 
@@ -185,6 +186,36 @@ async def test_the_newest_plots_of_each_series(api: Api, add: Add, task: str) ->
     assert answer["plots"][0]["plot_str"] == '{"n": 3}'
     narrowed = {"task": task, "metrics": [{"metric": "p", "variants": ["b"]}]}
     assert [plot["variant"] for plot in (await api.call("events.get_task_plots", narrowed))["plots"]] == ["b"]
+
+
+@pytest.mark.parametrize("model", [False, True])
+async def test_many_megabytes_of_plots_come_in_pages(
+    api: Api, add: Add, task: str, monkeypatch: pytest.MonkeyPatch, model: bool
+) -> None:
+    monkeypatch.setattr(base, "PAGE_BYTES", 2 * base.EVENT_BYTES)
+    owner = task
+    if model:
+        owner = (await api.call("models.create", {"name": "m", "uri": "file:///m", "ready": False}))["id"]
+    await add(
+        *(event("plot", owner, 1, metric="m", variant=v, plot_str="{}", model_event=model) for v in "abcde"),
+    )
+    asked = {"task": owner, "model_events": model}
+    found: list[str] = []
+    answer = await api.call("events.get_task_plots", asked)
+    while True:
+        found += [plot["variant"] for plot in answer["plots"]]
+        assert answer["returned"] == len(answer["plots"]) > 0
+        assert answer["total"] == min(len(found) + 1, 5)
+        if answer["scroll_id"] is None:
+            break
+        again = {"task": owner, "iters": 1, "scroll_id": answer["scroll_id"]}  # as the web UI asks, also for a model
+        answer = await api.call("events.get_task_plots", again)
+    assert found == list("abcde")
+    whole = await api.call("events.get_task_plots", {**asked, "no_scroll": True})
+    assert [plot["variant"] for plot in whole["plots"]] == list("abcde")
+    assert whole["scroll_id"] is None
+    first = await api.call("events.get_task_plots", asked)
+    await api.call("events.get_task_plots", {**asked, "iters": 2, "scroll_id": first["scroll_id"]}, expect=400)
 
 
 async def test_debug_images_are_walked_until_nothing_is_left(api: Api, add: Add, task: str) -> None:
