@@ -85,10 +85,10 @@ def _edges(lines: Lines) -> list[int]:
     """Where blocks of the lines begin and end: lines of 3, 3, 3, 1 and 1 MB, say, at 0, 1, 2, 5."""
     count = -(-len(lines) // LARGEST)
     edges = [len(lines) * n // count for n in range(count + 1)]
-    sizes = np.cumsum([0, *map(len, lines.messages)])
-    if np.diff(sizes[edges]).max() <= LARGEST_BYTES:
+    blocks = (lines.messages[start:stop] for start, stop in itertools.pairwise(edges))
+    if all(sum(map(len, block)) <= LARGEST_BYTES for block in blocks):
         return edges
-    edges = [0]
+    sizes, edges = np.cumsum([0, *map(len, lines.messages)]), [0]
     while edges[-1] < len(lines):
         start = edges[-1]
         fits = int(np.searchsorted(sizes, sizes[start] + LARGEST_BYTES, "right")) - 1
