@@ -62,7 +62,7 @@ async def delete_runs(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     doomed = [id for id in request["ids"] if id in runs]
     if not runs.difference(doomed):
         raise ApiError(400, 160, f"At least one run of a pipeline must stay: project={request['project']}")
-    return await do_each(doomed, lambda id: delete_task(call, id, _DELETE))
+    return await do_each(call, "task", doomed, lambda id: delete_task(call, id, _DELETE))
 
 
 async def _put_in_new_project(call: Call, run: Document, request: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -28,6 +29,24 @@ async def test_a_call_for_many_things_lets_others_have_their_turn(api: Api) -> N
     await others
     assert len(answer["failed"]) == 1000
     assert turns > 100
+
+
+async def test_what_is_not_there_is_not_looked_for_one_by_one(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+    find_one = api.backend.documents.find_one
+
+    async def noted(collection: str, *arguments: Any, **options: Any) -> Any:
+        looks.append(collection)
+        return await find_one(collection, *arguments, **options)
+
+    monkeypatch.setattr(api.backend.documents, "find_one", noted)
+    task = (await api.call("tasks.create", {"name": "t", "type": "training"}))["id"]
+    for ids in ([], [task]):
+        looks.clear()
+        answer = await api.call("tasks.reset_many", {"ids": [*(uuid4().hex for _ in range(500)), *ids]})
+        assert (len(answer["succeeded"]), len(answer["failed"])) == (len(ids), 500)
+        assert answer["failed"][0]["error"]["codes"] == [400, 101]
+        assert looks.count("tasks") < 50
 
 
 async def test_unknown_ids_are_named_but_not_all_of_many(api: Api) -> None:

@@ -32,7 +32,9 @@ async def set_ready(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("models.publish_many", "1.0")
 async def publish_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     with_task = request["publish_task"] and request["publish_tasks"]
-    return await do_each(request["ids"], lambda id: _publish(call, id, with_task, force=request["force_publish_task"]))
+    return await do_each(
+        call, "model", request["ids"], lambda id: _publish(call, id, with_task, force=request["force_publish_task"])
+    )
 
 
 async def _publish(call: Call, model_id: str, with_task: bool, *, force: bool) -> dict[str, Any]:
@@ -63,7 +65,7 @@ async def archive_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         await change_model(call, id, {"$addToSet": {"system_tags": ARCHIVED}})
         return {"archived": True}
 
-    return await do_each(request["ids"], archive)
+    return await do_each(call, "model", request["ids"], archive)
 
 
 @endpoint("models.unarchive_many", "1.0")
@@ -72,7 +74,7 @@ async def unarchive_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         await change_model(call, id, {"$pull": {"system_tags": ARCHIVED}})
         return {"unarchived": True}
 
-    return await do_each(request["ids"], unarchive)
+    return await do_each(call, "model", request["ids"], unarchive)
 
 
 # --- public ------------------------------------------------------------------------------------------
@@ -99,7 +101,7 @@ async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("models.delete_many", "1.0")
 async def delete_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await do_each(request["ids"], lambda id: _delete(call, id, request))
+    return await do_each(call, "model", request["ids"], lambda id: _delete(call, id, request))
 
 
 async def _delete(call: Call, model_id: str, request: dict[str, Any]) -> dict[str, Any]:

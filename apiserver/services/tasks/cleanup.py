@@ -49,7 +49,7 @@ async def reset(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("tasks.reset_many", "1.0")
 async def reset_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await do_each(request["ids"], lambda task_id: reset_task(call, task_id, request))
+    return await do_each(call, "task", request["ids"], lambda task_id: reset_task(call, task_id, request))
 
 
 @endpoint("tasks.delete", "1.0")
@@ -60,6 +60,8 @@ async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("tasks.delete_many", "1.0")
 async def delete_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     return await do_each(
+        call,
+        "task",
         request["ids"],
         lambda task_id: delete_task(call, task_id, request),
         first=(lambda ids: leave_queues(call, *ids)) if request["force"] else None,

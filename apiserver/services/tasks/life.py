@@ -71,7 +71,7 @@ async def stop(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("tasks.stop_many", "1.0")
 async def stop_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await do_each(request["ids"], lambda task_id: _stop(call, task_id, request))
+    return await do_each(call, "task", request["ids"], lambda task_id: _stop(call, task_id, request))
 
 
 @endpoint("tasks.publish", "1.0")
@@ -81,7 +81,7 @@ async def publish(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("tasks.publish_many", "1.0")
 async def publish_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await do_each(request["ids"], lambda task_id: publish_task(call, task_id, request))
+    return await do_each(call, "task", request["ids"], lambda task_id: publish_task(call, task_id, request))
 
 
 @endpoint("tasks.archive", "1.0")
@@ -96,6 +96,8 @@ async def archive(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("tasks.archive_many", "1.0")
 async def archive_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     return await do_each(
+        call,
+        "task",
         request["ids"],
         lambda task_id: do_to_steps_too(call, task_id, request, _archive),
         first=lambda ids: leave_queues(call, *ids),
@@ -104,7 +106,9 @@ async def archive_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("tasks.unarchive_many", "1.0")
 async def unarchive_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await do_each(request["ids"], lambda task_id: do_to_steps_too(call, task_id, request, _unarchive))
+    return await do_each(
+        call, "task", request["ids"], lambda task_id: do_to_steps_too(call, task_id, request, _unarchive)
+    )
 
 
 @endpoint("tasks.make_public", "2.9")

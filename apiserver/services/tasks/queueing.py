@@ -37,7 +37,7 @@ async def enqueue_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     succeeded: list[dict[str, Any]] = []
     failed: list[dict[str, Any]] = []
     for some in together(request["ids"]):
-        done = await do_each(some, act)
+        done = await do_each(call, "task", some, act)
         begun = [item["id"] for item in done["succeeded"]]
         added = await queue_entries.append_many(call, queue, begun)
         await leave_queues(call, *begun, but=queue)
@@ -57,7 +57,7 @@ async def dequeue_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     async def act(task_id: str) -> dict[str, Any]:
         return {"dequeued": True, **await _dequeue(call, task_id, request)}
 
-    return await do_each(request["ids"], act, first=lambda ids: leave_queues(call, *ids))
+    return await do_each(call, "task", request["ids"], act, first=lambda ids: leave_queues(call, *ids))
 
 
 async def leave_queues(call: Call, *task_ids: str, but: str | None = None) -> int:
