@@ -39,7 +39,7 @@ _OPTIONS: dict[str, Any] = {
 #: What it may not.
 _KEPT: dict[str, Any] = {"w": "majority", "journal": True, "readPreference": "primary", "tz_aware": False}
 _THREADS = 32
-_FIRST_REPLY, _MOST_OF_A_REPLY = 4, 1000
+_FIRST_REPLY, _MOST_OF_A_REPLY = 2, 1000
 """Documents of a reply: of the first, as nobody knows how large they are, and at most of one that follows."""
 _REPLY = 4 * 2**20
 """Bytes of a reply that follows, about; MongoDB's own have up to 16 MB, others' may have any number."""

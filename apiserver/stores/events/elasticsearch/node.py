@@ -1,13 +1,17 @@
 """How requests go to a node: by aiohttp, as the client has it, with bounds on what one of them takes of this process.
 
-Large bodies are sent in pieces. An answer larger than any should be is not read on, and counts as an error of the type
-TOO_LARGE. Nor are bodies and answers turned into text, as the client would do for a log that nobody writes.
+Large bodies go in pieces. Of large answers two are read at a time: memory holds two of them however many are asked
+for, and others have their turn between them. What is left of the others stays in sockets and at nodes. An answer larger
+than any should be is not read on, and counts as an error of the type TOO_LARGE. Nor are bodies and answers made into
+text, as the client would do for a log that nobody writes.
 """
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import AsyncExitStack
 from io import BytesIO
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import orjson
 from aiohttp import ClientResponse
@@ -19,6 +23,8 @@ TOO_LARGE = "answer_too_large"
 LARGEST_ANSWER = 64 * 2**20
 
 _IN_PIECES = 2**18
+_IN_TURNS = 2**18
+_AT_ONCE = 2
 #: "Content Too Large": no status that has the client ask other nodes.
 _STATUS = 413
 
@@ -41,23 +47,28 @@ class Node(AiohttpHttpNode):
     def _create_aiohttp_session(self) -> None:
         super()._create_aiohttp_session()
         assert self.session is not None
-        self.session._response_class = _Answer
+        self.session._response_class = type("_Answer", (_Answer,), {"turns": asyncio.Semaphore(_AT_ONCE)})
 
     def _log_request(self, *_: Any, **__: Any) -> None:
         pass
 
 
 class _Answer(ClientResponse):
+    turns: ClassVar[asyncio.Semaphore]
+
     async def read(self) -> bytes:
         if self._body is None:
             pieces, size = [], 0
-            async for piece in self.content.iter_any():
-                size += len(piece)
-                if size > LARGEST_ANSWER:
-                    self.close()
-                    reason = f"an answer of a node has more than {LARGEST_ANSWER:,} bytes"
-                    self.status = _STATUS
-                    return orjson.dumps({"error": {"type": TOO_LARGE, "reason": reason}})
-                pieces.append(piece)
-            self._body = b"".join(pieces)
+            async with AsyncExitStack() as turn:
+                async for piece in self.content.iter_any():
+                    if size <= _IN_TURNS < size + len(piece):
+                        await turn.enter_async_context(self.turns)
+                    size += len(piece)
+                    if size > LARGEST_ANSWER:
+                        self.close()
+                        reason = f"an answer of a node has more than {LARGEST_ANSWER:,} bytes"
+                        self.status = _STATUS
+                        return orjson.dumps({"error": {"type": TOO_LARGE, "reason": reason}})
+                    pieces.append(piece)
+                self._body = b"".join(pieces)
         return await super().read()

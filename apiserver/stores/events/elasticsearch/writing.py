@@ -28,7 +28,7 @@ from apiserver.stores.events.elasticsearch import names
 NAN, INFINITE, MINUS_INFINITE = 0, 1, -1
 
 #: Bytes of text, as a node answers them, from which a log line or a sample is large.
-LARGE_LINE = 4 * 2**10
+LARGE_LINE = 16 * 2**10
 LARGE_SAMPLE = 64 * 2**10
 
 _LEAST_COMPRESSED = 256

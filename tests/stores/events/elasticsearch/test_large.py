@@ -13,6 +13,7 @@ from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.base import PAGE_BYTES, EventStoreBusy
 from apiserver.stores.events.elasticsearch import logs, node, writing
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
+from apiserver.stores.events.elasticsearch.writing import LARGE_LINE
 from tests.contract.event_stores import OWNER, batch, lines, messages, sample
 
 pytestmark = pytest.mark.anyio
@@ -111,7 +112,7 @@ async def test_windows_of_large_and_small_lines(
     store: ElasticsearchEventStore, monkeypatch: pytest.MonkeyPatch, dice: Random
 ) -> None:
     monkeypatch.setattr(logs, "_WINDOW", 5)
-    sent = [f"{n:02}" + "x" * dice.choice([0, 5000]) for n in range(40)]
+    sent = [f"{n:02}" + "x" * dice.choice([0, LARGE_LINE]) for n in range(40)]
     await store.add(batch(lines(sent)))
     assert await messages(store) == sent
     assert await messages(store, descending=True, limit=17) == sent[:-18:-1]
