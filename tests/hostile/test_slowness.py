@@ -11,47 +11,51 @@ from functools import partial
 
 import pytest
 
-from tests.hostile.conftest import SECONDS, TOGETHER
+from tests.hostile.conftest import LONG, SECONDS, TOGETHER
 from tests.hostile.target import Target, at_once, in_turns
 
 HEAD = b"GET /debug.ping HTTP/1.1\r\nHost: here\r\n"
 POST = b"POST /auth.login HTTP/1.1\r\nHost: here\r\n"
-CONNECTIONS = 200
+#: Connections of each way, in all that are tried at the same time.
+CONNECTIONS = 1000
+
+#: By what hardly comes: how it begins, and what comes of it again and again.
+WAYS = {
+    "nothing": (b"", b""),
+    "the first line": (b"GET /debug.ping", b"?"),
+    "headers": (HEAD, b"x: y\r\n"),
+    "a header": (HEAD + b"x: ", b"y"),
+    "a body": (POST + b"Content-Length: 16000\r\n\r\n", b" "),
+    "a large body": (POST + b"Content-Length: 16000000\r\n\r\n", b" "),
+    "chunks": (POST + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    "a chunk's size": (POST + b"Transfer-Encoding: chunked\r\n\r\n", b"0"),
+    "trailers": (POST + b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"x: y\r\n"),
+    "what was told to come": (POST + b"Expect: 100-continue\r\nContent-Length: 16000\r\n\r\n", b""),
+}
 
 
-def drip(target: Target, beginning: bytes, drop: bytes) -> None:
-    """Connections that send `beginning`, then a little again and again."""
+def drip(target: Target, names: list[str]) -> None:
+    """Connections that send a beginning, then a little again and again."""
     until = time.monotonic() + SECONDS
     with ExitStack() as open_:
-        connections = [open_.enter_context(target.connect()) for _ in range(CONNECTIONS)]
-        with contextlib.suppress(OSError):
-            for connection in connections:
+        drops = []
+        for name in names * (CONNECTIONS // len(names)):
+            beginning, drop = WAYS[name]
+            with contextlib.suppress(OSError):
+                connection = open_.enter_context(target.connect())
                 connection.sendall(beginning)
+                drops.append((connection, drop))
         while time.monotonic() < until:
-            for connection in connections:
+            for connection, drop in drops:
                 with contextlib.suppress(OSError):
                     connection.sendall(drop)
             time.sleep(0.05)
 
 
-@pytest.mark.parametrize(
-    ("beginning", "drop"),
-    [
-        pytest.param(b"", b"", id="nothing"),
-        pytest.param(b"GET /debug.ping", b"?", id="the first line"),
-        pytest.param(HEAD, b"x: y\r\n", id="headers"),
-        pytest.param(HEAD + b"x: ", b"y", id="a header"),
-        pytest.param(POST + b"Content-Length: 16000\r\n\r\n", b" ", id="a body"),
-        pytest.param(POST + b"Content-Length: 16000000\r\n\r\n", b" ", id="a large body"),
-        pytest.param(POST + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n", id="chunks"),
-        pytest.param(POST + b"Transfer-Encoding: chunked\r\n\r\n", b"0", id="a chunk's size"),
-        pytest.param(POST + b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"x: y\r\n", id="trailers"),
-        pytest.param(POST + b"Expect: 100-continue\r\nContent-Length: 16000\r\n\r\n", b"", id="what was told to come"),
-    ],
-)
-def test_what_hardly_comes(target: Target, beginning: bytes, drop: bytes) -> None:
+@pytest.mark.parametrize("names", [[name] for name in WAYS] if LONG else [list(WAYS)], ids=",".join)
+def test_what_hardly_comes(target: Target, names: list[str]) -> None:
     with target.attacked():
-        drip(target, beginning, drop)
+        drip(target, names)
 
 
 def test_connections_that_are_reset(target: Target) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,29 +28,40 @@ def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield target
 
 
-def half(target: Target, beginning: str, drop: bytes) -> None:
-    """A request that hardly comes on, until it is ended."""
+Attack = Callable[[Target, threading.Event], None]
+
+
+def half(target: Target, stopped: threading.Event, beginning: str, drop: bytes) -> None:
+    """A request that hardly comes on."""
     with target.connect() as connection, contextlib.suppress(OSError):
         connection.sendall(f"{beginning}{_KNOWN}Content-Length: 1000000\r\n\r\n".encode())
-        for _ in range(1000):
+        while not stopped.wait(0.05):
             connection.sendall(drop)
-            time.sleep(0.05)
 
 
-def wanting(target: Target, path: str, body: bytes, coding: str) -> None:
+def wanting(target: Target, stopped: threading.Event, path: str, body: bytes, coding: str) -> None:
     """The same request again and again, without waiting for answers."""
+    head = f"POST {path} HTTP/1.1\r\n{_KNOWN}Content-Encoding: {coding}\r\nContent-Length: {len(body)}\r\n\r\n"
     with target.connect() as connection, contextlib.suppress(OSError):
-        head = f"POST {path} HTTP/1.1\r\n{_KNOWN}Content-Encoding: {coding}\r\nContent-Length: {len(body)}\r\n\r\n"
-        while True:
+        connection.settimeout(_PATIENCE)
+        while not stopped.is_set():
             connection.sendall(head.encode() + body)
 
 
-def silent(target: Target) -> None:
-    with target.connect() as connection, contextlib.suppress(OSError, TimeoutError):
-        connection.recv(1)
+def silent(target: Target, stopped: threading.Event) -> None:
+    with target.connect():
+        stopped.wait()
 
 
-ATTACKS: list[Callable[[Target], None]] = [
+def report(target: Target, stopped: threading.Event, acknowledged: list[int]) -> None:
+    """Batches, one after the other."""
+    while not stopped.is_set():
+        iters = range(len(acknowledged), len(acknowledged) + 10)
+        if add(target, iters) == 200:
+            acknowledged.extend(iters)
+
+
+ATTACKS: list[Attack] = [
     partial(half, beginning="POST /events.add_batch HTTP/1.1\r\n", drop=b" "),
     partial(half, beginning="PUT /files/half HTTP/1.1\r\n", drop=b"x"),
     partial(wanting, path="/events.add_batch", body=encoded("empty gzip members"), coding="gzip"),
@@ -62,25 +74,17 @@ ATTACKS: list[Callable[[Target], None]] = [
 
 def test_it_stops_in_time_and_keeps_what_it_acknowledged(target: Target) -> None:
     acknowledged: list[int] = []
-
-    def report() -> None:
-        """Batches, one after the other, until nobody takes one."""
-        status = 200
-        while status:
-            iters = range(len(acknowledged), len(acknowledged) + 10)
-            status = add(target, iters)
-            acknowledged.extend(iters if status == 200 else ())
-
-    attacks = ATTACKS * (4 if LONG else 2)
-    with ThreadPoolExecutor(len(attacks) + 1) as threads:
-        reporting = threads.submit(report)
-        under_way = [threads.submit(attack, target) for attack in attacks]
+    stopped = threading.Event()
+    senders: list[Attack] = [partial(report, acknowledged=acknowledged), *ATTACKS * (4 if LONG else 2)]
+    with ThreadPoolExecutor(len(senders)) as threads, contextlib.ExitStack() as until_stopped:
+        until_stopped.callback(stopped.set)
+        under_way = [threads.submit(sender, target, stopped) for sender in senders]
         wait_until(lambda: len(acknowledged) >= 50)
         began = time.monotonic()
         assert target.server.stop() == 0
         assert time.monotonic() - began < _IN_TIME
-        for thread in [reporting, *under_way]:
-            thread.result()
+    for sending in under_way:
+        sending.result()
     log = target.server.log.read_text()
     assert "Traceback" not in log
     assert "ended hard" not in log

@@ -10,6 +10,7 @@ long a thread of the server was ready to run but had no processor, as the kernel
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import json
 import os
@@ -21,6 +22,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,46 +98,63 @@ def watching(port: int, processes: Iterable[int]) -> Iterator[Watched]:
     `processes` are those of the server.
     """
     watched = Watched()
-    command = [sys.executable, "-m", "tests.hostile.watching", str(port), *map(str, processes)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdout.readline()  # it has begun
-        try:
-            yield watched
-        finally:
-            process.stdin.close()
-            pings, echoes, looks = json.loads(process.stdout.readline())
-            watched.pings += (Wait(*one) for one in pings)
-            watched.echoes += (Wait(*one) for one in echoes)
-            watched.looks += (Look(*one) for one in looks)
+    tell, hear = _watcher()
+    tell(f"{port} {' '.join(map(str, processes))}")
+    hear()  # it has begun
+    try:
+        yield watched
+    finally:
+        tell("enough")
+        pings, echoes, looks = json.loads(hear())
+        watched.pings += (Wait(*one) for one in pings)
+        watched.echoes += (Wait(*one) for one in echoes)
+        watched.looks += (Look(*one) for one in looks)
+
+
+@cache
+def _watcher() -> tuple[Callable[[str], None], Callable[[], str]]:
+    """Tell a line to the watcher's process, and hear one. It takes a fifth of a second to start, so there is one."""
+    command = [sys.executable, "-m", "tests.hostile.watching"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    atexit.register(process.communicate)
+    return partial(print, file=process.stdin, flush=True), process.stdout.readline
 
 
 # --- the watcher's process -------------------------------------------------------------------------
 
 
-async def _watch(port: int, echo_port: int, stop: asyncio.Event, begun: Callable[[], None]) -> list[Any]:
+async def _watch(port: int, processes: list[str], echo_port: int) -> list[Any]:
+    """Watch until a line comes."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def wait_for_a_line() -> None:
+        sys.stdin.readline()
+        loop.call_soon_threadsafe(stop.set)
+
+    threading.Thread(target=wait_for_a_line, daemon=True).start()
     pings: list[Wait] = []
     echoes: list[Wait] = []
-    looks = [_look()]
+    looks = [_look(processes)]
     asking = [
         asyncio.create_task(_ask_again_and_again(port, pings, stop, kept=True)),
         asyncio.create_task(_ask_again_and_again(port, pings, stop, kept=False)),
         asyncio.create_task(_ask_again_and_again(echo_port, echoes, stop, kept=True)),
     ]
     await asyncio.sleep(_PAUSE)
-    begun()
+    _say("begun")
     while not stop.is_set():
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), _PAUSE)
-        looks.append(_look())
+        looks.append(_look(processes))
     await asyncio.gather(*asking)
-    return [pings, echoes, [*looks, _look()]]
+    return [pings, echoes, [*looks, _look(processes)]]
 
 
-def _look() -> Look:
+def _look(processes: list[str]) -> Look:
     unserved: dict[str, float] = {}
-    for process in sys.argv[2:]:
+    for process in processes:
         for thread in Path(f"/proc/{process}/task").glob("*/schedstat"):
             with contextlib.suppress(OSError):
                 unserved[thread.parent.name] = int(thread.read_text().split()[1]) / 1e9
@@ -187,25 +206,22 @@ def _echo(listener: socket.socket) -> None:
     os._exit(0)
 
 
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def _main() -> None:
-    listener = socket.create_server(("127.0.0.1", 0))
-    if os.fork() == 0:
-        _echo(listener)
-    output = sys.stdout
-
-    async def watch() -> list[Any]:
-        stop, loop = asyncio.Event(), asyncio.get_running_loop()
-
-        def wait_for_the_end() -> None:
-            sys.stdin.read()
-            loop.call_soon_threadsafe(stop.set)
-
-        threading.Thread(target=wait_for_the_end, daemon=True).start()
-        return await _watch(
-            int(sys.argv[1]), listener.getsockname()[1], stop, lambda: print("begun", file=output, flush=True)
-        )
-
-    output.write(json.dumps(asyncio.run(watch())) + "\n")
+    """Watch again and again, each time after a line that says the port and the server's processes."""
+    while line := sys.stdin.readline():
+        port, *processes = line.split()
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            echo = os.fork()
+            if echo == 0:
+                _echo(listener)
+            seen = asyncio.run(_watch(int(port), processes, listener.getsockname()[1]))
+        os.waitpid(echo, 0)
+        _say(json.dumps(seen))
 
 
 if __name__ == "__main__":
