@@ -10,7 +10,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager, nullcontext
 from typing import Any
 
 from bson import decode_all
@@ -39,11 +39,12 @@ _OPTIONS: dict[str, Any] = {
 #: What it may not.
 _KEPT: dict[str, Any] = {"w": "majority", "journal": True, "readPreference": "primary", "tz_aware": False}
 _THREADS = 32
-_FIRST_REPLY, _MOST_OF_A_REPLY = 2, 1000
-"""Documents of a reply: of the first, as nobody knows how large they are, and at most of one that follows."""
+_MOST_OF_A_REPLY = 1000
+"""Documents. The first reply has but one, as nobody knows how large they are."""
 _REPLY = 4 * 2**20
 """Bytes of a reply that follows, about; MongoDB's own have up to 16 MB, others' may have any number."""
-_LARGE = 2**18
+_LARGE, _LARGE_AT_ONCE = 2**18, 2
+"""Bytes of a large document; of replies with such, as many are read at a time."""
 _DECODED = 3
 _EACH_ZERO = 32
 _REFUSING = 1.0
@@ -69,6 +70,7 @@ class Database:
         self._client: Any = None
         self._database: Any = None
         self._free: asyncio.Semaphore
+        self._turns: asyncio.Semaphore
         self._refused_until = 0.0
         self._changes = 0
 
@@ -97,6 +99,7 @@ class Database:
             raise DocumentStoreError(f"MongoDB: {error}") from None
         self._database = self._client.get_default_database(DEFAULT_NAME)
         self._free, self._refused_until = asyncio.Semaphore(_THREADS), 0.0
+        self._turns = asyncio.Semaphore(_LARGE_AT_ONCE)
         await self.command({"ping": 1})
 
     async def close(self) -> None:
@@ -162,22 +165,25 @@ class Database:
     ) -> AsyncGenerator[list[Stored]]:
         """The replies to a query. The first ones tell how many documents to ask for."""
         opened = self._opened()[collection]
-        cursor = opened.find_raw_batches(query, **how, batch_size=_FIRST_REPLY)
+        cursor = opened.find_raw_batches(query, **how)
         try:
-            bytes_so_far = documents = 0
-            async for reply in cursor:
-                if counted is not None:
-                    counted(_memory_of(reply))
-                if len(reply) > _LARGE:
-                    found: list[Stored] = await asyncio.to_thread(decode_all, reply, opened.codec_options)
-                else:
-                    found = decode_all(reply, opened.codec_options)
-                bytes_so_far, documents = bytes_so_far + len(reply), documents + len(found)
-                fit = _REPLY * documents // max(bytes_so_far, 1)
-                # PyMongo takes another number only before the first reply, by its own method.
-                cursor.delegate._batch_size = min(max(fit, 1), _MOST_OF_A_REPLY)
-                if found:
-                    yield found
+            wanted, size, documents = 1, 0, 0
+            while cursor.alive:
+                cursor.delegate._batch_size = wanted  # PyMongo's method for this works only before the first reply
+                async with self._turns if size > _LARGE * documents else nullcontext():
+                    reply = await anext(cursor, b"")
+                    if counted is not None:
+                        counted(_memory_of(reply))
+                    if len(reply) > _LARGE:
+                        found: list[Stored] = await asyncio.to_thread(decode_all, reply, opened.codec_options)
+                    else:
+                        found = decode_all(reply, opened.codec_options)
+                if not found:
+                    continue
+                size, documents = size + len(reply), documents + len(found)
+                del reply
+                yield found
+                wanted = min(max(_REPLY * documents // size, 1), _MOST_OF_A_REPLY)
         finally:
             await cursor.close()
 
