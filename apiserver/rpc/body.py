@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeVar
 
 from starlette.types import Receive
 
-from apiserver.rpc.encodings import STEP, Inflating, inflate
+from apiserver.rpc.encodings import Inflating, inflate
 from apiserver.rpc.errors import ApiError, request_timeout, too_large
 from apiserver.rpc.in_flight import InFlight, Share
 from apiserver.rpc.presence import ClientDisconnected, while_there
@@ -194,7 +194,7 @@ class Body:
                     raise
         inflating = Inflating(sent, encoding, self._allowed.inflated)
         while not inflating.done:
-            await self.work(inflating.step, len(sent) + inflating.size + STEP)
+            await self.work(inflating.step, len(sent) + inflating.size + inflating.room)
         await self._hold(inflating.size)
         return inflating.content()
 

@@ -21,7 +21,9 @@ _GZIP, _ZLIB, _RAW_DEFLATE = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBIT
 _MOST_PARTS = 1000
 
 #: Bytes that `Inflating.step` yields, about; to begin a piece counts as some, as it takes time even if it is empty.
-STEP = 2**20
+_STEP = 2**20
+#: Bytes that a step of zstd may take: its window, and what it yields, in pieces and as one.
+_ZSTD_ROOM = _ZSTD_WINDOW + 2 * 2**24
 _EACH_PIECE = 2**13
 
 
@@ -42,13 +44,15 @@ class Inflating:
         self._pieces: list[bytes] = []
         self.size = 0
         """How much there is by now, in bytes."""
+        self.room = _ZSTD_ROOM if decoder is _zstd else _STEP
+        """Bytes that a step may take beside that."""
         self.done = False
 
     def step(self) -> None:
         """Decode a little more. 413 beyond the limit; 400 for corrupt data."""
         work = 0
         try:
-            while work < STEP:
+            while work < _STEP:
                 piece = next(self._coming, None)
                 if piece is None:
                     self.done = True
