@@ -81,6 +81,7 @@ class Target:
         except BaseException:
             self.server.kill()
             self.server.start()
+            wait_until(self.is_still)
             raise
 
     def _judge(self, watched: Watched, batch: float, memory: int, before: int) -> None:
