@@ -14,7 +14,7 @@ import numpy as np
 
 from apiserver.events import documents
 from apiserver.events.gathered import NO_TIMESTAMP, Gathered, SeriesKey, Source, source_of
-from apiserver.events.lines import EventLine, ImageLine, LogLine, PlotLine, VectorLine
+from apiserver.events.lines import EventLine, ImageLine, LogLine, OddLogLine, PlotLine, VectorLine
 from apiserver.events.model import EventBatch, Int64Array, LogColumns, Owner, Scalars
 from apiserver.events.odd import check_url
 from apiserver.events.rejects import Contradiction, Reject, Rejects
@@ -60,7 +60,7 @@ def group(
     logs: dict[Source, list[LogLine]] = defaultdict(list)
     samples: list[VectorLine | ImageLine | PlotLine] = []
     for line in others:
-        if type(line) is LogLine:
+        if isinstance(line, LogLine):
             logs[source_of(line)].append(line)
         elif isinstance(line, VectorLine | ImageLine | PlotLine):
             samples.append(line)
@@ -141,19 +141,13 @@ class _Grouping:
             except Reject as reject:
                 self.rejects.add(reject, len(lines))
                 continue
-            if named := self._named_well(lines):
+            columns = self._log_columns(owner, lines, digest)
+            if _has_short_names(columns):
+                self.batch.logs.append(columns)
+            elif named := self._named_well(lines):
                 self.batch.logs.append(self._log_columns(owner, named, digest))
 
     def _named_well(self, lines: list[LogLine]) -> list[LogLine]:
-        names: set[str | None] = set()
-        names.update(
-            [line.metric for line in lines],
-            [line.variant for line in lines],
-            [line.worker for line in lines],
-            [line.level for line in lines],
-        )
-        if all(name is None or len(name) <= _SHORT_NAME for name in names):
-            return lines
         named = []
         for line in lines:
             try:
@@ -185,7 +179,7 @@ class _Grouping:
             [line.metric for line in lines],
             [line.variant for line in lines],
             digest,
-            {number: line.extra.json for number, line in enumerate(lines) if line.extra is not None},
+            {n: line.extra.json for n, line in enumerate(lines) if isinstance(line, OddLogLine) and line.extra},
         )
 
     def _timestamps(self, given: list[int | None]) -> Int64Array:
@@ -213,6 +207,12 @@ class _Grouping:
         if self.locked_allowed.setdefault(owner, allow_locked) != allow_locked:
             raise Contradiction(f"Inconsistent allow_locked setting in the passed events for {id}")
         return owner
+
+
+def _has_short_names(logs: LogColumns) -> bool:
+    """Whether no name can be too long, told by columns: to go over the lines once more would take longer."""
+    names = {*logs.metrics, *logs.variants, *logs.workers, *logs.levels}
+    return all(name is None or len(name) <= _SHORT_NAME for name in names)
 
 
 def _first(gathered: Gathered, count: int) -> Gathered:
