@@ -2,23 +2,30 @@
 
 What is read for an answer is counted while it is read (`hold`), and once the answer is made, its JSON until the client
 has taken it. An answer alone may read 64 MB. When all together have more than that, whoever would read more gives up
-what it has, waits until some of it is free, and reads again. Nobody waits with much in hand, so memory stays bounded by
-what is counted, however many ask at once. Small answers are not counted, and never wait.
+what it has, waits until there is room for as much, and reads again. Nobody waits with much in hand, so memory stays
+bounded by what is counted, however many ask at once.
+
+Answers of up to 1 MB may go on to twice that bound, so that large ones which are taken slowly do not hold them up. Tiny
+ones are not counted.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TypeVar
 
-#: What may be read for one answer, in bytes.
+#: What may be read for one answer, in bytes: of a single document or event that is larger, that one.
 LARGEST = 64 * 2**20
-#: Answers that are no larger are not counted.
+#: Answers that are no larger may go on to twice the bound of all.
 SMALL = 2**20
+#: Answers that are no larger are not counted.
+TINY = 64 * 2**10
+#: Seconds that who makes an answer waits for room.
+PATIENCE = 10
 
 T = TypeVar("T")
 
@@ -28,56 +35,83 @@ class AnswerTooLarge(Exception):
 
 
 class NoRoom(Exception):
-    """All answers together have too much; `Answers.room` waits until they have less."""
+    """All answers together have too much; `Held.room` waits until they have less."""
+
+
+class NoRoomForLong(Exception):
+    """That was waited for in vain."""
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    size: int
+    admitted: asyncio.Future[None]
 
 
 class Answers:
-    """Counts the bytes of all answers under way, up to `limit`. For one event loop."""
+    """Counts the bytes of all answers under way, up to `limit`. For one event loop; `take` is for any thread."""
 
     def __init__(self, limit: int = LARGEST) -> None:
         self._limit = limit
         self._bytes = 0
         self._lock = threading.Lock()
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._queue: list[_Waiting] = []
 
-    def change(self, size: int, *, if_room: bool = False) -> None:
-        """`size` bytes more are held, or fewer when it is negative; NoRoom when these are too many `if_room`."""
+    def take(self, size: int, of: int) -> None:
+        """`size` bytes more are held, for one of `of`; NoRoom, and they are not, when these are too many."""
         with self._lock:
-            if if_room and self._bytes + size > self._limit:
+            if not self._has_room(size, of):
                 raise NoRoom
             self._bytes += size
 
-    async def room(self) -> None:
-        """Return when an answer has been taken by its client, which may have made room. Who waits longest is first."""
-        if not self._bytes:
-            return
-        future = asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
+    def change(self, size: int) -> None:
+        """So many bytes more are held whether there is room or not, or, when `size` is negative, so many less."""
+        with self._lock:
+            self._bytes += size
+        self._admit()
+
+    async def room(self, size: int) -> None:
+        """Return when so many bytes are held for the caller; who waits longest comes first. NoRoomForLong."""
+        waiting = _Waiting(size, asyncio.get_running_loop().create_future())
+        self._queue.append(waiting)
+        self._admit()
         try:
-            await future
-        except asyncio.CancelledError:
-            if not future.cancelled():  # it was its turn already
-                self.wake()
+            async with asyncio.timeout(PATIENCE):
+                await waiting.admitted
+        except BaseException as error:
+            if waiting in self._queue:
+                self._queue.remove(waiting)
+            elif not waiting.admitted.cancelled():
+                self.change(-size)
+            if isinstance(error, TimeoutError):
+                raise NoRoomForLong from None
             raise
 
-    def wake(self) -> None:
-        """Let who waits longest look whether there is room now."""
-        while self._waiting:
-            future = self._waiting.popleft()
-            if not future.done():  # else its client has left
-                future.set_result(None)
-                break
+    def _admit(self) -> None:
+        while self._queue:
+            first = self._queue[0]
+            with self._lock:
+                if not first.admitted.done():
+                    if not self._has_room(first.size, first.size):
+                        return
+                    self._bytes += first.size
+            self._queue.pop(0)
+            if not first.admitted.done():  # else its client has left
+                first.admitted.set_result(None)
+
+    def _has_room(self, size: int, of: int) -> bool:
+        return not self._bytes or self._bytes + size <= self._limit * (1 if of > SMALL else 2)
 
 
 class Held:
     """What one answer holds. Whoever makes one has to `end` it."""
 
-    __slots__ = ("_answers", "_counted", "_ended", "_lock", "size")
+    __slots__ = ("_answers", "_counted", "_ended", "_lock", "_wanted", "size")
 
     def __init__(self, answers: Answers) -> None:
         self._answers = answers
         self._lock = threading.Lock()
-        self._counted = 0
+        self._counted = self._wanted = 0
         self._ended = False
         self.size = 0
         """Bytes of what was read, or of the answer that was made of it."""
@@ -86,45 +120,44 @@ class Held:
         """`size` bytes more were read, in any thread; AnswerTooLarge when that is too much for one, NoRoom for all."""
         with self._lock:
             total = self.size + size
-            if total > SMALL:
-                if total > LARGEST:
-                    raise AnswerTooLarge
+            if total > LARGEST and self.size:
+                raise AnswerTooLarge
+            if total > TINY and total > self._counted:
+                self._wanted = total
                 if self._ended:  # what still reads is to end, too
                     raise NoRoom
-                self._answers.change(total - self._counted, if_room=True)
+                self._answers.take(total - self._counted, total)
                 self._counted = total
             self.size = total
 
     def settle(self, size: int) -> None:
         """All that was read is an answer of `size` bytes now; 0: nothing is left of it."""
         with self._lock:
-            counted = size if size > SMALL else 0
-            less = counted < self._counted
-            if counted != self._counted:
-                self._answers.change(counted - self._counted)
-            self.size = self._counted = counted
+            less, self.size = self._counted, size
+            self._counted = size if size > TINY and not self._ended else 0
+            less -= self._counted
         if less:
-            self._answers.wake()
+            self._answers.change(-less)
 
     def end(self) -> None:
         """The client has the answer, or will get none."""
-        self._ended = True
-        if self._counted:
-            self.settle(0)
+        with self._lock:
+            self._ended = True
+        self.settle(0)
 
     async def room(self) -> None:
-        """Forget what was read, and return when there may be room to read it again."""
+        """Give up what was read, and return when there is room to read it again; NoRoomForLong."""
+        self.settle(0)
+        await self._answers.room(self._wanted)
         with self._lock:
-            self._answers.change(-self._counted)  # nobody is woken: two who want too much would do so for ever
-            self.size = self._counted = 0
-        await self._answers.room()
+            self._counted = self._wanted
 
 
 _current: ContextVar[Held | None] = ContextVar("answer", default=None)
 
 
-def begin(held: Held) -> None:
-    """What this task reads from now on is for an answer."""
+def begin(held: Held | None) -> None:
+    """What this task reads from now on is for this answer, or for none."""
     _current.set(held)
 
 
@@ -147,10 +180,10 @@ def counter() -> Callable[[int], None] | None:
     return None if held is None else held.add
 
 
-async def held_page(read: Callable[[], Awaitable[T]], size: Callable[[T], int]) -> T:
+async def held_page(read: Callable[[], Awaitable[T]], size: Callable[[T], int], *, first: bool) -> T:
     """What `read` returns, once there is room for it: a part of an answer that is sent while it is made.
 
-    It takes the place of the part before, which was sent.
+    It takes the place of the part before, which was sent. For the `first`, NoRoomForLong; others wait.
     """
     held = _current.get()
     if held is None:
@@ -163,4 +196,8 @@ async def held_page(read: Callable[[], Awaitable[T]], size: Callable[[T], int]) 
             return page
         except NoRoom:
             del page
+        try:
             await held.room()
+        except NoRoomForLong:
+            if first:
+                raise

@@ -221,6 +221,7 @@ def _config(settings: Settings, places: Places, app: ASGIApp) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        reset_contextvars=True,  # a request that follows another on its connection has nothing of it
         backlog=_BACKLOG,
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )

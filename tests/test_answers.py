@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from apiserver import answers
-from apiserver.answers import LARGEST, SMALL, Answers, AnswerTooLarge, Held, NoRoom
+from apiserver.answers import LARGEST, SMALL, TINY, Answers, AnswerTooLarge, Held, NoRoom, NoRoomForLong
 
 pytestmark = pytest.mark.anyio
 
@@ -19,19 +19,31 @@ def test_one_answer_has_a_bound() -> None:
     with pytest.raises(AnswerTooLarge):
         held.add(1)
     assert held.size == LARGEST
+    held.end()
+    Held(Answers()).add(2 * LARGEST)  # a single document that is larger can be read
 
 
-def test_all_together_have_a_bound_and_small_ones_do_not_count() -> None:
+def test_all_together_have_a_bound_and_tiny_ones_do_not_count() -> None:
     all_answers = Answers(limit=10 * SMALL)
-    first, second, small = (Held(all_answers) for _ in range(3))
+    first, second, tiny, small = (Held(all_answers) for _ in range(4))
     first.add(9 * SMALL)
-    small.add(SMALL)
-    second.add(SMALL // 2)
+    tiny.add(TINY)
+    second.add(TINY)
     with pytest.raises(NoRoom):
-        second.add(SMALL)
-    assert second.size == SMALL // 2
+        second.add(2 * SMALL)
+    assert second.size == TINY
+    small.add(SMALL)
     first.settle(2 * SMALL)
     second.add(5 * SMALL)
+
+
+def test_small_answers_have_a_bound_of_their_own() -> None:
+    all_answers = Answers(limit=10 * SMALL)
+    Held(all_answers).add(10 * SMALL)
+    for _ in range(10):
+        Held(all_answers).add(SMALL)
+    with pytest.raises(NoRoom):
+        Held(all_answers).add(SMALL)
 
 
 def test_what_still_reads_for_an_answer_that_has_ended_is_ended() -> None:
@@ -44,40 +56,64 @@ def test_what_still_reads_for_an_answer_that_has_ended_is_ended() -> None:
     Held(all_answers).add(10 * SMALL)
 
 
-async def test_who_waits_longest_is_first() -> None:
+async def test_who_waits_has_what_it_wants_before_later_ones() -> None:
     all_answers = Answers(limit=4 * SMALL)
     taken = [Held(all_answers) for _ in range(2)]
     for held in taken:
         held.add(2 * SMALL)
-    came: list[int] = []
-
-    async def wait(number: int) -> None:
-        await Held(all_answers).room()
-        came.append(number)
-
-    waiting = [asyncio.create_task(wait(number)) for number in range(3)]
+    waiting = [asyncio.create_task(_wait(all_answers, 2 * SMALL)) for _ in range(4)]
     await asyncio.sleep(0)
-    assert came == []
     waiting[0].cancel()
     taken[0].end()
-    await asyncio.wait([waiting[1]])
-    assert came == [1]
+    first = await waiting[1]
+    assert not waiting[2].done()
     taken[1].end()
-    await asyncio.wait([waiting[2]])
-    assert came == [1, 2]
-    await Held(all_answers).room()  # there is room
+    await waiting[2]
+    first.add(2 * SMALL)  # it is counted already
+    with pytest.raises(NoRoom):
+        Held(all_answers).add(2 * SMALL)
+    first.end()
+    await waiting[3]
 
 
-async def test_who_leaves_when_it_is_its_turn_lets_the_next_look() -> None:
+async def test_all_who_have_room_need_not_wait() -> None:
+    all_answers = Answers(limit=10 * SMALL)
+    taken = Held(all_answers)
+    taken.add(9 * SMALL)
+    waiting = [asyncio.create_task(_wait(all_answers, 2 * SMALL)) for _ in range(4)]
+    await asyncio.sleep(0)
+    taken.settle(SMALL)
+    await asyncio.gather(*waiting)
+
+
+async def test_who_leaves_when_it_is_its_turn_gives_it_up() -> None:
     all_answers = Answers(limit=4 * SMALL)
     taken = Held(all_answers)
     taken.add(4 * SMALL)
-    waiting = [asyncio.create_task(Held(all_answers).room()) for _ in range(2)]
+    waiting = [asyncio.create_task(_wait(all_answers, 4 * SMALL)) for _ in range(2)]
     await asyncio.sleep(0)
     taken.end()
     waiting[0].cancel()
-    await asyncio.wait([waiting[1]], timeout=30)
-    assert waiting[1].done()
+    assert (await waiting[1]).size == 0
+
+
+async def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "PATIENCE", 0.01)
+    all_answers = Answers(limit=4 * SMALL)
+    taken = Held(all_answers)
+    taken.add(4 * SMALL)
+    with pytest.raises(NoRoomForLong):
+        await _wait(all_answers, 2 * SMALL)
+    taken.end()
+    Held(all_answers).add(4 * SMALL)
+
+
+async def _wait(all_answers: Answers, size: int) -> Held:
+    held = Held(all_answers)
+    with pytest.raises(NoRoom):
+        held.add(size)
+    await held.room()
+    return held
 
 
 async def test_what_a_task_reads_counts_for_the_answer_that_it_makes() -> None:
@@ -111,7 +147,7 @@ async def test_a_part_of_an_answer_is_read_again_once_there_is_room() -> None:
         has_read.set()
         return 2 * SMALL
 
-    waiting = asyncio.create_task(answers.held_page(page, lambda size: size))
+    waiting = asyncio.create_task(answers.held_page(page, lambda size: size, first=True))
     await has_read.wait()
     await asyncio.sleep(0)
     assert not waiting.done()
@@ -119,5 +155,5 @@ async def test_a_part_of_an_answer_is_read_again_once_there_is_room() -> None:
     assert await waiting == 2 * SMALL
     assert len(read) == 2
     for _ in range(5):  # each in the place of the one before
-        await answers.held_page(page, lambda size: size)
+        await answers.held_page(page, lambda size: size, first=True)
     assert held.size == 2 * SMALL

@@ -26,7 +26,7 @@ Histogram = dict[str, dict[str, dict[str, Any]]]
 _WIDEST = 2**63 - 1
 
 #: Bytes of memory that a series and a bucket take, about, without the envelope.
-_SERIES_BYTES, _BUCKET_BYTES = 600, 16
+_SERIES_BYTES, _BUCKET_BYTES = 1000, 16
 
 #: One millisecond earlier, NumPy has no time.
 _LEAST_TIME = -(2**63) + 1
@@ -72,11 +72,18 @@ async def histogram(
     `start` and `stop` (inclusive) zoom: only points between them are answered, in buckets of `interval` of that range.
     """
     width = partial(interval, samples=samples, start=start, stop=stop)
-    found = await store.scalar_buckets(owner, key.axis, width, selection, start=start, stop=stop, envelope=envelope)
-    points = sum([len(buckets.x) for buckets in found])
     times = (4 if key is Key.ISO_TIME else 1) + (2 if envelope else 0)
-    answers.hold(times * (_SERIES_BYTES * len(found) + _BUCKET_BYTES * points))
-    return await off_loop(points if key is Key.ISO_TIME else len(found), lambda: _all(found, key, envelope, start))
+    count = answers.counter()
+
+    def counted(series: int, buckets: int) -> None:
+        if count is not None:
+            count(times * (_SERIES_BYTES * series + _BUCKET_BYTES * buckets))
+
+    found = await store.scalar_buckets(
+        owner, key.axis, width, selection, start=start, stop=stop, envelope=envelope, counted=counted
+    )
+    size = sum([len(buckets.x) for buckets in found]) if key is Key.ISO_TIME else len(found)
+    return await off_loop(size, lambda: _all(found, key, envelope, start))
 
 
 def _all(found: list[Buckets], key: Key, envelope: bool, start: int | None) -> Histogram:

@@ -79,7 +79,7 @@ async def chunks(store: EventStore, owner: Owner, line: Line) -> AsyncGenerator[
     after: LogPosition | None = None
     while end is not None and after != end:
         read = partial(store.log_lines, owner, after=after, limit=PAGE)
-        page = await answers.held_page(read, bytes_of_all)
+        page = await answers.held_page(read, bytes_of_all, first=after is None)
         inside = [one for one in page if one.position <= end]
         if not inside:
             return

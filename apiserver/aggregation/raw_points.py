@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from apiserver import answers
 from apiserver.events.model import (
     LAST_NAME,
     BucketAxis,
@@ -20,6 +21,9 @@ from apiserver.events.model import (
 )
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore
+
+#: Bytes of memory that a point takes, about: in columns, and as it is answered.
+_POINT_BYTES = 64
 
 _ROW = np.dtype([("key", np.int64), ("variant", np.int64), ("value", np.float64)])
 _Rows = npt.NDArray[Any]
@@ -80,6 +84,7 @@ async def _by_iteration(
 ) -> _Rows:
     after = None if beyond is None else _behind(beyond)
     points = await store.scalar_points(owner, selection, after=after, limit=limit, whole_iterations=True)
+    answers.hold(_POINT_BYTES * len(points.iters))
     return variants.rows(points, BucketAxis.ITER)
 
 
@@ -87,6 +92,7 @@ async def _by_time(
     store: EventStore, owner: Owner, selection: Selection, variants: _Variants, limit: int, beyond: int | None
 ) -> _Rows:
     points = await store.earliest_points(owner, selection, after=beyond, limit=limit)
+    answers.hold(_POINT_BYTES * len(points.iters))
     return variants.rows(points, BucketAxis.TIMESTAMP)
 
 

@@ -15,7 +15,7 @@ import orjson
 
 from apiserver import answers
 from apiserver.aggregation import logs
-from apiserver.aggregation.samples import position_of
+from apiserver.aggregation.samples import PAGE, position_of
 from apiserver.events import documents
 from apiserver.events.model import (
     LAST_NAME,
@@ -31,6 +31,9 @@ from apiserver.events.model import (
 )
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import PAGE_BYTES, EventStore, bytes_of_all, may_go_on
+
+#: Bytes of memory that a scalar event takes, about.
+_SCALAR_BYTES = 600
 
 
 class Position(NamedTuple):
@@ -119,6 +122,7 @@ async def scalars(
     points = await store.scalar_points(
         owner, selection, after=after, descending=descending, limit=limit, whole_iterations=True
     )
+    answers.hold(_SCALAR_BYTES * len(points.iters))
     return await off_loop(len(points.iters), lambda: _documents(owner, points))
 
 
@@ -162,15 +166,18 @@ async def _samples(
         after = SamplePosition(*position.sample)
     elif position.iteration is not None:
         after = SamplePosition(position.iteration, *_edge(descending, 3))
-    read = partial(store.samples, owner, type, descending=descending, limit=limit)
-    samples = page = await read(after=after)
-    goes_on = may_go_on(page, limit)
-    answers.hold(bytes_of_all(page))
-    while may_go_on(page, limit) and (most is None or bytes_of_all(samples) < most):
+    read = partial(store.samples, owner, type, descending=descending)
+    samples = page = await read(after=after, limit=limit)
+    size = bytes_of_all(page)
+    answers.hold(size)
+    goes_on = rest = may_go_on(page, limit)
+    while rest and (most is None or size < most):
         last = position_of(samples[-1])
-        page = await read(after=last, min_iter=last.iter, max_iter=last.iter)
+        page = await read(after=last, min_iter=last.iter, max_iter=last.iter, limit=PAGE)
         answers.hold(bytes_of_all(page))
-        samples = samples + page
+        size += bytes_of_all(page)
+        samples = [*samples, *page]
+        rest = may_go_on(page, PAGE)
     return samples, goes_on
 
 

@@ -73,6 +73,9 @@ class Call(Generic[BackendT]):
     work: Work = _in_thread
     """For what takes long to make of the body."""
     response_headers: list[tuple[str, str]] = field(default_factory=list)
+    afterwards: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    """What a reading handler has to keep, such as how far a walk has come: done once its answer is made, which may be
+    refused as too large or be made again."""
 
     @property
     def by_cookie(self) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from apiserver.answers import LARGEST, Answers, AnswerTooLarge, Held, NoRoom, begin
+from apiserver.answers import LARGEST, Answers, AnswerTooLarge, Held, NoRoom, NoRoomForLong, begin
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import REST_OF_BODY, SMALL, Body, Limits
 from apiserver.rpc.call import ANONYMOUS, Answer, Call, Encoded, Identity, Rules, Streamed
@@ -29,9 +29,6 @@ from apiserver.rpc.schema import Table
 from apiserver.rpc.versions import newest_at_most, not_found, split_path
 
 logger = logging.getLogger("apiserver.rpc")
-
-#: Seconds that a call waits for room for its answer in all.
-_PATIENCE = 10
 
 METHODS = ("GET", "POST", "PUT")
 _ALLOW = ", ".join((*METHODS, "OPTIONS"))
@@ -131,23 +128,16 @@ class Dispatcher:
         return await _answer(meta, call, await read(meta, route, call, query))
 
     async def _read(self, meta: Meta, route: Route, call: Call[Any], query: dict[str, Any]) -> Answer:
-        """What the handler answers. If it finds no room for what it reads, it begins anew when there may be some."""
-        until: float | None = None
+        """What the handler answers. If it finds no room for what it reads, it begins anew when there is some."""
+        meta.held = Held(self._answers)
+        begin(meta.held)
         while True:
-            meta.held = held = Held(self._answers)
-            begin(held)
             try:
                 return await route.handler(call, await _request(route, call, query))
             except NoRoom:
-                until = until or asyncio.get_running_loop().time() + _PATIENCE
                 call.response_headers.clear()
-                try:
-                    async with asyncio.timeout_at(until):
-                        await held.room()
-                except TimeoutError:
-                    raise overloaded("The server has too many large answers to make at once") from None
-                finally:
-                    held.end()
+                call.afterwards.clear()
+                await meta.held.room()
 
     def _route(self, path: str, meta: Meta) -> Route:
         requested, name = split_path(path)
@@ -177,6 +167,8 @@ class Dispatcher:
             return error
         if isinstance(error, AnswerTooLarge):
             return answer_too_large(LARGEST)
+        if isinstance(error, NoRoomForLong):
+            return overloaded("The server has too many large answers to make at once")
         known = known_error(error, self._errors)
         if known is not None:
             return known
@@ -218,8 +210,10 @@ async def _answer(meta: Meta, call: Call[Any], answer: Answer) -> Reply | Stream
         return StreamReply(chunks, [("content-type", answer.content_type), *call.response_headers])
     content = success(meta, answer.json if isinstance(answer, Encoded) else await encode_many(answer))
     del answer
-    if meta.held is not None and meta.held.size:
+    if meta.held is not None:
         meta.held.settle(size_of(content))
+    for keep in call.afterwards:
+        await keep()
     return Reply(200, content, call.response_headers)
 
 

@@ -244,7 +244,7 @@ async def _find(call: Call, request: dict[str, Any], projection: list[str] | Non
     answers = [
         _answer(queue, request.get("max_task_entries"), counted=request["count_task_entries"]) for queue in queues
     ]
-    return {"queues": answers, **await scroll_answer(call, page, len(queues))}
+    return {"queues": answers, **scroll_answer(call, page, len(queues))}
 
 
 def _visible(request: dict[str, Any]) -> Filter:

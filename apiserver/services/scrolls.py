@@ -84,18 +84,22 @@ async def find_page(
     return found
 
 
-async def scroll_answer(call: Call, page: ScrolledPage, returned: int) -> dict[str, str]:
-    """What a list answers beside its documents, `{scroll_id}` to a caller that scrolls; keeps how far that has come."""
+def scroll_answer(call: Call, page: ScrolledPage, returned: int) -> dict[str, str]:
+    """What a list answers beside its documents: `{scroll_id}` to who scrolls. How far that came is kept afterwards."""
     scroll, position = page.scroll, page.skip + returned
     if scroll is None:
         return {}
-    # Whoever reads is answered even while nothing can be written.
-    with contextlib.suppress(DocumentStoreBusy):
-        if scroll.position is None:
-            await documents(call).delete(SCROLLS, {"id": {"$lt": oldest_id(KEPT_SECONDS)}})
-            await documents(call).insert(SCROLLS, {"id": scroll.id, "query": scroll.query, "position": position})
-        elif scroll.position != position:
-            await documents(call).update(SCROLLS, {"id": scroll.id}, {"$set": {"position": position}})
+
+    async def keep() -> None:
+        # Whoever reads is answered even while nothing can be written.
+        with contextlib.suppress(DocumentStoreBusy):
+            if scroll.position is None:
+                await documents(call).delete(SCROLLS, {"id": {"$lt": oldest_id(KEPT_SECONDS)}})
+                await documents(call).insert(SCROLLS, {"id": scroll.id, "query": scroll.query, "position": position})
+            elif scroll.position != position:
+                await documents(call).update(SCROLLS, {"id": scroll.id}, {"$set": {"position": position}})
+
+    call.afterwards.append(keep)
     return {"scroll_id": scroll.id}
 
 

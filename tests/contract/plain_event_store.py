@@ -34,7 +34,7 @@ from apiserver.events.model import (
     WorkerMeans,
     WorkerSpan,
 )
-from apiserver.stores.events.base import Width, page_of
+from apiserver.stores.events.base import TIMESTAMP_BYTES, CountedBuckets, Width, page_of, whole_timestamps_of
 
 Name = tuple[str, str]
 
@@ -191,6 +191,7 @@ class PlainEventStore:
         stop: int | None = None,
         envelope: bool = False,
         ends: bool = True,
+        counted: CountedBuckets | None = None,
     ) -> list[Buckets]:
         def x(point: Point) -> int:
             return point.iter if axis is BucketAxis.ITER else point.timestamp
@@ -206,6 +207,8 @@ class PlainEventStore:
                     if (start is None or x(point) >= start) and (stop is None or x(point) <= stop)
                 ]
                 found.append(_buckets(name, interval, x, inside))
+                if counted is not None:
+                    counted(1, len(found[-1].x))
         return found
 
     async def scalar_points(
@@ -301,6 +304,9 @@ class PlainEventStore:
         if whole_timestamps and page:
             rest = _page(lines, lambda line: line.position, page[-1].position, descending, len(lines))
             page += [line for line in rest if line.position.timestamp == page[-1].position.timestamp]
+            if len(page_of(page)) < len(page):
+                same = [line for line in page if line.position.timestamp == page[0].position.timestamp]
+                return whole_timestamps_of(page_of(page)) or page_of(same, TIMESTAMP_BYTES)
         return page_of(page)
 
     async def log_count(self, owner: Owner, selection: Selection = ()) -> int:

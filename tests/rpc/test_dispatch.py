@@ -22,7 +22,6 @@ from starlette.routing import Mount
 from starlette.types import Message
 
 from apiserver import answers
-from apiserver.rpc import dispatch
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import Limits
 from apiserver.rpc.call import Call, Encoded, Streamed
@@ -571,7 +570,8 @@ async def test_no_browser_keeps_an_answer_or_takes_it_for_something_else(tmp_pat
 
 async def test_an_answer_that_reads_too_much_is_refused(tmp_path: Path) -> None:
     async def handler(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:
-        answers.hold(answers.LARGEST + 1)
+        answers.hold(answers.LARGEST)
+        answers.hold(1)
         return {}
 
     async with client(single(tmp_path, handler, reads=True)) as api:
@@ -608,7 +608,7 @@ async def test_who_finds_no_room_reads_again_when_there_is_some(tmp_path: Path) 
 
 
 async def test_who_finds_no_room_for_long_is_to_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch, "_PATIENCE", 0.01)
+    monkeypatch.setattr(answers, "PATIENCE", 0.01)
     first_is_read, first_may_end = asyncio.Event(), asyncio.Event()
 
     async def handler(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:

@@ -109,7 +109,7 @@ async def _find(call: Call, request: dict[str, Any], projection: list[str] | Non
     wanted = all_of([build_filter(query, SPEC), hide_hidden(query)])
     found = await find_page(visible(call, request), MODELS, query, page, wanted, projection)
     models: list[Document] = [answered(model) for model in found]
-    return {"models": models, **await scroll_answer(call, page, len(models))}
+    return {"models": models, **scroll_answer(call, page, len(models))}
 
 
 async def _add_stats(call: Call, models: list[Document]) -> None:

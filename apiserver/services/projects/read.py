@@ -67,7 +67,7 @@ async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def _find(call: Call, request: dict[str, Any], wanted: Filter, projection: list[str] | None) -> dict[str, Any]:
     page = await scrolled_page(call, request)
     projects = await find_page(visible(call, request), PROJECTS, request, page, wanted, projection)
-    return {"projects": projects, **await scroll_answer(call, page, len(projects))}
+    return {"projects": projects, **scroll_answer(call, page, len(projects))}
 
 
 def _wanted(request: dict[str, Any]) -> Filter:

@@ -69,7 +69,7 @@ async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     page = await scrolled_page(call, request)
     fields = projection_of(request)
     tasks = await _find(call, request, page, fields)
-    return {"tasks": [_shown(call, task, fields) for task in tasks], **await scroll_answer(call, page, len(tasks))}
+    return {"tasks": [_shown(call, task, fields) for task in tasks], **scroll_answer(call, page, len(tasks))}
 
 
 @endpoint("tasks.get_by_id_ex", "1.0")
@@ -85,7 +85,7 @@ async def get_by_id_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     page = await scrolled_page(call, request)
     tasks = await _find_expanded(call, request, page)
-    return {"tasks": tasks, **await scroll_answer(call, page, len(tasks))}
+    return {"tasks": tasks, **scroll_answer(call, page, len(tasks))}
 
 
 @endpoint("tasks.get_types", "1.0")

@@ -33,8 +33,14 @@ from apiserver.events.model import (
 #: From how many points a series has, and the least and the greatest x of them, to the width ≥ 1 of its buckets.
 Width = Callable[[int, int, int], int]
 
+#: Takes a number of series, and of all their buckets.
+CountedBuckets = Callable[[int, int], None]
+
 #: A page of samples or log lines ends with the event with which it has so many bytes, however few events these are.
 PAGE_BYTES = 8 * 2**20
+
+#: Lines of one timestamp that are to be on one page are cut when they have so many bytes.
+TIMESTAMP_BYTES = 64 * 2**20
 
 #: Bytes that an event takes beside its text, about.
 EVENT_BYTES = 256
@@ -54,15 +60,23 @@ def bytes_of_all(page: Sequence[Sample] | Sequence[LogLine]) -> int:
     return sum(map(bytes_of, page))
 
 
-def page_of(events: Iterable[Event]) -> list[Event]:
-    """The first of the events, up to the one with which they have PAGE_BYTES; no more of them are made."""
+def page_of(events: Iterable[Event], most: int | None = None) -> list[Event]:
+    """The first of the events, up to the one with which they have `most` bytes, or PAGE_BYTES; no more are made."""
     page, size = [], 0
     for event in events:
         page.append(event)
         size += bytes_of(event)
-        if size >= PAGE_BYTES:
+        if size >= (most or PAGE_BYTES):
             break
     return page
+
+
+def whole_timestamps_of(lines: list[LogLine]) -> list[LogLine]:
+    """The lines before the last timestamp."""
+    end = len(lines)
+    while end and lines[end - 1].position.timestamp == lines[-1].position.timestamp:
+        end -= 1
+    return lines[:end]
 
 
 def may_go_on(page: Sequence[Sample] | Sequence[LogLine], limit: int) -> bool:
@@ -146,6 +160,7 @@ class EventStore(Protocol):
         stop: int | None = None,
         envelope: bool = False,
         ends: bool = True,
+        counted: CountedBuckets | None = None,
     ) -> list[Buckets]:
         """The buckets of each selected series, sorted by metric and variant; iteration −2³¹ is left out.
 
@@ -155,6 +170,9 @@ class EventStore(Protocol):
         aggregates; it never makes them narrower. Counts always add up to the points. The first bucket's x is −2⁶³
         where its start lies before that. Without `envelope`, min, max, first and last may be left empty; without
         `ends`, first and last.
+
+        `counted` is told of numbers of series and buckets before all of them are made, perhaps in a thread; what it
+        raises ends that.
         """
 
     async def scalar_points(
@@ -210,7 +228,8 @@ class EventStore(Protocol):
     ) -> list[LogLine]:
         """A page of up to `limit` lines beyond `after`, in (timestamp, sequence) order; of these workers, unless None.
 
-        With `whole_timestamps` it goes on beyond `limit` until lines that share its last timestamp are all in it.
+        With `whole_timestamps`, lines that share its last timestamp are all in it: it goes on beyond `limit` for them,
+        and when it is large, it ends before that timestamp. If it has no other, it goes on up to TIMESTAMP_BYTES.
         """
 
     async def log_count(self, owner: Owner, selection: Selection = ()) -> int:

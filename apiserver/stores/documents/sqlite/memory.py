@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from apiserver.stores.documents.base import Counted
+from apiserver.stores.documents.base import Document
 from apiserver.stores.documents.dialect.filters import Condition, names_one
 from apiserver.stores.documents.dialect.paths import Path
 from apiserver.stores.documents.dialect.sorts import Term
@@ -18,10 +19,15 @@ from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.contents import MOST_ROWS, Contents
 from apiserver.stores.documents.sqlite.derived import Derived
 from apiserver.stores.documents.sqlite.orders import Orders
-from apiserver.stores.documents.sqlite.pages import fetched, finds_first, is_worth, select
+from apiserver.stores.documents.sqlite.pages import finds_first, is_worth, select
+from apiserver.stores.documents.sqlite.reading import Documents
 from apiserver.stores.documents.sqlite.table import Table
 from apiserver.stores.documents.sqlite.texts import Texts
 from apiserver.stores.documents.sqlite.translate import Statement
+
+
+class _Changed(Exception):
+    """A row does not meet the condition any more."""
 
 
 class Memory:
@@ -62,23 +68,22 @@ class Memory:
         terms: Sequence[Term],
         skip: int,
         limit: int | None,
-        counted: Counted | None = None,
-    ) -> list[tuple[Any, ...]]:
-        """Some columns of a page, each row of which meets the condition as it is read; their bytes are `counted`."""
+        made: Documents,
+    ) -> list[Document]:
+        """The documents `made` of some columns of a page, each row of which meets the condition as it is read."""
         with self.statement(table, condition) as statement, self._connections.read() as connection:
             where, still = statement.where(condition), statement.still(condition)
-            page = self._orders.page(connection, statement, where, still, columns, terms, skip, limit, counted)
+            page = self._orders.page(connection, statement, where, still, columns, terms, skip, limit, made)
             if page is not None:
                 return page
             first = finds_first(connection, statement, condition, where, terms, skip, limit)
             sql = select(statement, where, [still, *columns], terms, skip, limit, found_first=first)
-            rows = fetched(connection.execute(sql, statement.parameters), counted)
-        if all(is_still for is_still, *_ in rows):
-            return [row[1:] for row in rows]
+            with suppress(_Changed):
+                return made.of(_unchanged(connection.execute(sql, statement.parameters)))
         # What a row was found by has changed since it was remembered.
         with self.plain_statement(table) as statement, self._connections.read() as connection:
             sql = select(statement, statement.where(condition), columns, terms, skip, limit)
-            return fetched(connection.execute(sql, statement.parameters), counted)
+            return made.of(connection.execute(sql, statement.parameters))
 
     def _met(self, statement: Statement, condition: Condition, path: Path, others: str) -> NDArray[np.bool_] | None:
         def worth() -> bool:
@@ -92,3 +97,11 @@ class Memory:
         """What a query finds, row by row."""
         with self._connections.read() as connection:
             yield from connection.execute(sql, parameters)
+
+
+def _unchanged(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """The rows behind their first column, which says whether they still meet the condition."""
+    for is_still, *row in rows:
+        if not is_still:
+            raise _Changed
+        yield tuple(row)

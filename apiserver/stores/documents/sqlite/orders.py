@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from apiserver.stores.documents.base import Counted
+from apiserver.stores.documents.base import Document
 from apiserver.stores.documents.dialect.sorts import Term
-from apiserver.stores.documents.sqlite.pages import A_LOOK, fetched, is_far, is_indexed, is_worth
+from apiserver.stores.documents.sqlite.pages import A_LOOK, is_far, is_indexed, is_worth
+from apiserver.stores.documents.sqlite.reading import Documents
 from apiserver.stores.documents.sqlite.table import dumps
 from apiserver.stores.documents.sqlite.translate import Statement
 from apiserver.stores.documents.sqlite.unread import Unread
@@ -181,8 +182,8 @@ class Orders:
         terms: Sequence[Term],
         skip: int,
         limit: int | None,
-        counted: Counted | None = None,
-    ) -> list[tuple[Any, ...]] | None:
+        made: Documents,
+    ) -> list[Document] | None:
         """A page of some columns; None when no order is kept, or some of the page has changed meanwhile.
 
         `still` is what `where` asks, of documents as they are now.
@@ -210,7 +211,7 @@ class Orders:
         places = f"SELECT key AS number, value AS place FROM json_each({_listed(statement, page)})"
         found_again = f"({places}) CROSS JOIN {table} ON row = place WHERE {where} AND {still}"
         sql = f"SELECT {', '.join(columns)} FROM {found_again} ORDER BY number"
-        found = fetched(connection.execute(sql, statement.parameters), counted)
+        found = made.of(connection.execute(sql, statement.parameters))
         return found if len(found) == len(page) else None  # one was deleted, or has another's row now
 
     def _kept(

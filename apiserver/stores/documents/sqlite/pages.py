@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
 
-from apiserver.stores.documents.base import Counted
 from apiserver.stores.documents.dialect.filters import All, Compare, Condition, Field
 from apiserver.stores.documents.dialect.sorts import Term
 from apiserver.stores.documents.sqlite.translate import Statement
@@ -24,9 +22,6 @@ _WORTH = 8
 """One row of so many is to be wanted: it takes the time to read a field of all documents."""
 _SPARSE = 20
 """One of so many documents is wanted, or fewer: of these it does not take long to sort all."""
-_LARGE = 2**18
-_DECODED = 3
-_EACH_VALUE = 128
 
 
 def select(
@@ -56,26 +51,6 @@ def select(
         missing = f"{rows} AND {key} IS NULL ORDER BY id LIMIT {ahead}"
         rows = f"SELECT place FROM ({there}) UNION ALL SELECT place FROM ({missing}){page}"
     return f"SELECT {', '.join(columns)} FROM ({rows}) CROSS JOIN {table} ON row = place"
-
-
-def fetched(cursor: sqlite3.Cursor, counted: Counted | None) -> list[tuple[Any, ...]]:
-    """All rows, each of which is `counted` as it is read."""
-    if counted is None:
-        return cursor.fetchall()
-    found: list[tuple[Any, ...]] = []
-    for row in cursor:
-        counted(sum([_memory_of(value) for value in row if type(value) is str]))
-        found.append(row)
-    return found
-
-
-def _memory_of(text: str) -> int:
-    """Bytes that the JSON of a document takes as text and when it is decoded, about.
-
-    Small documents take some three times their text. A large one may be a single long text, or many small values.
-    """
-    length = len(text)
-    return _DECODED * length if length < _LARGE else max(length, _EACH_VALUE * text.count(","))
 
 
 def finds_first(

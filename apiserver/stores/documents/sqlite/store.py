@@ -36,6 +36,7 @@ from apiserver.stores.documents.indexes import APART, INDEXES, LISTS, NUMERIC
 from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.memory import Memory
 from apiserver.stores.documents.sqlite.pages import select
+from apiserver.stores.documents.sqlite.reading import Documents
 from apiserver.stores.documents.sqlite.table import Table, apart_column, create, decode, dumps
 from apiserver.stores.documents.sqlite.translate import Statement
 from apiserver.stores.reserve import Reserve
@@ -154,14 +155,8 @@ class SqliteDocumentStore:
 
         def work() -> list[Document]:
             columns = ["doc", *map(apart_column, apart)]
-            rows = self._memory.page(table, condition, columns, terms, skip, limit, counted)
-            rows.reverse()
-            found = []
-            while rows:  # none is kept longer than it is needed
-                doc, *texts = rows.pop()
-                document = decode(doc, apart, texts)
-                found.append(document if wanted is None else paths.project(document, wanted))
-            return found
+            made = Documents(apart, wanted, counted)
+            return self._memory.page(table, condition, columns, terms, skip, limit, made)
 
         return await self._run(names and not set(apart) & set(table.large), work)
 

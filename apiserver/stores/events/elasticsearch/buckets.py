@@ -24,7 +24,7 @@ from apiserver.events.model import (
     Owner,
     Selection,
 )
-from apiserver.stores.events.base import Width
+from apiserver.stores.events.base import CountedBuckets, Width
 from apiserver.stores.events.elasticsearch import paging
 from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
 from apiserver.stores.events.elasticsearch.cluster import Cluster
@@ -83,11 +83,18 @@ class Request:
 
 
 async def buckets(
-    cluster: Cluster, known: SeriesIndex, request: Request, width: Width, selection: Selection
+    cluster: Cluster,
+    known: SeriesIndex,
+    request: Request,
+    width: Width,
+    selection: Selection,
+    counted: CountedBuckets | None,
 ) -> list[Buckets]:
     """The buckets of each selected series, as the protocol says."""
     index, routing = index_of(cluster, request.owner), owner_key(request.owner)
     curves = await _curves(cluster, known, request, width, selection)
+    if counted is not None:
+        counted(len(curves), sum(curve.most for curve in curves))
     aggs = {interval: _aggs(request, interval) for interval in {curve.interval for curve in curves}}
     wanted = [Wanted(curve.series, aggs[curve.interval], curve.most) for curve in curves if curve.by_nodes]
     found = await aggregate(cluster, index, routing, wanted, *request.inside)

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from apiserver.events.model import EventType, JsonObject, LogLine, LogPosition, Owner, Selection
-from apiserver.stores.events.base import may_go_on, page_of
+from apiserver.stores.events.base import (
+    PAGE_BYTES,
+    TIMESTAMP_BYTES,
+    bytes_of_all,
+    may_go_on,
+    page_of,
+    whole_timestamps_of,
+)
 from apiserver.stores.events.elasticsearch import names, paging
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import between, of_owner, ordered, terms, without
@@ -37,11 +44,19 @@ async def log_lines(
     """A page, as the protocol says."""
     of_workers = [] if workers is None else [terms("worker", sorted(workers))]
     lines = await _page(cluster, owner, of_owner(owner, selection, *of_workers), after, descending, limit)
-    if whole_timestamps and len(lines) == limit and not may_go_on(lines, paging.ALL):
-        last = lines[-1].position
-        same = of_owner(owner, selection, *of_workers, *between("timestamp", last.timestamp, last.timestamp))
-        lines = page_of([*lines, *await _page(cluster, owner, same, last, descending, paging.ALL)])
-    return lines
+    if not whole_timestamps or not may_go_on(lines, limit):
+        return lines
+    before, size, position = whole_timestamps_of(lines), bytes_of_all(lines), lines[-1].position
+    same = of_owner(owner, selection, *of_workers, *between("timestamp", position.timestamp, position.timestamp))
+    rest = True
+    while rest:
+        if before and size >= PAGE_BYTES:
+            return before
+        more = await _page(cluster, owner, same, position, descending, paging.ALL)
+        lines, size = [*lines, *more], size + bytes_of_all(more)
+        rest = may_go_on(more, paging.ALL) and size < TIMESTAMP_BYTES
+        position = lines[-1].position
+    return page_of(lines, TIMESTAMP_BYTES)
 
 
 async def delete_logs(

@@ -29,7 +29,7 @@ from apiserver.events.model import (
     WorkerSpan,
 )
 from apiserver.stores.addresses import ElasticsearchAddress
-from apiserver.stores.events.base import EventStoreError, Width
+from apiserver.stores.events.base import CountedBuckets, EventStoreError, Width
 from apiserver.stores.events.elasticsearch import buckets, bulk, by_worker, log_sizes, logs, names, scalars, stats
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.marks import ABANDONED, Marks
@@ -180,10 +180,11 @@ class ElasticsearchEventStore:
         stop: int | None = None,
         envelope: bool = False,
         ends: bool = True,
+        counted: CountedBuckets | None = None,
     ) -> list[Buckets]:
         """Buckets of each selected series that has a curve."""
         request = buckets.Request(owner, axis, start, stop, envelope, envelope and ends)
-        return await buckets.buckets(self._cluster, self._series, request, width, selection)
+        return await buckets.buckets(self._cluster, self._series, request, width, selection, counted)
 
     async def scalar_points(
         self,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Buckets, Int64Array
-from apiserver.stores.events.base import Width
+from apiserver.stores.events.base import CountedBuckets, Width
 from apiserver.stores.events.embedded import aggregates
 from apiserver.stores.events.embedded.aggregates import BLOCK, Pieces
 from apiserver.stores.events.embedded.bucketing import SHORT, Part, Source, bucket_starts, bucketed
@@ -51,7 +51,13 @@ _rooms = _Rooms()
 
 
 def all_buckets(
-    series: Sequence[Series], axis: BucketAxis, width: Width, bounds: Bounds, *, envelope: bool
+    series: Sequence[Series],
+    axis: BucketAxis,
+    width: Width,
+    bounds: Bounds,
+    *,
+    envelope: bool,
+    counted: CountedBuckets | None = None,
 ) -> list[Buckets]:
     """The buckets of each series that is not just a single value, sorted by name."""
     found: list[Buckets] = []
@@ -61,7 +67,10 @@ def all_buckets(
             sources = _by_time(part, width, bounds)
         else:
             sources = _by_iteration(part, width, bounds, envelope)
-        found += bucketed(sources, envelope=envelope)
+        more = bucketed(sources, envelope=envelope)
+        if counted is not None:
+            counted(len(more), sum([len(buckets.x) for buckets in more]))
+        found += more
     return sorted(found, key=lambda buckets: (buckets.metric, buckets.variant))
 
 

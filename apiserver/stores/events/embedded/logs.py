@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import EventType, Int64Array, LogLine, LogPosition, Owner, Selection
-from apiserver.stores.events.base import PAGE_BYTES, bytes_of, page_of
+from apiserver.stores.events.base import PAGE_BYTES, TIMESTAMP_BYTES, bytes_of, page_of, whole_timestamps_of
 from apiserver.stores.events.embedded import lines as codec
 from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.hot import LogPart, Matcher, Name
@@ -47,12 +47,24 @@ def page(
     wanted = Wanted(
         matches, None if workers is None else frozenset(workers), after, descending, limit, whole_timestamps
     )
+    parts = [part for table in hot for part in table]
+    found, goes_on = _page(conn, owner, parts, wanted)
+    if goes_on and whole_timestamps:
+        return (
+            whole_timestamps_of(found) or _page(conn, owner, parts, wanted._replace(most=TIMESTAMP_BYTES, limit=1))[0]
+        )
+    return found
+
+
+def _page(conn: sqlite3.Connection, owner: Owner, hot: Sequence[LogPart], wanted: Wanted) -> tuple[list[LogLine], bool]:
+    """The page, and whether it was cut because it is large."""
     found, size = _merged_lines(conn, owner, wanted)
-    recent, size_of_recent = _hot_lines([part for table in hot for part in table], wanted)
+    recent, size_of_recent = _hot_lines(hot, wanted)
     if recent:
-        found = sorted(found + recent, key=lambda line: line.position, reverse=descending)
+        found = sorted(found + recent, key=lambda line: line.position, reverse=wanted.descending)
         found = found[: wanted.end(np.array([line.position.timestamp for line in found], np.int64))]
-    return found if size + size_of_recent < PAGE_BYTES else page_of(found)
+    is_large = size + size_of_recent >= wanted.most
+    return (page_of(found, wanted.most), True) if is_large else (found, False)
 
 
 class Wanted(NamedTuple):
@@ -64,6 +76,7 @@ class Wanted(NamedTuple):
     descending: bool
     limit: int
     whole_timestamps: bool
+    most: int = PAGE_BYTES
 
     def end(self, times: Int64Array) -> int:
         """How many lines, which have these timestamps in walking order, are on the page, were there no others."""
@@ -93,7 +106,7 @@ def _merged_lines(conn: sqlite3.Connection, owner: Owner, wanted: Wanted) -> tup
             parts.append(lines.reversed() if wanted.descending else lines)
             times = np.concatenate([times, parts[-1].timestamps])
             size += parts[-1].bytes
-            if wanted.end(times) < len(times) or size >= PAGE_BYTES:
+            if wanted.end(times) < len(times) or size >= wanted.most:
                 break
     return _cut(parts, wanted.end(times)), size
 
@@ -149,7 +162,7 @@ def _hot_lines(parts: Sequence[LogPart], wanted: Wanted) -> tuple[list[LogLine],
         more = [_hot_line(parts[number], n) for number, n in zip(numbers.tolist(), within.tolist(), strict=True)]
         lines += more
         size += sum(map(bytes_of, more))
-        if size >= PAGE_BYTES:
+        if size >= wanted.most:
             break
     return lines, size
 

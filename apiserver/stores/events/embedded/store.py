@@ -35,7 +35,7 @@ from apiserver.events.model import (
     WorkerMeans,
     WorkerSpan,
 )
-from apiserver.stores.events.base import EventStoreBusy, EventStoreError, Width
+from apiserver.stores.events.base import CountedBuckets, EventStoreBusy, EventStoreError, Width
 from apiserver.stores.events.embedded import buckets, by_worker, deletion, log_sizes, logs, records, scalars
 from apiserver.stores.events.embedded.commit import GroupCommit
 from apiserver.stores.events.embedded.database import Database
@@ -286,6 +286,7 @@ class EmbeddedEventStore:
         stop: int | None = None,
         envelope: bool = False,
         ends: bool = True,
+        counted: CountedBuckets | None = None,
     ) -> list[Buckets]:
         """Buckets of each selected series that has a curve."""
         matches = matcher(selection)
@@ -294,7 +295,7 @@ class EmbeddedEventStore:
             owner,
             lambda hot: hot.points(matches),
             lambda conn, hot: buckets.all_buckets(
-                views(conn, owner, selection, hot), axis, width, bounds, envelope=envelope
+                views(conn, owner, selection, hot), axis, width, bounds, envelope=envelope, counted=counted
             ),
         )
 
