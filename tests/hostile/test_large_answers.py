@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from tests.harness import basic
 from tests.hostile.conftest import LONG, TOGETHER
 from tests.hostile.target import OF_USERS, Target, at_once
 
 #: How many texts of `SIZE` characters each task has, of each kind.
-COUNT = 20 if LONG else 8
+COUNT = 20 if LONG else 6
 SIZE = 15 * 10**6
-LINES = 300_000 if LONG else 100_000
+LINES = 300_000 if LONG else 60_000
 TASKS = 3
 
 
@@ -75,3 +76,14 @@ def test_large_answers_are_bounded(target: Target, tasks: list[str], name: str) 
     with target.attacked(OF_USERS):
         assert send() in (200, 400)
         assert set(at_once(TOGETHER, send)) <= {200, 400, 429}
+
+
+def test_a_call_that_follows_a_large_answer_on_its_connection_is_its_own(target: Target, tasks: list[str]) -> None:
+    common = f"Host: here\r\nAuthorization: {basic()}\r\nContent-Type: application/json\r\n"
+    asked = json.dumps({"task": tasks[0]})
+    requests = [
+        f"POST /{endpoint} HTTP/1.1\r\n{common}{more}Content-Length: {len(asked)}\r\n\r\n{asked}".encode()
+        for endpoint, more in (("tasks.get_by_id", ""), ("tasks.clone", "Connection: close\r\n"))
+    ]
+    answer = target.send_raw(b"".join(requests))
+    assert answer.count(b"HTTP/1.1 200 OK") == 2
