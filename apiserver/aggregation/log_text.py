@@ -83,5 +83,7 @@ async def chunks(store: EventStore, owner: Owner, line: Line) -> AsyncGenerator[
         inside = [one for one in page if one.position <= end]
         if not inside:
             return
-        yield b"".join(line(logs.event(owner, one)) for one in inside)
         after = inside[-1].position
+        made = [b"".join(line(logs.event(owner, one)) for one in inside)]
+        del page, inside  # neither they nor what is made of them are held here while it is sent
+        yield made.pop()

@@ -185,7 +185,8 @@ class Database:
                 yield found
                 wanted = min(max(_REPLY * documents // size, 1), _MOST_OF_A_REPLY)
         finally:
-            await cursor.close()
+            if cursor.alive:
+                await cursor.close()
 
     async def aggregate(self, collection: str, pipeline: Sequence[Query]) -> list[Stored]:
         """What a pipeline makes of the collection."""
