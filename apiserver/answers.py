@@ -20,7 +20,7 @@ from typing import TypeVar
 
 #: What may be read for one answer, in bytes: of a single document or event that is larger, that one.
 LARGEST = 64 * 2**20
-#: Answers that are no larger may go on to twice the bound of all.
+#: An answer of up to this size finds room until all answers together have twice their bound.
 SMALL = 2**20
 #: Answers that are no larger are not counted.
 TINY = 64 * 2**10

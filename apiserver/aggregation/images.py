@@ -58,5 +58,5 @@ async def _newest_first(store: EventStore, owner: Owner, selection: Selection) -
             yield image
         if not may_go_on(page, limit):
             return
-        after = SamplePosition(image.iter, image.metric, image.variant, image.key)
+        after = image.position
         limit = min(4 * limit, LARGEST_PAGE)

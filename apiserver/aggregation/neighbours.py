@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from apiserver.aggregation import samples
 from apiserver.aggregation.images import url_of
 from apiserver.events.model import LAST_NAME, EventType, MetricSelection, Owner, Sample, SamplePosition, Selection
-from apiserver.stores.events.base import EventStore, may_go_on
+from apiserver.stores.events.base import EventStore
 
 #: How many candidates are read at once.
 PAGE = 50
@@ -119,7 +120,7 @@ class _Images:
             for sample in page:
                 if shown := await self._shown(place, sample):
                     return shown
-                after = samples.position_of(sample)
+                after = sample.position
         return None
 
     async def _shown(self, place: Place, sample: Sample) -> Found | None:
@@ -136,12 +137,9 @@ class _Images:
         if name not in self._ranges:
             selection = [MetricSelection(image.metric, (image.variant,))]
             last: dict[str | int, int] = {url_of(image) or image.iter: image.iter}
-            after: SamplePosition | None = None
-            while page := await self._samples(selection, after=after, limit=samples.PAGE):
+            read = partial(self._samples, selection, limit=samples.PAGE)
+            async for page in samples.pages(lambda after: read(after=after), samples.PAGE):
                 last |= {url_of(one) or one.iter: one.iter for one in page}
-                if not may_go_on(page, samples.PAGE):
-                    break
-                after = samples.position_of(page[-1])
             self._ranges[name] = (min(last.values()), max(last.values()))
         return self._ranges[name]
 

@@ -7,7 +7,7 @@ Images whose files were overwritten by later ones are not there.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,6 +20,9 @@ from apiserver.stores.events.base import EventStore, bytes_of_all, may_go_on
 PAGE = 10_000
 #: More than any page has.
 MOST = 2**62
+
+#: Reads the page of samples behind a position.
+Read = Callable[[SamplePosition | None], Awaitable[list[Sample]]]
 
 #: (least, greatest) iteration of the page a reader saw last.
 Seen = tuple[int, int]
@@ -102,19 +105,21 @@ async def all_between(
     )
 
 
-async def all_of(read: Callable[[SamplePosition | None], Awaitable[list[Sample]]], limit: int = MOST) -> list[Sample]:
-    """The samples of all pages, of up to `limit`, that `read` gives behind a position; held for the answer."""
+async def all_of(read: Read, limit: int = MOST) -> list[Sample]:
+    """The samples of all `pages`; they are held for the answer."""
     found: list[Sample] = []
+    async for page in pages(read, limit):
+        answers.hold(bytes_of_all(page))
+        found += page
+    return found
+
+
+async def pages(read: Read, limit: int = MOST) -> AsyncIterator[list[Sample]]:
+    """All pages, of up to `limit` samples, that `read` gives behind a position."""
     after: SamplePosition | None = None
     while True:
         page = await read(after)
-        answers.hold(bytes_of_all(page))
-        found += page
+        yield page
         if not may_go_on(page, limit):
-            return found
-        after = position_of(page[-1])
-
-
-def position_of(sample: Sample) -> SamplePosition:
-    """Where a walk stands that came to the sample."""
-    return SamplePosition(sample.iter, sample.metric, sample.variant, sample.key)
+            return
+        after = page[-1].position

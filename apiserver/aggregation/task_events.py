@@ -15,7 +15,7 @@ import orjson
 
 from apiserver import answers
 from apiserver.aggregation import logs
-from apiserver.aggregation.samples import PAGE, position_of
+from apiserver.aggregation.samples import PAGE
 from apiserver.events import documents
 from apiserver.events.model import (
     LAST_NAME,
@@ -146,7 +146,7 @@ async def _samples_alone(
     store: EventStore, owner: Owner, type: EventType, limit: int, descending: bool, position: Position
 ) -> Page:
     samples, _ = await _samples(store, owner, type, limit, descending, position, most=PAGE_BYTES)
-    last = Position(sample=position_of(samples[-1])) if samples else position
+    last = Position(sample=samples[-1].position) if samples else position
     return Page([orjson.Fragment(sample.document) for sample in samples], last)
 
 
@@ -172,7 +172,7 @@ async def _samples(
     answers.hold(size)
     goes_on = rest = may_go_on(page, limit)
     while rest and (most is None or size < most):
-        last = position_of(samples[-1])
+        last = samples[-1].position
         page = await read(after=last, min_iter=last.iter, max_iter=last.iter, limit=PAGE)
         answers.hold(bytes_of_all(page))
         size += bytes_of_all(page)

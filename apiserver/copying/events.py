@@ -123,7 +123,7 @@ class EventCopy:
         while samples := await patiently(self.say, self.source.samples, owner, type, after=after, limit=_SAMPLES):
             await self._add(owner, batches.of_samples(samples))
             last = samples[-1]
-            after = SamplePosition(last.iter, last.metric, last.variant, last.key)
+            after = last.position
 
     async def _add_at_once(self, owner: Owner, made: Sequence[EventBatch]) -> None:
         for start in range(0, len(made), _BATCHES_AT_ONCE):

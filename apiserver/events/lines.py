@@ -153,9 +153,10 @@ def always() -> bool:
 
 
 def memory_of(body: bytes) -> int:
-    """Bytes of memory that the lines of a body take, about: how many there are is estimated from places in it.
+    """About how many bytes of memory the lines of a body take.
 
-    The places are taken at random, so that nobody knows where to put lines that are not counted.
+    Their number is estimated: line ends are counted in a few places of a large body. The places are taken at random, so
+    that nobody knows where to put lines that are not counted.
     """
     if len(body) <= _PLACES * _PLACE:
         ends, part = body.count(b"\n"), 1.0

@@ -203,6 +203,11 @@ class Sample:
     timestamp: int
     document: bytes
 
+    @property
+    def position(self) -> SamplePosition:
+        """Where a walk stands that came to the sample."""
+        return SamplePosition(self.iter, self.metric, self.variant, self.key)
+
 
 @dataclass(slots=True)
 class EventBatch:

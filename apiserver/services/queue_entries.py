@@ -50,7 +50,7 @@ async def remove(call: Call, queue: str, task: str) -> bool:
 
 
 async def remove_from_all(call: Call, tasks: Sequence[str], *, but: str | None = None) -> int:
-    """Take tasks out of all queues (`but` one); returns of how many."""
+    """Take tasks out of all queues except the queue `but`; return how many queues had one of them."""
     wanted: Any = tasks[0] if len(tasks) == 1 else {"$in": list(tasks)}
     found = await documents(call).find("queues", {"entries.task": wanted, "id": {"$ne": but}}, projection=("id",))
     pull: Update = {"$pull": {"entries": {"task": wanted}}}

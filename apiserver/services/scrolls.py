@@ -85,7 +85,7 @@ async def find_page(
 
 
 def scroll_answer(call: Call, page: ScrolledPage, returned: int) -> dict[str, str]:
-    """What a list answers beside its documents: `{scroll_id}` to who scrolls. How far that came is kept afterwards."""
+    """What a list answers beside its documents: `{scroll_id}` if the caller scrolls. Its position is kept later."""
     scroll, position = page.scroll, page.skip + returned
     if scroll is None:
         return {}

@@ -27,8 +27,7 @@ async def event_urls(call: Call, owners: Iterable[Owner]) -> set[str]:
             after: SamplePosition | None = None
             while page := await call.backend.events.samples(owner, type, after=after, limit=size):
                 urls |= await asyncio.to_thread(_urls_in, page)
-                last = page[-1]
-                after = SamplePosition(last.iter, last.metric, last.variant, last.key)
+                after = page[-1].position
     return urls
 
 

@@ -45,7 +45,7 @@ async def get_task_plots(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         "plots": await show(found),
         "returned": len(found),
         "total": seen + goes_on,
-        "scroll_id": scrolls.encode(query, (model, seen, samples.position_of(found[-1]))) if goes_on else None,
+        "scroll_id": scrolls.encode(query, (model, seen, found[-1].position)) if goes_on else None,
     }
 
 

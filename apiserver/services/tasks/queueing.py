@@ -61,7 +61,7 @@ async def dequeue_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def leave_queues(call: Call, *task_ids: str, but: str | None = None) -> int:
-    """Take tasks out of all queues (`but` one); returns of how many."""
+    """Take tasks out of all queues except the queue `but`; return how many queues had one of them."""
     return await queue_entries.remove_from_all(call, task_ids, but=but) if task_ids else 0
 
 

@@ -259,7 +259,7 @@ class Database:
 
 
 def _memory_of(reply: bytes) -> int:
-    """Bytes that the documents of a reply take as they come and decoded, about: as the embedded store counts them.
+    """About how many bytes the documents of a reply take, as they come and decoded. The embedded store counts alike.
 
     Small ones take some three times their bytes. A large one may be a single long text, or many small values: of each
     there are a few zeros among the bytes, such as at the end of its name, and in the length of a text.

@@ -44,7 +44,7 @@ _SEARCHES_AT_ONCE = 200
 _KEEP_ALIVE = "1m"
 
 
-class AnswerTooLarge(EventStoreBusy):
+class NodeAnswerTooLarge(EventStoreBusy):
     """What was asked for takes more memory than one answer may."""
 
 
@@ -303,7 +303,7 @@ def busy(status: int, type: str, reason: object, *, writing: bool = False) -> Ev
     if needs_hands(type):  # its status may be 429
         what, retry_after = "an index is closed" if type == _CLOSED else "Elasticsearch does not write", _BY_HAND_AGAIN
     elif type == TOO_LARGE:
-        return AnswerTooLarge(text, retry_after=AWAY_AGAIN, overloaded=False)
+        return NodeAnswerTooLarge(text, retry_after=AWAY_AGAIN, overloaded=False)
     elif status == 429:
         what, overloaded, retry_after = "Elasticsearch is overloaded", True, BUSY_AGAIN
     else:

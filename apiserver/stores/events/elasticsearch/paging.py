@@ -11,7 +11,7 @@ from contextlib import aclosing
 
 from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import PAGE_BYTES, Event, bytes_of
-from apiserver.stores.events.elasticsearch.cluster import AnswerTooLarge, Cluster
+from apiserver.stores.events.elasticsearch.cluster import Cluster, NodeAnswerTooLarge
 from apiserver.stores.events.elasticsearch.parts import in_parts
 from apiserver.stores.events.elasticsearch.queries import BARE, all_of, without
 
@@ -118,7 +118,7 @@ async def texts(
         ]
         try:
             small, large = await cluster.searches(index, searches, routing=routing)
-        except AnswerTooLarge:  # large ones of earlier releases, which do not say so
+        except NodeAnswerTooLarge:  # large ones of earlier releases, which do not say so
             if size == 1:
                 raise
             window = max(1, size // 8)

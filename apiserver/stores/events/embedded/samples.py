@@ -205,9 +205,7 @@ class Samples:
 
 
 def _position(one: Sample | _Row) -> SamplePosition:
-    if isinstance(one, _Row):
-        return one.position
-    return SamplePosition(one.iter, one.metric, one.variant, one.key)
+    return one.position
 
 
 def _newest_first(at: SamplePosition) -> tuple[str, str, int, str]:

@@ -10,7 +10,7 @@ import pytest
 
 from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch import node
-from apiserver.stores.events.elasticsearch.cluster import AnswerTooLarge, Cluster
+from apiserver.stores.events.elasticsearch.cluster import Cluster, NodeAnswerTooLarge
 
 pytestmark = pytest.mark.anyio
 
@@ -77,6 +77,6 @@ async def test_an_answer_is_not_read_beyond_a_bound(
     nodes: Nodes, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(node, "LARGEST_ANSWER", HALF)
-    with pytest.raises(AnswerTooLarge, match="an answer of a node has more than 16,777,216 bytes"):
+    with pytest.raises(NodeAnswerTooLarge, match="an answer of a node has more than 16,777,216 bytes"):
         await cluster.check()
     nodes.let.set()
