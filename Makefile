@@ -14,15 +14,25 @@ FIND_OLD_PYTHON = for minor in 9 10 11; do \
 OLD_PYTHON ?= $(shell $(FIND_OLD_PYTHON))
 OLD_CLIENTS = $(patsubst requirements/old-clients/%.txt,%,$(wildcard requirements/old-clients/[0-9]*.txt))
 
-.PHONY: run test longer accelerator lint types check-format fmt bench bench-engines lock clean
+.PHONY: run test longer accelerator lint types check-format fmt docs bench bench-engines lock clean
 
+# With the accelerator, which a C++ compiler builds in seconds; without it where there is none, or where that fails.
+HAS_COMPILER = command -v "$${CXX:-c++}" >/dev/null
 run: .venv/core.stamp
+	@if ! $(HAS_COMPILER); then \
+		echo "There is no C++ compiler: the server runs without its accelerator. 'make accelerator' fetches one."; \
+	elif ! $(MAKE) --silent --question .venv/accelerator.stamp; then \
+		echo "Building the accelerator, which reads large batches of scalars several times as fast."; \
+		$(MAKE) --no-print-directory .venv/accelerator.stamp || \
+			echo "The accelerator could not be built (see above): the server runs without it." >&2; \
+	fi
 	$(BIN)/apiserver serve
 
 # Elasticsearch and MongoDB are started for it where that can be done: CONTRIBUTING.md says what it takes. Each of the
 # processes that run tests starts its own.
 PROCESSES ?= 2
-test: lint check-format types .venv/accelerator.stamp .venv-clients/stamp $(OLD_CLIENTS:%=.venv-old-clients/%/stamp)
+test: lint check-format types .venv/accelerator.stamp .venv/docs.stamp .venv-clients/stamp \
+		$(OLD_CLIENTS:%=.venv-old-clients/%/stamp)
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
 
 # What is left to chance, with new seeds, one after another; each names itself when it fails.
@@ -56,6 +66,10 @@ fmt: .venv/dev.stamp
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The documentation site, into the folder site. A link that leads nowhere stops it, and so does an example that fails.
+docs: .venv/docs.stamp
+	$(BIN)/python -m docs.site site
+
 # `make bench FLAGS=--quick` only shows that it runs, and does without peers and scanner unless they are there.
 bench: .venv/dev.stamp $(if $(findstring --quick,$(FLAGS)),,.venv/accelerator.stamp .venv-peers/stamp)
 	$(BIN)/python -m benchmarks $(FLAGS)
@@ -74,6 +88,7 @@ lock: .venv/dev.stamp .venv-old-clients/shared/stamp
 	$(LOCK) --output-file requirements/build.txt requirements/build.in
 	$(LOCK) --output-file requirements/core.txt pyproject.toml
 	$(LOCK) --output-file requirements/dev.txt --extra dev --constraint requirements/core.txt pyproject.toml
+	$(LOCK) --output-file requirements/docs.txt --extra docs --constraint requirements/dev.txt pyproject.toml
 	$(LOCK) --output-file requirements/clients.txt requirements/clients.in
 	$(LOCK) --output-file requirements/zig.txt requirements/zig.in
 	$(LOCK) --output-file requirements/peers.txt requirements/peers.in
@@ -81,7 +96,8 @@ lock: .venv/dev.stamp .venv-old-clients/shared/stamp
 		--output-file requirements/old-clients/shared.txt requirements/old-clients/shared.in
 
 clean:
-	rm -rf .venv .venv-clients .venv-old-clients .venv-peers build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-clients .venv-old-clients .venv-peers build dist site *.egg-info \
+		.mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -95,9 +111,14 @@ clean:
 	$(BIN)/$(PIP) install --require-hashes -r requirements/dev.txt
 	touch $@
 
+# What builds the documentation site.
+.venv/docs.stamp: requirements/docs.txt .venv/dev.stamp
+	$(BIN)/$(PIP) install --require-hashes -r requirements/docs.txt
+	touch $@
+
 # Built by the machine's C++ compiler, or else by one from PyPI.
 .venv/accelerator.stamp: requirements/zig.txt $(wildcard accelerator/*.*) .venv/core.stamp
-	command -v c++ >/dev/null || $(BIN)/$(PIP) install --require-hashes -r requirements/zig.txt
+	$(HAS_COMPILER) || $(BIN)/$(PIP) install --require-hashes -r requirements/zig.txt
 	$(BIN)/$(PIP) install --no-build-isolation ./accelerator
 	rm -rf accelerator/build accelerator/*.egg-info
 	touch $@

@@ -113,7 +113,7 @@ class Settings:
         "only, so that whoever reaches the server is a user",
         choices=("password", "simple"),
     )
-    users: tuple[FixedUser, ...] = _setting((), "users with passwords: see below")
+    users: tuple[FixedUser, ...] = _setting((), "users with passwords, as the guide on users says")
     guest: bool = _setting(False, "whether anybody may log in as a guest, who only reads")
     allowed_origins: tuple[str, ...] = _setting(
         (), "web origins that may call the API from a browser, such as http://ui.example.org:8080"

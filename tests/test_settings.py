@@ -186,7 +186,7 @@ def test_secrets_in_addresses_are_masked() -> None:
 
 
 def test_each_setting_is_documented_with_its_default() -> None:
-    rows = (Path(__file__).parents[1] / "docs/settings.md").read_text("utf-8").splitlines()
+    rows = (Path(__file__).parents[1] / "docs/reference/settings.md").read_text("utf-8").splitlines()
     for item in setting_fields():
         default = shown(item.default)
         assert f"| `{item.name}` | {f'`{default}`' if default else 'empty'} | {item.metadata['help']} |" in rows

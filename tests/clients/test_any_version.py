@@ -16,7 +16,7 @@ import pytest
 from tests.clients.sdk import ROOT, Sdk, newest_version, old_versions, python_with, sdk_with
 from tests.harness import Served
 
-COMPATIBILITY = ROOT / "docs" / "compatibility.md"
+COMPATIBILITY = ROOT / "docs" / "reference" / "compatibility.md"
 VERSIONS = [*old_versions(), newest_version()]
 #: The newest API version that SDKs ask for, by the first that does.
 API = {(1, 0): "2.13", (1, 6): "2.20", (1, 10): "2.23"}

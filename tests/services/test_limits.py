@@ -67,7 +67,7 @@ def test_raw_endpoints_are_few() -> None:
 
 
 def test_the_documented_bounds_are_those_of_the_code() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "compatibility.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "compatibility.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| .* \| ([0-9,]+) \|$", text.partition("### Limits")[2].partition("\n## ")[0], re.MULTILINE)
     bounds = [MOST_ITEMS, MOST_VALUES, LONGEST_TEXT, LONGEST_NAME, DEEPEST]
     assert rows == [f"{bound:,}" for bound in bounds]

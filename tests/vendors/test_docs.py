@@ -1,4 +1,4 @@
-"""docs/vendor-apis.md names what there is."""
+"""docs/guides/vendor-apis.md names what there is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apiserver.app import VENDORS
 from apiserver.vendors import baseten, modelarts, pai
 from apiserver.vendors.pai import MetricType
 
-TEXT = (Path(__file__).parents[2] / "docs" / "vendor-apis.md").read_text("utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "guides" / "vendor-apis.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("quantity", Quantity)

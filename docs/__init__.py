@@ -1,0 +1,1 @@
+"""The documentation: Markdown pages, and in `site` what makes a site of them."""
