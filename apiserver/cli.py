@@ -38,7 +38,7 @@ class CommandError(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    options = _parser().parse_args(arguments)
+    options = command_line().parse_args(arguments)
     os.umask(0o077)  # what a command makes is nobody else's, also in a folder that others may look into
     flags = {item.name: getattr(options, item.name, None) for item in setting_fields()}
     try:
@@ -58,7 +58,8 @@ def _fail(error: Exception, code: int) -> int:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
+    """What the commands take."""
     parser = argparse.ArgumentParser(prog="apiserver", description="A self-hosted, ClearML-compatible events server.")
     parser.add_argument("--version", action="version", version=f"apiserver {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from docs.site.build import SiteError, build
+from docs.site.build import build
+from docs.site.errors import SiteError
 
 if __name__ == "__main__":
     target = Path(sys.argv[1] if len(sys.argv) > 1 else "site")

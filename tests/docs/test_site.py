@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from docs.site.build import CONFIGURATION, SiteError, build, build_site
+from docs.site.build import CONFIGURATION, MADE, build, build_site
+from docs.site.errors import SiteError
 from docs.site.pages import BESIDE, DOCS, with_lists_apart, with_pictures, written
 
 
@@ -59,7 +60,7 @@ def test_lists_are_set_apart() -> None:
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
-    pages = [str(path.relative_to(DOCS)) for path in written()] + [name.lower() for name in BESIDE]
+    pages = [*(str(path.relative_to(DOCS)) for path in written()), *(name.lower() for name in BESIDE), *MADE]
     assert sorted(_named(tomllib.loads(CONFIGURATION.read_text("utf-8"))["project"]["nav"])) == sorted(pages)
 
 

@@ -163,7 +163,7 @@ async def test_the_command_lists_and_ends_logins(tmp_path: Path, capsys: pytest.
         settings = Settings(data=data)
 
         def run(*arguments: str) -> list[str]:
-            options = cli._parser().parse_args(["user", "sessions", *arguments])
+            options = cli.command_line().parse_args(["user", "sessions", *arguments])
             options.command(settings, options)
             return capsys.readouterr().out.splitlines()
 

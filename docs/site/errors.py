@@ -1,0 +1,5 @@
+"""What stops the building of the site."""
+
+
+class SiteError(Exception):
+    """The site cannot be built; the message says why."""

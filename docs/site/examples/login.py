@@ -1,0 +1,10 @@
+"""Examples of the service `login`."""
+
+from __future__ import annotations
+
+from docs.site.examples.call import Call
+
+CALLS = [
+    Call("login.supported_modes"),
+    Call("login.logout"),
+]
