@@ -84,6 +84,11 @@ class Sdk:
         }
 
     @property
+    def python(self) -> Path:
+        """The Python that has the SDK."""
+        return self._python
+
+    @property
     def folder(self) -> Path:
         """Where scripts run."""
         return self._home
