@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.site.pages import BESIDE, ROOT, written
+from docs.site.pages import BESIDE, DOCS, ROOT, written
 
 TEXTS = [ROOT / "README.md", *(ROOT / name for name in BESIDE), *written()]
 _LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
@@ -26,3 +26,18 @@ def test_links_lead_somewhere(page: Path) -> None:
         target = (page.parent / link) if link else page
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), f"{link}#{anchor}"
+
+
+#: Pages that say where things are in the code.
+OF_THE_CODE = ("architecture.md", "in-depth.md", "adding.md")
+_FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]*|[a-z_]+\.(?:py|conf))`")
+
+
+@pytest.mark.parametrize("page", OF_THE_CODE)
+def test_files_that_are_named_are_there(page: str) -> None:
+    """By their path in the repository, by that in the package, or by their name alone."""
+    known = {path.name for path in (ROOT / "apiserver").rglob("*.py")}
+    named = {name for name in _FILE.findall((DOCS / page).read_text("utf-8")) if "SERVICE" not in name}
+    assert len(named) > 20
+    missing = {name for name in named - known if not (ROOT / name).exists()}
+    assert {name for name in missing if not (ROOT / "apiserver" / name).exists()} == set()
