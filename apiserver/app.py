@@ -22,6 +22,7 @@ from starlette.types import Receive, Scope, Send
 
 from apiserver import __version__, resources
 from apiserver.aggregation.scroll import Scrolls
+from apiserver.answers import LARGEST, MUCH
 from apiserver.data_folder import DataFolder
 from apiserver.files.deletions import FileDeletions
 from apiserver.files.links import FileLinks
@@ -141,7 +142,11 @@ def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backen
 def _dispatcher(settings: Settings, table: Table, backend: Backend) -> Dispatcher:
     for service in {name.partition(".")[0] for name in table}:
         importlib.import_module(f"apiserver.services.{service}")
-    limits = Limits(body=settings.max_body_bytes, in_flight=settings.max_bytes_in_flight)
+    limits = Limits(
+        body=settings.max_body_bytes,
+        in_flight=settings.max_bytes_in_flight,
+        answers=max(LARGEST // settings.workers, MUCH),
+    )
     handlers = [with_older_metadata(with_older_tags(registration)) for registration in registry]
     return Dispatcher(table, handlers, backend.auth, backend, rules=roles, limits=limits, errors=STORE_ERRORS)
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from apiserver import answers
-from apiserver.answers import LARGEST, SMALL, TINY, Answers, AnswerTooLarge, Held, NoRoom, NoRoomForLong
+from apiserver.answers import LARGEST, MUCH, SMALL, TINY, Answers, AnswerTooLarge, Held, NoRoom, NoRoomForLong
 
 pytestmark = pytest.mark.anyio
 
@@ -84,6 +84,78 @@ async def test_all_who_have_room_need_not_wait() -> None:
     await asyncio.sleep(0)
     taken.settle(SMALL)
     await asyncio.gather(*waiting)
+
+
+async def test_of_much_one_is_made_at_a_time() -> None:
+    all_answers = Answers()
+    first, second = Held(all_answers), Held(all_answers)
+    first.add(MUCH)
+    first.add(1)
+    with pytest.raises(NoRoom):
+        second.add(MUCH + 1)
+    second.add(MUCH)  # as much as one may have without a turn
+    second.end()
+    waiting = [asyncio.create_task(_wait(all_answers, MUCH + 1)) for _ in range(2)]
+    await asyncio.sleep(0)
+    first.settle(MUCH + 1)  # it is made, and only has to be sent
+    second = await waiting[0]
+    await asyncio.sleep(0)
+    assert not waiting[1].done()
+    second.end()
+    (await waiting[1]).end()
+    first.end()
+    Held(all_answers).add(LARGEST)
+
+
+async def test_small_answers_keep_no_large_one_waiting() -> None:
+    all_answers = Answers(limit=4 * SMALL)
+    taken, small = Held(all_answers), Held(all_answers)
+    taken.add(4 * SMALL)
+    waiting = asyncio.create_task(_wait(all_answers, 6 * SMALL))
+    await asyncio.sleep(0)
+    small.add(SMALL)
+    taken.end()
+    await waiting
+
+
+async def test_another_attempt_ends_what_still_reads_for_the_one_before() -> None:
+    all_answers = Answers(limit=4 * SMALL)
+    taken, held = Held(all_answers), Held(all_answers)
+    taken.add(3 * SMALL)
+    with pytest.raises(NoRoom):
+        held.add(2 * SMALL)
+    another = held.anew()
+    with pytest.raises(NoRoom):  # by a thread that knows nothing of that
+        held.add(SMALL)
+    held.add(-SMALL)
+    taken.end()
+    await another.room()
+    another.add(2 * SMALL)
+    another.end()
+    Held(all_answers).add(4 * SMALL)
+
+
+async def test_what_a_read_takes_is_held_while_it_goes_on() -> None:
+    all_answers = Answers(limit=4 * SMALL)
+    held = Held(all_answers)
+    answers.begin(held)
+    answers.will_read(LARGEST)  # not for a read
+    with answers.reading():
+        await asyncio.create_task(_will_read(3 * SMALL))
+        with pytest.raises(NoRoom):
+            Held(all_answers).add(2 * SMALL)
+        assert held.size == 3 * SMALL
+    assert held.size == 0
+    with pytest.raises(NoRoom):  # the room is kept for whoever keeps what was read
+        Held(all_answers).add(2 * SMALL)
+    answers.hold(3 * SMALL)
+    answers.begin(None)
+    with answers.reading():
+        answers.will_read(LARGEST)
+
+
+async def _will_read(size: int) -> None:
+    answers.will_read(size)
 
 
 async def test_who_leaves_when_it_is_its_turn_gives_it_up() -> None:

@@ -25,7 +25,15 @@ ALLOWED = {
     "stores.reserve": set(),
     "passwords": set(),
     "settings": {"ip_addresses", "passwords", "stores.addresses"},
-    "stores.events": {"events", "resources", "stores.addresses", "stores.migrations", "stores.reserve", "times"},
+    "stores.events": {
+        "answers",
+        "events",
+        "resources",
+        "stores.addresses",
+        "stores.migrations",
+        "stores.reserve",
+        "times",
+    },
     "stores.documents": {
         "json_structure",
         "resources",

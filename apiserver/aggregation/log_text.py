@@ -75,7 +75,7 @@ def _parts(line_format: str) -> list[tuple[str, bool]]:
 async def chunks(store: EventStore, owner: Owner, line: Line) -> AsyncGenerator[bytes, None]:
     """The lines that are there when it begins, by time."""
     newest = await store.log_lines(owner, descending=True, limit=1)
-    end = newest[0].position if newest else None
+    end = newest.pop().position if newest else None
     after: LogPosition | None = None
     while end is not None and after != end:
         read = partial(store.log_lines, owner, after=after, limit=PAGE)
@@ -86,4 +86,5 @@ async def chunks(store: EventStore, owner: Owner, line: Line) -> AsyncGenerator[
         after = inside[-1].position
         made = [b"".join(line(logs.event(owner, one)) for one in inside)]
         del page, inside  # neither they nor what is made of them are held here while it is sent
+        answers.made(len(made[0]))
         yield made.pop()

@@ -23,6 +23,7 @@ from typing import NamedTuple, TypeVar
 
 from starlette.types import Receive
 
+from apiserver.answers import LARGEST
 from apiserver.rpc.encodings import Inflating, inflate
 from apiserver.rpc.errors import ApiError, request_timeout, too_large
 from apiserver.rpc.in_flight import InFlight, Share
@@ -110,6 +111,8 @@ class Limits:
     """The largest body of a stranger, as inflated."""
     in_flight: int = 64 * 2**20
     """All bodies together that are being read or handled, but for one that may go beyond; then they wait, then 429."""
+    answers: int = LARGEST
+    """All answers together, in the bytes that are read for them, but for one that may have LARGEST alone."""
     stall_seconds: float = 60
     """How long a client may send nothing, or in all be late, while its body is not whole (408)."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from functools import partial
@@ -20,6 +21,7 @@ from apiserver.rpc.encode import encode_many, size_of
 from apiserver.rpc.envelope import Meta, failure, success
 from apiserver.rpc.errors import ApiError, Errors, answer_too_large, known_error, method_not_allowed, overloaded
 from apiserver.rpc.in_flight import InFlight
+from apiserver.rpc.in_turns import pieces_of
 from apiserver.rpc.parse import memory_of, parse_json, parse_lines, parse_query
 from apiserver.rpc.presence import ClientDisconnected
 from apiserver.rpc.registry import Registration
@@ -59,7 +61,7 @@ class Dispatcher:
         self._rules = rules
         self._limits = limits or Limits()
         self._in_flight = InFlight(self._limits.in_flight)
-        self._answers = Answers()
+        self._answers = Answers(self._limits.answers)
         self._errors = errors or {}
 
     def serves(self, path: str) -> bool:
@@ -135,9 +137,12 @@ class Dispatcher:
             try:
                 return await route.handler(call, await _request(route, call, query))
             except NoRoom:
-                call.response_headers.clear()
-                call.afterwards.clear()
-                await meta.held.room()
+                pass  # once this block is left, nothing refers to what was read
+            call.response_headers.clear()
+            call.afterwards.clear()
+            meta.held = meta.held.anew()
+            begin(meta.held)
+            await meta.held.room()
 
     def _route(self, path: str, meta: Meta) -> Route:
         requested, name = split_path(path)
@@ -218,18 +223,21 @@ async def _answer(meta: Meta, call: Call[Any], answer: Answer) -> Reply | Stream
 
 
 async def _begun(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """`chunks`, the first of which has been made without an error."""
-    first = await anext(chunks, b"")
+    """`chunks` in pieces; the first chunk has been made without an error."""
+    chunk = await anext(chunks, None)
 
-    async def all_chunks() -> AsyncGenerator[bytes, None]:
+    async def pieces(chunk: bytes | None) -> AsyncGenerator[bytes, None]:
         async with aclosing(chunks):
-            yield first
-            async for chunk in chunks:
-                # Once the client has left, sending never waits; without this, nothing else would get its turn.
-                await asyncio.sleep(0)
-                yield chunk
+            while chunk is not None:
+                cut = deque(pieces_of(chunk))
+                chunk = None  # so that it is not held while the next one is made
+                while cut:
+                    # Once the client has left, sending never waits; without this, nothing else would get its turn.
+                    await asyncio.sleep(0)
+                    yield bytes(cut.popleft())  # a view of it would hold the chunk, too
+                chunk = await anext(chunks, None)
 
-    return all_chunks()
+    return pieces(chunk)
 
 
 def _refusal(meta: Meta, error: ApiError) -> Reply:

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from apiserver.answers import AnswerTooLarge, held_size
+from apiserver.answers import MUCH, AnswerTooLarge, held_size
 from apiserver.off_loop import MANY
 
 #: The JSON of an answer: in pieces that follow one another when it is large, since to join them would double it.
@@ -21,7 +21,7 @@ Json = bytes | list[bytes]
 MOST_JSON = 100 * 2**20
 #: Bytes of a piece, at least.
 _PIECE = 2**18
-#: Items of a list that are encoded at once.
+#: Items of a list that are encoded at once; those of MUCH one by one, so that no large piece is copied.
 _AT_ONCE = 16
 #: Bytes that are encoded in a thread, however few things they are.
 _MUCH = 2**20
@@ -54,33 +54,39 @@ def size_of(json: Json) -> int:
 
 def _in_pieces(value: Any) -> list[bytes]:
     """Pieces of some size, which together are the JSON of the value."""
-    joined: list[bytes] = []
+    made: list[bytes] = []
     small: list[bytes] = []
     total = size = 0
-    for piece in _pieces(value, _LEVELS):
-        small.append(piece)
-        size += len(piece)
-        if size > _PIECE:
-            joined.append(b"".join(small))
+    for piece in _pieces(value, _LEVELS, 1 if held_size() > MUCH else _AT_ONCE):
+        if len(piece) > _PIECE:  # it is not copied
+            made += [b"".join(small), piece]
             small.clear()
-            total, size = total + size, 0
-            if total > MOST_JSON:
-                raise AnswerTooLarge
-    return [*joined, b"".join(small)]
+            total, size = total + size + len(piece), 0
+        else:
+            small.append(piece)
+            size += len(piece)
+            if size > _PIECE:
+                made.append(b"".join(small))
+                small.clear()
+                total, size = total + size, 0
+        if total > MOST_JSON:
+            raise AnswerTooLarge
+    return [*made, b"".join(small)]
 
 
-def _pieces(value: Any, levels: int) -> Iterator[bytes]:
+def _pieces(value: Any, levels: int, at_once: int) -> Iterator[bytes]:
+    """Pieces which together are the JSON of the value; of lists with more items, `at_once` of these are a piece."""
     if levels and isinstance(value, dict):
         before = b"{"
         for name, item in value.items():
             yield b"%b%b:" % (before, encode(name))
-            yield from _pieces(item, levels - 1)
+            yield from _pieces(item, levels - 1, at_once)
             before = b","
         yield b"}" if value else b"{}"
-    elif isinstance(value, list) and len(value) > _AT_ONCE:
-        for start in range(0, len(value), _AT_ONCE):
+    elif isinstance(value, list) and len(value) > at_once:
+        for start in range(0, len(value), at_once):
             yield b"," if start else b"["
-            yield encode(value[start : start + _AT_ONCE])[1:-1]
+            yield encode(value[start]) if at_once == 1 else encode(value[start : start + at_once])[1:-1]
         yield b"]"
     else:
         yield encode(value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 from starlette.responses import Response
@@ -55,11 +56,16 @@ async def send_body(send: Send, content: bytes | list[bytes], *, more_body: bool
         return await send({"type": "http.response.body", "body": content, "more_body": more_body})
     turns = _turns.setdefault(asyncio.get_running_loop(), _Turns())
     parts = [content] if isinstance(content, bytes) else content
-    pieces = [memoryview(part)[start : start + PIECE] for part in parts for start in range(0, len(part), PIECE)]
+    pieces = [piece for part in parts for piece in pieces_of(part)]
     for number, piece in enumerate(pieces, 1):
         await turns.turn()
         is_last = number == len(pieces)
         await send({"type": "http.response.body", "body": piece, "more_body": more_body or not is_last})
+
+
+def pieces_of(content: bytes) -> Iterator[memoryview]:
+    """The content, cut; nothing is copied."""
+    return (memoryview(content)[start : start + PIECE] for start in range(0, len(content), PIECE))
 
 
 class LargeResponse(Response):

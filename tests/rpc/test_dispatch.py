@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import logging
+import weakref
 from collections.abc import AsyncGenerator
 from functools import lru_cache
 from pathlib import Path
@@ -605,6 +606,31 @@ async def test_who_finds_no_room_reads_again_when_there_is_some(tmp_path: Path) 
             assert response.status_code == 200
             assert len(response.headers.get_list("read")) == 1
     assert read == ["first", "second", "second"]
+
+
+async def test_who_waits_for_room_holds_nothing(tmp_path: Path) -> None:
+    class Page:
+        """What was read; unlike a list, it can be seen when it goes."""
+
+    first_is_read, first_may_end, page_is_gone = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def handler(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:
+        page = Page()
+        weakref.finalize(page, page_is_gone.set)
+        answers.hold(answers.LARGEST)
+        first_is_read.set()
+        await first_may_end.wait()
+        return {}
+
+    async with client(single(tmp_path, handler, reads=True)) as api:
+        first = asyncio.create_task(api.post("/one.call", json={}))
+        await first_is_read.wait()
+        second = asyncio.create_task(api.post("/one.call", json={}))
+        await page_is_gone.wait()
+        assert not second.done()
+        first_may_end.set()
+        for response in (await first, await second):
+            assert response.status_code == 200
 
 
 async def test_who_finds_no_room_for_long_is_to_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

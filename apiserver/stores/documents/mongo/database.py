@@ -7,10 +7,11 @@ reads ask the primary: what was acknowledged is found, and is not lost.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager, nullcontext
 from typing import Any
 
 from bson import decode_all
@@ -43,8 +44,10 @@ _MOST_OF_A_REPLY = 1000
 """Documents. The first reply has but one, as nobody knows how large they are."""
 _REPLY = 4 * 2**20
 """Bytes of a reply that follows, about; MongoDB's own have up to 16 MB, others' may have any number."""
-_LARGE, _LARGE_AT_ONCE = 2**18, 2
-"""Bytes of a large document; of replies with such, as many are read at a time."""
+_LARGE, _LARGE_SECONDS = 2**18, 60
+"""Bytes of a large document; seconds for which a collection that has some is expected to have more."""
+_FIRST_AT_ONCE = 4
+"""Of first replies, whose documents may be of any size, so many are read at a time; of large ones, one."""
 _DECODED = 3
 _EACH_ZERO = 32
 _REFUSING = 1.0
@@ -70,7 +73,9 @@ class Database:
         self._client: Any = None
         self._database: Any = None
         self._free: asyncio.Semaphore
-        self._turns: asyncio.Semaphore
+        self._first_turns: asyncio.Semaphore
+        self._large_turns: asyncio.Semaphore
+        self._large_until: dict[str, float] = {}
         self._refused_until = 0.0
         self._changes = 0
 
@@ -99,7 +104,7 @@ class Database:
             raise DocumentStoreError(f"MongoDB: {error}") from None
         self._database = self._client.get_default_database(DEFAULT_NAME)
         self._free, self._refused_until = asyncio.Semaphore(_THREADS), 0.0
-        self._turns = asyncio.Semaphore(_LARGE_AT_ONCE)
+        self._first_turns, self._large_turns = asyncio.Semaphore(_FIRST_AT_ONCE), asyncio.Semaphore(1)
         await self.command({"ping": 1})
 
     async def close(self) -> None:
@@ -170,7 +175,7 @@ class Database:
             wanted, size, documents = 1, 0, 0
             while cursor.alive:
                 cursor.delegate._batch_size = wanted  # PyMongo's method for this works only before the first reply
-                async with self._turns if size > _LARGE * documents else nullcontext():
+                async with self._turn(collection, size / documents if documents else None):
                     reply = await anext(cursor, b"")
                     if counted is not None:
                         counted(_memory_of(reply))
@@ -181,12 +186,23 @@ class Database:
                 if not found:
                     continue
                 size, documents = size + len(reply), documents + len(found)
+                if size > _LARGE * documents:
+                    self._large_until[collection] = time.monotonic() + _LARGE_SECONDS
+                else:
+                    self._large_until.setdefault(collection, 0)
                 del reply
                 yield found
                 wanted = min(max(_REPLY * documents // size, 1), _MOST_OF_A_REPLY)
         finally:
             if cursor.alive:
                 await cursor.close()
+
+    def _turn(self, collection: str, size: float | None) -> AbstractAsyncContextManager[None]:
+        """The turn of a reply whose documents have about `size` bytes; None: nobody knows."""
+        if size is None:
+            may_be_large = time.monotonic() < self._large_until.get(collection, math.inf)
+            return self._large_turns if may_be_large else self._first_turns
+        return self._large_turns if size > _LARGE else nullcontext()
 
     async def aggregate(self, collection: str, pipeline: Sequence[Query]) -> list[Stored]:
         """What a pipeline makes of the collection."""

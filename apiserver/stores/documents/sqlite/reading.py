@@ -40,11 +40,14 @@ class Documents:
         return [self._made(*row) for row in rows]
 
     def _made(self, doc: str, *apart: str | None) -> Document:
+        length = len(doc) + sum([len(text) for text in apart if text is not None])
+        if self._counted is not None and length >= _LARGE:
+            self._counted(length)
+            self._counted(-length)
         document = decode(doc, self._apart, apart)
         if self._wanted is not None:
             document = project(document, self._wanted)
         if self._counted is not None:
-            length = len(doc) + sum([len(text) for text in apart if text is not None])
             size = _DECODED * length if length < _SOME else _memory_of(orjson.dumps(document))
             self._size += size
             self._counted(size)

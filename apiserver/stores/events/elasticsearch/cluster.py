@@ -18,6 +18,7 @@ import orjson
 from elastic_transport import ConnectionError, ConnectionTimeout, TransportError
 from elasticsearch import ApiError, AsyncElasticsearch, OrjsonSerializer
 
+from apiserver.answers import will_read
 from apiserver.events.model import JsonObject
 from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
@@ -337,6 +338,14 @@ def _no_index() -> Iterator[list[bool]]:
         missing.append(True)
 
 
+class _Serializer(OrjsonSerializer):
+    """Counts what is read for an answer of ours before it is decoded."""
+
+    def loads(self, data: bytes) -> Any:
+        will_read(len(data))
+        return super().loads(data)
+
+
 def _client(address: ElasticsearchAddress) -> AsyncElasticsearch:
     secure: JsonObject = {}
     if any(host.startswith("https") for host in address.hosts):
@@ -353,7 +362,7 @@ def _client(address: ElasticsearchAddress) -> AsyncElasticsearch:
             request_timeout=_TIMEOUT,
             retry_on_timeout=False,
             retry_on_status=(502, 503, 504),  # not 429, as the client does not pause
-            serializer=OrjsonSerializer(),
+            serializer=_Serializer(),
             **secure,
         )
     except (OSError, ValueError) as error:

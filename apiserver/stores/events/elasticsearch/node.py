@@ -24,7 +24,7 @@ LARGEST_ANSWER = 64 * 2**20
 
 _IN_PIECES = 2**18
 _IN_TURNS = 2**18
-_AT_ONCE = 2
+_AT_ONCE = 1
 #: "Content Too Large": no status that has the client ask other nodes.
 _STATUS = 413
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 
+from apiserver.answers import reading
 from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import PAGE_BYTES, Event, bytes_of
 from apiserver.stores.events.elasticsearch.cluster import Cluster, NodeAnswerTooLarge
@@ -140,13 +141,14 @@ async def texts(
 async def page(hits: AsyncGenerator[list[JsonObject]], event: Callable[[JsonObject], Event]) -> list[Event]:
     """The events that the first hits are, up to the one with which they have PAGE_BYTES; no more hits are read."""
     found, size = [], 0
-    async with aclosing(hits):
-        async for some in hits:
-            for one in map(event, some):
-                found.append(one)
-                size += bytes_of(one)
-                if size >= PAGE_BYTES:
-                    return found
+    with reading():
+        async with aclosing(hits):
+            async for some in hits:
+                for one in map(event, some):
+                    found.append(one)
+                    size += bytes_of(one)
+                    if size >= PAGE_BYTES:
+                        return found
     return found
 
 

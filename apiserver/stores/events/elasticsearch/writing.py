@@ -20,6 +20,7 @@ import numpy as np
 import orjson
 import zstandard
 
+from apiserver.answers import will_read
 from apiserver.events.log_text import sizes_of
 from apiserver.events.model import EventBatch, EventType, LogColumns, Owner, Sample, ScalarColumns
 from apiserver.stores.events.elasticsearch import names
@@ -161,7 +162,10 @@ def packed(document: bytes) -> bytes:
 
 def unpacked(stored: bytes) -> bytes:
     """The document that was packed."""
-    return zstandard.decompress(stored) if stored.startswith(zstandard.FRAME_HEADER) else stored
+    if not stored.startswith(zstandard.FRAME_HEADER):
+        return stored
+    will_read(zstandard.frame_content_size(stored))
+    return zstandard.decompress(stored)
 
 
 def _large(size: int, least: int) -> str:

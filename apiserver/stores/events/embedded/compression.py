@@ -23,6 +23,11 @@ def compress(data: bytes | memoryview) -> bytes:
     return _codecs.compressor.compress(data)
 
 
+def size_of(data: bytes | memoryview) -> int:
+    """Bytes of the content of a frame made by `compress`."""
+    return zstandard.frame_content_size(data)
+
+
 def decompress(data: bytes | memoryview) -> bytes:
     """The content of a frame made by `compress`."""
     return _codecs.decompressor.decompress(data)

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from apiserver import answers
 from apiserver.events.model import Int64Array, LogLine, LogPosition
 from apiserver.stores.events.base import EVENT_BYTES
 from apiserver.stores.events.embedded import compression, integers
@@ -256,6 +257,7 @@ def encode(lines: Lines, ids: Mapping[Name, int]) -> bytes:
 
 def decode(body: bytes, names: Mapping[int, Name]) -> Lines:
     """The lines of a block."""
+    answers.will_read(compression.size_of(body))
     block = _decoder.decode(compression.decompress(body))
     length = len(block.messages)
     return Lines(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from apiserver import answers
 from apiserver.events.model import EventType, Owner, Sample, SamplePosition, SampleSeries, Selection
 from apiserver.stores.events.base import page_of
 from apiserver.stores.events.embedded import compression
@@ -200,6 +201,7 @@ class Samples:
             return one
         row = self.conn.execute("SELECT body FROM sample_documents WHERE id = ?", (one.document,)).fetchone()
         at = one.position
+        answers.will_read(compression.size_of(row[0]))
         document = compression.decompress(row[0])
         return Sample(self.owner, self.type, at.metric, at.variant, at.iter, at.key, one.timestamp, document)
 

@@ -10,10 +10,12 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from apiserver import answers
 from apiserver.events.model import (
     SAMPLE_TYPES,
     BucketAxis,
@@ -233,11 +235,12 @@ class EmbeddedEventStore:
             with parts.live.snapshot(owner, pick) as (conn, hot):
                 return work(conn, hot)
 
-        return await self._in_thread(parts.readers, run)
+        with answers.reading():
+            return await self._in_thread(parts.readers, run)
 
     async def _in_thread(self, threads: ThreadPoolExecutor, run: Callable[[], Result]) -> Result:
         try:
-            return await asyncio.get_running_loop().run_in_executor(threads, run)
+            return await asyncio.get_running_loop().run_in_executor(threads, copy_context().run, run)
         except (sqlite3.Error, OSError) as error:
             raise _unavailable(error) from error
 
