@@ -55,11 +55,11 @@ class Settings:
     """The effective settings of one server."""
 
     host: str = _setting("127.0.0.1", "address to listen on", filled=True)
-    port: int = _setting(8008, "port of the API (and of the files, under /files)", min=0, max=65535)
+    port: int = _setting(8008, "port of the API, which also serves the files under /files", min=0, max=65535)
     files_port: int = _setting(
-        8081, "port of the file server; 0: files are served under /files of the API only", min=0, max=65535
+        8081, "port of the file server; 0: the API alone serves the files, under /files", min=0, max=65535
     )
-    data: Path = _setting(Path("data"), "data folder of the embedded stores, files and secrets")  # noqa: RUF009
+    data: Path = _setting(Path("data"), "data folder, for the embedded stores, files and secrets")  # noqa: RUF009
     events: str = _setting(
         EMBEDDED,
         "where events are kept: embedded, or elasticsearch://[user[:password]@]host[:9200][,host…][/prefix][?…]",
@@ -75,112 +75,124 @@ class Settings:
     documents_password: str = _setting("", "password of the user that `documents` names", secret=True)
     consistency: str = _setting(
         "session",
-        "on Elasticsearch, what a server reads: session: at once what itself acknowledged, within a second what others "
-        "did; strict: all of it at once",
+        "what a server on Elasticsearch reads; session: its own events at once, those of other servers "
+        "within a second; strict: all events at once",
         choices=("session", "strict"),
     )
     migrate_at_start: bool = _setting(
-        False, "whether a server brings the schemas of the engines up to date when it starts"
+        False, "whether a server that starts brings the schemas of the engines up to date"
     )
     workers: int = _setting(
-        1, "processes that serve; more than one needs both Elasticsearch and MongoDB", min=1, max=256
+        1, "number of processes that serve; more than one needs both Elasticsearch and MongoDB", min=1, max=256
     )
     company: str = _setting("d1e5c0a8f00d4e0ab1e0c0ffee000001", "id of the default company", filled=True)
     admin_key: str = _setting(
-        "", "access key of the admin, at least 8 characters; made at first start when empty", min_length=8
+        "", "access key of the admin, at least 8 characters; if it is empty, the first start makes one", min_length=8
     )
     admin_secret: str = _setting(
         "",
-        "secret of the admin's access key, at least 16 characters; made at first start when empty",
+        "secret of the admin's access key, at least 16 characters; if it is empty, the first start makes one",
         secret=True,
         min_length=16,
     )
     token_secret: str = _setting(
-        "", "signs tokens, at least 32 characters; made at first start when empty", secret=True, min_length=32
+        "",
+        "secret that signs tokens, at least 32 characters; if it is empty, the first start makes one",
+        secret=True,
+        min_length=32,
     )
     token_lifetime: int = _setting(
-        30 * 86400, "seconds a token is valid when not asked otherwise", min=3600, max=365 * 86400
+        30 * 86400, "seconds that a token is valid, unless its request asks for another time", min=3600, max=365 * 86400
     )
     token_renewal_days: int = _setting(
         90,
-        "days after a login that its tokens can get others; then it takes a login by password or access key",
+        "days after a login in which its tokens can get further tokens; afterwards one has to log in again",
         min=1,
         max=36500,
     )
     login: str = _setting(
         "password",
-        "what the web UI asks for: password: an access key and its secret, or a name and its password; simple: a name "
-        "only, so that whoever reaches the server is a user",
+        "what the web UI asks for; password: an access key and its secret, or a name and its password; "
+        "simple: a name only, so that whoever reaches the server is a user",
         choices=("password", "simple"),
     )
     users: tuple[FixedUser, ...] = _setting((), "users with passwords, as the guide on users says")
-    guest: bool = _setting(False, "whether anybody may log in as a guest, who only reads")
+    guest: bool = _setting(False, "whether anybody may log in as a guest, who may only read")
     allowed_origins: tuple[str, ...] = _setting(
         (), "web origins that may call the API from a browser, such as http://ui.example.org:8080"
     )
     trusted_proxies: tuple[Network, ...] = _setting(
         (),
-        "addresses and networks of proxies in front, such as 127.0.0.1,10.0.0.0/8: what these say in X-Forwarded-For "
-        "is where a request comes from",
+        "addresses and networks of proxies in front of the server, such as 127.0.0.1,10.0.0.0/8; the "
+        "server believes what they say in X-Forwarded-For about the address of a client",
     )
     max_connections: int = _setting(
         0,
-        "connections of a process, on both ports; then idle ones make room, or new ones get 503; 0: half as many as "
-        "files may be open (ulimit -n), 10000 at most",
+        "most connections of a process, on both ports together; beyond it, idle connections are closed "
+        "for new ones, or new ones get 503; 0: as many as half of the files that may be open (ulimit "
+        "-n), 10000 at most",
         min=0,
     )
     max_connections_per_address: int = _setting(
-        2048, "of these, connections from one address, or one IPv6 network of 64 bits; proxies are not counted", min=1
+        2048,
+        "most connections from one address, or one IPv6 network of 64 bits; connections of proxies are not counted",
+        min=1,
     )
-    max_body_bytes: int = _setting(16 * 2**20, "largest request body, decoded, in bytes", min=2**20)
+    max_body_bytes: int = _setting(16 * 2**20, "most bytes of a request body, after decompression", min=2**20)
     max_bytes_in_flight: int = _setting(
         64 * 2**20,
-        "bytes of all request bodies being read or handled; beyond it one goes on, the others wait, then 429",
+        "most bytes of all request bodies together that are read or handled at a time; one body may "
+        "exceed it, others wait and then get 429",
         min=2**20,
     )
-    max_upload_bytes: int = _setting(5 * 2**30, "largest uploaded file in bytes; 0: no limit", min=0)
+    max_upload_bytes: int = _setting(5 * 2**30, "most bytes of an uploaded file; 0: no limit", min=0)
     durability: str = _setting(
         "process",
-        "process: what was acknowledged survives kill -9; fsync: power loss too",
+        "what acknowledged data survives; process: kill -9; fsync: also a power loss",
         choices=("process", "fsync"),
     )
     merge_events: int = _setting(
         262_144,
-        "events that wait in memory and journal before they are merged; none waits longer than 5 seconds",
+        "number of events that wait in memory and journal before they are merged; no event waits longer than 5 seconds",
         min=1,
     )
     max_unmerged_bytes: int = _setting(
-        128 * 2**20, "bytes of events that may wait to be merged; beyond it, 429", min=2**16
+        128 * 2**20, "most bytes of events that wait to be merged; beyond it, new events get 429", min=2**16
     )
     reserve_bytes: int = _setting(
         64 * 2**20,
-        "bytes of the data folder's disk that are kept for deleting when it is full: a file of that size; 0: none",
+        "size of a file that keeps room on the disk of the data folder; when the disk is full, deleting "
+        "uses that room; 0: no such file",
         min=0,
     )
     max_series_per_task: int = _setting(
         20_000,
-        "scalar series and metrics of plots, images, vectors that a task may have, about; events of others are refused",
+        "about how many scalar series, and metrics of plots, images and vectors, a task may have; events "
+        "of further ones are refused",
         min=100,
     )
-    multi_task_limit: int = _setting(100, "most tasks that one multi-task call may name", min=1)
+    multi_task_limit: int = _setting(100, "most tasks in one call about several tasks", min=1)
     history_days: int = _setting(
-        60, "days that what workers, queues and serving containers reported is kept, at least", min=1, max=36500
+        60, "days that reports of workers, queues and serving containers are kept, at least", min=1, max=36500
     )
     shutdown_seconds: int = _setting(
-        10, "seconds that requests under way may take to finish when stopping", min=0, max=86400
+        10, "seconds that a server which stops gives to requests under way", min=0, max=86400
     )
     slow_loop_ms: int = _setting(
         200,
-        "milliseconds that one piece of work may hold up all others before the log tells which; 0: it never does",
+        "milliseconds for which one piece of work may keep all others waiting before the log names it; "
+        "0: the log never does",
         min=0,
         max=3_600_000,
     )
     log_level: str = _setting(
         "info",
-        "least level of what is logged; debug has a line a request",
+        "least level of what is logged; debug logs a line for each request",
         choices=("debug", "info", "warning", "error"),
     )
-    log_format: str = _setting("text", "text, or one JSON object a line", choices=("text", "json"))
+    log_format: str = _setting(
+        "text", "format of the log; text, or json: one JSON object a line", choices=("text", "json")
+    )
 
 
 def setting_fields() -> tuple[Field[Any], ...]:
