@@ -1,24 +1,19 @@
-"""The application: `create_app` puts the stores, the API, the file server and the health page together.
-
-Calls of the API go straight to its dispatcher, a plain ASGI app: FastAPI's machinery would take as long as a small call
-does. Whatever else is no path of FastAPI's own falls through to it, too.
-"""
+"""The application: `create_app` puts the stores, the API, the file server, the vendors' APIs and the pages together."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from functools import cache
-from typing import Any
+from functools import cache, partial
 
 import orjson
 from fastapi import FastAPI, Request, Response
 from starlette.middleware.cors import CORSMiddleware
-from starlette.routing import Mount, Route
-from starlette.types import Receive, Scope, Send
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from apiserver import __version__, resources
 from apiserver.aggregation.scroll import Scrolls
@@ -37,6 +32,7 @@ from apiserver.rpc.reply import SAFE_HEADERS
 from apiserver.rpc.schema import Table, load_schemas
 from apiserver.services.access import defaults, fixed_users, identities, roles
 from apiserver.services.access.attempts import Attempts
+from apiserver.services.access.credentials import Credential
 from apiserver.services.backend import Backend, registry
 from apiserver.services.history.store import History
 from apiserver.services.last_metrics import LastMetrics
@@ -53,32 +49,74 @@ from apiserver.vendors import baseten, modelarts, pai
 #: Beside the API of its own, the server answers those of these.
 VENDORS = (modelarts.router, baseten.router, pai.router)
 
+#: The path of the files on the API's port; they have a port of their own, too.
+FILES = "/files"
+
 _CORS_HEADERS = (
     *("content-type", "authorization", "x-clearml-impersonate-as", "access-control-allow-credentials"),
     "x-auth-token",  # of ModelArts' clients
 )
 
 
-class _App(FastAPI):
-    """FastAPI, but for calls that go to `direct`; with `cors`, not those of pages, which want more headers."""
+Lifespan = Callable[[], AbstractAsyncContextManager[Credential | None]]
 
-    direct: Dispatcher | None = None
-    cors = False
+
+class App:
+    """The server as one ASGI app. The path of a request decides who answers:
+
+    - `/events.add`, `/v2.13/events.add`: the API's dispatcher. FastAPI would take as long as a small call does.
+    - `/files`, `/files/…`: the file server.
+    - `/health`, `/openapi.json` and the paths of the vendors' APIs: FastAPI.
+    - anything else: the dispatcher, which answers that there is no such endpoint.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        lifespan: Lifespan,
+        *,
+        api: Dispatcher,
+        files: FileServer,
+        others: FastAPI,
+        files_port: ASGIApp,
+    ) -> None:
+        self.backend = backend
+        self.lifespan = lifespan
+        """The stores are open inside; it gives the admin's access key if this start made it.
+
+        Raises EventStoreError, DocumentStoreError or FileStoreError.
+        """
+        self.files_port = files_port
+        """The app of the files' own port."""
+        self._api = api
+        self._files = files
+        self._others = others
+        self._answered: ASGIApp = self._answer
+
+    def allow_pages_of(self, origins: Sequence[str]) -> None:
+        """Let pages of other origins call the server, on both ports."""
+        self._answered = _with_cors(self._answered, origins)
+        self.files_port = _with_cors(self.files_port, origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self.direct is not None and scope["type"] == "http" and self.direct.serves(scope["path"]):
-            of_a_page = self.cors and any(name == b"origin" for name, _ in scope["headers"])
-            if not of_a_page:
-                return await self.direct(scope, receive, send)
-        return await super().__call__(scope, receive, send)
+        await self._answered(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._who_answers(scope)(scope, receive, send)
+
+    def _who_answers(self, scope: Scope) -> ASGIApp:
+        if scope["type"] != "http":
+            return self._others
+        path: str = scope["path"]
+        if self._api.serves(path):
+            return self._api
+        return self._files if path == FILES or path.startswith(f"{FILES}/") else self._others
 
 
-def create_app(settings: Settings) -> FastAPI:
-    """The server as an ASGI app; its stores open and close with its lifespan.
+def create_app(settings: Settings) -> App:
+    """The server, whose stores open and close with its lifespan.
 
-    Makes the data folder and its secrets. `app.state` has `backend`, `files` (the ASGI app of the files' own port) and,
-    once started, `new_credential` (the admin's access key, if this start made it). Raises DataFolderError, SchemaError,
-    and when it starts EventStoreError, DocumentStoreError or FileStoreError.
+    Makes the data folder and its secrets. Raises DataFolderError and SchemaError.
     """
     folder = DataFolder(settings.data)
     folder.make()
@@ -87,30 +125,23 @@ def create_app(settings: Settings) -> FastAPI:
     backend = _backend(settings, folder, store)
     schemas = resources.path("schemas")
     table = load_schemas(schemas, schemas / resources.PARSED)
-    files = FileServer(store, backend.auth, backend.file_deletions, backend.file_links, rules=roles)
-    files_below_api = FileServer(
-        store, backend.auth, backend.file_deletions, backend.file_links, prefix="/files", rules=roles
-    )
-
     dispatcher = _dispatcher(settings, table, backend)
-    app = _App(title="apiserver", version=__version__, lifespan=_lifespan(backend, store, folder), openapi_url=None)
+    file_server = partial(FileServer, store, backend.auth, backend.file_deletions, backend.file_links, rules=roles)
+
+    others = FastAPI(title="apiserver", version=__version__, openapi_url=None)
     for vendor in VENDORS:
-        app.include_router(vendor)
-    app.router.routes += [
+        others.include_router(vendor)
+    others.router.routes += [
         Route("/health", Health(backend, store)),
         Route("/openapi.json", _openapi(table), methods=["GET"]),
-        Route("/files", files_below_api),
-        Mount("/files", files_below_api),
-        Mount("/", dispatcher),
     ]
-    app.router.default = dispatcher  # for what no pattern matches, such as a line feed
-    app.direct = dispatcher
+    others.router.default = dispatcher
+    others.state.backend = backend
+    lifespan = _lifespan(backend, store, folder)
+    files = file_server(prefix=FILES)
+    app = App(backend, lifespan, api=dispatcher, files=files, others=others, files_port=file_server())
     if settings.allowed_origins:
-        app.cors = True
-        app.add_middleware(CORSMiddleware, **_cors(settings))
-    app.state.backend = backend
-    app.state.files = CORSMiddleware(files, **_cors(settings)) if settings.allowed_origins else files
-    app.state.new_credential = None
+        app.allow_pages_of(settings.allowed_origins)
     return app
 
 
@@ -169,11 +200,9 @@ def _openapi(table: Table) -> Callable[[Request], Response]:
     return answer
 
 
-def _lifespan(
-    backend: Backend, files: FileStore, folder: DataFolder
-) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _lifespan(backend: Backend, files: FileStore, folder: DataFolder) -> Lifespan:
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan() -> AsyncIterator[Credential | None]:
         async with AsyncExitStack() as opened:
             # Events first, and closed last: they lock the data folder, and a server that is refused must touch no file.
             opened.enter_context(owned(backend.settings, folder))
@@ -184,23 +213,22 @@ def _lifespan(
             await files.open()
             await defaults.ensure_defaults(backend.documents, backend.settings)
             await fixed_users.ensure_fixed_users(backend.documents, backend.settings)
-            app.state.new_credential = await defaults.ensure_admin(backend.documents, backend.settings)
+            new_credential = await defaults.ensure_admin(backend.documents, backend.settings)
             opened.push_async_callback(backend.last_metrics.close)
             await backend.last_metrics.restate()
-            backend.last_metrics.watch()
-            opened.push_async_callback(backend.history.close)
-            backend.history.watch()
-            opened.push_async_callback(backend.file_deletions.close)
-            backend.file_deletions.watch()
-            yield
+            for job in (backend.history.sweeping, backend.file_deletions.deleting):
+                opened.push_async_callback(job.close)
+                job.start()
+            if backend.documents.shared:  # there may be other servers
+                opened.push_async_callback(backend.last_metrics.restating.close)
+                backend.last_metrics.restating.start(at_once=False)
+            yield new_credential
 
     return lifespan
 
 
-def _cors(settings: Settings) -> dict[str, Any]:
-    return {
-        "allow_origins": settings.allowed_origins,
-        "allow_credentials": True,
-        "allow_methods": [*METHODS, "HEAD", "DELETE"],
-        "allow_headers": _CORS_HEADERS,
-    }
+def _with_cors(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
+    methods = [*METHODS, "HEAD", "DELETE"]
+    return CORSMiddleware(
+        app, allow_origins=origins, allow_credentials=True, allow_methods=methods, allow_headers=_CORS_HEADERS
+    )

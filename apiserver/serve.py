@@ -138,15 +138,15 @@ def _told_if_in_use(host: str, port: int) -> Iterator[None]:
 async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child | None) -> None:
     app = create_app(settings)
     with contextlib.ExitStack() as until_closed:
-        async with app.router.lifespan_context(app):
+        async with app.lifespan() as new_credential:
             for listener in sockets:
                 _listen(listener)
             if worker is None or worker.first:
-                _announce(settings, app.state.new_credential)
+                _announce(settings, new_credential)
             gc.freeze()
             gc.set_threshold(_GARBAGE)
             gc.enable()
-            served: list[ASGIApp] = [app, app.state.files]
+            served: list[ASGIApp] = [app, app.files_port]
             places = _places(settings)
             servers = [_Server(_config(settings, places, served.pop(0))) for _ in sockets]
             until_closed.enter_context(heard(partial(_stop, servers), settings.shutdown_seconds + _CLOSING))

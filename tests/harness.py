@@ -20,9 +20,8 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import httpx
-from fastapi import FastAPI
 
-from apiserver.app import create_app
+from apiserver.app import App, create_app
 from apiserver.services.backend import Backend
 from apiserver.settings import Settings, shown
 
@@ -54,14 +53,13 @@ def _answer(response: httpx.Response, expect: int) -> dict[str, Any]:
 class Api:
     """The whole server behind an HTTP client, without sockets; `auth` is the admin's unless a call says otherwise."""
 
-    app: FastAPI
+    app: App
     client: httpx.AsyncClient
 
     @property
     def backend(self) -> Backend:
         """What the handlers work with."""
-        backend: Backend = self.app.state.backend
-        return backend
+        return self.app.backend
 
     async def call(
         self,
@@ -88,7 +86,7 @@ async def running_api(data: Path, **settings: Any) -> AsyncIterator[Api]:
     """The server on the folder `data`, started; `settings` are fields of Settings."""
     fields = {"data": data, "reserve_bytes": 0, "admin_key": ADMIN_KEY, "admin_secret": ADMIN_SECRET, **settings}
     app = create_app(Settings(**fields))
-    async with app.router.lifespan_context(app), api_client(app) as client:
+    async with app.lifespan(), api_client(app) as client:
         yield Api(app, client)
 
 

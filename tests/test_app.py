@@ -90,7 +90,7 @@ async def test_files_are_under_files_and_on_their_own_port(api: Api) -> None:
     assert upload.status_code == 200
     assert (await api.raw("GET", "/files/a/b%20c.txt")).content == b"content"
     assert (await api.raw("GET", "/files/a/b%20c.txt", auth=None)).status_code == 401
-    async with api_client(api.app.state.files) as own_port:
+    async with api_client(api.app.files_port) as own_port:
         response = await own_port.get(
             "/a/b%20c.txt", auth=("ADMINKEYOFTHETESTS00", "admin-secret-of-the-tests-0123456789")
         )
@@ -221,9 +221,10 @@ async def test_the_admins_key_is_made_once(tmp_path: Path) -> None:
     made = []
     for _ in range(2):
         app = create_app(Settings(data=tmp_path / "data"))
-        async with app.router.lifespan_context(app):
-            made.append(app.state.new_credential)
+        async with app.lifespan() as credential:
+            made.append(credential)
     first, second = made
+    assert first is not None
     assert first.key
     assert second is None
 

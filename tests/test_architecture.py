@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "apiserver"
 ALLOWED = {
     "answers": set(),
     "off_loop": set(),
+    "repeating": set(),
     "times": set(),
     "ip_addresses": set(),
     "json_structure": set(),
@@ -45,7 +46,7 @@ ALLOWED = {
     "stores.files": {"times"},
     "rpc": {"answers", "json_structure", "off_loop", "times", "urls"},
     "aggregation": {"answers", "events", "off_loop", "stores.events", "times"},
-    "files": {"rpc", "stores.documents", "stores.files", "times"},
+    "files": {"repeating", "rpc", "stores.documents", "stores.files", "times"},
     "copying": {"data_folder", "events", "settings", "stores", "stores.addresses", "stores.documents", "stores.events"},
     "importing": {
         *("copying", "data_folder", "events", "services", "settings", "stores", "stores.addresses", "stores.documents"),
@@ -55,7 +56,19 @@ ALLOWED = {
     "connections": {"ip_addresses"},
     "vendors": {"aggregation", "events", "rpc", "services", "stores.documents", "stores.events", "times"},
     "services": {
-        *("", "aggregation", "answers", "events", "files", "ip_addresses", "off_loop", "passwords", "rpc", "settings"),
+        *(
+            "",
+            "aggregation",
+            "answers",
+            "events",
+            "files",
+            "ip_addresses",
+            "off_loop",
+            "passwords",
+            "repeating",
+            "rpc",
+            "settings",
+        ),
         *("stores.documents", "stores.events", "times"),
     },
 }

@@ -9,13 +9,13 @@ themselves are told that they are gone, not that they never were.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import logging
 import time
 from collections.abc import Collection, Iterable
 
 from apiserver.files.addresses import LOCAL, host_of, names_of
+from apiserver.repeating import Repeating
 from apiserver.stores.documents.base import Document, DocumentStore, DocumentStoreError, DuplicateDocument, Update
 from apiserver.stores.files.disk import FileStore, FileStoreError
 from apiserver.times import from_now, utc_now
@@ -43,8 +43,9 @@ class FileDeletions:
         self._store = store
         self._documents = documents
         self._reached_by: set[tuple[str, str]] = set()
-        self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self.deleting = Repeating(
+            "deleting files", self._work_and_forget, INTERVAL, expected=(FileStoreError, DocumentStoreError)
+        )
 
     async def reached_by(self, company: str, authority: str) -> None:
         """Note the Host header that files were uploaded with: their URLs will name it."""
@@ -78,24 +79,12 @@ class FileDeletions:
             await self._put(_WAITING, entries, {"$max": {"before": before}})
         if names:
             await asyncio.sleep(2 * _TICK)
-            self._wake.set()
+            self.deleting.wake()
 
     async def covers(self, company: str, name: str) -> bool:
         """Whether the file is to be deleted, or was not long ago."""
         wanted = {"id": _id(company, name)}
         return any([await self._documents.find_one(kind, wanted, projection=["id"]) for kind in (_WAITING, _DONE)])
-
-    def watch(self) -> None:
-        """From now on, delete what is to be deleted, and what was before this start."""
-        self._wake.set()
-        self._task = asyncio.create_task(self._work_for_ever(), name="file-deletions")
-
-    async def close(self) -> None:
-        """Stop deleting; what is left is done after the next start."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
 
     async def work(self) -> None:
         """Delete all that is to be deleted by now; FileStoreError when some of it could not be, after all the rest."""
@@ -114,19 +103,6 @@ class FileDeletions:
             last = waiting[-1]["id"]
         if refused:
             raise refused
-
-    async def _work_for_ever(self) -> None:
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(INTERVAL):
-                    await self._wake.wait()
-            self._wake.clear()
-            try:
-                await self._work_and_forget()
-            except (FileStoreError, DocumentStoreError) as error:
-                log.warning("files that are to be deleted wait: %s", error)
-            except Exception:
-                log.exception("files that are to be deleted wait")
 
     async def _work_and_forget(self) -> None:
         try:

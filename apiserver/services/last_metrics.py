@@ -23,6 +23,7 @@ from weakref import WeakValueDictionary
 from apiserver.events.last_metrics import Touched, run_time, touched_by, update_of
 from apiserver.events.model import SAMPLE_TYPES, EventBatch, MetricSelection, Owner
 from apiserver.off_loop import off_loop
+from apiserver.repeating import Repeating
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError, InvalidDocument
 from apiserver.stores.events.base import EventStore, EventStoreBusy, EventStoreError
 from apiserver.times import utc_now
@@ -71,7 +72,9 @@ class LastMetrics:
         """Owners whose documents are still to be made anew."""
         self._locks: WeakValueDictionary[Owner, asyncio.Lock] = WeakValueDictionary()
         self._task: asyncio.Task[None] | None = None
-        self._watch: asyncio.Task[None] | None = None
+        self.restating = Repeating(
+            "what other servers left", self.restate, RESTATE_INTERVAL, expected=(EventStoreError, DocumentStoreError)
+        )
 
     @contextmanager
     def adding(self, batch: EventBatch, resets: Mapping[Owner, str | None] | None = None) -> Iterator[None]:
@@ -129,11 +132,6 @@ class LastMetrics:
                     self._left.discard(owner)
                     await self._state(owner)
 
-    def watch(self) -> None:
-        """From now on, restate now and then, if there may be other servers."""
-        if self._documents.shared:
-            self._watch = asyncio.create_task(self._restate_for_ever(), name="restate")
-
     @asynccontextmanager
     async def rewriting(self, owners: Sequence[Owner]) -> AsyncIterator[None]:
         """Reset owners inside: their documents are not written meanwhile, and made anew from what is stored then."""
@@ -149,10 +147,9 @@ class LastMetrics:
 
     async def close(self) -> None:
         """Write what is pending."""
-        for task in (self._task, self._watch):
-            if task is not None:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
         await self._write_all()
 
     def _touch(self, owner: Owner, touched: Touched) -> None:
@@ -172,16 +169,6 @@ class LastMetrics:
                 pause = min(max(INTERVAL, _REST * (time.monotonic() - begun)), LONGEST_INTERVAL)
             else:
                 pause = min(pause * 2, LONGEST_INTERVAL)
-
-    async def _restate_for_ever(self) -> None:
-        while True:
-            await asyncio.sleep(RESTATE_INTERVAL)
-            try:
-                await self.restate()
-            except (EventStoreError, DocumentStoreError) as error:
-                log.warning("what other servers left waits: %s", error)
-            except Exception:
-                log.exception("what other servers left cannot be looked for")
 
     async def _write_all(self) -> bool:
         """Write every pending owner; whether all could be. One that cannot be stays pending, and hinders no other."""

@@ -93,10 +93,9 @@ async def test_what_waits_is_deleted_after_a_restart(files: FileStore, documents
     await FileDeletions(files, documents).add(COMPANY, urls("/a"))
 
     after = FileDeletions(files, documents)
-    after.watch()
+    after.deleting.start()
     await asyncio.wait_for(worked_off(documents), 30)
-    await after.close()
-    await after.close()
+    await after.deleting.close()
     assert await kept(files, "/a") == []
 
 
@@ -161,9 +160,9 @@ async def test_deleted_files_are_forgotten(
     monkeypatch.setattr(deletions, "REMEMBERED", 0.0)
     deleting = FileDeletions(files, documents)
     await deleting.add(COMPANY, urls("/a"))
-    deleting.watch()
+    deleting.deleting.start()
     await asyncio.wait_for(worked_off(documents, "deleted_files"), 30)
-    await deleting.close()
+    await deleting.deleting.close()
     assert not await deleting.covers(COMPANY, "/a")
 
 

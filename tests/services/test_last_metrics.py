@@ -303,8 +303,8 @@ async def test_a_reset_is_not_undone_by_stats_that_were_read_before_it(
 
 
 async def test_what_other_servers_left_is_looked_for(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(last_metrics, "RESTATE_INTERVAL", 0)
-    monkeypatch.setattr(type(api.backend.documents), "shared", True)
+    restating = api.backend.last_metrics.restating
+    restating.seconds = 0
     owner = await new_task(api)
     restated, done = api.backend.events.restated, asyncio.Event()
 
@@ -313,9 +313,10 @@ async def test_what_other_servers_left_is_looked_for(api: Api, monkeypatch: pyte
         done.set()
 
     monkeypatch.setattr(api.backend.events, "restated", say_so)
-    api.backend.last_metrics.watch()
+    restating.start()
     await api.backend.events.add(scalars([(9, 0.25)], variant="w", owner=owner))  # by one that dies here
     await done.wait()
+    await restating.close()
     assert await seen(api, owner) == (9, {"w": 0.25})
 
 

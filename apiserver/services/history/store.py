@@ -12,12 +12,12 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from apiserver.events.model import HISTORY, BucketAxis, EventBatch, MetricSelection, Owner, Scalars
+from apiserver.repeating import Repeating
 from apiserver.rpc.errors import validation_error
 from apiserver.services.history.steps import Curve, Steps
 from apiserver.stores.documents.base import Document, DocumentStore, DocumentStoreError, Filter, Update
@@ -65,7 +65,9 @@ class History:
         self._days = days
         self._known: dict[str, frozenset[str]] = {}
         """The metrics that documents are known to have, by id."""
-        self._task: asyncio.Task[None] | None = None
+        self.sweeping = Repeating(
+            "sweeping the history", self.sweep, SWEEP_INTERVAL, expected=(EventStoreError, DocumentStoreError)
+        )
 
     # --- writing -----------------------------------------------------------------------------------
 
@@ -145,17 +147,6 @@ class History:
 
     # --- forgetting --------------------------------------------------------------------------------
 
-    def watch(self) -> None:
-        """From now on, sweep now and then."""
-        self._task = asyncio.create_task(self._sweep_for_ever(), name="history")
-
-    async def close(self) -> None:
-        """Sweep no more."""
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-
     async def sweep(self) -> None:
         """Delete the weeks that ended before the days that are kept."""
         old: Filter = {"week": {"$lt": self._oldest(now_ms())}}
@@ -166,16 +157,6 @@ class History:
     def _oldest(self, now: int) -> int:
         """The first week of which a part is kept."""
         return now // WEEK - -(-self._days // 7)
-
-    async def _sweep_for_ever(self) -> None:
-        while True:
-            try:
-                await self.sweep()
-            except (EventStoreError, DocumentStoreError) as error:
-                log.warning("what is too old of the history stays for now: %s", error)
-            except Exception:
-                log.exception("the history cannot be swept")
-            await asyncio.sleep(SWEEP_INTERVAL)
 
 
 def plausible(at: int) -> int:
