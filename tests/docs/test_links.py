@@ -41,3 +41,12 @@ def test_files_that_are_named_are_there(page: str) -> None:
     assert len(named) > 20
     missing = {name for name in named - known if not (ROOT / name).exists()}
     assert {name for name in missing if not (ROOT / "apiserver" / name).exists()} == set()
+
+
+def test_names_of_the_code_are_there() -> None:
+    """What `adding.md` tells to look for in these files: constants, functions, fields of the schema."""
+    sources = [*(ROOT / "apiserver").rglob("*.py"), *(ROOT / "schemas").glob("*.conf")]
+    code = "\n".join(source.read_text("utf-8") for source in sources)
+    named = set(re.findall(r"`(_?[A-Z]+(?:_[A-Z]+)*|_?[a-z]+(?:_[a-z]+)+)`", (DOCS / "adding.md").read_text("utf-8")))
+    assert len(named) > 15
+    assert {name for name in named if not re.search(rf"\b{name}\b", code)} == set()
