@@ -130,12 +130,15 @@ class Dispatcher:
         return await _answer(meta, call, await read(meta, route, call, query))
 
     async def _read(self, meta: Meta, route: Route, call: Call[Any], query: dict[str, Any]) -> Answer:
-        """What the handler answers. If it finds no room for what it reads, it begins anew when there is some."""
+        """What the handler answers. If it finds no room for what it reads, it begins anew when there is some.
+
+        Of an answer that is sent while it is made, that is true up to its first chunk.
+        """
         meta.held = Held(self._answers)
         begin(meta.held)
         while True:
             try:
-                return await route.handler(call, await _request(route, call, query))
+                return await _begun(await route.handler(call, await _request(route, call, query)))
             except NoRoom:
                 pass  # once this block is left, nothing refers to what was read
             call.response_headers.clear()
@@ -182,7 +185,7 @@ class Dispatcher:
 
 
 async def _changed(meta: Meta, route: Route, call: Call[Any], query: dict[str, Any]) -> Answer:
-    return await route.handler(call, await _request(route, call, query))
+    return await _begun(await route.handler(call, await _request(route, call, query)))
 
 
 async def _request(route: Route, call: Call[Any], query: dict[str, Any]) -> dict[str, Any]:
@@ -211,8 +214,7 @@ def _headers(scope: Scope) -> dict[str, str]:
 
 async def _answer(meta: Meta, call: Call[Any], answer: Answer) -> Reply | StreamReply:
     if isinstance(answer, Streamed):
-        chunks = await _begun(answer.chunks)
-        return StreamReply(chunks, [("content-type", answer.content_type), *call.response_headers])
+        return StreamReply(answer.chunks, [("content-type", answer.content_type), *call.response_headers])
     content = success(meta, answer.json if isinstance(answer, Encoded) else await encode_many(answer))
     del answer
     if meta.held is not None:
@@ -222,8 +224,11 @@ async def _answer(meta: Meta, call: Call[Any], answer: Answer) -> Reply | Stream
     return Reply(200, content, call.response_headers)
 
 
-async def _begun(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """`chunks` in pieces; the first chunk has been made without an error."""
+async def _begun(answer: Answer) -> Answer:
+    """The answer. If it is sent while it is made, its first chunk has been made without an error."""
+    if not isinstance(answer, Streamed):
+        return answer
+    chunks = answer.chunks
     chunk = await anext(chunks, None)
 
     async def pieces(chunk: bytes | None) -> AsyncGenerator[bytes, None]:
@@ -237,7 +242,7 @@ async def _begun(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, N
                     yield bytes(cut.popleft())  # a view of it would hold the chunk, too
                 chunk = await anext(chunks, None)
 
-    return pieces(chunk)
+    return Streamed(pieces(chunk), answer.content_type)
 
 
 def _refusal(meta: Meta, error: ApiError) -> Reply:

@@ -608,6 +608,27 @@ async def test_who_finds_no_room_reads_again_when_there_is_some(tmp_path: Path) 
     assert read == ["first", "second", "second"]
 
 
+async def test_a_stream_that_finds_no_room_begins_anew(tmp_path: Path) -> None:
+    first_is_read, first_may_end, second_has_read = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def handler(call: Call[Any], request: dict[str, Any]) -> Streamed:
+        async def lines() -> AsyncGenerator[bytes, None]:
+            (second_has_read if first_is_read.is_set() else first_is_read).set()
+            answers.hold(answers.LARGEST)
+            await first_may_end.wait()
+            yield b"line"
+
+        return Streamed(lines(), "text/plain")
+
+    async with client(single(tmp_path, handler, reads=True)) as api:
+        first = asyncio.create_task(api.post("/one.call", json={}))
+        await first_is_read.wait()
+        second = asyncio.create_task(api.post("/one.call", json={}))
+        await second_has_read.wait()
+        first_may_end.set()
+        assert [(await one).text for one in (first, second)] == ["line", "line"]
+
+
 async def test_who_waits_for_room_holds_nothing(tmp_path: Path) -> None:
     class Page:
         """What was read; unlike a list, it can be seen when it goes."""

@@ -10,10 +10,12 @@ import csv
 import io
 import re
 from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import orjson
 
+from apiserver import answers
 from apiserver.rpc.call import Streamed
 from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.backend import Call, documents, endpoint, visible
@@ -26,7 +28,8 @@ from apiserver.services.tasks import read as tasks
 DOWNLOADS = "downloads"
 #: How long the second call is waited for.
 KEPT_SECONDS = 300
-_PAGE = 1000
+#: Documents of a page, a power of two: of large ones, pages are halved until one can be read.
+_PAGE = 1024
 _READ = {"task": tasks.get_all_ex, "model": models.get_all_ex}
 _PAGING = ("page", "page_size", "size", "scroll_id", "refresh_scroll")
 #: What spreadsheets take for the beginning of a formula.
@@ -60,13 +63,34 @@ async def download(call: Call, request: dict[str, Any]) -> Streamed:
 
 async def _table(call: Call, query: dict[str, Any]) -> AsyncGenerator[bytes, None]:
     columns = query["field_mappings"]
-    yield (_BYTE_ORDER_MARK + _lines([[_title(column) for column in columns]])).encode()
     paths = [[unescape(name) for name in column["field"].split(".")] for column in columns]
     shown = [_shown_values(column) for column in columns]
-    number = 0
-    while found := await _page(call, query, number, _PAGE):
-        yield _lines([[_cell(one, *column) for column in zip(paths, shown, strict=True)] for one in found]).encode()
+    made = [_BYTE_ORDER_MARK.encode() + _line([_title(column) for column in columns])]
+    number, size = 0, _PAGE
+    while True:
+        read = partial(_page, call, query, number, size)
+        try:
+            found = await answers.held_page(read, _counted_already, first=number == 0)
+        except answers.AnswerTooLarge:
+            if size == 1:
+                raise
+            number, size = 2 * number, size // 2
+            continue
+        made += [_line([_cell(one, *column) for column in zip(paths, shown, strict=True)]) for one in found]
+        if not made:
+            return
+        made = [b"".join(made)]
+        del found  # neither it nor what is made of it is held here while it is sent
+        answers.made(len(made[0]))
+        yield made.pop()
         number += 1
+        if size < _PAGE and number % 2 == 0:
+            number, size = number // 2, 2 * size
+
+
+def _counted_already(found: list[dict[str, Any]]) -> int:
+    """Who reads documents counts them."""
+    return 0
 
 
 async def _page(call: Call, query: dict[str, Any], number: int, size: int) -> list[dict[str, Any]]:
@@ -100,10 +124,10 @@ def _cell(document: dict[str, Any], path: Sequence[str], shown: Mapping[Any, Any
     return "" if value is None else value
 
 
-def _lines(rows: list[list[Any]]) -> str:
+def _line(cells: list[Any]) -> bytes:
     text = io.StringIO()
-    csv.writer(text).writerows(rows)
-    return text.getvalue()
+    csv.writer(text).writerow(cells)
+    return text.getvalue().encode()
 
 
 def _title(column: dict[str, Any]) -> str:

@@ -69,6 +69,18 @@ async def test_a_table_has_all_its_pages(api: Api, monkeypatch: pytest.MonkeyPat
     assert (await downloaded(api, nothing))[1] == "name,k\r\n"
 
 
+async def test_pages_of_large_tasks_are_halved(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(7):
+        task = {"name": f"t{number}", "type": "training", "comment": "x" * (300_000 if number < 5 else 1)}
+        await api.call("tasks.create", task)
+    columns = [{"field": "name"}, {"field": "comment"}]
+    wanted = await prepared(api, columns, order_by=["name"])
+    monkeypatch.setattr("apiserver.answers.LARGEST", 700_000)
+    monkeypatch.setattr("apiserver.services.organization.downloads._PAGE", 4)
+    rows = (await downloaded(api, wanted))[1].splitlines()
+    assert [len(row) for row in rows] == [len("name,comment"), *[300_003] * 5, 4, 4]
+
+
 async def test_what_cannot_be_downloaded_is_refused(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = [{"field": "name"}]
     query = {"entity_type": "task", "field_mappings": columns}
