@@ -19,6 +19,7 @@ from apiserver import __version__, resources
 from apiserver.aggregation.scroll import Scrolls
 from apiserver.answers import LARGEST, MUCH
 from apiserver.data_folder import DataFolder
+from apiserver.engines import document_store, event_store, owned
 from apiserver.files.deletions import FileDeletions
 from apiserver.files.links import FileLinks
 from apiserver.files.server import FileServer
@@ -42,7 +43,6 @@ from apiserver.services.remembered import Remembered
 from apiserver.services.series_bound import SeriesBound
 from apiserver.services.store_errors import STORE_ERRORS
 from apiserver.settings import Settings
-from apiserver.stores.engines import document_store, event_store, owned
 from apiserver.stores.files.disk import FileStore
 from apiserver.vendors import baseten, modelarts, pai
 

@@ -162,7 +162,7 @@ def _migrate(settings: Settings, options: argparse.Namespace) -> None:
 
 async def _checked(settings: Settings) -> bool:
     """Say what `migrate` would do; whether that is nothing."""
-    from apiserver.stores.engines import schemas
+    from apiserver.engines import schemas
     from apiserver.stores.migrations import pending
 
     well = True
@@ -176,7 +176,7 @@ async def _checked(settings: Settings) -> bool:
 
 async def _migrated(settings: Settings) -> bool:
     """Bring the schemas up to date, and say how; whether all of them are."""
-    from apiserver.stores.engines import schemas
+    from apiserver.engines import schemas
     from apiserver.stores.migrations import migrate
 
     well = True
@@ -402,10 +402,10 @@ def _hash_of_password() -> str:
 def _with_documents(settings: Settings, work: Callable[[DocumentStore], Awaitable[Result]]) -> Result:
     """What `work` returns, given the opened documents of the data folder; a server may be running on it."""
     from apiserver.data_folder import DataFolder, DataFolderError
+    from apiserver.engines import document_store
     from apiserver.services.access.defaults import ensure_defaults
     from apiserver.stores.addresses import EMBEDDED
     from apiserver.stores.documents.base import DocumentStoreError
-    from apiserver.stores.engines import document_store
 
     async def run() -> Result:
         folder = DataFolder(settings.data)

@@ -12,10 +12,10 @@ from apiserver.copying.copied import CopyError, Say
 from apiserver.copying.documents import copy_documents
 from apiserver.copying.events import EventCopy
 from apiserver.data_folder import DataFolder
+from apiserver.engines import document_store, event_store, locked
 from apiserver.settings import Settings, elasticsearch_address, mongo_address
 from apiserver.stores.addresses import EMBEDDED
 from apiserver.stores.documents.base import DocumentStore
-from apiserver.stores.engines import document_store, event_store, locked
 from apiserver.stores.events.base import EventStore
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from apiserver.data_folder import DataFolder
+from apiserver.engines import document_store, event_store, owned
 from apiserver.settings import Settings
-from apiserver.stores.engines import document_store, event_store, owned
 from apiserver.stores.events.base import EventStoreError
 from tests.harness import PATIENCE
 
@@ -34,7 +34,7 @@ def test_the_settings_say_which(settings: Settings, names: list[str], tmp_path: 
 def test_the_default_imports_no_client() -> None:
     script = (
         "import sys; from apiserver import app, serve; from apiserver.settings import Settings\n"
-        "from apiserver.stores.engines import document_store, event_store\n"
+        "from apiserver.engines import document_store, event_store\n"
         "from apiserver.data_folder import DataFolder; from pathlib import Path\n"
         "[make(Settings(), DataFolder(Path('x'))) for make in (event_store, document_store)]\n"
         "assert not {'elasticsearch', 'elastic_transport', 'motor', 'pymongo'} & sys.modules.keys()"
