@@ -17,7 +17,7 @@ from apiserver.stores.documents.base import Document
 from apiserver.stores.documents.sqlite import SqliteDocumentStore
 from benchmarks.figures import LISTS, PAGES, PING
 from benchmarks.listed import Company, hashed, metrics_of, task_id
-from benchmarks.processes import median_ms, resident_mb
+from benchmarks.processes import median_ms, resident_mb, timed_ms
 from benchmarks.run import Run
 from benchmarks.server import Running, running
 
@@ -50,11 +50,16 @@ def measure(run: Run) -> None:
         bodies = {name: (endpoint, orjson.dumps(request)) for name, (endpoint, request) in calls}
         server.ping()
         before = resident_mb(server.pid)
+        table.put("list.first", timed_ms(lambda: server.connection.post(*bodies["all.metric"])))
         for figure in (*PAGES, *LISTS):
             endpoint, body = bodies[figure.key.removeprefix("list.")]
             taken = median_ms(partial(server.connection.post, endpoint, body), sizes.list_runs)
             table.put(figure.key, taken, {"30 rows of SQLite": rows} if figure in PAGES else {PING: ping})
         table.put("list.memory", resident_mb(server.pid), {"before the first list": before})
+        server.stop()
+        server.start()
+        server.ping()
+        table.put("list.restarted", timed_ms(lambda: server.connection.post(*bodies["all.metric"])))
 
 
 async def _fill(path: Path, company: Company, tasks: int) -> None:

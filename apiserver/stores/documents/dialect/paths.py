@@ -43,19 +43,20 @@ def reach(value: Any, path: Path) -> Iterator[Any]:
 
     An item of a list that is no object has no names, so it adds nothing.
     """
-    if not path:
-        yield value
-    elif isinstance(value, dict):
-        yield from reach(value[path[0]], path[1:]) if path[0] in value else (MISSING,)
-    elif isinstance(value, list):
-        for item in value:
-            if isinstance(item, dict):
-                yield from reach(item, path)
-        index = index_of(path[0])
-        if index is not None and index < len(value):
-            yield from reach(value[index], path[1:])
-    else:
-        yield MISSING
+    for place, name in enumerate(path):
+        if isinstance(value, list):
+            for item in value:
+                if isinstance(item, dict):
+                    yield from reach(item, path[place:])
+            index = index_of(name)
+            if index is not None and index < len(value):
+                yield from reach(value[index], path[place + 1 :])
+            return
+        if not isinstance(value, dict) or name not in value:
+            yield MISSING
+            return
+        value = value[name]
+    yield value
 
 
 def gathered(value: Any, path: Path) -> Any:

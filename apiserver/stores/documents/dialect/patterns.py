@@ -38,24 +38,20 @@ def compile_pattern(field: str, pattern: object, options: object = "") -> Search
 
 
 @lru_cache(maxsize=128)
-def literals_of(pattern: str) -> tuple[tuple[str, ...], bool]:
-    """Texts that are in all that the pattern matches, as far as is easily seen, the longest first.
-
-    And whether the only one is all it says. None of them has NUL.
-    """
+def literals_of(pattern: str) -> tuple[str, ...]:
+    """Texts that are in all that the pattern matches, as far as is easily seen, the longest first; none has NUL."""
     if _PIECES.fullmatch(pattern) is None:
-        return (), False
-    runs, exact = [""], True
+        return ()
+    runs = [""]
     for match in re.finditer(rf"({_PIECE.pattern})([+*?]?)", pattern, re.DOTALL):
         piece, times = match[1], match[2]
         plain = piece not in (".", "^", "$")
-        exact = exact and plain and not times
         if plain and times in ("", "+"):
             runs[-1] += piece[-1]
         if not plain or times:
             runs.append("")
     texts = sorted(filter(None, dict.fromkeys(runs)), key=len, reverse=True)
-    return tuple(texts[:_MOST_TEXTS]), exact and bool(texts)
+    return tuple(texts[:_MOST_TEXTS])
 
 
 @lru_cache(maxsize=128)

@@ -160,7 +160,7 @@ def _equals(operand: Any) -> list[Any]:
 def _pattern(name: str, test: Pattern) -> Query:
     """The query for a pattern, or for the texts that are in all that it matches."""
     plain = _plain(test)
-    texts = [part for text in literals_of(test.text)[0] for part in (_sure(text) if test.any_case else [text])]
+    texts = [part for text in literals_of(test.text) for part in (_sure(text) if test.any_case else [text])]
     sent = [_regex(re.escape(text), test) for text in texts] if plain is None else [_regex(plain, test)]
     # Not every server that speaks MongoDB's protocol spares numbers.
     return Query(_joined("$and", [Query({name: asked}) for asked in (_TEXT, *sent)]), exact=plain is not None)

@@ -11,10 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 from typing import Any
 
+from apiserver import resources
 from apiserver.stores.documents.base import (
     DocumentStoreBusy,
     DocumentStoreError,
@@ -24,7 +24,6 @@ from apiserver.stores.documents.base import (
 )
 from apiserver.stores.reserve import Reserve
 
-FORMAT = 1
 _APPLICATION = 0x45564453
 _LOG_KEPT = 2**20
 _OLDEST_SQLITE = (3, 35, 0)
@@ -34,31 +33,12 @@ LONGEST_READ = 30.0
 _STEPS = 100_000
 
 
-class Callbacks:
+class Callbacks(dict[int, list[Callable[[Any], Any]]]):
     """Python functions that running statements may ask in SQL: `ask(statement, place, value)`."""
 
-    def __init__(self) -> None:
-        self._functions: dict[int, list[Callable[[Any], Any]]] = {}
-        self._numbers = count()
-
-    def register(self, functions: list[Callable[[Any], Any]]) -> int:
-        """The number by which a statement asks its functions, which may still be added to, by their place."""
-        number = next(self._numbers)
-        self._functions[number] = functions
-        return number
-
-    def forget(self, number: int) -> None:
-        """The statement has ended."""
-        del self._functions[number]
-
-    def ask(self, number: int, place: int, value: Any) -> Any:
+    def ask(self, statement: int, place: int, value: Any) -> Any:
         """What the function says about the value."""
-        return self._functions[number][place](value)
-
-    @property
-    def pending(self) -> int:
-        """How many statements may still ask."""
-        return len(self._functions)
+        return self[statement][place](value)
 
 
 class Connections:
@@ -84,7 +64,9 @@ class Connections:
             with errors(self._path):
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 writer = self._connect()
-                self._check_format(writer)
+                if not writer.execute("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").fetchone():
+                    raise DocumentStoreError("SQLite with its full-text search (FTS5) is needed")
+                self._migrate(writer)
                 self._writer = writer
                 self._ending = False
         except DocumentStoreError:
@@ -115,6 +97,8 @@ class Connections:
         """
         if self._writer is None:
             raise DocumentStoreError("the document store is not open")
+        if self._ending:
+            raise DocumentStoreBusy(f"{self._path} is being closed")
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         with errors(self._path):
             if connection is None:
@@ -140,12 +124,27 @@ class Connections:
         return self._ending or (self._local.until is not None and time.monotonic() > self._local.until)
 
     @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
-        """The writing connection inside a transaction: committed at the end, undone on any error."""
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """This thread's connection, for several reads of the documents as they are at one moment."""
+        with self.read() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    @contextmanager
+    def write(self, *, spare_reserve: bool = False) -> Iterator[sqlite3.Connection]:
+        """The writing connection inside a transaction: committed at the end, undone on any error.
+
+        `spare_reserve`: on a full disk, rather fail than give up the reserve.
+        """
         with self._lock, errors(self._path):
             if self._writer is None:
                 raise DocumentStoreError("the document store is not open")
-            self._reserve.make_room()
+            if not spare_reserve:
+                self._reserve.make_room()
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self._writer
@@ -179,20 +178,22 @@ class Connections:
         connection.create_function("ask", 3, self.callbacks.ask)
         return connection
 
-    def _check_format(self, connection: sqlite3.Connection) -> None:
+    def _migrate(self, connection: sqlite3.Connection) -> None:
+        """Bring the file up to date: `user_version` is the number of the last step that was done."""
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        steps = {int(step.name[:4]): step for step in resources.path("migrations/sqlite/documents").glob("*.sql")}
         if tables and application != _APPLICATION:
             raise DocumentStoreError(f"{self._path} is not a file of this server's documents")
-        if version > FORMAT:
+        if version > max(steps):
             raise DocumentStoreError(
                 f"{self._path} was written by a newer version of this server: "
-                f"its format is {version}, the newest that this one reads is {FORMAT}"
+                f"its format is {version}, the newest that this one reads is {max(steps)}"
             )
-        if not tables:
-            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {FORMAT}")
+        for number in range(version + 1, max(steps) + 1):
+            script = f"BEGIN IMMEDIATE; {steps[number].read_text()}; PRAGMA user_version = {number}; COMMIT"
+            connection.executescript(script)
 
 
 @contextmanager

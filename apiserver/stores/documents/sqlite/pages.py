@@ -7,110 +7,123 @@ an index alone is often enough, and only these are sorted.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
 
-from apiserver.stores.documents.dialect.filters import All, Compare, Condition, Field
+from apiserver.stores.documents.dialect.filters import Compare, Condition, Field
 from apiserver.stores.documents.dialect.sorts import Term
-from apiserver.stores.documents.sqlite.translate import Statement
+from apiserver.stores.documents.sqlite.side_tables import Sorted
+from apiserver.stores.documents.sqlite.table import Table
+from apiserver.stores.documents.sqlite.translate import Statement, flattened
 
-A_LOOK = 200
+_A_LOOK = 200
 """Documents that are looked at first."""
-FURTHEST = 3000
+_FURTHEST = 3000
 """Documents that may be looked at for one page: to find all that are wanted takes less time than to look further."""
-_WORTH = 8
-"""One row of so many is to be wanted: it takes the time to read a field of all documents."""
 _SPARSE = 20
 """One of so many documents is wanted, or fewer: of these it does not take long to sort all."""
 
 
-def select(
-    statement: Statement,
-    where: str,
-    columns: Sequence[str],
-    terms: Sequence[Term],
-    skip: int,
-    limit: int | None,
-    *,
-    found_first: bool = False,
-) -> str:
-    """SQL of some columns of a page. `found_first`: find all that is wanted before any of it is sorted."""
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which of the documents that are found are wanted, and in which order."""
+
+    terms: tuple[Term, ...] = ()
+    skip: int = 0
+    limit: int | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether all documents are wanted, in any order."""
+        return not self.terms and self.limit is None
+
+
+def select(statement: Statement, condition: Condition, columns: Sequence[str], page: Page) -> str:
+    """SQL of some columns of the documents on a page."""
     table = f'"{statement.table.name}"'
-    page = f" LIMIT {statement.bind(-1 if limit is None else limit)} OFFSET {statement.bind(skip)}"
-    if not terms:
-        return f"SELECT {', '.join(columns)} FROM {table} WHERE {where}{page}"
+    if not page.terms:
+        where = statement.where(condition, of_all=page.is_all)
+        return f"SELECT {', '.join(columns)} FROM {table} WHERE {where}{_limited(statement, page)}"
     # The rows' numbers are sorted, and only the page is read. SQLite keeps the order of what has a limit.
-    rows = f"SELECT row AS place FROM {table} WHERE {where}"
-    if found_first:  # a query with a limit is not made one with that around it
-        rows = f"SELECT place FROM ({rows} LIMIT -1) CROSS JOIN {table} ON row = place"
-    if found_first or (key := statement.ascending_key(terms)) is None:
-        rows += f" ORDER BY {statement.order_by(terms)}{page}"
-    else:  # an index has documents without a value first
-        ahead = statement.bind(-1 if limit is None else skip + limit)
-        there = f"{rows} AND {key} IS NOT NULL ORDER BY {key}, id LIMIT {ahead}"
-        missing = f"{rows} AND {key} IS NULL ORDER BY id LIMIT {ahead}"
-        rows = f"SELECT place FROM ({there}) UNION ALL SELECT place FROM ({missing}){page}"
-    return f"SELECT {', '.join(columns)} FROM ({rows}) CROSS JOIN {table} ON row = place"
+    return f"SELECT {', '.join(columns)} FROM ({_rows(statement, condition, page)}) CROSS JOIN {table} ON row = place"
 
 
-def finds_first(
-    connection: sqlite3.Connection,
-    statement: Statement,
-    condition: Condition,
-    where: str,
-    terms: Sequence[Term],
-    skip: int,
-    limit: int | None,
-) -> bool:
-    """Whether to find all that is wanted before any of it is sorted."""
-    if any(map(statement.remembers, terms)):  # no index has what is sorted by
-        return True
-    if limit is None or not statement.table.apart or (company := _company(statement, condition, terms)) is None:
-        return False
-    table = f'"{statement.table.name}"'
-    first = select(statement, statement.where(company), ["row AS first"], terms, 0, A_LOOK)
-    sql = f"SELECT count(*), total({where}) FROM ({first}) CROSS JOIN {table} ON row = first"
-    looked, found = connection.execute(sql, statement.parameters).fetchone()
-    return looked == A_LOOK and found * _SPARSE < looked and is_far(looked, int(found), skip + limit)
-
-
-def is_worth(connection: sqlite3.Connection, statement: Statement, where: str, most: int) -> bool:
-    """Whether a good part of all rows is wanted, and these are not more than `most`, to remember something of all."""
-
-    def count(rows: str) -> int:
-        sql = f'SELECT count(*) FROM (SELECT 1 FROM "{statement.table.name}" {rows})'
-        return int(connection.execute(sql, statement.parameters).fetchone()[0])
-
-    most = min(_WORTH * count(f"WHERE {where}"), most)
-    return count(f"LIMIT {most + 1}") <= most
-
-
-def is_far(looked: int, found: int, wanted: int) -> bool:
-    """Whether so many documents seem to be wide apart, when so many of those looked at were found."""
-    return looked * wanted > FURTHEST * found
-
-
-def is_indexed(statement: Statement, terms: Sequence[Term]) -> bool:
+def is_indexed(table: Table, terms: Sequence[Term]) -> bool:
     """Whether an index has the order of the terms."""
     match terms:
         case [Term(("id",))]:
             return True
         case [Term(path, down, False), Term(("id",), last)]:
-            return down == last and statement.table.sorts_by(path)
+            return down == last and table.sorts_by(path)
     return False
+
+
+def _rows(statement: Statement, condition: Condition, page: Page) -> str:
+    """SQL of the rows of a page, found the way that takes less."""
+    if (side := statement.sides.get(Sorted(page.terms))) is not None:
+        return _rows_beside(statement, condition, side, page)
+    if any(map(statement.asks, page.terms)):
+        return rows_sorted(statement, condition, page, found_first=True)
+    company = _company(statement, condition, page.terms)
+    if company is None or page.limit is None or not statement.table.apart:
+        return rows_sorted(statement, condition, page)
+    first = rows_sorted(statement, company, Page(page.terms, 0, _A_LOOK))
+    looked, found = _looked(statement, condition, first)
+    far = found * _SPARSE < looked and _is_far(page, looked, found)
+    return rows_sorted(statement, condition, page, found_first=far)
+
+
+def rows_sorted(statement: Statement, condition: Condition, page: Page, *, found_first: bool = False) -> str:
+    """SQL of the rows of a page. `found_first`: find all that is wanted before any of it is sorted."""
+    where, limited = statement.where(condition, of_all=found_first), _limited(statement, page)
+    rows = f'SELECT row AS place FROM "{statement.table.name}" WHERE {where}'
+    if found_first:  # a query with a limit is not made one with that around it
+        rows = f'SELECT place FROM ({rows} LIMIT -1) CROSS JOIN "{statement.table.name}" ON row = place'
+    if found_first or (key := statement.ascending_key(page.terms)) is None:
+        return f"{rows} ORDER BY {statement.order_by(page.terms)}{limited}"
+    # The index has documents without a value first.
+    ahead = statement.bind(-1 if page.limit is None else page.skip + page.limit)
+    there = f"{rows} AND {key} IS NOT NULL ORDER BY {key}, id LIMIT {ahead}"
+    missing = f"{rows} AND {key} IS NULL ORDER BY id LIMIT {ahead}"
+    return f"SELECT place FROM ({there}) UNION ALL SELECT place FROM ({missing}){limited}"
+
+
+def _rows_beside(statement: Statement, condition: Condition, side: str, page: Page) -> str:
+    """SQL of the rows of a page in the order of a side table."""
+    table, order = f'"{statement.table.name}"', f"ORDER BY {Sorted(page.terms).order}"
+    first = f'SELECT rowid AS place FROM "{side}" {order} LIMIT {_A_LOOK}'
+    if not _is_far(page, *_looked(statement, condition, first)):
+        met = f"EXISTS (SELECT 1 FROM {table} WHERE row = side.rowid AND {statement.where(condition)})"
+        return f'SELECT rowid AS place FROM "{side}" AS side WHERE {met} {order}{_limited(statement, page)}'
+    # Few rows are sorted; where many are skipped, the index is walked instead (as no index has "+rowid").
+    place = "+rowid" if page.skip > _FURTHEST else "rowid"
+    met = f"{place} IN (SELECT row FROM {table} WHERE {statement.where(condition, of_all=True)})"
+    return f'SELECT rowid AS place FROM "{side}" WHERE {met} {order}{_limited(statement, page)}'
+
+
+def _looked(statement: Statement, condition: Condition, first: str) -> tuple[int, int]:
+    """How many rows were looked at of the `first` of an order, and how many of these meet the condition."""
+    there = f'({first}) CROSS JOIN "{statement.table.name}" ON row = place'
+    ((looked, found),) = statement.found(f"SELECT count(*), total({statement.where(condition)}) FROM {there}")
+    return looked, found
+
+
+def _is_far(page: Page, looked: int, found: int) -> bool:
+    """Whether the end of a page seems to be far away in an order, by the rows that were looked at first."""
+    wanted = inf if page.limit is None else page.skip + page.limit
+    return looked == _A_LOOK and looked * wanted > _FURTHEST * found
+
+
+def _limited(statement: Statement, page: Page) -> str:
+    return f" LIMIT {statement.bind(-1 if page.limit is None else page.limit)} OFFSET {statement.bind(page.skip)}"
 
 
 def _company(statement: Statement, condition: Condition, terms: Sequence[Term]) -> Field | None:
     """The condition on the field that the index that sorts by the terms begins with, if there is one."""
-    if not is_indexed(statement, terms):
+    if not is_indexed(statement.table, terms):
         return None
-    starts = {index.fields[0] for index in statement.table.indexes if index.sorts and index.fields[1:] == terms[0].path}
-    return next((field for field in _equal(condition) if field.path[0] in starts), None)
-
-
-def _equal(condition: Condition) -> list[Field]:
-    """What the condition demands of single fields."""
-    if isinstance(condition, All):
-        return [field for inner in condition.conditions for field in _equal(inner)]
-    is_equal = isinstance(condition, Field) and isinstance(condition.test, Compare) and condition.test.op == "$eq"
-    return [condition] if isinstance(condition, Field) and is_equal and len(condition.path) == 1 else []
+    sorting = [index for index in statement.table.indexes if index.sorts and index.fields[1:] == terms[0].path]
+    starts = {index.fields[:1] for index in sorting}
+    fields = [item for item in flattened(condition) if isinstance(item, Field) and item.path in starts]
+    return next((field for field in fields if isinstance(field.test, Compare) and field.test.op == "$eq"), None)

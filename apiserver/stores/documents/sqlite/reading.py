@@ -30,13 +30,9 @@ class Documents:
         self._apart = apart
         self._wanted = wanted
         self._counted = counted
-        self._size = 0
 
     def of(self, rows: Iterable[tuple[Any, ...]]) -> list[Document]:
-        """The documents of all rows; those that were made before count no more."""
-        if self._counted is not None and self._size:
-            self._counted(-self._size)
-            self._size = 0
+        """The documents of all rows."""
         return [self._made(*row) for row in rows]
 
     def _made(self, doc: str, *apart: str | None) -> Document:
@@ -48,9 +44,7 @@ class Documents:
         if self._wanted is not None:
             document = project(document, self._wanted)
         if self._counted is not None:
-            size = _DECODED * length if length < _SOME else _memory_of(orjson.dumps(document))
-            self._size += size
-            self._counted(size)
+            self._counted(_DECODED * length if length < _SOME else _memory_of(orjson.dumps(document)))
         return document
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -28,20 +29,26 @@ from apiserver.stores.documents.base import (
     Update,
 )
 from apiserver.stores.documents.dialect import paths
-from apiserver.stores.documents.dialect.filters import Condition, names_one, parse_filter, paths_of
-from apiserver.stores.documents.dialect.sorts import Term, parse_sort
+from apiserver.stores.documents.dialect.documents import is_name
+from apiserver.stores.documents.dialect.filters import All, Condition, names_one, parse_filter, paths_of
+from apiserver.stores.documents.dialect.sorts import parse_sort
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.dialect.values import order
 from apiserver.stores.documents.indexes import APART, INDEXES, LISTS, NUMERIC
+from apiserver.stores.documents.sqlite.answers import Answers
 from apiserver.stores.documents.sqlite.connections import Connections
-from apiserver.stores.documents.sqlite.memory import Memory
-from apiserver.stores.documents.sqlite.pages import select
+from apiserver.stores.documents.sqlite.pages import Page, is_indexed, select
 from apiserver.stores.documents.sqlite.reading import Documents
+from apiserver.stores.documents.sqlite.side_tables import Names, Side, Sorted
 from apiserver.stores.documents.sqlite.table import Table, apart_column, create, decode, dumps
-from apiserver.stores.documents.sqlite.translate import Statement
+from apiserver.stores.documents.sqlite.translate import Statement, sides_for
+from apiserver.stores.documents.sqlite.upkeep import Changes, Upkeep
 from apiserver.stores.reserve import Reserve
 
 T = TypeVar("T")
+Ask = Callable[[Statement], T]
+
+logger = logging.getLogger(__name__)
 
 _THREADS = 4
 _LARGE_LOG = 4 * 2**20
@@ -57,6 +64,10 @@ largest request fits. Each change writes them anew, so a document that grew with
 _DERIVED = frozenset([apart_column("last_metrics")])
 """What the server writes itself, for as many series as a task may have. A task that had more before there was a
 bound would never be brought up to date again."""
+_MANY = 2000
+"""Documents whose JSON would have to be read, so that a side table is worth to be made."""
+_MOST_WAITING = 8
+"""Side tables that wait to be made; whoever wants another does without."""
 
 
 class SqliteDocumentStore:
@@ -89,9 +100,13 @@ class SqliteDocumentStore:
         self._at_once = 0
         self._changes = 0
         self._numbers = itertools.count(1)
-        self._memory = Memory(self._connections)
-        self._changed: list[tuple[str, Collection[int], set[str] | None]] = []
-        """Rows of tables, and their top-level fields, that the transaction under way has changed."""
+        self._answers = Answers()
+        self._upkeep = Upkeep(self._connections)
+        self._filler: ThreadPoolExecutor | None = None
+        """One thread, which makes side tables one after another."""
+        self._waiting = 0
+        self._changed: list[tuple[str, set[str] | None]] = []
+        """Tables and top-level fields that the transaction under way has changed; None: documents came or went."""
 
     @property
     def changes(self) -> int:
@@ -104,11 +119,13 @@ class SqliteDocumentStore:
     async def open(self) -> None:
         self._connections.open()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="documents")
+        self._filler = ThreadPoolExecutor(1, thread_name_prefix="documents-filler")
 
     async def close(self) -> None:
-        if self._threads is not None:
-            threads, self._threads = self._threads, None
+        if self._threads is not None and self._filler is not None:
+            threads, filler, self._threads, self._filler = self._threads, self._filler, None, None
             self._connections.end_reads()
+            await asyncio.to_thread(filler.shutdown)
             await asyncio.to_thread(threads.shutdown)
             self._connections.close()
             self._tables.clear()
@@ -117,7 +134,7 @@ class SqliteDocumentStore:
         def work() -> list[str]:
             with self._connections.read() as connection:
                 tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
-                names = [name for (name,) in tables if not name.startswith("sqlite_")]
+                names = [name for (name,) in tables if is_name(name) and not name.startswith("sqlite_")]
                 return [name for name in names if connection.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()]
 
         return await self._run(False, work)
@@ -130,8 +147,7 @@ class SqliteDocumentStore:
         small = sum(len(value) for row in rows for value in row if isinstance(value, str)) < _SMALL
 
         def work(connection: sqlite3.Connection) -> None:
-            connection.executemany(table.insertion(), rows)
-            self._changed.append((table.name, _last(connection, table, len(rows)), None))
+            self._insert(connection, table, rows)
 
         await self._write(small, work)
 
@@ -149,16 +165,17 @@ class SqliteDocumentStore:
         table = await self._table(collection)
         wanted = None if projection is None else [paths.parse(path) for path in projection]
         apart = [name for name in table.apart if wanted is None or any(path[0] == name for path in wanted)]
-        condition, terms = parse_filter(filter), parse_sort(sort, table.numeric)
+        condition = parse_filter(filter)
         names = names_one(condition)
-        terms = [] if names else terms  # one document is in order
+        terms = () if names else tuple(parse_sort(sort, table.numeric))  # one document is in order
+        columns, made = ["doc", *map(apart_column, apart)], Documents(apart, wanted, counted)
 
-        def work() -> list[Document]:
-            columns = ["doc", *map(apart_column, apart)]
-            made = Documents(apart, wanted, counted)
-            return self._memory.page(table, condition, columns, terms, skip, limit, made)
+        def ask(statement: Statement) -> list[Document]:
+            sql = select(statement, condition, columns, Page(terms, skip, limit))
+            return made.of(statement.connection.execute(sql, statement.parameters))
 
-        return await self._run(names and not set(apart) & set(table.large), work)
+        sides = {Sorted(terms)} if terms and not is_indexed(table, terms) else set[Side]()
+        return await self._read(table, condition, ask, sides, quick=names and not set(apart) & set(table.large))
 
     async def find_one(
         self,
@@ -176,16 +193,12 @@ class SqliteDocumentStore:
         table = await self._table(collection)
         condition = parse_filter(filter)
 
-        def ask() -> int:
-            with self._memory.statement(table, condition) as statement, self._connections.read() as connection:
-                sql = f'SELECT count(*) FROM "{table.name}" WHERE {statement.where(condition)}'
-                (number,) = connection.execute(sql, statement.parameters).fetchone()
-                return int(number)
+        def ask(statement: Statement) -> int:
+            where = statement.where(condition, of_all=True)
+            ((number,),) = statement.found(f'SELECT count(*) FROM "{table.name}" WHERE {where}')
+            return int(number)
 
-        if names_one(condition) or not table.apart:
-            return await self._run(names_one(condition), ask)
-        roots = {path[0] for path in paths_of(condition)}
-        return await self._run(False, lambda: self._memory.answers.of(table.name, roots, repr(filter), ask))
+        return await self._remembered(table, condition, repr(filter), {path[0] for path in paths_of(condition)}, ask)
 
     async def count_by(self, collection: str, filter: Filter, fields: Sequence[str]) -> dict[tuple[Any, ...], int]:
         counts: dict[tuple[Any, ...], int] = {}
@@ -202,50 +215,47 @@ class SqliteDocumentStore:
 
     async def varieties(self, collection: str, field: str, filter: Filter) -> list[Document]:
         table = await self._table(collection)
-        condition, path = parse_filter(filter), paths.parse(field)[:1]
+        condition, (name, *_) = parse_filter(filter), paths.parse(field)
+        roots = {name, *(path[0] for path in paths_of(condition))}
+        apart = [name] if name in table.apart else []
+        columns = ", ".join(["doc", *map(apart_column, apart)])
 
-        def work() -> list[tuple[str, int]]:
-            with self._memory.statement(table, condition) as statement, self._connections.read() as connection:
-                where = statement.where(condition)
-                sql = f'SELECT min(id), {statement.shape(path[0])} FROM "{table.name}" WHERE {where} GROUP BY 2'
-                return connection.execute(sql, statement.parameters).fetchall()
+        def ask(statement: Statement) -> list[Document]:
+            def shapes() -> list[tuple[str, int]]:
+                rows = statement.shapes(name, statement.where(condition, of_all=True))
+                return statement.found(f'SELECT id, shape FROM ({rows}) CROSS JOIN "{table.name}" ON row = first')
 
-        def at_once() -> list[Document]:
-            apart = [name for name in path if name in table.apart]
-            columns = ", ".join(["doc", *map(apart_column, apart)])
-            with Statement(table, self._connections.callbacks) as statement, self._connections.read() as connection:
-                where = statement.where(condition)
-                ids = f'SELECT min(id) FROM "{table.name}" WHERE {where} GROUP BY {statement.shape(path[0])}'
-                rows = connection.execute(
-                    f'SELECT {columns} FROM "{table.name}" WHERE id IN ({ids})', statement.parameters
-                ).fetchall()
-            return [paths.project(decode(doc, apart, texts), [path]) for doc, *texts in rows]
+            def documents(ids: list[str]) -> list[Document]:
+                sql = f'SELECT {columns} FROM "{table.name}" WHERE id IN (SELECT value FROM json_each(?))'
+                rows = statement.connection.execute(sql, (dumps(ids),))
+                return [paths.project(decode(doc, apart, texts), [(name,)]) for doc, *texts in rows]
 
-        roots, question = {path[0], *(asked[0] for asked in paths_of(condition))}, repr((filter, "varieties", field))
-        shapes = dict(await self._run(False, lambda: self._memory.answers.of(table.name, roots, question, work)))
-        found = await self.find(collection, {"id": {"$in": list(shapes)}}, projection=path)
-        if {paths.shape_of(document.get(path[0])) for document in found} >= set(shapes.values()):
-            return found
-        return await self._run(False, at_once)  # one has changed meanwhile
+            named = self._answers.of(table.name, roots, repr((filter, "varieties", field)), shapes)
+            found = documents([id for id, _ in named])
+            if {paths.shape_of(document.get(name)) for document in found} >= {shape for _, shape in named}:
+                return found
+            return documents([id for id, _ in shapes()])  # one has changed since
+
+        return await self._read(table, condition, ask, {Names(name)} if name in table.large else set())
 
     async def update(
         self, collection: str, filter: Filter, update: Update, *, many: bool = False, upsert: Document | None = None
     ) -> int:
         change, condition = await self._parsed(update), parse_filter(filter)
         table = await self._table(collection)
-        apart = [name for name in table.apart if name in change.roots]
 
         def work(connection: sqlite3.Connection) -> int:
-            rows = self._matching(connection, table, condition, apart, (), None if many else 1)
+            changes = Changes(connection, table, change.roots)
+            apart = [name for name in table.apart if name in change.roots | changes.roots]
+            rows = self._matching(connection, table, condition, apart, Page(limit=None if many else 1))
             for row, doc, *texts in rows:
-                _store(connection, table, row, change.apply(decode(doc, apart, texts)), change.roots)
-            self._changed.append((table.name, [row for row, *_ in rows], change.roots))
+                _change(connection, table, row, decode(doc, apart, texts), change, changes)
+            self._changed.append((table.name, change.roots))
             if not rows and upsert is not None:
                 fresh = change.apply(orjson.loads(dumps(upsert)))
                 encoded = table.encode(fresh)
                 _check_size(table, zip(table.columns, encoded, strict=True))
-                connection.execute(table.insertion(), encoded)
-                self._changed.append((table.name, _last(connection, table, 1), None))
+                self._insert(connection, table, [encoded])
             return len(rows)
 
         small = not change.roots & set(table.large)
@@ -256,14 +266,14 @@ class SqliteDocumentStore:
     ) -> Document | None:
         change, condition = ParsedUpdate(update), parse_filter(filter)
         table = await self._table(collection)
-        terms = parse_sort(sort, table.numeric)
+        page = Page(tuple(parse_sort(sort, table.numeric)), limit=1)
 
         def work(connection: sqlite3.Connection) -> Document | None:
-            rows = self._matching(connection, table, condition, table.apart, terms, 1)
+            rows = self._matching(connection, table, condition, table.apart, page)
             for row, doc, *texts in rows:
-                new = change.apply(decode(doc, table.apart, texts))
-                _store(connection, table, row, new, change.roots)
-                self._changed.append((table.name, [row], change.roots))
+                changes = Changes(connection, table, change.roots)
+                new = _change(connection, table, row, decode(doc, table.apart, texts), change, changes)
+                self._changed.append((table.name, change.roots))
                 return new if return_new else decode(doc, table.apart, texts)
             return None
 
@@ -274,10 +284,11 @@ class SqliteDocumentStore:
         condition = parse_filter(filter)
 
         def work(connection: sqlite3.Connection) -> int:
-            with Statement(table, self._connections.callbacks) as statement:
+            with Statement(table, self._connections.callbacks, connection) as statement:
                 sql = f'DELETE FROM "{table.name}" WHERE {statement.where(condition)} RETURNING row'
-                rows = [row for (row,) in connection.execute(sql, statement.parameters)]
-            self._changed.append((table.name, rows, None))
+                rows = [row for (row,) in statement.found(sql)]
+            Changes(connection, table).remove(rows)
+            self._changed.append((table.name, None))
             return len(rows)
 
         return await self._write(False, work)
@@ -300,22 +311,84 @@ class SqliteDocumentStore:
         table = await self._table(collection)
         condition, parsed = parse_filter(filter), [paths.parse(field) for field in fields]
 
-        def ask() -> list[list[Any]]:
-            with self._memory.statement(table, condition) as statement, self._connections.read() as connection:
-                columns, readers = zip(*(statement.grouped(path) for path in parsed), strict=True)
-                values = ", ".join(columns)
-                groups = ", ".join(f"+{column}" for column in columns)  # in no index's order: one that covers is faster
-                where = statement.where(condition)
-                sql = f'SELECT count(*), {values} FROM "{table.name}" WHERE {where} GROUP BY {groups}'
-                rows = connection.execute(sql, statement.parameters).fetchall()
+        def ask(statement: Statement) -> list[list[Any]]:
+            columns, readers = zip(*(statement.grouped(path) for path in parsed), strict=True)
+            values = ", ".join(columns)
+            groups = ", ".join(f"+{column}" for column in columns)  # in no index's order: one that covers is faster
+            where = statement.where(condition, of_all=True)
+            rows = statement.found(f'SELECT count(*), {values} FROM "{table.name}" WHERE {where} GROUP BY {groups}')
             return [
                 [number, *(read(value) for read, value in zip(readers, found, strict=True))] for number, *found in rows
             ]
 
-        if not table.apart:
-            return await self._run(False, ask)
         roots = {path[0] for path in [*parsed, *paths_of(condition)]}
-        return await self._run(False, lambda: self._memory.answers.of(table.name, roots, repr((filter, fields)), ask))
+        return await self._remembered(table, condition, repr((filter, fields)), roots, ask)
+
+    async def _remembered(self, table: Table, condition: Condition, question: str, roots: set[str], ask: Ask[T]) -> T:
+        """What `ask` finds, or found when the top-level fields that it depends on were as they are now."""
+        if names_one(condition) or not table.apart:
+            return await self._read(table, condition, ask, quick=names_one(condition))
+
+        return await self._read(
+            table,
+            condition,
+            lambda statement: self._answers.of(table.name, roots, question, lambda: ask(statement)),
+        )
+
+    async def _read(
+        self, table: Table, condition: Condition, ask: Ask[T], sides: Collection[Side] = (), *, quick: bool = False
+    ) -> T:
+        """What `ask` finds, of all documents at one moment; `sides` help it, besides those that the condition has."""
+        wanted, others = set(sides), list[Condition]()
+        if table.apart and not names_one(condition):
+            helping, others = sides_for(table, condition)
+            wanted |= helping
+            if not self._upkeep.seen(table) >= wanted:
+                await self._make(table, wanted, others)
+
+        def work() -> T:
+            moment = self._connections.read() if quick else self._connections.snapshot()
+            with moment as connection:
+                known = self._upkeep.known(connection, table) if wanted else {}
+                used = {side: name for side, name in known.items() if side in wanted and name is not None}
+                self._upkeep.used(used.values())
+                with Statement(table, self._connections.callbacks, connection, used) as statement:
+                    return ask(statement)
+
+        return await self._run(quick, work)
+
+    async def _make(self, table: Table, sides: Collection[Side], others: Sequence[Condition]) -> None:
+        """Make side tables that are not there, if many documents meet `others`, which need no side table."""
+
+        def missing() -> list[Side]:
+            with self._connections.snapshot() as connection:
+                known = self._upkeep.known(connection, table)
+                unknown = [side for side in sides if side not in known]
+                if not unknown:
+                    return []
+                with Statement(table, self._connections.callbacks, connection) as statement:
+                    where = statement.where(All(tuple(others)))
+                    found = statement.found(f'SELECT 1 FROM "{table.name}" WHERE {where} LIMIT {_MANY + 1}')
+            return unknown if len(found) > _MANY else []
+
+        for side in await self._run(False, missing):
+            if self._filler is None or self._waiting >= _MOST_WAITING:
+                return
+            self._waiting += 1
+            try:
+                await asyncio.get_running_loop().run_in_executor(self._filler, self._upkeep.fill, table, side)
+            except DocumentStoreError as error:
+                logger.warning("no side table was made of %s: %s", table.name, error)
+            finally:
+                self._waiting -= 1
+
+    def _insert(self, connection: sqlite3.Connection, table: Table, rows: Sequence[Sequence[Any]]) -> None:
+        connection.executemany(table.insertion(), rows)
+        if changes := Changes(connection, table):
+            (last,) = connection.execute(f'SELECT max("row") FROM "{table.name}"').fetchone()
+            for row, values in enumerate(rows, last - len(rows) + 1):
+                changes.put(row, table.as_stored({}, dict(zip(table.columns, values, strict=True))))
+        self._changed.append((table.name, None))
 
     def _matching(
         self,
@@ -323,14 +396,11 @@ class SqliteDocumentStore:
         table: Table,
         condition: Condition,
         apart: Sequence[str],
-        terms: Sequence[Term],
-        limit: int | None,
+        page: Page,
     ) -> list[tuple[Any, ...]]:
         """Row number, `doc` and columns kept apart of the documents to update."""
-        with Statement(table, self._connections.callbacks) as statement:
-            where = statement.where(condition)
-            sql = select(statement, where, ["row", "doc", *map(apart_column, apart)], terms, 0, limit)
-            return connection.execute(sql, statement.parameters).fetchall()
+        with Statement(table, self._connections.callbacks, connection) as statement:
+            return statement.found(select(statement, condition, ["row", "doc", *map(apart_column, apart)], page))
 
     async def _parsed(self, update: Update) -> ParsedUpdate:
         """The update, parsed; one of very many fields (a task's thousands of series) in a thread."""
@@ -345,8 +415,8 @@ class SqliteDocumentStore:
                 with self._connections.write() as connection:
                     changed = self._changed = []
                     result = work(connection)
-                for table, rows, roots in changed:
-                    self._memory.forget(table, rows, roots)
+                for table, roots in changed:
+                    self._answers.changed(table, roots)
                 return result
             finally:
                 self._changes = next(self._numbers)  # of several threads, each sets a number of its own
@@ -369,18 +439,24 @@ class SqliteDocumentStore:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
-def _last(connection: sqlite3.Connection, table: Table, count: int) -> range:
-    """The rows of so many documents that were just inserted."""
-    (last,) = connection.execute(f'SELECT max("row") FROM "{table.name}"').fetchone()
-    return range((last or 0) - count + 1, (last or 0) + 1)
-
-
-def _store(connection: sqlite3.Connection, table: Table, row: int, document: Document, roots: set[str]) -> None:
-    """Write back a document that changed in some top-level fields: the columns, and indexes, of no others."""
-    changed = table.encode_changed(document, roots)
-    _check_size(table, changed.items())
-    assigned = ", ".join(f"{column} = ?" for column in changed)
-    connection.execute(f'UPDATE "{table.name}" SET {assigned} WHERE row = ?', (*changed.values(), row))
+def _change(
+    connection: sqlite3.Connection,
+    table: Table,
+    row: int,
+    document: Document,
+    change: ParsedUpdate,
+    changes: Changes,
+) -> Document:
+    """Change a document and return it: only columns, and indexes, of the top-level fields that change are written."""
+    before = changes.values(document)
+    new = change.apply(document)
+    columns = table.encode_changed(new, change.roots)
+    _check_size(table, columns.items())
+    assigned = ", ".join(f"{column} = ?" for column in columns)
+    connection.execute(f'UPDATE "{table.name}" SET {assigned} WHERE row = ?', (*columns.values(), row))
+    if changes:
+        changes.put(row, table.as_stored(new, columns), before)
+    return new
 
 
 def _check_size(table: Table, values: Iterable[tuple[str, Any]]) -> None:

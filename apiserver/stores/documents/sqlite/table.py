@@ -9,7 +9,7 @@ missing and null, numbers and text as they are, booleans as blobs (which SQLite,
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,10 +55,15 @@ class Table:
         return cls(name, own, tuple(parse(key) for key in keys), (*lists, *large), tuple(large), tuple(numeric))
 
     @property
+    def lists(self) -> tuple[str, ...]:
+        """Of the fields kept apart, the short lists."""
+        return tuple(name for name in self.apart if name not in self.large)
+
+    @property
     def columns(self) -> list[str]:
         """Every column that a document fills, quoted, in the order of `encode`."""
-        lists, large = ([name for name in self.apart if (name in self.large) is kind] for kind in (False, True))
-        return ["id", *map(column_of, self.keys), *map(apart_column, lists), "doc", *map(apart_column, large)]
+        large = (name for name in self.apart if name in self.large)
+        return ["id", *map(column_of, self.keys), *map(apart_column, self.lists), "doc", *map(apart_column, large)]
 
     def sorts_by(self, path: Path) -> bool:
         """Whether an index orders documents by this field."""
@@ -92,6 +97,12 @@ class Table:
         }
         return {**keys, "doc": dumps(rest), **apart}
 
+    def as_stored(self, document: Document, changed: Mapping[str, Any]) -> Document:
+        """A document as it is read when these columns of it have been written."""
+        written = [name for name in self.apart if apart_column(name) in changed]
+        rest = {name: document[name] for name in self.apart if name in document and name not in written}
+        return {**rest, **decode(changed["doc"], written, [changed[apart_column(name)] for name in written])}
+
 
 def column_of(path: Path) -> str:
     """The quoted column of an indexed field."""
@@ -123,17 +134,11 @@ def decode_key(key: Any) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """JSON text, with a space before it when it holds NUL characters; InvalidDocument for what JSON has not."""
+    """JSON text; InvalidDocument for what JSON has not."""
     try:
-        text = orjson.dumps(value).decode()
+        return orjson.dumps(value).decode()
     except TypeError as error:
         raise InvalidDocument(f"not a JSON value: {error}") from None
-    return " " + text if "\\u0000" in text else text
-
-
-def has_nul(source: str) -> str:
-    """SQL for whether the JSON text of a column may hold NUL characters, at which SQLite would cut it."""
-    return f"{source} < '!'"
 
 
 def decode(doc: str, names: Sequence[str], apart: Sequence[str | None]) -> Document:
@@ -168,8 +173,9 @@ def _rewrite(connection: sqlite3.Connection, table: Table, was_apart: list[str])
     fresh = f"{table.name}.new"
     connection.execute(_definition(table, fresh))
     columns = ", ".join(["doc", *map(apart_column, was_apart)])
-    for doc, *apart in connection.execute(f'SELECT {columns} FROM "{table.name}" ORDER BY "row"'):
+    for row, doc, *apart in connection.execute(f'SELECT "row", {columns} FROM "{table.name}" ORDER BY "row"'):
         connection.execute(table.insertion(fresh), table.encode(decode(doc, was_apart, apart)))
+        connection.execute(f'UPDATE "{fresh}" SET "row" = ? WHERE "row" = last_insert_rowid()', (row,))
     connection.execute(f'DROP TABLE "{table.name}"')
     connection.execute(f'ALTER TABLE "{fresh}" RENAME TO "{table.name}"')
 

@@ -1,17 +1,18 @@
 """Filters and sorts as SQL over a collection's table, exact: every value is a bound parameter, paths included.
 
-Indexed fields are asked of their key columns, any other is looked up in the JSON.
+SQLite decides about fields that have a column of their own, about short lists, and about what side tables hold. Of all
+else Python decides, by the dialect: SQLite asks it with the JSON of a document.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import orjson
-from numpy.typing import NDArray
 
+from apiserver.stores.documents.base import Document, InvalidFilter
 from apiserver.stores.documents.dialect import values
 from apiserver.stores.documents.dialect.filters import (
     All,
@@ -26,37 +27,31 @@ from apiserver.stores.documents.dialect.filters import (
     Test,
     paths_of,
 )
-from apiserver.stores.documents.dialect.paths import Path, gathered, parse, shape_of
+from apiserver.stores.documents.dialect.paths import Path, gathered, reach, shape_of
 from apiserver.stores.documents.dialect.patterns import literals_of
 from apiserver.stores.documents.dialect.sorts import Term
 from apiserver.stores.documents.dialect.values import MISSING, class_of
 from apiserver.stores.documents.sqlite.connections import Callbacks
-from apiserver.stores.documents.sqlite.derived import Derived
-from apiserver.stores.documents.sqlite.lookup import Lookup
-from apiserver.stores.documents.sqlite.parameters import Parameters
-from apiserver.stores.documents.sqlite.table import Table, column_of, decode_key, dumps, encode_key, sorted_column
-from apiserver.stores.documents.sqlite.texts import Search
+from apiserver.stores.documents.sqlite.parameters import MOST_CONDITIONS, Parameters
+from apiserver.stores.documents.sqlite.side_tables import INT64, Names, Side, Texts, Values, in_one_case, sort_value
+from apiserver.stores.documents.sqlite.table import (
+    Table,
+    apart_column,
+    column_of,
+    decode_key,
+    dumps,
+    encode_key,
+    sorted_column,
+)
 
 _SQL = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 #: Texts for which the JSON of a list is searched one by one.
 _MOST_SOUGHT = 8
-_INT64 = range(-(2**63), 2**63)
-#: Where some texts can be at some paths of the table's documents, in any case; None when that is not known.
-Searching = Callable[[Collection[Path], Collection[str]], Search | None]
-#: By row, whether a condition on a path is met, if that is remembered; with SQL of what else is to be met.
-Remembering = Callable[["Statement", Condition, Path, str], NDArray[np.bool_] | None]
-_FEW_ROWS = 5000
-_MOST_PATHS = 4
-"""What is remembered for one statement: each path is read of all documents."""
-_SAMPLES: dict[str, Any] = {
-    "text": "",
-    "integer": 0,
-    "real": 0.5,
-    "true": True,
-    "false": False,
-    "null": None,
-    "object": {},
-}
+_MOST_SIDES = 4
+"""Of one statement: each is filled the first time."""
+_MOST_TRIGRAMS = 32
+_FEW = 1000
+"""Rows that a statement names one by one."""
 
 
 class Statement(Parameters):
@@ -66,124 +61,129 @@ class Statement(Parameters):
         self,
         table: Table,
         callbacks: Callbacks,
-        derived: Derived | None = None,
-        search: Searching | None = None,
-        remembering: Remembering | None = None,
+        connection: sqlite3.Connection,
+        sides: Mapping[Side, str] | None = None,
     ) -> None:
-        """The last three: what is remembered of rows, for statements that see nothing but what was committed."""
-        super().__init__(table, callbacks, derived)
-        self._search = search
-        self._remembering = remembering
-        self._by_memory = False
-        """Whether rows are chosen by what is remembered of them."""
+        """`sides`: the side tables that may be used, and their names, as the connection sees them."""
+        super().__init__(table, callbacks)
+        self.connection = connection
+        self.sides = sides or {}
+        self._of_all = False
         self._not_empty: set[Path] = set()
         """Fields that are not empty texts, as conditions say to which those that are made SQL are added."""
 
-    def where(self, condition: Condition) -> str:
-        """SQL that is true just for the documents that meet the condition (NULL stands for false)."""
-        return self._all(All((condition,)), remembered=True)
+    def found(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows that a query finds, by parameters that are bound here."""
+        return self.connection.execute(sql, self.parameters).fetchall()
 
-    def still(self, condition: Condition) -> str:
-        """SQL for whether documents that `where` found meet the condition: a row may have changed in the meantime."""
-        if not self._by_memory:
-            return "1"
-        search, self._search = self._search, None
-        try:
-            return self._met(condition)
-        finally:
-            self._search = search
+    def where(self, condition: Condition, *, of_all: bool = False) -> str:
+        """SQL that is true just for the documents that meet the condition (NULL stands for false).
+
+        It is true for the same documents, but quicker: if not `of_all`, to find out about one document after another;
+        else, to find all documents.
+        """
+        self._of_all = of_all
+        return self._all(All((condition,)))
 
     def _met(self, condition: Condition) -> str:
+        if (side := self._side_of(condition)) is not None:
+            return self._met_beside(condition, side)
         if isinstance(condition, All):
             return self._all(condition)
         if isinstance(condition, AnyOf):
             return self._any_of(condition)
         if isinstance(condition, Not):
             return f"NOT ifnull({self._met(condition.condition)}, 0)"
-        if condition.path == ("id",) or condition.path in self.table.keys:
-            return self._column(condition)
-        return self._json(condition)
+        if _has_key(self.table, condition.path):
+            return self._with_texts(condition, self._of_key(condition))
+        return self._of_list(condition) if condition.path[0] in self.table.lists else self._asked(condition)
 
-    def _all(self, condition: All, *, remembered: bool = False) -> str:
-        """SQL for several conditions at once. `remembered`: some may be asked of what is remembered of rows."""
-        conditions = sorted(_flattened(condition), key=self._cost)
+    def _all(self, condition: All) -> str:
+        """SQL for several conditions at once; those on one path whose values a side table holds are one."""
+        conditions = sorted(flattened(condition), key=lambda item: (cost(self.table, item), isinstance(item, Not)))
         before = self._not_empty
         compared = [item for item in conditions if isinstance(item, Field) and isinstance(item.test, Compare)]
         self._not_empty = before | {field.path for field in compared if not field.test.accepts("")}
+        beside: dict[str, list[Condition]] = {}
         terms: list[str] = []
-        inside: list[Condition] = []
-        rest: list[Condition] = []
-        paths: set[Path] = set()
         for item in conditions:
-            if not (remembered and self._is_inside(item)):
-                terms.append(self._met(item))
-            elif len(paths.union(paths_of(item))) <= _MOST_PATHS:
-                paths.update(paths_of(item))
-                inside.append(item)
+            if (side := self._side_of(item)) is not None:
+                beside.setdefault(side, []).append(item)
             else:
-                rest.append(item)
-        terms += self._met_inside(inside, _joined(" AND ", terms) or "1")
-        terms += map(self._met, rest)
+                terms.append(self._met(item))
+        terms += [self._met_beside(All(tuple(items)), side) for side, items in beside.items()]
         self._not_empty = before
         return _joined(" AND ", terms) or "1"
 
-    def _met_inside(self, conditions: Sequence[Condition], others: str) -> list[str]:
-        """SQL for conditions on what is in fields kept apart, some of which may be remembered.
-
-        `others`: SQL of what is to be met besides. To look into short lists takes less than to ask for each row.
-        """
-        met = [self._remembering and self._remembering(self, item, next(paths_of(item)), others) for item in conditions]
-        known = [rows for rows in met if rows is not None]
-        if not known:
-            return [self._met(item) for item in conditions]
-        length = min(map(len, known))
-        all_met = np.logical_and.reduce([rows[:length] for rows in known])
-        rows = np.flatnonzero(all_met)
-        if len(rows) <= _FEW_ROWS:
-            self._by_memory = True
-            rest, terms = met, [f"row IN (SELECT value FROM json_each({self.bind(dumps(rows.tolist()))}))"]
-        elif any(map(self._is_large, conditions)):
-            self._by_memory, by_row = True, all_met.tobytes()
-            rest, terms = met, [self.ask(lambda row: row < length and by_row[row], "row")]
-        else:
-            rest, terms = [None] * len(met), []
-        return terms + [self._met(item) for item, rows in zip(conditions, rest, strict=True) if rows is None]
-
-    def _is_inside(self, condition: Condition) -> bool:
-        """Whether a condition is on one path inside a large field, or what some list must have."""
-        inside = set(paths_of(condition))
-        is_list = isinstance(condition, Field) and condition.path[0] in self.table.apart
-        return len(inside) == 1 and (is_list or self._is_large(condition))
-
     def _any_of(self, condition: AnyOf) -> str:
         """SQL for some condition; of one pattern at several paths only in rows that have its texts at any of them."""
-        met = _joined(" OR ", [self._met(item) for item in condition.conditions]) or "0"
-        fields = [item for item in condition.conditions if isinstance(item, Field)]
-        patterns = {field.test.text for field in fields if isinstance(field.test, Pattern)}
-        if self._search is None or len(patterns) != 1 or not all(map(_is_pattern, condition.conditions)):
-            return met
-        texts, _ = literals_of(*patterns)
-        search = self._search({field.path for field in fields}, texts) if texts else None
-        if search is None:
-            return met
-        rows = search.few()
-        if rows is None:  # what is in columns of its own is looked at as fast
-            looked_up = any(field.path != ("id",) and field.path not in self.table.keys for field in fields)
-            return f"({self.ask(search.may, 'row')} AND {met})" if looked_up else met
-        return f"(row IN (SELECT value FROM json_each({self.bind(dumps(rows))})) AND {met})"
+        in_doc: list[Condition] = []
+        ways: list[str] = []
+        for item in condition.conditions:
+            if isinstance(item, Field) and not _has_key(self.table, item.path) and item.path[0] not in self.table.apart:
+                in_doc.append(item)
+            else:
+                ways.append(self._met(item))
+        met = _joined(" OR ", ways + ([self._asked(AnyOf(tuple(in_doc)))] if in_doc else [])) or "0"
+        return self._with_texts(condition, met)
 
-    def _is_large(self, condition: Condition) -> bool:
-        """Whether a condition asks for what is in a large field."""
-        return any(path[0] in self.table.large for path in paths_of(condition))
+    def _with_texts(self, condition: Field | AnyOf, met: str) -> str:
+        """SQL that need not look for a pattern in documents without the texts that it must find there."""
+        texts = texts_of(condition)
+        if texts is None or (side := self.sides.get(texts)) is None:
+            return met
+        sought = [in_one_case(text) for text in _literals(condition)]
+        there = " AND ".join(f"instr(text, {self.bind(text)})" for text in sought)
+        trigrams = dict.fromkeys(text[at : at + 3] for text in sought for at in range(len(text) - 2))
+        quoted = ['"' + trigram.replace('"', '""') + '"' for trigram in list(trigrams)[:_MOST_TRIGRAMS]]
+        found = f'"{side}" MATCH {self.bind(" AND ".join(quoted))}' if quoted else there
+        # To find all takes a look into each text, but then only at documents that have them.
+        found = f"{found} AND {there}" if self._of_all else found
+        in_columns = all(_has_key(self.table, path) for path in texts.paths)
+        return f"({self._beside(side, found, there, in_columns=in_columns)} AND {met})"
 
-    def _cost(self, condition: Condition) -> int:
-        """How much it takes to find out whether a condition is met, to begin with those that take the least."""
-        if self._is_large(condition):
-            return 3
+    def _met_beside(self, condition: Condition, side: str) -> str:
+        """SQL for a condition on one path, whose values a side table holds."""
+        met = self._of_value(condition)
+        exact = f"CASE WHEN value = x'' THEN {self._asked(condition)} ELSE {met} END"
+        return self._beside(side, f"value = x'' OR {met}", exact)
+
+    def _beside(self, side: str, found: str, exact: str, *, in_columns: bool = True) -> str:
+        """SQL for what a side table says: all rows that are `exact`, and maybe more, are `found` in it.
+
+        `in_columns`: an index may have what is asked besides, so that it is better to go through that than by rows.
+        """
+        rows = f'SELECT rowid FROM "{side}" WHERE ({found})'
+        exactly = self._of_side(side, exact)
+        if (few := self._few(rows)) is not None:
+            return f"({few} AND {exactly})"
+        place = "+row" if in_columns else "row"
+        return f"({place} IN ({rows}) AND {exactly})" if self._of_all else exactly
+
+    def _of_side(self, side: str, sql: str) -> str:
+        """SQL of what a side table has of a document."""
+        return f'(SELECT {sql} FROM "{side}" AS beside WHERE beside.rowid = "{self.table.name}".row)'
+
+    def _few(self, sql: str) -> str | None:
+        """SQL that names the rows that some SQL finds; None when they are many."""
+        found = self.found(f"{sql} LIMIT {_FEW + 1}")
+        if len(found) > _FEW:
+            return None
+        return f"row IN (SELECT value FROM json_each({self.bind(dumps([row for (row,) in found]))}))"
+
+    def _of_value(self, condition: Condition) -> str:
+        """SQL for a condition on one path, about the column `value` of a side table."""
         if isinstance(condition, Field):
-            return 2 if isinstance(condition.test, Pattern) else 0 if condition.path in self.table.keys else 1
-        inner = (condition.condition,) if isinstance(condition, Not) else condition.conditions
-        return max(map(self._cost, inner), default=0)
+            return "value IS NOT NULL" if isinstance(condition.test, Exists) else self._single("value", condition.test)
+        if isinstance(condition, Not):
+            return f"NOT ifnull({self._of_value(condition.condition)}, 0)"
+        inner = [self._of_value(item) for item in condition.conditions]
+        return _joined(" AND ", inner) or "1" if isinstance(condition, All) else _joined(" OR ", inner) or "0"
+
+    def _side_of(self, condition: Condition) -> str | None:
+        """The side table that holds the values at the one path that a condition is on."""
+        path = path_inside(self.table, condition) if self.sides else None
+        return None if path is None else self.sides.get(Values(path))
 
     def order_by(self, terms: Iterable[Term]) -> str:
         """The terms of ORDER BY."""
@@ -198,176 +198,166 @@ class Statement(Parameters):
 
     def sort_key(self, term: Term) -> str:
         """SQL of what SQLite orders documents by, NULL for those without a value."""
-        if term.path == ("id",):
-            return "id"
-        if self._is_in_column(term):
-            return sorted_column(term.path)
-        return self.remembered(self._sort_value(term), term, term.path[0])
+        if self.asks(term):
+            return self._ask(lambda document: sort_value(term, reach(document, term.path)), term.path[0])
+        return "id" if term.path == ("id",) else sorted_column(term.path)
 
-    def remembers(self, term: Term) -> bool:
-        """Whether what documents are ordered by is remembered, as no column has it."""
-        return self.remembers_values and not self._is_in_column(term)
-
-    def _is_in_column(self, term: Term) -> bool:
-        return term.path == ("id",) or (term.path in self.table.keys and not term.numeric)
+    def asks(self, term: Term) -> bool:
+        """Whether Python is asked what documents are ordered by, as no column has it."""
+        return not _has_key(self.table, term.path) or term.numeric
 
     def grouped(self, path: Path) -> tuple[str, Callable[[Any], Any]]:
         """SQL that is the same for documents with the same value at the path, and what makes that value of it.
 
         Missing is as null; where a list is on the way, the value is the list of all.
         """
-        if path == ("id",) or path in self.table.keys:
+        if _has_key(self.table, path):
             return column_of(path), decode_key
-        lookup = Lookup(self, path)
-        if lookup.whole is not None:
-            return lookup.whole, lambda text: None if text is None else orjson.loads(text)
-        everywhere = lookup.ask_whole(_gathered)
-        listed = lookup.through_lists(everywhere, "NULL")
-        sql = f"coalesce({lookup.json}, {listed})" if lookup.known_to_sqlite else everywhere
-        return sql, lambda text: None if text is None else orjson.loads(text)[0]
+        if len(path) == 1 and path[0] in self.table.apart:
+            return apart_column(path[0]), lambda text: None if text is None else orjson.loads(text)
 
-    def shape(self, name: str) -> str:
-        """SQL of a number that is the same for documents with the same names, two levels deep, below a field."""
-        sql = Lookup(self, parse(name)).ask_whole(lambda value, path: shape_of(gathered(value, path)))
-        return self.remembered(sql, ("shape", name), name)
+        def text(document: Document) -> str | None:
+            found = gathered(document, path)
+            return None if found is None else dumps(found)
 
-    # Indexed fields: single values, as `encode_key` gives them.
+        return self._ask(text, path[0]), lambda text: None if text is None else orjson.loads(text)
 
-    def _column(self, field: Field) -> str:
-        column, test = column_of(field.path), field.test
+    def shapes(self, name: str, where: str) -> str:
+        """SQL of a row for each set of names, two levels deep, that a field has, and a number for the set."""
+        table = f'"{self.table.name}"'
+        if (side := self.sides.get(Names(name))) is not None:
+            met = f"+rowid IN (SELECT row FROM {table} WHERE {where})"
+            return f'SELECT min(rowid) AS first, value AS shape FROM "{side}" WHERE {met} GROUP BY value'
+        shape = self._ask(lambda document: shape_of(gathered(document, (name,))), name)
+        return f"SELECT min(row) AS first, {shape} AS shape FROM {table} WHERE {where} GROUP BY 2"
+
+    # Single values, as `encode_key` gives them: those of indexed fields, and those in side tables.
+
+    def _of_key(self, field: Field) -> str:
+        if isinstance(field.test, Exists):
+            return f"({column_of(field.path)} IS NOT NULL OR {self._asked(field)})"
+        return self._single(column_of(field.path), field.test, field.path if self.table.sorts_by(field.path) else None)
+
+    def _single(self, column: str, test: Test, path: Path | None = None) -> str:
+        """SQL for a test of the single values in a column. `path`: of a field that documents are sorted by."""
         if isinstance(test, Compare):
-            return self._compare_column(field.path, test)
+            return self._compared(column, test, path)
         if isinstance(test, In):
-            return self._in_column(column, test)
+            return self._single_in(column, test)
         if isinstance(test, Pattern):
-            return f"(typeof({column}) = 'text' AND {self._matched(column, test)})"
-        if isinstance(test, Exists):
-            return f"({column} IS NOT NULL OR {self._json(field)})"
+            return f"(typeof({column}) = 'text' AND {self.ask(test.passes, column)})"
         return "0"
 
-    def _compare_column(self, path: Path, test: Compare) -> str:
-        column, kind = column_of(path), class_of(test.operand)
+    def _compared(self, column: str, test: Compare, path: Path | None) -> str:
+        kind = class_of(test.operand)
         if kind == values.NULL:  # which most documents may be, so that an index says little
             return f"+{column} IS NULL" if test.passes(None) else "0"
         if kind in (values.OBJECT, values.LIST):
             return "0"
         if not _fits(test.operand):
             return self.ask(lambda key: test.passes(decode_key(key)), column)
-        if test.op == "$eq":
-            return f"{column} = {self.bind(encode_key(test.operand))}"
         operand = self.bind(encode_key(test.operand))
+        if test.op == "$eq":
+            return f"{column} = {operand}"
 
         def within(column: str) -> str:
             return f"({column} {_SQL[test.op]} {operand} AND {column} {_BOUNDS[kind][test.op[:3]]})"
 
-        if not self.table.sorts_by(path):
+        if path is None:
             return within(column)
         in_index = within(sorted_column(path))  # which has no empty texts
         if not test.passes("") or path in self._not_empty:
             return in_index
         return f"({in_index} OR ({sorted_column(path)} IS NULL AND {column} = ''))"
 
-    def _matched(self, column: str, test: Pattern) -> str:
-        """SQL for whether a column's text matches. Text that must be in it is looked for before Python is asked."""
-        asked = self.ask(test.passes, column)
-        texts, exact = literals_of(test.text)
-        if not test.any_case:
-            there = _joined(" AND ", [f"instr({column}, {self.bind(text)}) > 0" for text in texts])
-            return there if exact else f"({there} AND {asked})" if there else asked
-        texts = tuple(text.lower() for text in texts if text.isascii())  # as SQLite's `lower` knows no others
-        if not texts:
-            return asked
-        there = _joined(" AND ", [f"instr(lower({column}), {self.bind(text)}) > 0" for text in texts])
-        found = f"CASE WHEN {there} THEN {1 if exact else asked} ELSE 0 END"
-        if not set("".join(texts)) & set("ks"):  # of the letters of ASCII, only these are the same as others beyond it
-            return found
-        return f"CASE WHEN length({column}) = length(CAST({column} AS BLOB)) THEN {found} ELSE {asked} END"
-
-    def _in_column(self, column: str, test: In) -> str:
+    def _single_in(self, column: str, test: In) -> str:
+        fitting = [item for item in test.operands if class_of(item) in _BOUNDS and _fits(item)]
+        listed = [item for item in fitting if not _is_lost_in_json(item)]
+        bound = [self.bind(encode_key(item)) for item in fitting if _is_lost_in_json(item)]
         ways = [f"{column} IS NULL"] if values.NULL in test.classes else []
-        ways += self._in_list(column, test, {values.TEXT, values.NUMBER})
-        keys = [self.bind(encode_key(item)) for item in test.operands if isinstance(item, bool)]
-        ways += [f"{column} IN ({', '.join(keys)})"] if keys else []
+        ways += [f"{column} IN (SELECT value FROM json_each({self.bind(dumps(listed))}))"] if listed else []
+        ways += [f"{column} IN ({', '.join(bound)})"] if bound else []
         return f"({' OR '.join(ways)})" if ways else "0"
 
-    def _in_list(self, sql: str, test: In, classes: set[int]) -> list[str]:
-        """The ways in which a single value can be among the operands of some classes."""
-        items = [item for item in test.operands if class_of(item) in classes and _fits(item)]
-        exact = [item for item in items if not _is_lost_in_json(item)]
-        ways = [f"{sql} IN (SELECT value FROM json_each({self.bind(dumps(exact))}))"] if exact else []
-        others = [self.bind(item) for item in items if _is_lost_in_json(item)]
-        return ways + ([f"{sql} IN ({', '.join(others)})"] if others else [])
+    # Other fields: asked of the JSON.
 
-    # Other fields: looked up in the JSON.
-
-    def _json(self, field: Field) -> str:
-        lookup, test = Lookup(self, field.path), field.test
-        everywhere = lookup.ask_all(lambda found: any(test.accepts(value) for value in found))
-        if not lookup.known_to_sqlite:
-            return everywhere
-        cases = {kind: self._single(lookup, test, kind, sample) for kind, sample in _SAMPLES.items()}
-        listed = _constant(test, []) if isinstance(test, Exists) else self._listed(lookup, test)
-        cases["array"] = f"CASE {lookup.list} WHEN '[]' THEN {_constant(test, [])} ELSE {listed} END"
-        branches = " ".join(f"WHEN '{kind}' THEN {then}" for kind, then in cases.items())
-        missing = lookup.through_lists(everywhere, _constant(test, MISSING))
-        anything = f"CASE {lookup.kind} {branches} ELSE {missing} END"
-        if lookup.whole is None:
-            return self._unless_absent(lookup, test, anything)
-        # Lists of texts, as most are, need not be parsed.
-        texts = self._searched(lookup.whole, test)
-        known = f"WHEN substr({lookup.whole}, 1, 2) = '[\"' AND {_flat(lookup.whole)} THEN {texts} " if texts else ""
-        return f"CASE WHEN {lookup.whole} = '[]' THEN {_constant(test, [])} {known}ELSE {anything} END"
-
-    def _unless_absent(self, lookup: Lookup, test: Test, sql: str) -> str:
-        """SQL that need not parse JSON in which the text that is wanted is nowhere: an id in a long list of objects."""
-        text = test.operand if isinstance(test, Compare) and test.op == "$eq" else None
-        if not isinstance(text, str) or not text or not (text.isascii() and text.isprintable()):
-            return sql
-        kept = dumps(text).lstrip()  # in the middle of other JSON nothing stands before it
-        return f"CASE WHEN instr({lookup.source}, {self.bind(kept)}) = 0 THEN 0 ELSE {sql} END"
-
-    def _listed(self, lookup: Lookup, test: Test) -> str:
-        """SQL for a list that is not empty: a text that is an item of it can be found in its JSON."""
-        asked, texts = lookup.ask_value(test.accepts), self._searched(lookup.list, test)
-        return f"CASE WHEN {_flat(lookup.list)} THEN {texts} ELSE {asked} END" if texts else asked
-
-    def _searched(self, sql: str, test: Test) -> str | None:
-        """SQL for whether one of the test's texts is in the JSON of a flat list; None when that says not enough."""
+    def _of_list(self, field: Field) -> str:
+        """SQL for a short list. Lists of texts, as most are, need not be parsed to look for some."""
+        source, test, asked = apart_column(field.path[0]), field.test, self._asked(field)
         texts = [test.operand] if isinstance(test, Compare) and test.op == "$eq" else []
         texts = test.operands if isinstance(test, In) else texts
-        # What is between two items looks like the text ",".
-        if not all(isinstance(text, str) and "," not in text for text in texts) or not 0 < len(texts) <= _MOST_SOUGHT:
-            return None
-        return f"({' OR '.join(f'instr({sql}, {self.bind(dumps(text))}) > 0' for text in texts)})"
+        if len(field.path) > 1 or not all(isinstance(text, str) for text in texts):
+            return asked
+        if not 0 < len(texts) <= _MOST_SOUGHT or any("," in text for text in texts):  # "," is between two items
+            missing, empty = int(test.accepts(MISSING)), int(test.accepts([]))
+            return f"CASE WHEN {source} IS NULL THEN {missing} WHEN {source} = '[]' THEN {empty} ELSE {asked} END"
+        there = " OR ".join(f"instr({source}, {self.bind(dumps(text))})" for text in texts)
+        found = f"CASE WHEN {_flat(source)} THEN 1 ELSE {asked} END"
+        return f"CASE WHEN {source} <> '[]' AND ({there}) THEN {found} ELSE 0 END"
 
-    def _single(self, lookup: Lookup, test: Test, kind: str, sample: Any) -> str:
-        """SQL for values of a kind, which are no lists, and of which there is a sample."""
-        if kind in ("true", "false", "null") or class_of(sample) not in test.classes:
-            return _constant(test, sample)
-        asked = lookup.ask_value(test.accepts)
-        if kind == "text":
-            return lookup.unless_cut(self._decided(lookup, test, sample, asked), asked)
-        return self._decided(lookup, test, sample, asked) if kind == "integer" else asked
+    def _asked(self, condition: Condition) -> str:
+        """SQL that asks Python about a condition on what is in one column of JSON.
 
-    def _decided(self, lookup: Lookup, test: Test, sample: Any, asked: str) -> str:
-        """SQL for text or a whole number, decided by SQLite if it can."""
-        if isinstance(test, Compare) and _fits(test.operand):
-            return f"{lookup.value} {_SQL[test.op]} {self.bind(test.operand)}"
-        if isinstance(test, In):
-            return f"({' OR '.join(self._in_list(lookup.value, test, {class_of(sample)}) or ['0'])})"
-        return asked
+        It is not asked when the text that is wanted is nowhere in there: an id in a long list of objects, say.
+        """
+        root, *others = [path[0] for path in paths_of(condition)]
+        if len(others) >= MOST_CONDITIONS:
+            raise InvalidFilter("the filter has too many conditions")
+        asked = self._ask(condition.matches, root)
+        test = condition.test if isinstance(condition, Field) else None
+        text = test.operand if isinstance(test, Compare) and test.op == "$eq" else None
+        if not isinstance(text, str):
+            return asked
+        source = apart_column(root) if root in self.table.apart else "doc"
+        return f"CASE WHEN instr({source}, {self.bind(dumps(text))}) = 0 THEN 0 ELSE {asked} END"
 
-    def _sort_value(self, term: Term) -> str:
-        lookup = Lookup(self, term.path)
-        everywhere = lookup.ask_all(lambda found: _place(term, found))
-        if not lookup.known_to_sqlite:
-            return everywhere
-        asked = lookup.ask_value(lambda value: _place(term, [value]))
-        text = asked if term.numeric else lookup.unless_cut(f"nullif({lookup.value}, '')", asked)
-        return (
-            f"CASE {lookup.kind} WHEN 'text' THEN {text} WHEN 'integer' THEN {lookup.value} WHEN 'null' THEN NULL "
-            f"ELSE CASE WHEN {lookup.kind} IS NULL THEN {lookup.through_lists(everywhere, 'NULL')} ELSE {asked} END END"
-        )
+    def _ask(self, function: Callable[[Document], Any], root: str) -> str:
+        """SQL of what the function says about a document, which gets the part of it with a top-level field."""
+        if root in self.table.apart:
+            column = apart_column(root)
+            return self.ask(lambda text: function({} if text is None else {root: orjson.loads(text)}), column)
+        return self.ask(lambda text: function(orjson.loads(text)), "doc")
+
+
+def path_inside(table: Table, condition: Condition) -> Path | None:
+    """The one path that a condition is on, if it leads into JSON other than that of a short list."""
+    found = set(paths_of(condition))
+    path = found.pop() if len(found) == 1 else None
+    return None if path is None or _has_key(table, path) or path[0] in table.lists else path
+
+
+def texts_of(condition: Condition) -> Texts | None:
+    """The texts among which rows can be found where one pattern may be at any of some paths."""
+    return Texts(tuple(sorted(set(paths_of(condition))))) if _literals(condition) else None
+
+
+def sides_for(table: Table, condition: Condition) -> tuple[set[Side], list[Condition]]:
+    """The side tables that help to find what meets a condition, and what it says that can be found without them."""
+    sides: set[Side] = set()
+    others: list[Condition] = []
+    for item in sorted(flattened(condition), key=lambda item: cost(table, item)):
+        path = path_inside(table, item)
+        side = texts_of(item) if path is None else Values(path)
+        if side is None:
+            others.append(item)
+        elif len(sides) < _MOST_SIDES:
+            sides.add(side)
+    return sides, others
+
+
+def cost(table: Table, condition: Condition) -> int:
+    """How much it takes to find out whether a condition is met, to begin with those that take the least."""
+    if isinstance(condition, Field):
+        root = condition.path[0]
+        known = 0 if _has_key(table, condition.path) else 1 if root in table.lists else 2
+        return 3 if root in table.large else max(known, 2 * isinstance(condition.test, Pattern))
+    inner = (condition.condition,) if isinstance(condition, Not) else condition.conditions
+    return max((cost(table, item) for item in inner), default=0)
+
+
+def _has_key(table: Table, path: Path) -> bool:
+    """Whether a column has what is at the path."""
+    return path == ("id",) or path in table.keys
 
 
 _BOUNDS = {
@@ -379,8 +369,9 @@ _BOUNDS = {
 
 
 def _flat(sql: str) -> str:
-    """SQL for whether the JSON of a list holds single values only, and nothing that is escaped."""
-    return f"instr({sql}, '{{') = 0 AND instr(substr({sql}, 2), '[') = 0 AND instr({sql}, '\\') = 0"
+    """SQL for whether JSON is a list that begins with a text, holds single values only, and nothing that is escaped."""
+    inside = f"substr({sql}, 2)"
+    return f"substr({sql}, 1, 2) = '[\"' AND NOT (instr({sql}, '{{') OR instr({inside}, '[') OR instr({sql}, '\\'))"
 
 
 def _joined(operator: str, terms: list[str]) -> str:
@@ -391,44 +382,30 @@ def _joined(operator: str, terms: list[str]) -> str:
     return f"({_joined(operator, terms[:half])}{operator}{_joined(operator, terms[half:])})"
 
 
-def _flattened(condition: All) -> Iterator[Condition]:
-    for inner in condition.conditions:
-        if isinstance(inner, All):
-            yield from _flattened(inner)
-        else:
-            yield inner
+def flattened(condition: Condition) -> Iterator[Condition]:
+    """The conditions that are all to be met."""
+    if isinstance(condition, All):
+        for inner in condition.conditions:
+            yield from flattened(inner)
+    else:
+        yield condition
 
 
-def _is_pattern(condition: Condition) -> bool:
-    return isinstance(condition, Field) and isinstance(condition.test, Pattern)
+def _literals(condition: Condition) -> tuple[str, ...]:
+    """The texts that all have what one pattern finds, which a condition is about; none if it is about anything else."""
+    fields = condition.conditions if isinstance(condition, AnyOf) else (condition,)
+    patterns = {
+        item.test.text if isinstance(item, Field) and isinstance(item.test, Pattern) else None for item in fields
+    }
+    (pattern, *others) = patterns or {None}
+    return literals_of(pattern) if pattern is not None and not others else ()
 
 
 def _fits(value: Any) -> bool:
     """Whether SQLite takes the value just as it is."""
-    return value == value and (not isinstance(value, int) or value in _INT64)
+    return value == value and (not isinstance(value, int) or value in INT64)
 
 
 def _is_lost_in_json(value: Any) -> bool:
-    """Whether SQLite may read the value from JSON as another: fractions are rounded, text is cut at a NUL."""
-    return isinstance(value, float) or (isinstance(value, str) and "\x00" in value)
-
-
-def _constant(test: Test, value: Any) -> str:
-    return "1" if test.accepts(value) else "0"
-
-
-def _gathered(value: Any, path: Path) -> str | None:
-    """What is at the path, as the JSON list that `Lookup.json` gives."""
-    found = gathered(value, path)
-    return None if found is None else dumps([found])
-
-
-def _place(term: Term, found: list[Any]) -> Any:
-    """What SQLite orders a document by: booleans and objects as blobs, as they come after text."""
-    place = term.place(found)
-    if place is None:
-        return None
-    kind, *value = place
-    if kind in (values.NUMBER, values.TEXT):
-        return value[0]
-    return bytes([kind]) + repr(value).encode()
+    """Whether SQLite may read the value from JSON as another: fractions are rounded, text is cut at a NUL …"""
+    return isinstance(value, bool | float) or (isinstance(value, str) and "\x00" in value)

@@ -15,7 +15,7 @@ from apiserver.stores.documents.base import (
     DuplicateDocument,
     InvalidFilter,
 )
-from apiserver.stores.documents.sqlite.connections import FORMAT, Connections
+from apiserver.stores.documents.sqlite.connections import Connections
 
 
 @pytest.fixture
@@ -40,10 +40,11 @@ def rows(connections: Connections) -> list[object]:
 
 def test_a_file_of_a_newer_version_is_refused(connections: Connections, path: Path) -> None:
     with connections.write() as connection:
-        connection.execute(f"PRAGMA user_version = {FORMAT + 1}")
+        ((newest,),) = connection.execute("PRAGMA user_version").fetchall()
+        connection.execute(f"PRAGMA user_version = {newest + 1}")
     connections.close()
     with pytest.raises(
-        DocumentStoreError, match=rf"documents\.db was written by a newer version.* {FORMAT + 1}, .* {FORMAT}"
+        DocumentStoreError, match=rf"documents\.db was written by a newer version.* {newest + 1}, .* {newest}"
     ):
         Connections(path).open()
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from apiserver.stores.documents.base import Document, Filter, Sort
 from apiserver.stores.documents.dialect.filters import parse_filter
 from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
-from apiserver.stores.documents.sqlite import SqliteDocumentStore, memory, pages
+from apiserver.stores.documents.sqlite import SqliteDocumentStore, pages
 from tests.chance import examples
 
 _documents = st.fixed_dictionaries(
@@ -74,21 +74,21 @@ def test_pages_are_those_of_the_whole_order(
             assert await documents_store.find("tasks", filter, sort=sort, skip=skip, limit=limit) == wanted
 
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
-        patch.setattr(pages, "A_LOOK", look)
-        patch.setattr(pages, "FURTHEST", furthest)
+        patch.setattr(pages, "_A_LOOK", look)
+        patch.setattr(pages, "_FURTHEST", furthest)
         patch.setattr(pages, "_SPARSE", 1)
         asyncio.run(run(Path(folder)))
 
 
 @pytest.mark.anyio
 async def test_what_hardly_any_of_the_first_is_is_found_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ways: list[bool] = []
+    ways, original = list[bool](), pages.rows_sorted
 
-    def select(*given: Any, found_first: bool = False) -> str:
+    def rows_sorted(*given: Any, found_first: bool = False) -> str:
         ways.append(found_first)
-        return pages.select(*given, found_first=found_first)
+        return original(*given, found_first=found_first)
 
-    monkeypatch.setattr(memory, "select", select)
+    monkeypatch.setattr(pages, "rows_sorted", rows_sorted)
     async with opened(tmp_path) as documents:
         await documents.insert(
             "tasks",

@@ -35,7 +35,7 @@ def test_a_company_is_no_place_to_start_from(filter: Filter, sort: Sort, index: 
     table = Table.of("tasks", INDEXES)
     connection = sqlite3.connect(":memory:", isolation_level=None)
     create(connection, table)
-    with Statement(table, Callbacks()) as statement:
+    with Statement(table, Callbacks(), connection) as statement:
         sql = f"SELECT doc FROM tasks WHERE {statement.where(parse_filter({'$and': [{'company': 'c'}, filter]}))}"
         if sort:
             sql += f" ORDER BY {statement.order_by(parse_sort(sort))} LIMIT 30"
@@ -52,7 +52,7 @@ def test_whole_collections_are_grouped_by_an_index_alone(field: str) -> None:
     connection.create_function("ask", 3, callbacks.ask)
     create(connection, table)
     live: Filter = {"company": "c", "system_tags": {"$ne": "archived"}}
-    with Statement(table, callbacks) as statement:
+    with Statement(table, callbacks, connection) as statement:
         column, _ = statement.grouped((field,))
         sql = f"SELECT count(*), {column} FROM tasks WHERE {statement.where(parse_filter(live))} GROUP BY +{column}"
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", statement.parameters)]

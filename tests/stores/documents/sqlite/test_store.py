@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,6 +25,7 @@ from apiserver.stores.documents.base import (
     Update,
 )
 from apiserver.stores.documents.sqlite import SqliteDocumentStore
+from apiserver.stores.documents.sqlite.answers import Answers
 from tests.chance import examples
 from tests.stores.documents import strategies
 from tests.stores.documents.changing import changed
@@ -74,16 +74,40 @@ def test_updates_do_what_the_dialect_says(documents: list[Document], changes: li
 async def test_varieties_have_all_names_while_documents_change(
     store: SqliteDocumentStore, monkeypatch: pytest.MonkeyPatch, field: str
 ) -> None:
-    find = store.find
-
-    async def find_late(*args: Any, **options: Any) -> list[Document]:
-        await store.update("tasks", {"id": "1"}, {"$set": {field: {"c": 1}}})
-        return await find(*args, **options)
-
     await store.insert("tasks", [{"id": f"{number}", field: {"ab"[number % 2]: 1}} for number in range(4)])
-    monkeypatch.setattr(store, "find", find_late)
+    assert {tuple(document[field]) for document in await store.varieties("tasks", field, {})} == {("a",), ("b",)}
+    with monkeypatch.context() as patch:  # as if the answer had been found just before what follows
+        patch.setattr(Answers, "changed", lambda *_: None)
+        await store.update("tasks", {"id": "1"}, {"$set": {field: {"c": 1}}})
+        await store.update("tasks", {"id": "0"}, {"$set": {field: {"b": 1}}})
     found = await store.varieties("tasks", field, {})
     assert {tuple(document[field]) for document in found} == {("a",), ("b",), ("c",)}
+
+
+@pytest.mark.anyio
+async def test_a_file_of_an_older_version_is_brought_up_to_date(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as older:
+        older.executescript(OLDER)
+    for _ in range(2):
+        store = SqliteDocumentStore(path)
+        await store.open()
+        assert await store.collections() == ["queues"]
+        assert await store.find("queues", {"name": "\x00"}) == [{"id": "q", "company": "c", "name": "\x00", "n": [1]}]
+        await store.close()
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute('SELECT count(*) FROM "side:tables"').fetchone() == (0,)
+
+
+#: As the first version made it: JSON with NUL characters had a space before it.
+OLDER = """
+PRAGMA application_id = 0x45564453;
+PRAGMA user_version = 1;
+CREATE TABLE "queues" ("row" INTEGER PRIMARY KEY, id NOT NULL UNIQUE, "key.company", "key.name", doc NOT NULL);
+CREATE UNIQUE INDEX "queues:company,name" ON "queues" ("key.company", "key.name");
+INSERT INTO queues VALUES
+    (1, 'q', 'c', char(0), ' {"id":"q","company":"c","name":"\\u0000","n":[1]}');
+"""
 
 
 def test_what_was_acknowledged_survives_kill_9(path: Path) -> None:

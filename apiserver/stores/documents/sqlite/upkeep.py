@@ -1,0 +1,163 @@
+"""The side tables of all collections: which there are, filling them, and changing them with their documents.
+
+The file itself says which side tables there are ("side:tables"). So each transaction sees those that fit what it reads,
+and each change of documents writes, in its own transaction, what the side tables have of them.
+
+A side table is filled the first time that it would help. That takes a second for 100,000 documents, so it is done in
+small transactions: others write in between. What they change meanwhile they also put into the side table, and the
+filling leaves it alone. Filled side tables outlive a restart. There are at most `_MOST` of a collection: another one
+takes the place of the one that was used least recently.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping, Set
+from functools import lru_cache
+from itertools import count, repeat
+from typing import Any
+
+from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.sqlite.connections import Connections
+from apiserver.stores.documents.sqlite.side_tables import Side, parse_side, roots_of, text_of
+from apiserver.stores.documents.sqlite.table import Table, apart_column, decode, dumps
+
+_MOST = 16
+_LARGEST = 64 * 2**20
+"""Characters of all texts in a side table; of more, it is not made."""
+_SOME = 500
+"""Documents that are read, and put into a side table, at a time: some milliseconds."""
+
+_parse = lru_cache(maxsize=256)(parse_side)
+
+
+class Upkeep:
+    """Makes side tables and keeps them up to date. One thread at a time may call `fill`."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._uses = count(1)
+        self._used: dict[str, int] = {}
+        self._seen: dict[str, Set[Side]] = {}
+
+    def known(self, connection: sqlite3.Connection, table: Table) -> dict[Side, str | None]:
+        """The names of the side tables that are filled; None for those that would be too large."""
+        sql = "SELECT holds, number, state FROM \"side:tables\" WHERE collection = ? AND state <> 'filling'"
+        found = connection.execute(sql, (table.name,))
+        known = {_parse(holds): _name(number) if state == "ready" else None for holds, number, state in found}
+        self._seen[table.name] = set(known)
+        return known
+
+    def seen(self, table: Table) -> Set[Side]:
+        """What was known lately."""
+        return self._seen.get(table.name, frozenset())
+
+    def used(self, names: Iterable[str]) -> None:
+        """A statement makes use of these side tables."""
+        self._used.update(dict.fromkeys(names, next(self._uses)))
+
+    def fill(self, table: Table, side: Side) -> None:
+        """Make a side table unless it is there. DocumentStoreError when that is not possible, as on a full disk."""
+        number = self._begun(table, side)
+        row, size = 0, 0
+        while number and (found := self._read(table, side, row)):
+            row = found[-1][0]
+            size += sum(len(value) for values in found for value in values if isinstance(value, str))
+            if size > _LARGEST:
+                return self._end(number, "large")
+            with self._connections.write(spare_reserve=True) as connection:
+                # Documents may have changed or gone since they were read. Who changed them has put them there.
+                between = "BETWEEN :first AND :last"
+                left = (
+                    f'SELECT row FROM "{table.name}" WHERE row {between} '
+                    f'EXCEPT SELECT rowid FROM "{_name(number)}" WHERE rowid {between}'
+                )
+                rows = {row for (row,) in connection.execute(left, {"first": found[0][0], "last": row})}
+                connection.executemany(_put(_name(number), side), [values for values in found if values[0] in rows])
+        if number:
+            self._end(number, "ready")
+            self._connections.checkpoint()
+
+    def _begun(self, table: Table, side: Side) -> int:
+        """The number of a new and empty side table; 0 when there is one already."""
+        with self._connections.write(spare_reserve=True) as connection:
+            sql = 'SELECT number, holds, state FROM "side:tables" WHERE collection = ?'
+            there = {holds: (number, state) for number, holds, state in connection.execute(sql, (table.name,))}
+            number, state = there.get(text_of(side), (0, "filling"))
+            if state != "filling":
+                return 0
+            by_use = sorted((number for number, _ in there.values()), key=lambda one: self._used.get(_name(one), 0))
+            for old in [number] if number else by_use[: max(0, len(there) + 1 - _MOST)]:
+                connection.execute(f'DROP TABLE IF EXISTS "{_name(old)}"')
+                connection.execute('DELETE FROM "side:tables" WHERE number = ?', (old,))
+            new = "INSERT INTO \"side:tables\" (collection, holds, state) VALUES (?, ?, 'filling') RETURNING number"
+            ((number,),) = connection.execute(new, (table.name, text_of(side))).fetchall()
+            for definition in side.definition(_name(number)):
+                connection.execute(definition)
+            return int(number)
+
+    def _read(self, table: Table, side: Side, after: int) -> list[tuple[Any, ...]]:
+        """Number and values of the next rows."""
+        roots = roots_of([side])
+        apart = [name for name in table.apart if name in roots]
+        doc = "doc" if roots.difference(apart, ["id"]) else "json_object('id', id)"
+        columns = ", ".join(["row", doc, *map(apart_column, apart)])
+        sql = f'SELECT {columns} FROM "{table.name}" WHERE row > ? ORDER BY row LIMIT {_SOME}'
+        with self._connections.read() as connection:
+            found = connection.execute(sql, (after,))
+            return [(row, *side.of(decode(doc, apart, texts))) for row, doc, *texts in found]
+
+    def _end(self, number: int, state: str) -> None:
+        with self._connections.write(spare_reserve=True) as connection:
+            connection.execute('UPDATE "side:tables" SET state = ? WHERE number = ?', (state, number))
+            if state == "large":
+                connection.execute(f'DROP TABLE "{_name(number)}"')
+
+
+class Changes:
+    """What a transaction that changes documents of a table has to write to its side tables."""
+
+    def __init__(self, connection: sqlite3.Connection, table: Table, roots: Collection[str] | None = None) -> None:
+        """`roots`: the top-level fields that change; None when documents come or go."""
+        self._connection = connection
+        found: Iterable[tuple[int, str]] = ()
+        if table.apart:
+            sql = "SELECT number, holds FROM \"side:tables\" WHERE collection = ? AND state <> 'large'"
+            found = connection.execute(sql, (table.name,)).fetchall()
+        sides = {_name(number): _parse(holds) for number, holds in found}
+        self._sides: Mapping[str, Side] = {
+            name: side for name, side in sides.items() if roots is None or not roots_of([side]).isdisjoint(roots)
+        }
+
+    def __bool__(self) -> bool:
+        return bool(self._sides)
+
+    @property
+    def roots(self) -> set[str]:
+        """The top-level fields that the side tables are made of."""
+        return roots_of(self._sides.values())
+
+    def values(self, document: Document) -> list[tuple[Any, ...]]:
+        """What each side table has of a document, as it is stored."""
+        return [side.of(document) for side in self._sides.values()]
+
+    def put(self, row: int, document: Document, before: Iterable[tuple[Any, ...] | None] = repeat(None)) -> None:
+        """Write what is other than it was `before`."""
+        for (name, side), new, old in zip(self._sides.items(), self.values(document), before, strict=False):
+            if new != old:
+                self._connection.execute(_put(name, side), (row, *new))
+
+    def remove(self, rows: Collection[int]) -> None:
+        """Remove what there is of rows that are gone."""
+        for name in self._sides:
+            gone = f'DELETE FROM "{name}" WHERE rowid IN (SELECT value FROM json_each(?))'
+            self._connection.execute(gone, (dumps(list(rows)),))
+
+
+def _put(name: str, side: Side) -> str:
+    columns = ", ".join(["rowid", *side.columns])
+    return f'INSERT OR REPLACE INTO "{name}" ({columns}) VALUES ({", ".join("?" * (1 + len(side.columns)))})'
+
+
+def _name(number: int) -> str:
+    return f"side:{number}"

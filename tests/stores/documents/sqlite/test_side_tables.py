@@ -1,0 +1,406 @@
+"""Documents are found and sorted the same with side tables as without, whatever changes; the file keeps them."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.stores.documents.base import Document, DocumentStoreBusy, Filter, Sort
+from apiserver.stores.documents.dialect.filters import parse_filter
+from apiserver.stores.documents.dialect.patterns import compile_pattern
+from apiserver.stores.documents.dialect.sorts import Term, in_order, parse_sort
+from apiserver.stores.documents.sqlite import SqliteDocumentStore, pages, store, translate, upkeep
+from apiserver.stores.documents.sqlite.side_tables import (
+    Names,
+    Side,
+    Sorted,
+    Texts,
+    Values,
+    in_one_case,
+    parse_side,
+    text_of,
+)
+from apiserver.stores.documents.sqlite.upkeep import Upkeep
+from tests.chance import examples
+from tests.stores.documents import strategies
+from tests.stores.documents.sqlite.test_translate import sorts_by_an_object
+
+NUMERIC = ("n",)
+VALUE = "big.value"
+BY_VALUE: Sort = [(VALUE, -1)]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def always() -> Any:
+    """Let side tables be made for any number of documents."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "_MANY", -1)
+        yield
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[SqliteDocumentStore]:
+    documents = SqliteDocumentStore(
+        folder / "documents.db",
+        indexes=(),
+        apart={"things": ("big",)},
+        lists={"things": ("b",)},
+        numeric={"things": NUMERIC},
+    )
+    await documents.open()
+    yield documents
+    await documents.close()
+
+
+async def ids(documents: SqliteDocumentStore, filter: Filter, sort: Sort = (("id", 1),), limit: int = 9) -> list[str]:
+    return [one["id"] for one in await documents.find("things", filter, sort=sort, limit=limit)]
+
+
+def there(folder: Path) -> list[tuple[Side, str]]:
+    """The side tables that the file says there are."""
+    with closing(sqlite3.connect(folder / "documents.db")) as connection:
+        found = connection.execute('SELECT holds, state FROM "side:tables" ORDER BY number')
+        return [(parse_side(holds), state) for holds, state in found]
+
+
+def numbered(count: int) -> list[Document]:
+    return [{"id": f"{number:03}", "big": {"value": number}} for number in range(count)]
+
+
+def meant(documents: dict[str, Document], filter: Filter) -> list[Document]:
+    condition = parse_filter(filter)
+    return [documents[id] for id in sorted(documents) if condition.matches(documents[id])]
+
+
+# The same answers
+
+
+_operands: list[Any] = [*strategies.SINGLES, [], [1], {"a": 1}, 2**64, "x" * 201]
+_tests = st.one_of(
+    st.builds(
+        lambda op, operand: {op: operand},
+        st.sampled_from(["$eq", "$ne", "$gt", "$lte"]),
+        st.sampled_from(_operands),
+    ),
+    st.lists(st.sampled_from(_operands), max_size=3).map(lambda operands: {"$in": operands}),
+    st.sampled_from(
+        [{"$exists": True}, {"$exists": False}, {"$size": 1}, {"$regex": "a"}, {"$gte": 0, "$lt": 2}, {"$all": ["a"]}]
+    ),
+    st.just({"$elemMatch": {"a": {"$gt": 0}}}),
+)
+_paths = st.sampled_from(["big", "big.a", "big.a.b", "big.0", "big.0.a", "a", "a.b", 'big.q"', "b", "b.a"])
+
+
+def _filter(path: str, tests: Sequence[Any], how: str) -> Filter:
+    return {path: tests[0]} if how == "plain" else {how: [{path: test} for test in tests]}
+
+
+_filters = st.builds(
+    _filter, _paths, st.lists(_tests, min_size=1, max_size=2), st.sampled_from(["plain", "$or", "$and", "$nor"])
+)
+_pattern_filters = st.builds(
+    lambda pattern, paths: {"$or": [{path: {"$regex": pattern, "$options": "i"}} for path in paths]},
+    st.sampled_from(["a", "A\n", "aa", "é"]),
+    st.sets(strategies.paths, min_size=1).map(sorted),
+)
+_fields = st.sampled_from(["big.a", "big.a.b", "a", "n", "n.a", "b", "key", "big"])
+_sorts = st.lists(st.tuples(_fields, st.sampled_from([1, -1])), min_size=1, max_size=2)
+_numbers = st.sampled_from(["1", "10", "2", "1e1", "1e999", 3, 2.5, True, "", None, ["4", 1], 2**53, 2**53 + 1])
+
+
+@pytest.mark.parametrize(("few", "look", "furthest"), [(1000, 200, 3000), (0, 1, 0), (0, 2, 10**6), (1, 1, 1)])
+@given(
+    documents=strategies.collections,
+    numbers=st.lists(_numbers, min_size=6, max_size=6),
+    filters=st.lists(_filters | _pattern_filters, min_size=1, max_size=3),
+    sort=_sorts,
+    page=st.tuples(st.integers(0, 3), st.integers(1, 5) | st.none()),
+    changed=strategies.collections,
+    changes=st.lists(st.sampled_from(["replace", "set", "delete"]), min_size=6, max_size=6),
+)
+@examples(50)
+def test_what_is_found_is_what_the_dialect_says(
+    few: int,
+    look: int,
+    furthest: int,
+    documents: list[Document],
+    numbers: list[Any],
+    filters: list[Filter],
+    sort: Sort,
+    page: tuple[int, int | None],
+    changed: list[Document],
+    changes: list[str],
+) -> None:
+    terms, (skip, limit) = parse_sort(sort, NUMERIC), page
+    filters = [{}, *filters, {"$and": filters}]
+
+    async def hold(documents: SqliteDocumentStore, model: dict[str, Document]) -> None:
+        for filter in filters:
+            found = meant(model, filter)
+            assert await documents.find("things", filter, sort=[("id", 1)]) == found
+            assert await documents.count("things", filter) == len(found)
+            if not any(sorts_by_an_object(document, term) for document in model.values() for term in terms):
+                end = None if limit is None else skip + limit
+                asked = await documents.find("things", filter, sort=sort, skip=skip, limit=limit)
+                assert asked == in_order(found, terms)[skip:end]
+
+    async def run(folder: Path) -> None:
+        model = {one["id"]: {**one, "n": number} for one, number in zip(documents, numbers, strict=True)}
+        async with opened(folder) as opened_store:
+            await opened_store.insert("things", list(model.values()))
+            await hold(opened_store, model)
+            for one, change in zip(changed, changes, strict=True):
+                if change != "set":
+                    await opened_store.delete("things", {"id": one["id"]})
+                    del model[one["id"]]
+                if change == "replace":
+                    await opened_store.insert("things", [one])
+                    model[one["id"]] = one
+                if change == "set":
+                    for name in ("a", "big"):
+                        await opened_store.update("things", {"id": one["id"]}, {"$set": {name: one.get(name)}})
+                        model[one["id"]] = {**model[one["id"]], name: one.get(name)}
+            await hold(opened_store, model)
+
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
+        patch.setattr(translate, "_FEW", few)
+        patch.setattr(pages, "_A_LOOK", look)
+        patch.setattr(pages, "_FURTHEST", furthest)
+        patch.setattr(upkeep, "_SOME", 2)
+        asyncio.run(run(Path(folder)))
+
+
+@pytest.mark.anyio
+async def test_every_test_of_every_value(tmp_path: Path) -> None:
+    values: list[Any] = [*strategies.SINGLES, [], [1, "a"], [None], {"a": 1}, [{"a": 1}], "x" * 200, "x" * 201]
+    documents: list[Document] = [{"id": f"{place:02}", "big": {"a": value}} for place, value in enumerate(values)]
+    documents += [{"id": "none"}, {"id": "other", "big": {"b": 1}}]
+    tests: list[Any] = [{op: value} for op in ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte") for value in values]
+    tests += [{"$not": {"$gte": 0, "$lt": 2}}, {"$in": [None, 2, "b"]}, {"$nin": [1]}, {"$exists": False}, {"$size": 1}]
+    async with opened(tmp_path) as documents_store:
+        await documents_store.insert("things", documents)
+        for test in tests:
+            condition = parse_filter({"big.a": test})
+            expected = sorted(one["id"] for one in documents if condition.matches(one))
+            assert await ids(documents_store, {"big.a": test}, limit=99) == expected, test
+    assert there(tmp_path) == [(Values(("big", "a")), "ready")]
+
+
+_text = st.text(st.sampled_from('ksKSéÉ\u212a\u017fßẞσςΣİı"\\\x00\n/,.[{é😀x'), max_size=5)
+_held = st.one_of(
+    _text,
+    st.lists(_text | st.none() | st.lists(_text, max_size=2), max_size=3),
+    st.fixed_dictionaries({"b": _text | st.lists(_text, max_size=2)}),
+    st.lists(st.fixed_dictionaries({"b": _text | st.lists(_text, max_size=2)}), max_size=2),
+)
+_pieces = st.sampled_from(
+    ["k", "s", "K", "x", r"\.", "/", r"\"", r"\\", ",", ".", "x+", "s?", "^", "É", "ß", "ς", "ss"]
+)
+
+
+@pytest.mark.parametrize("few", [0, 1000])
+@given(
+    texts=st.lists(st.fixed_dictionaries({"a": _held, "b": st.lists(_text, max_size=2)}), min_size=1, max_size=5),
+    pattern=st.lists(_pieces, min_size=1, max_size=4).map("".join),
+    options=st.sampled_from(["", "i"]),
+    paths=st.sets(st.sampled_from(["id", "a", "b", "a.b"]), min_size=1).map(sorted),
+)
+@examples(60)
+def test_a_pattern_is_found_wherever_it_is(
+    few: int, texts: list[Document], pattern: str, options: str, paths: list[str]
+) -> None:
+    async def run(folder: Path) -> None:
+        documents = {f"s{place}": {"id": f"s{place}", **text} for place, text in enumerate(texts)}
+        async with opened(folder) as documents_store:
+            await documents_store.insert("things", list(documents.values()))
+            filter = {"$or": [{path: {"$regex": pattern, "$options": options}} for path in paths]}
+            for asked in (filter, {"$nor": [filter]}):
+                expected = [one["id"] for one in meant(documents, asked)]
+                assert await ids(documents_store, asked) == expected
+                assert await documents_store.count("things", asked) == len(expected)
+
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
+        patch.setattr(translate, "_FEW", few)
+        asyncio.run(run(Path(folder)))
+
+
+def test_what_differs_in_case_only_is_the_same_text() -> None:
+    for one in filter(lambda one: one != one.lower() or one != one.upper(), map(chr, range(0x11000))):
+        for other in {one.lower(), one.upper(), one.title(), one.casefold()}:
+            if compile_pattern("n", other, "i")(one):
+                assert in_one_case(other) in in_one_case(one)
+
+
+@pytest.mark.anyio
+async def test_values_that_json_has_not_are_null(tmp_path: Path) -> None:
+    async with opened(tmp_path) as documents:
+        await documents.insert("things", numbered(3))
+        assert await ids(documents, {}, [(VALUE, 1)]) == ["000", "001", "002"]
+        await documents.update("things", {"id": "000"}, {"$set": {VALUE: float("inf")}})
+        await documents.update("things", {"id": "001"}, {"$set": {VALUE: 2**64 - 1}})
+        await documents.insert("things", [{"id": "nan", "big": {"value": float("nan")}}])
+        assert await ids(documents, {}, [(VALUE, 1)]) == ["002", "001", "000", "nan"]
+        assert await ids(documents, {VALUE: None}) == ["000", "nan"]
+        assert await ids(documents, {VALUE: {"$gt": 5}}) == ["001"]
+
+
+# How side tables come and go
+
+
+SIDES: list[Side] = [
+    Sorted((Term(("a", 'q".'), True, True), Term(("id",)))),
+    Values(("a", "b")),
+    Names("a"),
+    Texts((("a",), ("b", "c"))),
+]
+
+
+@pytest.mark.parametrize("side", SIDES, ids=lambda side: side.kind)
+def test_what_a_side_table_holds_is_kept_as_text(side: Side) -> None:
+    assert parse_side(text_of(side)) == side
+
+
+@pytest.fixture
+def filled(monkeypatch: pytest.MonkeyPatch) -> list[Side]:
+    """The side tables that are filled."""
+    sides: list[Side] = []
+    original = Upkeep._end
+
+    def end(self: Upkeep, number: int, state: str) -> None:
+        original(self, number, state)
+        with self._connections.read() as connection:
+            found = connection.execute('SELECT holds FROM "side:tables" WHERE number = ?', (number,))
+            sides.extend(parse_side(holds) for (holds,) in found)
+
+    monkeypatch.setattr(Upkeep, "_end", end)
+    return sides
+
+
+@pytest.mark.anyio
+async def test_side_tables_outlive_a_restart(tmp_path: Path, filled: list[Side]) -> None:
+    pattern: Filter = {"$or": [{path: {"$regex": "first"}} for path in ("id", "a")]}
+    async with opened(tmp_path) as documents:
+        await documents.insert("things", [*numbered(20), {"id": "text", "a": "the first"}])
+    for last in ("019", "new"):
+        async with opened(tmp_path) as documents:
+            assert (await ids(documents, {}, BY_VALUE))[0] == last
+            assert await ids(documents, {VALUE: 7}) == ["007"]
+            assert await ids(documents, pattern) == ["text"]
+            assert len(await documents.varieties("things", "big", {})) == 2
+            if last == "019":
+                await documents.insert("things", [{"id": "new", "big": {"value": 99}}])
+    assert {side.kind for side in filled} == {"sorted", "values", "texts", "names"}
+    assert len(filled) == 4
+
+
+@pytest.mark.anyio
+async def test_for_few_documents_no_side_table_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "_MANY", 10)
+    async with opened(tmp_path) as documents:
+        await documents.insert("things", [{**one, "b": ["rare"] if one["id"] < "009" else []} for one in numbered(20)])
+        assert (await ids(documents, {"b": "rare"}, BY_VALUE))[:2] == ["008", "007"]
+        assert there(tmp_path) == []
+        assert (await ids(documents, {}, BY_VALUE))[:2] == ["019", "018"]
+    assert [state for _, state in there(tmp_path)] == ["ready"]
+
+
+@pytest.mark.anyio
+async def test_the_least_used_makes_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "_MOST", 2)
+    async with opened(tmp_path) as documents:
+        await documents.insert("things", numbered(5))
+        for name in ("p", "q", "p", "r"):
+            await ids(documents, {f"big.{name}": 1})
+        await documents.update("things", {"id": "001"}, {"$set": {"big.q": 1}})
+        assert await ids(documents, {"big.q": 1}) == ["001"]
+    assert [side for side, _ in there(tmp_path)] == [Values(("big", "r")), Values(("big", "q"))]
+    with closing(sqlite3.connect(tmp_path / "documents.db")) as connection:
+        assert len(connection.execute("SELECT 1 FROM sqlite_schema WHERE name GLOB 'side:[0-9]'").fetchall()) == 2
+
+
+@pytest.mark.anyio
+async def test_too_much_text_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, filled: list[Side]) -> None:
+    monkeypatch.setattr(upkeep, "_LARGEST", 1000)
+    async with opened(tmp_path) as documents:
+        await documents.insert("things", [{"id": f"{place}", "a": f"{place}" * 200} for place in range(9)])
+        for _ in range(2):
+            assert (await ids(documents, {}, [("a", -1)]))[:2] == ["8", "7"]
+        await documents.update("things", {"id": "0"}, {"$set": {"a": "9"}})
+        assert (await ids(documents, {}, [("a", -1)]))[:2] == ["0", "8"]
+        assert await documents.collections() == ["things"]
+    assert ([state for _, state in there(tmp_path)], len(filled)) == (["large"], 1)
+
+
+@pytest.mark.anyio
+async def test_documents_change_while_a_side_table_is_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "_SOME", 4)
+    loop, read = asyncio.get_running_loop(), Upkeep._read
+
+    async def change(documents: SqliteDocumentStore) -> None:
+        await documents.update("things", {"id": "001"}, {"$set": {VALUE: 100}})
+        await documents.delete("things", {"id": "002"})
+        await documents.delete("things", {"id": "011"})
+        await documents.insert("things", [{"id": "new", "big": {"value": 50}}])
+
+    async with opened(tmp_path) as documents:
+        await documents.insert("things", numbered(12))
+
+        def slow(self: Upkeep, table: Any, side: Side, after: int) -> Any:
+            found = read(self, table, side, after)
+            if not after:
+                asyncio.run_coroutine_threadsafe(change(documents), loop).result(10)
+            return found
+
+        monkeypatch.setattr(Upkeep, "_read", slow)
+        by_value = await ids(documents, {}, BY_VALUE, 20)
+        assert by_value == ["001", "new", "010", "009", "008", "007", "006", "005", "004", "003", "000"]
+
+
+@pytest.mark.anyio
+async def test_a_full_disk_costs_time_but_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(tmp_path) as documents:
+        await documents.insert("things", numbered(12))
+
+        def full(self: Upkeep, *_: Any) -> None:
+            raise DocumentStoreBusy("the disk is full")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Upkeep, "_end", full)
+            assert (await ids(documents, {}, BY_VALUE))[:2] == ["011", "010"]
+        await documents.update("things", {"id": "000"}, {"$set": {VALUE: 100}})
+        assert [state for _, state in there(tmp_path)] == ["filling"]
+        assert (await ids(documents, {}, BY_VALUE))[:2] == ["000", "011"]
+    assert [state for _, state in there(tmp_path)] == ["ready"]
+
+
+@pytest.mark.anyio
+async def test_a_change_that_fails_changes_no_side_table(tmp_path: Path) -> None:
+    async with opened(tmp_path) as documents:
+        await documents.insert("things", [*numbered(3), {"id": "003", "big": {"value": 1, "list": 1}}])
+        assert await ids(documents, {VALUE: 1}) == ["001", "003"]
+        with pytest.raises(Exception, match="no list"):
+            await documents.update("things", {}, {"$set": {VALUE: 1}, "$push": {"big.list": 1}}, many=True)
+        assert await ids(documents, {VALUE: 1}) == ["001", "003"]
+
+
+@pytest.mark.anyio
+async def test_a_new_layout_of_a_collection_keeps_its_side_tables(tmp_path: Path, filled: list[Side]) -> None:
+    async with opened(tmp_path) as documents:
+        await documents.insert("things", numbered(9))
+        await documents.delete("things", {"id": "002"})
+        assert (await ids(documents, {}, BY_VALUE))[:2] == ["008", "007"]
+    for apart in ((), ("big", "more")):
+        documents = SqliteDocumentStore(tmp_path / "documents.db", indexes=(), apart={"things": apart})
+        await documents.open()
+        assert (await ids(documents, {}, BY_VALUE))[:2] == ["008", "007"]
+        await documents.close()
+    assert len(filled) == 1
