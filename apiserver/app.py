@@ -27,10 +27,10 @@ from apiserver.health import Health
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import Limits
 from apiserver.rpc.dispatch import METHODS, Dispatcher
-from apiserver.rpc.in_turns import LargeResponse
 from apiserver.rpc.openapi import openapi, with_routes
 from apiserver.rpc.reply import SAFE_HEADERS
 from apiserver.rpc.schema import Table, load_schemas
+from apiserver.rpc.sending import LargeResponse
 from apiserver.services.access import defaults, fixed_users, identities, roles
 from apiserver.services.access.attempts import Attempts
 from apiserver.services.access.credentials import Credential
@@ -46,25 +46,25 @@ from apiserver.settings import Settings
 from apiserver.stores.files.disk import FileStore
 from apiserver.vendors import baseten, modelarts, pai
 
-#: Beside the API of its own, the server answers those of these.
+#: The vendors whose APIs the server answers, beside ClearML's.
 VENDORS = (modelarts.router, baseten.router, pai.router)
 
-#: The path of the files on the API's port; they have a port of their own, too.
+#: The path of the files on the API's port. They also have a port of their own.
 FILES = "/files"
 
 _CORS_HEADERS = (
     *("content-type", "authorization", "x-clearml-impersonate-as", "access-control-allow-credentials"),
-    "x-auth-token",  # of ModelArts' clients
+    "x-auth-token",  # ModelArts' clients send it
 )
 
-
+#: Opens the stores; gives the admin's access key if this start made it.
 Lifespan = Callable[[], AbstractAsyncContextManager[Credential | None]]
 
 
 class App:
     """The server as one ASGI app. The path of a request decides who answers:
 
-    - `/events.add`, `/v2.13/events.add`: the API's dispatcher. FastAPI would take as long as a small call does.
+    - `/events.add`, `/v2.13/events.add`: the API's dispatcher. FastAPI would double the time of a small call.
     - `/files`, `/files/…`: the file server.
     - `/health`, `/openapi.json` and the paths of the vendors' APIs: FastAPI.
     - anything else: the dispatcher, which answers that there is no such endpoint.
@@ -82,29 +82,26 @@ class App:
     ) -> None:
         self.backend = backend
         self.lifespan = lifespan
-        """The stores are open inside; it gives the admin's access key if this start made it.
-
-        Raises EventStoreError, DocumentStoreError or FileStoreError.
-        """
+        """A context in which the stores are open. Raises EventStoreError, DocumentStoreError or FileStoreError."""
         self.files_port = files_port
-        """The app of the files' own port."""
+        """The app for the files' own port."""
         self._api = api
         self._files = files
         self._others = others
-        self._answered: ASGIApp = self._answer
+        self._entry: ASGIApp = self._answer
 
     def allow_pages_of(self, origins: Sequence[str]) -> None:
         """Let pages of other origins call the server, on both ports."""
-        self._answered = _with_cors(self._answered, origins)
+        self._entry = _with_cors(self._entry, origins)
         self.files_port = _with_cors(self.files_port, origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._answered(scope, receive, send)
+        await self._entry(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._who_answers(scope)(scope, receive, send)
+        await self._app_for(scope)(scope, receive, send)
 
-    def _who_answers(self, scope: Scope) -> ASGIApp:
+    def _app_for(self, scope: Scope) -> ASGIApp:
         if scope["type"] != "http":
             return self._others
         path: str = scope["path"]
@@ -114,9 +111,9 @@ class App:
 
 
 def create_app(settings: Settings) -> App:
-    """The server, whose stores open and close with its lifespan.
+    """The server as an app; its stores open and close with its lifespan.
 
-    Makes the data folder and its secrets. Raises DataFolderError and SchemaError.
+    Creates the data folder and its secrets. Raises DataFolderError and SchemaError.
     """
     folder = DataFolder(settings.data)
     folder.make()
@@ -187,7 +184,7 @@ def _openapi(table: Table) -> Callable[[Request], Response]:
 
     @cache
     def content() -> bytes:
-        """Made when it is first asked for, and once: it takes long, and anybody may ask."""
+        """The document as JSON. It is made only once, on the first request: that takes long, and anybody may ask."""
         return orjson.dumps(with_routes(openapi(table), [route for vendor in VENDORS for route in vendor.routes]))
 
     def answer(request: Request) -> Response:
@@ -204,7 +201,8 @@ def _lifespan(backend: Backend, files: FileStore, folder: DataFolder) -> Lifespa
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[Credential | None]:
         async with AsyncExitStack() as opened:
-            # Events first, and closed last: they lock the data folder, and a server that is refused must touch no file.
+            # Open the event store first and close it last: it locks the data folder, and a server that does not get the
+            # lock must not touch any file.
             opened.enter_context(owned(backend.settings, folder))
             for store in (backend.events, backend.documents):
                 opened.push_async_callback(store.close)
@@ -219,7 +217,7 @@ def _lifespan(backend: Backend, files: FileStore, folder: DataFolder) -> Lifespa
             for job in (backend.history.sweeping, backend.file_deletions.deleting):
                 opened.push_async_callback(job.close)
                 job.start()
-            if backend.documents.shared:  # there may be other servers
+            if backend.documents.shared:  # other servers may use them, too
                 opened.push_async_callback(backend.last_metrics.restating.close)
                 backend.last_metrics.restating.start(at_once=False)
             yield new_credential

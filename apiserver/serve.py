@@ -1,7 +1,7 @@
-"""Running a server: the API's port and the files' port in one event loop, until a signal says stop.
+"""Runs a server: the API's port and the files' port in one event loop, until a signal stops it.
 
-With several workers each is such an event loop in a process of its own, on the same ports. Both ports are taken before
-anything else happens, so that a second server on the same ports touches no data.
+If there are several workers, each has such an event loop in its own process, on the same ports. Both ports are bound
+before anything else happens, so that a second server on the same ports touches no data.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from starlette.types import ASGIApp
 from apiserver.app import create_app
 from apiserver.client_configuration import client_configuration
 from apiserver.connections import descriptors
-from apiserver.connections.ending import answered_when_stopped
-from apiserver.connections.places import Places
 from apiserver.connections.protocol import Protocol
 from apiserver.connections.proxies import Proxies
+from apiserver.connections.shutdown import answered_when_stopped
+from apiserver.connections.slots import Slots
 from apiserver.data_folder import DataFolder, DataFolderError, write_private
 from apiserver.events import scan
 from apiserver.memory import give_back_large_blocks
@@ -45,31 +45,31 @@ from apiserver.watchdog import watched
 log = logging.getLogger(__name__)
 
 _BACKLOG = 2048
-#: Connections that are taken from a port in one turn of the event loop.
-_DOORS = 16
-#: Seconds that a thread may go on while another waits for its turn. With Python's 5 ms, merging starves beside a busy
-#: event loop, and answers wait for merging.
-_TURN = 0.0005
-#: Objects made before looking for garbage. Large answers are many objects and no garbage, but looking took a quarter
-#: of the time to read them with Python's 700.
-_GARBAGE = 20_000
-#: Seconds that closing the stores may take, beside those for requests under way. Then the process is ended hard.
+#: Connections that are accepted from a port in one turn of the event loop.
+_ACCEPTED_AT_ONCE = 16
+#: Seconds that a thread may run while another waits. With Python's 5 ms, merging would get too little time beside a
+#: busy event loop, and answers wait for merging.
+_SWITCH_SECONDS = 0.0005
+#: New objects after which Python looks for garbage. Large answers are many objects and no garbage. With Python's 700,
+#: looking took a quarter of the time of reading them.
+_GC_THRESHOLD = 20_000
+#: Seconds for closing the stores, after those for requests under way. Then the process is killed.
 _CLOSING = 20
-#: Seconds more that a worker has to do that itself.
+#: Seconds more that the parent leaves a worker to end itself.
 _ENDING = 2
 
 
 class CannotServe(Exception):
-    """The server cannot start; the message says why, to the user."""
+    """The server cannot start; the message tells the user why."""
 
 
 def run(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT; raise CannotServe when that is not possible."""
+    """Serve until SIGTERM or SIGINT. Raises CannotServe."""
     ports = [settings.port, settings.files_port] if settings.files_port else [settings.port]
-    sys.setswitchinterval(_TURN)
+    sys.setswitchinterval(_SWITCH_SECONDS)
     descriptors.raise_limit()
     give_back_large_blocks()
-    os.umask(0o077)  # what training runs report is nobody else's, also in a folder that others may look into
+    os.umask(0o077)  # other users may not read the files that the server makes, whatever folder they are in
     sockets = [take_port(settings.host, port) for port in ports]
     if settings.workers == 1:
         return _run(settings, sockets)
@@ -89,7 +89,7 @@ def _run(settings: Settings, sockets: list[socket.socket], worker: Child | None 
 
 
 def _work(settings: Settings, sockets: list[socket.socket], worker: Child) -> int:
-    """Serve as one of several; returns the exit code."""
+    """Serve as one of several workers; returns the exit code."""
     try:
         _run(settings, sockets, worker)
     except CannotServe as error:
@@ -99,11 +99,10 @@ def _work(settings: Settings, sockets: list[socket.socket], worker: Child) -> in
 
 
 def take_port(host: str, port: int) -> socket.socket:
-    """A socket bound to host and port, which does not listen yet; CannotServe when that is not possible.
+    """A socket that is bound to host and port but does not listen yet. Raises CannotServe.
 
-    It never blocks. All copies of it, in all processes, block or none does; if one process made it block while it
-    starts, though only for a moment, another that finds no connection to take would wait for one, and answer nobody
-    until it comes.
+    The socket never blocks. Whether it does is a state that all processes share. If one worker made it blocking, even
+    for a moment, another worker that finds no connection to accept would hang until one comes.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
@@ -115,15 +114,9 @@ def take_port(host: str, port: int) -> socket.socket:
 
 
 def _close(sockets: list[socket.socket]) -> None:
-    """Of a parent of workers that end: clients would wait in the queues of its sockets for nobody."""
+    """Close the parent's sockets when the workers stop: clients in their queues would wait for ever."""
     for listener in sockets:
         listener.close()
-
-
-def _listen(listener: socket.socket) -> None:
-    """Have the system take connections; CannotServe when another program took the port at the same time."""
-    with _told_if_in_use(*listener.getsockname()[:2]):
-        listener.listen(_BACKLOG)
 
 
 @contextlib.contextmanager
@@ -140,40 +133,41 @@ async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child
     with contextlib.ExitStack() as until_closed:
         async with app.lifespan() as new_credential:
             for listener in sockets:
-                _listen(listener)
+                with _told_if_in_use(*listener.getsockname()[:2]):  # another program may just have taken the port
+                    listener.listen(_BACKLOG)
             if worker is None or worker.first:
                 _announce(settings, new_credential)
             gc.freeze()
-            gc.set_threshold(_GARBAGE)
+            gc.set_threshold(_GC_THRESHOLD)
             gc.enable()
             served: list[ASGIApp] = [app, app.files_port]
-            places = _places(settings)
-            servers = [_Server(_config(settings, places, served.pop(0))) for _ in sockets]
+            slots = _slots(settings)
+            servers = [_Server(_config(settings, slots, served.pop(0))) for _ in sockets]
             until_closed.enter_context(heard(partial(_stop, servers), settings.shutdown_seconds + _CLOSING))
             with watched(settings.slow_loop_ms), _tied_to_parent(worker, servers):
-                serving = (server.serve(_doors(listener)) for server, listener in zip(servers, sockets, strict=True))
+                serving = (server.serve(_copies(listener)) for server, listener in zip(servers, sockets, strict=True))
                 await asyncio.gather(*serving)
 
 
-def _doors(listener: socket.socket) -> list[socket.socket]:
-    """The listener several times over: of each, the event loop takes one connection a turn (libuv's rule since 1.46).
+def _copies(listener: socket.socket) -> list[socket.socket]:
+    """The listener and copies of it: the event loop accepts one connection a turn from each (libuv since 1.46).
 
-    With one alone, a thousand that come at once fill the queue of the system, which then answers others late.
+    With a single socket, a thousand connections at once would fill the system's queue, and further clients would wait.
     """
-    return [listener, *(listener.dup() for _ in range(_DOORS - 1))]
+    return [listener, *(listener.dup() for _ in range(_ACCEPTED_AT_ONCE - 1))]
 
 
 def _stop(servers: list[_Server]) -> None:
-    """Have the servers stop; the second time, without waiting for requests under way. Called in any thread."""
+    """Stop the servers; the second call does not wait for requests under way. It can be called in any thread."""
     for server in servers:
         server.force_exit = server.should_exit
         server.should_exit = True
 
 
 def _announce(settings: Settings, credential: Credential | None) -> None:
-    """Say where the server listens and, when it made the admin's key itself, how clients are to be configured.
+    """Log where the server listens. If this start made the admin's key, print the configuration for clients.
 
-    The secret is shown to a terminal only: what is written elsewhere, as by a container, is kept and read by many.
+    The secret is printed only to a terminal: other output, such as that of a container, is stored and read by many.
     """
     where = {"host": settings.host, "port": settings.port, "files_port": settings.files_port}
     log.info("listening", extra={**where, "workers": settings.workers, "accelerator": scan.scanner is not None})
@@ -183,16 +177,16 @@ def _announce(settings: Settings, credential: Credential | None) -> None:
     kept = _kept(DataFolder(settings.data).client_configuration, client.conf())
     if sys.stdout.isatty():
         sys.stdout.write(
-            f"The admin's access key was made. {kept}; put it into ~/clearml.conf:\n\n{client.conf()}\n"
+            f"The admin's access key was created. {kept}; put it into ~/clearml.conf:\n\n{client.conf()}\n"
             f"or into the environment:\n\n{client.exports()}\n"
         )
     else:
-        sys.stdout.write(f"The admin's access key was made. {kept}; `apiserver user rotate admin` makes another.\n")
+        sys.stdout.write(f"The admin's access key was created. {kept}; `apiserver user rotate admin` makes another.\n")
     sys.stdout.flush()
 
 
 def _kept(path: Path, conf: str) -> str:
-    """Write the configuration, the only copy there is but for what a terminal shows; say where it is."""
+    """Write the configuration to a file; returns a sentence that says where it is."""
     try:
         write_private(path, conf)
     except OSError as error:
@@ -201,34 +195,34 @@ def _kept(path: Path, conf: str) -> str:
     return f"It is kept in {path}"
 
 
-def _places(settings: Settings) -> Places:
-    """The connections of this process, on both ports."""
-    return Places(
-        total=descriptors.connections(settings.max_connections),
+def _slots(settings: Settings) -> Slots:
+    """The slots for connections of this process, on both ports together."""
+    return Slots(
+        total=descriptors.connection_limit(settings.max_connections),
         per_address=settings.max_connections_per_address,
         proxies=Proxies(settings.trusted_proxies),
     )
 
 
-def _config(settings: Settings, places: Places, app: ASGIApp) -> uvicorn.Config:
+def _config(settings: Settings, slots: Slots, app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         answered_when_stopped(app),
         loop="none",
-        http=partial(Protocol, places),  # type: ignore[arg-type]  # is only called
+        http=partial(Protocol, slots),  # type: ignore[arg-type]  # is only called
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        reset_contextvars=True,  # a request that follows another on its connection has nothing of it
+        reset_contextvars=True,  # so that a request gets no context of the one before it on its connection
         backlog=_BACKLOG,
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that leaves signals to `signals.py`: two would overwrite each other's handlers."""
+    """A uvicorn server that leaves signals to `signals.py`: two such servers would overwrite each other's handlers."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -237,7 +231,7 @@ class _Server(uvicorn.Server):
 
 @contextlib.contextmanager
 def _tied_to_parent(worker: Child | None, servers: list[_Server]) -> Iterator[None]:
-    """Let the parent know that a worker serves, and stop it when the parent is gone."""
+    """Tell the parent that this worker is ready, and stop the worker if the parent dies."""
     if worker is None:
         yield
         return

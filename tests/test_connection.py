@@ -98,4 +98,4 @@ def test_less_than_half_of_the_files_may_be_connections(
     files: int, wanted: int, taken: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
-    assert descriptors.connections(wanted) == taken
+    assert descriptors.connection_limit(wanted) == taken

@@ -18,7 +18,7 @@ from pyhocon import ConfigFactory
 
 from apiserver import serve as serving
 from apiserver.connections.bounds import Bounds
-from apiserver.serve import CannotServe, _announce, _doors, _run, take_port
+from apiserver.serve import CannotServe, _announce, _copies, _run, take_port
 from apiserver.services.access.credentials import Credential
 from apiserver.settings import Settings
 from tests.harness import ADMIN_KEY, PATIENCE, Served, free_ports, listens, served, told_to_stop_under_way
@@ -145,7 +145,7 @@ def port() -> Iterator[socket.socket]:
 def test_a_port_never_blocks_so_that_a_worker_that_starts_holds_no_other(port: socket.socket) -> None:
     assert not os.get_blocking(port.fileno())
     with ExitStack() as doors:
-        for door in _doors(port)[1:]:
+        for door in _copies(port)[1:]:
             assert not os.get_blocking(doors.enter_context(door).fileno())
 
 

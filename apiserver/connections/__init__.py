@@ -1,6 +1,6 @@
-"""HTTP connections, governed: what one client may ask of the server before any of its requests is known.
+"""Limits on HTTP connections: how many there are, how large their requests are, and how slow their clients may be.
 
-uvicorn's protocol parses requests and runs the application. In front of it, `protocol.py` gives the parser one message
-at a time, as `framing.py` measures it, and leaves the rest in the socket. `places.py` bounds how many connections there
-are, and looks at all of them once a second: who keeps the server waiting for longer than `bounds.py` allows is ended.
+uvicorn's protocol parses requests and runs the application. `protocol.py` feeds it one message at a time and leaves the
+rest in the socket; `framing.py` finds where a message ends. `slots.py` limits the number of connections. Once a second
+it checks them all, and closes those that keep the server waiting for longer than `bounds.py` allows.
 """

@@ -1,34 +1,35 @@
-"""The number of files that the process may have open decides how many connections it may take."""
+"""How many connections the process can take: each needs open files, whose number the system limits."""
 
 from __future__ import annotations
 
 import contextlib
 import resource
 
-from apiserver.connections.places import LINGERING
+from apiserver.connections.slots import LINGERING
 
-#: Open files that are neither connections nor uploads and downloads: stores with those to engines, listeners, new
-#: connections of one turn of the event loop.
-_OTHERS = 128
-#: Of each connection: itself, an upload or download, and its part of those that are refused but not closed yet.
-_OF_ONE = 2 + LINGERING
-#: More connections than these are not taken unless the settings say so: each takes a few KB of memory.
-_MOST = 10_000
+#: Open files of stores, of connections to engines, of listeners, and of connections accepted in one loop turn.
+_OTHER_FILES = 128
+#: Open files for each connection: its socket, an upload or download, and a share of the lingering connections.
+_FILES_PER_CONNECTION = 2 + LINGERING
+#: Most connections unless the settings say otherwise: each takes a few KB of memory.
+_DEFAULT = 10_000
 _LEAST = 16
 
 
 def raise_limit() -> None:
-    """Allow the process as many open files as the system lets it have, not only as many as it was started with."""
+    """Raise the process's limit of open files as far as the system allows."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):  # macOS refuses "unlimited", which it has as the hard limit
+    with contextlib.suppress(ValueError, OSError):  # on macOS the hard limit is "unlimited", which cannot be set
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def connections(wanted: int) -> int:
-    """How many connections to take: the number `wanted`, or 10,000 for 0, if so many files may be open.
+def connection_limit(wanted: int) -> int:
+    """How many connections to take: `wanted`, or 10,000 if that is 0, but no more than open files allow.
 
-    More than half of the files are left to stores, and to the uploads and downloads of connections: a file each.
+    For example, with 1024 open files it is (1024 - 128) / 2.125 = 421.
     """
+    wanted = wanted or _DEFAULT
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    possible = max(int((soft - _OTHERS) / _OF_ONE), _LEAST) if soft != resource.RLIM_INFINITY else wanted or _MOST
-    return min(wanted or _MOST, possible)
+    if soft == resource.RLIM_INFINITY:
+        return wanted
+    return min(wanted, max(int((soft - _OTHER_FILES) / _FILES_PER_CONNECTION), _LEAST))

@@ -1,10 +1,10 @@
-"""Where a message ends in the bytes of a connection.
+"""Finds where a message ends in the bytes of a connection.
 
-The parser reads on and on: of a thousand requests that come at once it makes a thousand. So it is given one at a time,
-and where one ends has to be known before. The parser is still the judge of what is valid; what it takes for the end of
-a message and what is measured here must be the same place, else the request is refused (`protocol.py`).
+The parser handles all requests that it is given at once, even a thousand. So it is given one at a time, and this module
+finds where each ends. The parser still decides what is valid. If it sees the end of a message elsewhere, `protocol.py`
+refuses the request.
 
-A head ends with an empty line, a body after the bytes of Content-Length, or it comes in chunks:
+A head ends with an empty line. A body has as many bytes as Content-Length says, or comes in chunks:
 
     5;extension CRLF  hello CRLF  0 CRLF  Trailer: x CRLF  CRLF
 """
@@ -13,59 +13,59 @@ from __future__ import annotations
 
 import re
 
-#: The longest line with the size of a chunk and its extensions, and all trailers together, in bytes.
+#: Bytes of the longest line that gives a chunk's size and extensions, and of all trailers together.
 _SIZE_LINE = 256
 _TRAILERS = 8 * 2**10
-#: Chunks that are passed on in one turn of the event loop. Tiny ones cost more than their bytes tell.
+#: Chunks that are passed on in one turn of the event loop: even a tiny chunk takes time.
 _CHUNKS_A_TURN = 64
 _METHOD = re.compile(rb"[A-Z-]{1,20}(?: |\Z)")
 _SIZE = re.compile(rb"([0-9a-fA-F]{1,15})[ \t;\r]")
 
 
 class Misframed(Exception):
-    """A body that is no sequence of chunks, or whose chunks or trailers are out of bounds."""
+    """The body is not a sequence of chunks, or a size line or its trailers are too long."""
 
 
 def head_end(data: bytes, at: int) -> int:
-    """The place after the empty line that ends the head which begins at `at`; -1: it has not come yet."""
+    """The position after the head that begins at `at`; -1 while its end is missing."""
     end = data.find(b"\r\n\r\n", at)
     return end if end < 0 else end + 4
 
 
 def may_be_head(data: bytes, at: int) -> bool:
-    """Whether a head that is not whole yet begins as a request does; TLS, for one, does not."""
+    """Whether an incomplete head begins like a request; TLS, for example, does not."""
     return at == len(data) or _METHOD.match(data, at, at + 21) is not None
 
 
-class Sized:
+class SizedBody:
     """A body of `size` bytes."""
 
     def __init__(self, size: int) -> None:
         self._left = size
         self.complete = not size
-        """Whether all of it was taken."""
+        """Whether the whole body was taken."""
 
     def take(self, data: bytes, at: int) -> int:
-        """The place in `data` up to which the body goes from `at`."""
+        """Take the part of the body that begins at `at`; returns the position after it."""
         end = min(at + self._left, len(data))
         self._left -= end - at
         self.complete = not self._left
         return end
 
 
-class Chunked:
+class ChunkedBody:
     """A body that comes in chunks."""
 
     def __init__(self) -> None:
-        self._left = 0  # of the chunk and the line break after it
-        self._line = b""  # what has come of the line
-        self._trailers: int | None = None  # bytes, once the last chunk has come
+        self._left = 0  # bytes of the chunk, with the line break after it, that are still to come
+        self._line = b""  # the beginning of a line whose end is missing
+        self._trailers: int | None = None  # bytes of trailers so far; None before the last chunk
         self.complete = False
 
     def take(self, data: bytes, at: int) -> int:
-        """The place in `data` up to which the body goes from `at`, or how far it is passed on in this turn.
+        """Take the part of the body that begins at `at`, up to 64 chunks; returns the position after it.
 
-        Misframed when a line is out of bounds.
+        Raises Misframed.
         """
         for _ in range(_CHUNKS_A_TURN):
             step = min(self._left, len(data) - at)
@@ -81,7 +81,7 @@ class Chunked:
         return at
 
     def _take_line(self, data: bytes, at: int) -> tuple[bytes | None, int]:
-        """The line that ends next, or None when it does not end in `data`, and the place after what was taken."""
+        """The next line, or None if it does not end in `data`, and the position after what was taken."""
         bound = _SIZE_LINE if self._trailers is None else _TRAILERS
         end = data.find(b"\n", at, at + bound) + 1
         line = self._line + data[at : end or at + bound]

@@ -1,9 +1,9 @@
-"""uvicorn's HTTP protocol, fed one message at a time, and ended when its client keeps the server waiting.
+"""uvicorn's HTTP protocol, fed one message at a time. Its connection is closed when the client is too slow.
 
-What comes behind a message waits: first in the socket, as reading pauses, and the little that was read already here. So
-a client that sends requests without waiting for answers gets them one after the other, a turn of the event loop each.
+A client may send requests without waiting for answers. They are answered one after the other, in a turn of the event
+loop each. Until then they wait in the socket, because reading pauses; the few bytes that were already read wait here.
 
-A body is not read on before the application asks for it.
+A body is read only as far as the application asks for it.
 """
 
 from __future__ import annotations
@@ -22,18 +22,21 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr
 
-from apiserver.connections.framing import Chunked, Misframed, Sized, head_end, may_be_head
-from apiserver.connections.places import Idle, Places
+from apiserver.connections.framing import ChunkedBody, Misframed, SizedBody, head_end, may_be_head
+from apiserver.connections.slots import Idle, Slots
 from apiserver.connections.writes import JoinedWrites
 
-#: What a connection waits for: its first byte, the next request, the rest of a head, of a body; its answer, with the
-#: request whole; the rest of a body that is answered; a refused client to read the answer.
+#: The states of a connection. Each says what it waits for:
+#:   NEW      the first byte of its first request
+#:   IDLE     the next request
+#:   HEAD     the rest of a head
+#:   BODY     the rest of a body
+#:   ANSWER   the application's answer; the request is complete
+#:   REST     the rest of a body whose request is answered
+#:   REFUSED  that the client reads why it was refused
 _NEW, _IDLE, _HEAD, _BODY, _ANSWER, _REST, _REFUSED = range(7)
-_NO_BODY = Sized(0)
-#: Pieces of bodies from which on they are counted: smaller ones are nothing that others have to wait for.
-_MUCH = 64 * 2**10
 _BEFORE_REQUEST = (_NEW, _IDLE, _HEAD)
-#: How long that may take, by the name of the bound.
+#: The bound of the time in a state, by its name in `Bounds`.
 _WAITS = {
     _NEW: "silent_seconds",
     _IDLE: "idle_seconds",
@@ -41,72 +44,76 @@ _WAITS = {
     _REST: "rest_seconds",
     _REFUSED: "linger_seconds",
 }
+_NO_BODY = SizedBody(0)
+#: Bytes of a piece of a body that counts for `ReadingTurns`; smaller ones keep nobody waiting.
+_MUCH = 64 * 2**10
 
+#: Headers that this module reads.
 _FORWARDED = frozenset((b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto"))
-#: Headers that mean something here.
 _NOTED = _FORWARDED | {b"content-length", b"transfer-encoding", b"expect"}
-#: What an application finds in the scope's extensions: see `_rest_of_body`.
+#: The name of `_rest_of_body` among the scope's extensions.
 REST_OF_BODY = "rest_of_body"
 _UPGRADE = re.compile(rb"\r\n(upgrade[ \t]*:)", re.IGNORECASE)
 
 
 class _Upgrade(Exception):
-    """A request that wants another protocol: nothing that this server has to know, but its parser stops there."""
+    """The request offers another protocol. The server may ignore the offer, but the parser stops at it."""
 
 
 class Flow(FlowControl):
-    """uvicorn's flow control: the application asks for more of a body. While reading is held, it waits for more."""
+    """uvicorn's flow control, by which the application asks for more of a body, and `hold`, which is stronger."""
 
     held = False
 
     def pause_reading(self) -> None:
-        """Until the application asks for more."""
+        """Read nothing until the application asks for more."""
         self.read_paused = True
         self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """The application asks for more."""
+        """Read on, unless reading is held: the application asks for more."""
         if self.read_paused:
             self.read_paused = False
             if not self.held:
                 self._transport.resume_reading()
 
     def hold(self) -> None:
-        """Read nothing, whoever asks."""
+        """Read nothing until `release`, even if the application asks for more."""
         self.held = True
         self._transport.pause_reading()
 
     def release(self) -> None:
-        """Read on, if somebody has asked."""
+        """Read on, if the application has asked for more."""
         self.held = False
         if not self.read_paused:
             self._transport.resume_reading()
 
 
 class Protocol(HttpToolsProtocol):
-    """One connection, which has one of `places`."""
+    """One connection, which takes one of the `slots`."""
 
-    #: Python's quick access to attributes ends at thirty of an instance, and uvicorn's own are nearly as many.
+    #: Python's fast access to attributes ends at thirty attributes, and uvicorn's own are nearly as many.
     __slots__ = (
-        *("_places", "_bounds", "_socket", "_of_proxy", "_state", "_since", "_kept", "_at", "_whole", "_length"),
+        *("_slots", "_bounds", "_socket", "_of_proxy", "_state", "_since", "_kept", "_at", "_whole", "_length"),
         *("_chunked", "_body", "_forwarded", "_received", "_unsent", "_to_send", "_to_take", "_drained"),
     )
 
     flow: Flow
 
-    def __init__(self, places: Places, **uvicorn: Any) -> None:
+    def __init__(self, slots: Slots, **uvicorn: Any) -> None:
         super().__init__(**uvicorn)
-        self._places = places
-        self._bounds = places.bounds
+        self._slots = slots
+        self._bounds = slots.bounds
         self._state, self._since = _NEW, self.loop.time()
-        self._kept, self._at = b"", 0  # what has come and is not for the parser yet: from `_at` on
-        self._length, self._chunked = 0, False  # what the headers of a request say of its body
-        self._body: Sized | Chunked = _NO_BODY
-        self._whole = False  # whether the parser has seen its end
+        self._kept, self._at = b"", 0  # bytes, from `_at` on, that the parser does not get yet
+        self._length, self._chunked = 0, False  # what the request's headers say about its body
+        self._body: SizedBody | ChunkedBody = _NO_BODY
+        self._whole = False  # whether the parser has seen the end of the request
         self._forwarded: list[bytes] = []
-        self._received = self._unsent = 0  # bytes of a body since the last look, of answers at the last look
-        self._to_send = self._to_take = self._bounds.stall_seconds  # patience with the client
-        self._drained = False  # whether all answers were sent once since the last look
+        self._received = 0  # bytes of a body since the last look
+        self._unsent = 0  # bytes of answers that the client had not taken at the last look
+        self._to_send = self._to_take = self._bounds.stall_seconds  # seconds that the client may still be late
+        self._drained = False  # whether the client has taken all answers at some time since the last look
 
     # --- the connection ------------------------------------------------------------------------------
 
@@ -117,12 +124,12 @@ class Protocol(HttpToolsProtocol):
         self.flow = Flow(transport)
         self.server, self.client, self.scheme = get_local_addr(transport), get_remote_addr(transport), "http"
         address = self.client[0] if self.client else ""
-        self._of_proxy = self._places.proxies.trusts(address)
-        if not self._places.enter(self, address):
+        self._of_proxy = self._slots.proxies.trusts(address)
+        if not self._slots.enter(self, address):
             self._refuse(503)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._places.leave(self)
+        self._slots.leave(self)
         self._forget_kept()
         super().connection_lost(exc)
 
@@ -142,16 +149,16 @@ class Protocol(HttpToolsProtocol):
             self._read(data, 0)
 
     def _go_on(self) -> None:
-        """With what was kept, if it is its turn."""
+        """Go on with the bytes that were kept, if it is their turn."""
         if not self._kept or self._state in (_HEAD, _ANSWER) or self._socket.is_closing():
             return
         if self._state == _IDLE and self.flow.write_paused:
-            return  # a client that takes no answers gets no more of them
+            return  # the client takes no answers, so it gets no more of them
         self.flow.release()
         self._read(self._kept, self._at)
 
     def _read(self, data: bytes, at: int) -> None:
-        """Give the parser what it may have of the data from `at` on, and keep the rest."""
+        """Give the parser the data from `at` on, as far as it may have them, and keep the rest."""
         if self._state in _BEFORE_REQUEST:
             at = self._read_head(data, at)
         if at < len(data) and self._state in (_BODY, _REST):
@@ -161,7 +168,7 @@ class Protocol(HttpToolsProtocol):
         if at == len(data):
             self._forget_kept()
             return
-        if not self._places.keep(len(self._kept), len(data)):
+        if not self._slots.keep(len(self._kept), len(data)):
             return self._refuse(503)
         self._kept, self._at = data, at
         if self._state == _HEAD:
@@ -172,12 +179,12 @@ class Protocol(HttpToolsProtocol):
 
     def _forget_kept(self) -> None:
         if self._kept:
-            self._places.keep(len(self._kept), 0)
+            self._slots.keep(len(self._kept), 0)
             self._kept = b""
 
     def _read_head(self, data: bytes, at: int) -> int:
-        """Up to where the head goes, if it is whole."""
-        if data[at] in b"\r\n":  # before a request, empty lines are allowed
+        """Read a head if all of it has come; returns the position after it."""
+        if data[at] in b"\r\n":  # empty lines may precede a request
             at = len(data) - len(data[at:].lstrip(b"\r\n"))
         end = head_end(data, at)
         if (len(data) if end < 0 else end) - at > self._bounds.head_bytes:
@@ -199,21 +206,21 @@ class Protocol(HttpToolsProtocol):
         elif not has_body:
             self._state = _ANSWER
         else:
-            self._body = Chunked() if self._chunked else Sized(self._length)
+            self._body = ChunkedBody() if self._chunked else SizedBody(self._length)
             self._to_send, self._received = self._bounds.stall_seconds, 0
             if end == len(data):
-                self.flow.pause_reading()  # until the application asks
+                self.flow.pause_reading()
         return end
 
     def _read_body(self, data: bytes, at: int) -> int:
-        """Up to where the body goes, or what is passed on of it in this turn."""
+        """Read what has come of the body, as far as this turn allows; returns the position after it."""
         try:
             end = self._body.take(data, at)
         except Misframed:
             self._refuse(400)
             return at
         self._received += end - at
-        if end - at >= _MUCH and self._places.turns.enough(end - at, self._read_on):
+        if end - at >= _MUCH and self._slots.turns.enough(end - at, self._read_on):
             self.flow.hold()
         if not self._feed(data if at == 0 and end == len(data) else memoryview(data)[at:end]):
             return at
@@ -226,12 +233,12 @@ class Protocol(HttpToolsProtocol):
         return end
 
     def _read_on(self) -> None:
-        """Others have had their turn."""
+        """Read on, after others have had their turn."""
         if not self._kept:
             self.flow.release()
 
     def _feed(self, data: bytes | memoryview) -> bool:
-        """Whether the parser takes the data, and sees one request in it and what came of it before, no more."""
+        """Give the parser the data; False if it refuses them, or sees another request in them."""
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserError as error:
@@ -244,7 +251,7 @@ class Protocol(HttpToolsProtocol):
         return True
 
     def _feed_again(self, head: bytes) -> bool:
-        """Whether the parser takes a head that names another protocol: it is an offer, which a server may pass over."""
+        """Give a new parser a head without its offer of another protocol; False if it refuses the rest, too."""
         self.parser = httptools.HttpRequestParser(self)
         self._forwarded = []
         try:
@@ -253,7 +260,7 @@ class Protocol(HttpToolsProtocol):
             return False
         return True
 
-    # --- what the parser sees ------------------------------------------------------------------------
+    # --- the parser's callbacks ----------------------------------------------------------------------
 
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
@@ -261,7 +268,7 @@ class Protocol(HttpToolsProtocol):
             self.headers.append((name, value))
 
     def _note(self, name: bytes, value: bytes) -> bool:
-        """Take in what a header says; whether the application sees it, too."""
+        """Read a header; returns whether the application sees it, too."""
         match name:
             case b"content-length":
                 self._length = int(value)
@@ -270,7 +277,7 @@ class Protocol(HttpToolsProtocol):
             case b"expect":
                 self.expect_100_continue = value.lower() == b"100-continue"
             case _ if not self._of_proxy:
-                return not self._places.proxies  # where proxies are known, nobody else speaks for clients
+                return not self._slots.proxies  # if proxies are set, nobody else may say where a request comes from
             case b"x-forwarded-for":
                 self._forwarded.append(value)
         return True
@@ -280,13 +287,13 @@ class Protocol(HttpToolsProtocol):
             raise _Upgrade
         if self._forwarded:
             forwarded, self._forwarded = self._forwarded, []
-            self.scope["client"] = (self._places.proxies.client(forwarded, self.client[0] if self.client else ""), 0)
+            self.scope["client"] = (self._slots.proxies.client(forwarded, self.client[0] if self.client else ""), 0)
         super().on_headers_complete()
-        self.headers = []  # trailers are not the application's, which reads the headers meanwhile
+        self.headers = []  # trailers go here, not into the headers that the application reads
         self.scope["extensions"] = {REST_OF_BODY: partial(_rest_of_body, self.cycle)}  # type: ignore[dict-item]
 
     def on_body(self, body: bytes) -> None:
-        """As uvicorn's, but a piece that comes alone is not copied."""
+        """Like uvicorn's, but a piece that comes alone is not copied."""
         cycle = self.cycle
         if cycle.response_complete:
             return
@@ -306,7 +313,7 @@ class Protocol(HttpToolsProtocol):
             self.cycle.more_body = False
             self.cycle.message_event.set()
 
-    # --- what is answered ----------------------------------------------------------------------------
+    # --- answers -------------------------------------------------------------------------------------
 
     def on_response_complete(self) -> None:
         self.server_state.total_requests += 1
@@ -318,13 +325,13 @@ class Protocol(HttpToolsProtocol):
             if self._kept:
                 self.loop.call_soon(self._go_on)
         elif self.expect_100_continue:
-            self.transport.close()  # whether the body still comes, or the next request, nobody knows
+            self.transport.close()  # the next bytes may be the body or another request: nobody can tell
         else:
             self._state, self._since = _REST, self.loop.time()
             self.flow.resume_reading()
 
     def _refuse(self, status: int) -> None:
-        """Answer `status`, unless an answer has begun, and end the connection."""
+        """Answer `status`, unless an answer has begun, and close the connection."""
         self._state, self._since = _REFUSED, self.loop.time()
         self._forget_kept()
         cycle = self.cycle
@@ -335,7 +342,7 @@ class Protocol(HttpToolsProtocol):
         if under_way and cycle.response_started:
             return self._abort()
         self.transport.write(_ANSWERS[status])
-        if self._places.linger(self):
+        if self._slots.linger(self):
             self.transport.write_eof()
             self.flow.resume_reading()
             self.flow.release()
@@ -343,20 +350,20 @@ class Protocol(HttpToolsProtocol):
             self.transport.close()
 
     def _abort(self) -> None:
-        """End the connection at once; the system forgets what it has not sent, too."""
+        """Close the connection at once, and have the system drop what it has not sent."""
         self._socket.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._socket.abort()
 
-    # --- what is late --------------------------------------------------------------------------------
+    # --- slow clients --------------------------------------------------------------------------------
 
     def look(self, now: float, passed: float) -> None:
-        """End the connection if its client is late; `passed`: seconds since the last look."""
+        """Close the connection if its client is late; `passed`: seconds since the last look."""
         if not self._takes(passed):
             return self._abort()
         if self._socket.is_closing():
             return
         if self._unsent and self._state == _IDLE:
-            self._since = now  # it is not idle before it has the answer
+            self._since = now  # the client is not idle before it has its answer
         wait = _WAITS.get(self._state)
         if wait is not None and now - self._since > getattr(self._bounds, wait):
             self._end_waiting()
@@ -364,7 +371,7 @@ class Protocol(HttpToolsProtocol):
             self._refuse(408)
 
     def _takes(self, passed: float) -> bool:
-        """Whether the client takes its answers, at some rate."""
+        """Whether the client takes its answers fast enough."""
         unsent = self._socket.get_write_buffer_size()
         taken = max(self._unsent - unsent, 0)
         self._to_take = self._left(self._to_take, passed, taken) if unsent and not self._drained else inf
@@ -372,14 +379,17 @@ class Protocol(HttpToolsProtocol):
         return self._to_take >= 0
 
     def _sends(self, passed: float) -> bool:
-        """Whether the client sends the body that it is asked for, at some rate."""
+        """Whether the client sends its body fast enough, as long as the server reads it."""
         sent, self._received = self._received, 0
         if not (self.flow.read_paused or self.flow.held):
             self._to_send = self._left(self._to_send, passed, sent)
         return self._to_send >= 0
 
     def _left(self, patience: float, passed: float, moved: int) -> float:
-        """The patience left after so many seconds in which so many bytes moved."""
+        """The patience that is left after `passed` seconds in which `moved` bytes came or went.
+
+        For example, at 4 KB a second, 8 KB in 3 seconds use up one second of patience.
+        """
         late = passed - moved / self._bounds.least_rate
         return min(patience - late, self._bounds.stall_seconds)
 
@@ -392,13 +402,13 @@ class Protocol(HttpToolsProtocol):
             self.transport.close()
 
     def idle_since(self) -> Idle | None:
-        """See Places."""
+        """See `slots.Connection`."""
         if self._state not in _BEFORE_REQUEST or self._unsent or self._socket.is_closing():
             return None
         return self.cycle is not None, self._since
 
     def give_way(self) -> None:
-        """See Places. A first request may be on its way already: its client is to see an answer, not a reset."""
+        """See `slots.Connection`. A first request may be on its way: then its client gets an answer, not a reset."""
         if self.cycle is None:
             self._refuse(503)
         else:
@@ -406,9 +416,10 @@ class Protocol(HttpToolsProtocol):
 
 
 def _rest_of_body(cycle: RequestResponseCycle) -> bytes | None:
-    """What the application has not received of a body, if all of it has come; most have when it asks for them.
+    """The part of a body that the application has not received yet; None if some of it is still to come.
 
-    It takes them without `receive`, and the timer for it: these are a tenth of what a small request costs.
+    Most bodies are complete when the application asks. Then it need not call `receive` under a timer, which would take
+    a tenth of the time of a small request.
     """
     if cycle.more_body or cycle.disconnected:
         return None

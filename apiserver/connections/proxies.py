@@ -1,9 +1,12 @@
-"""Whose word is taken for where a request comes from.
+"""Finds the address of a client behind trusted proxies.
 
-Each proxy adds the address that it was asked from to the end of X-Forwarded-For; what stands before may be made up. So
-the client is the last address that is not a proxy's own, if the connection comes from a trusted proxy at all:
+Each proxy appends the address that its request came from to X-Forwarded-For. A client may have made up what stands
+before. So the client's address is the last one that is not a trusted proxy's. For example, with 10.0.0.0/8 trusted, a
+connection from 10.0.0.1 with this header comes from 198.51.100.7:
 
-    X-Forwarded-For: 6.6.6.6, 198.51.100.7, 10.0.0.2    from 10.0.0.1, with 10.0.0.0/8 trusted: 198.51.100.7
+    X-Forwarded-For: 6.6.6.6, 198.51.100.7, 10.0.0.2
+
+The header counts only if the connection itself comes from a trusted proxy.
 """
 
 from __future__ import annotations
@@ -27,14 +30,14 @@ class Proxies:
         return bool(self._networks)
 
     def _trusts(self, address: str) -> bool:
-        """Whether an address is a proxy's."""
+        """Whether an address is a trusted proxy's."""
         parsed = parse_address(address)
         return parsed is not None and any(parsed in network for network in self._networks)
 
     def client(self, forwarded: Sequence[bytes], proxy: str) -> str:
-        """The client's address, by all X-Forwarded-For headers of a request that came from the trusted `proxy`.
+        """The client's address, from all X-Forwarded-For headers of a request that came from the trusted `proxy`.
 
-        An entry that is no address ends the search: whoever wrote it knew no better than the proxy after it.
+        The search ends at an entry that is no address: then the address after it is the best known.
         """
         found = proxy
         for entry in reversed(b",".join(forwarded).decode("latin-1").split(",")):
@@ -48,7 +51,7 @@ class Proxies:
 
 
 def _without_port(entry: str) -> str:
-    """`192.0.2.1:4711` and `[2001:db8::1]:4711` without the port, which some proxies add."""
+    """The address in `192.0.2.1:4711` or `[2001:db8::1]:4711`: some proxies add the port."""
     if entry.startswith("["):
         return entry[1:].partition("]")[0]
     return entry.partition(":")[0] if entry.count(":") == 1 else entry

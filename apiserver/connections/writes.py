@@ -1,4 +1,4 @@
-"""Answers that leave in one piece; uvicorn writes head and body apart, a call of the kernel each."""
+"""Writes head and body of an answer together: uvicorn writes them apart, which takes two system calls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class JoinedWrites:
-    """A transport that writes all that comes in one turn of the event loop at once; else it is as the one inside."""
+    """A transport that collects what is written in one turn of the event loop, and passes it on at its end."""
 
     def __init__(self, inside: asyncio.Transport) -> None:
         self._inside = inside
@@ -15,18 +15,18 @@ class JoinedWrites:
         self._loop = asyncio.get_running_loop()
 
     def write(self, data: bytes) -> None:
-        """Write after what is waiting, when this turn of the event loop is over."""
+        """Write the data when this turn of the event loop is over."""
         if not self._waiting:
             self._loop.call_soon(self._flush)
         self._waiting.append(data)
 
     def write_eof(self) -> None:
-        """Write no more after what is waiting."""
+        """Write what is waiting, then end the stream."""
         self._flush()
         self._inside.write_eof()
 
     def close(self) -> None:
-        """Close when all is written."""
+        """Write what is waiting, then close."""
         self._flush()
         self._inside.close()
 

@@ -1,1 +1,1 @@
-"""The file server: uploads and downloads over HTTP, the same on its own port and under `/files` of the API."""
+"""The file server: uploads and downloads over HTTP, on its own port and below `/files` of the API."""

@@ -1,12 +1,12 @@
-"""How a stored file is shown to a browser: by the ending of its name, and never so that it could run a script."""
+"""Tells browsers the type of a stored file, by the ending of its name, and keeps them from running scripts in it."""
 
 from __future__ import annotations
 
 from mimetypes import MimeTypes
 from urllib.parse import quote
 
-#: Sent with every file. A document is sandboxed, may load nothing, and is never taken for another type than it says.
-SAFE_HEADERS = [
+#: Headers of every file: a document is sandboxed, loads nothing from elsewhere, and browsers do not guess its type.
+FILE_HEADERS = [
     (
         b"content-security-policy",
         b"sandbox; default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; media-src 'self'",
@@ -17,7 +17,7 @@ SAFE_HEADERS = [
 
 _UNKNOWN = "application/octet-stream"
 _INLINE_KINDS = ("image", "video", "audio")
-_TYPES = MimeTypes()  # the system's own tables are left out: the answer is the same on every machine
+_TYPES = MimeTypes()  # without the system's tables, so that every machine gives the same answer
 for _ending, _type in {
     ".webp": "image/webp",
     ".avif": "image/avif",
@@ -40,7 +40,7 @@ _COMPRESSED = {"gzip": "application/gzip", "bzip2": "application/x-bzip2", "xz":
 
 
 def content_type(name: str) -> str:
-    """The Content-Type of a file of that name; a compressed file is what it is compressed with."""
+    """The Content-Type of a file with that name; for a compressed file, that of its compression."""
     kind, encoding = _TYPES.guess_type("file/" + name.rpartition("/")[2])
     if encoding is not None:
         return _COMPRESSED.get(encoding, _UNKNOWN)
@@ -50,7 +50,7 @@ def content_type(name: str) -> str:
 
 
 def content_disposition(name: str, kind: str) -> str:
-    """`inline` for what a browser only shows (images, sound, film, plain text), `attachment` for all else."""
+    """`inline` for images, audio, video and plain text, which browsers only show; `attachment` for all else."""
     media_type = kind.partition(";")[0]
     shown = media_type == "text/plain" or (media_type.split("/")[0] in _INLINE_KINDS and media_type != "image/svg+xml")
     file_name = quote(name.rpartition("/")[2], errors="surrogatepass")

@@ -1,9 +1,11 @@
-"""Files that nobody needs any more are deleted behind the calls that say so.
+"""Deletes files that nobody needs any more, in the background.
 
-What is to be deleted is in the documents when `add` returns, and worked off in the background, after a restart too; of
-several servers any one does it, or two at once, which does no harm. A file that was put into its place later, as a task
-that runs once more does, stays. For a while it is remembered what was deleted: clients that delete the same files
-themselves are told that they are gone, not that they never were.
+`add` writes to the documents which files are to be deleted. The server deletes them later, also after a restart. If
+several servers share the documents, any of them does it; two at once do no harm. A file that was uploaded again after
+`add`, for example by a task that runs once more, stays.
+
+For an hour, the documents also say which files were deleted. A client may delete the same files itself: it is told that
+they are deleted, not that they do not exist.
 """
 
 from __future__ import annotations
@@ -23,71 +25,74 @@ from apiserver.times import from_now, utc_now
 log = logging.getLogger(__name__)
 
 _WAITING, _DONE, _HOSTS = "file_deletions", "deleted_files", "file_hosts"
-#: Seconds that it is remembered that a file was deleted.
+#: Seconds for which deleted files are remembered.
 REMEMBERED = 3600.0
 #: Files that are deleted between two updates of the documents.
 _AT_ONCE = 200
-#: Seconds between looks for what other servers left, and before a disk that refuses is tried again.
+#: Seconds after which files are tried again that the disk refused to delete, or that another server left.
 INTERVAL = 60.0
-#: Seconds by which the clock of file systems may be behind: after them, what is put into its place has a later time. It
-#: is the longest tick that Linux is built with; Python has no name for the clock that would tell.
+#: Seconds by which a file system's clock may be late: the longest tick that Linux is built with. Python gives no access
+#: to that clock.
 _TICK = 0.01
-#: Hosts that are remembered of a company, so that nobody fills the documents with made-up ones.
+#: Most hosts that are remembered for a company, so that nobody fills the documents with made-up ones.
 _MOST_HOSTS = 100
 
 
 class FileDeletions:
-    """The files of all companies that are to be deleted, or were not long ago."""
+    """The files of all companies that are to be deleted, or were deleted within the last hour."""
 
     def __init__(self, store: FileStore, documents: DocumentStore) -> None:
         self._store = store
         self._documents = documents
-        self._reached_by: set[tuple[str, str]] = set()
+        self._noted_hosts: set[tuple[str, str]] = set()
         self.deleting = Repeating(
             "deleting files", self._work_and_forget, INTERVAL, expected=(FileStoreError, DocumentStoreError)
         )
 
-    async def reached_by(self, company: str, authority: str) -> None:
-        """Note the Host header that files were uploaded with: their URLs will name it."""
+    async def note_host(self, company: str, authority: str) -> None:
+        """Remember the Host header `authority` of an upload: the URLs of these files will name that host."""
         host = host_of(authority)
-        if host is None or host in LOCAL or (company, host) in self._reached_by:
+        if host is None or host in LOCAL or (company, host) in self._noted_hosts:
             return
         if len(await self.hosts(company)) < _MOST_HOSTS:
             entry: Document = {"id": _id(company, host), "company": company, "host": host}
             await self._documents.update(_HOSTS, {"id": entry["id"]}, {"$set": entry}, upsert=entry)
-        self._reached_by.add((company, host))
+        self._noted_hosts.add((company, host))
 
     async def hosts(self, company: str) -> set[str]:
-        """The host names that the company's files have been reached by."""
+        """The host names in the URLs of the company's files."""
         return {entry["host"] for entry in await self._documents.find(_HOSTS, {"company": company})} | LOCAL
 
     async def hosts_by(self, company: str, authority: str) -> set[str]:
-        """`hosts`, and the one that a call names in its Host header, `authority`."""
+        """`hosts`, and the host in the Host header `authority` of a call."""
         host = host_of(authority)
         return await self.hosts(company) | ({host} if host else set())
 
     async def add(self, company: str, urls: Iterable[str], authority: str = "") -> None:
-        """Have the files of those URLs deleted that are ours; `authority` is the Host header of the call, another name.
+        """Have the files deleted that the URLs name, if they are stored here; `authority`: the call's Host header.
 
-        Files that are put into their places once this has returned stay.
+        Files that are uploaded after this has returned stay.
         """
         hosts = await self.hosts_by(company, authority)
         names = sorted({name for url in urls for name in names_of(url, hosts)})
         before = time.time_ns()
         for first in range(0, len(names), _AT_ONCE):
-            entries = [_deletion(company, name, before) for name in names[first : first + _AT_ONCE]]
+            entries: list[Document] = [
+                {"id": _id(company, name), "company": company, "name": name, "before": before}
+                for name in names[first : first + _AT_ONCE]
+            ]
             await self._put(_WAITING, entries, {"$max": {"before": before}})
         if names:
-            await asyncio.sleep(2 * _TICK)
+            await asyncio.sleep(2 * _TICK)  # so that a file that is uploaded from now on has a time after `before`
             self.deleting.wake()
 
     async def covers(self, company: str, name: str) -> bool:
-        """Whether the file is to be deleted, or was not long ago."""
+        """Whether the file is to be deleted, or was deleted within the last hour."""
         wanted = {"id": _id(company, name)}
         return any([await self._documents.find_one(kind, wanted, projection=["id"]) for kind in (_WAITING, _DONE)])
 
     async def work(self) -> None:
-        """Delete all that is to be deleted by now; FileStoreError when some of it could not be, after all the rest."""
+        """Delete all files that are to be deleted; FileStoreError in the end if some of them could not be."""
         refused: FileStoreError | None = None
         last = ""
         while waiting := await self._documents.find(_WAITING, {"id": {"$gt": last}}, sort=[("id", 1)], limit=_AT_ONCE):
@@ -96,7 +101,7 @@ class FileDeletions:
                 try:
                     await self._store.delete(one["company"], one["name"], placed_before=one["before"])
                     done.append(one)
-                except FileStoreError as error:  # one file that the disk refuses is not to keep all others
+                except FileStoreError as error:  # go on with the other files
                     refused = error
             if done:
                 await self._note_done(done)
@@ -114,12 +119,12 @@ class FileDeletions:
         now = utc_now()
         done = [{"id": one["id"], "company": one["company"], "deleted": now} for one in deletions]
         await self._put(_DONE, done, {"$set": {"deleted": now}})
-        # Those that were asked for anew meanwhile stay.
+        # An entry with a later `before` was added again meanwhile, and stays.
         worked_off = {"$lte": max(one["before"] for one in deletions)}
         await self._documents.delete(_WAITING, {"id": {"$in": [one["id"] for one in done]}, "before": worked_off})
 
     async def _put(self, collection: str, entries: list[Document], again: Update) -> None:
-        """Insert the entries, but update those that are there already."""
+        """Insert the entries; those whose ids are there already get the update `again` instead."""
         ids = [entry["id"] for entry in entries]
         while True:
             found = await self._documents.find(collection, {"id": {"$in": ids}}, projection=["id"])
@@ -128,13 +133,9 @@ class FileDeletions:
             if new := [entry for entry in entries if entry["id"] not in known]:
                 try:
                     await self._documents.insert(collection, new)
-                except DuplicateDocument:  # another call wants some of them deleted, too
+                except DuplicateDocument:  # another call has just added some of them
                     continue
             return
-
-
-def _deletion(company: str, name: str, before: int) -> Document:
-    return {"id": _id(company, name), "company": company, "name": name, "before": before}
 
 
 def _id(company: str, name: str) -> str:

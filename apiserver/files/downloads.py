@@ -1,4 +1,4 @@
-"""A stored file as a response: streamed, in whole or one range of it, or "not modified"."""
+"""Sends a stored file: all of it, one range of it, or only that it was not modified."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from email.utils import formatdate
 
 from starlette.types import Send
 
-from apiserver.files.content import SAFE_HEADERS, content_disposition, content_type
+from apiserver.files.content import FILE_HEADERS, content_disposition, content_type
 from apiserver.files.ranges import NotSatisfiable, Range, requested_range
 from apiserver.stores.files.disk import StoredFile
 
-Headers = list[tuple[bytes, bytes]]
+RawHeaders = list[tuple[bytes, bytes]]
 
 
 async def send_file(file: StoredFile, name: str, headers: Mapping[str, str], send: Send, *, body: bool) -> None:
@@ -23,7 +23,7 @@ async def send_file(file: StoredFile, name: str, headers: Mapping[str, str], sen
         (b"last-modified", modified.encode()),
         (b"accept-ranges", b"bytes"),
         (b"cache-control", b"private, no-cache"),
-        *SAFE_HEADERS,
+        *FILE_HEADERS,
     ]
     if _not_modified(headers, etag, modified):
         return await _send_empty(send, 304, common)
@@ -52,14 +52,14 @@ async def _send_part(file: StoredFile, part: Range, send: Send) -> None:
     while position < part.stop:
         data = await file.read(position, part.stop - position)
         if not data:
-            raise OSError("a stored file became shorter while it was sent")
+            raise OSError("the stored file became shorter while it was sent")
         position += len(data)
         await send({"type": "http.response.body", "body": data, "more_body": position < part.stop})
     if part.start == part.stop:
         await send({"type": "http.response.body"})
 
 
-async def _send_empty(send: Send, status: int, headers: Headers) -> None:
+async def _send_empty(send: Send, status: int, headers: RawHeaders) -> None:
     if status != 304:
         headers = [*headers, (b"content-length", b"0")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -74,5 +74,5 @@ def _not_modified(headers: Mapping[str, str], etag: str, modified: str) -> bool:
 
 
 def _range_holds(headers: Mapping[str, str], etag: str, modified: str) -> bool:
-    """Whether a range may be answered: the file is still the one that If-Range names."""
+    """Whether the file is still the one that If-Range names, so that a range may be answered."""
     return headers.get("if-range", etag) in (etag, modified)

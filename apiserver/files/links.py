@@ -1,7 +1,7 @@
-"""Links that open one file for an hour or two without a login: for pictures that a page loads without its cookie.
+"""Links that open one file without a login, for one to two hours: pages load pictures without the cookie.
 
-A link is the file's URL with a signed token in its query (`?token=…`), which names the company, the file and the end.
-Whoever has the link can read that file, and nothing else, until then.
+A link is the file's URL with a signed token in its query (`?token=…`). The token names the company, the file and the
+time when the link expires. Until then, everybody who has the link can read that file, and nothing else.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ import jwt
 
 from apiserver.files.addresses import names_of
 
-#: Seconds. A link ends with the hour after the one it is made in, so that it stays the same for a while and browsers
-#: find the picture in their cache.
+#: Seconds. A link that is made between 10:00 and 11:00 expires at 12:00. So it stays the same for up to an hour, and
+#: browsers find the picture in their cache.
 HOUR = 3600
 
 _ALGORITHM = "HS256"
-#: Tells these tokens from those of logins, which the same secret signs.
+#: Distinguishes these tokens from those of logins: the same secret signs both.
 _AUDIENCE = "file"
 _LONGEST_QUERY = 4096
 
 
 class FileLinks:
-    """Makes links with the server's `secret`, and tells which file a link opens; `clock` gives epoch seconds."""
+    """Makes and checks links with the server's `secret`; `clock` gives epoch seconds."""
 
     def __init__(self, secret: str, clock: Callable[[], float] = time.time) -> None:
         self._secret = secret
         self._clock = clock
 
     def link(self, url: str, company: str, hosts: Collection[str]) -> str:
-        """`url` as a link, when it names a file of the company on one of our `hosts`; else `url` itself."""
+        """`url` as a link if it names a file on one of our `hosts`, else `url` itself. The file is the company's."""
         names = names_of(url, hosts)
         if not names:
             return url
@@ -44,12 +44,12 @@ class FileLinks:
         return urlunsplit(parts._replace(query=query))
 
     def company(self, query: bytes, name: str) -> str | None:
-        """Whose file `name` a link's query opens; None when it opens nothing, another file, or has ended."""
+        """The company whose file `name` the query of a link opens; None if it opens no or another file, or expired."""
         if len(query) > _LONGEST_QUERY or b"token=" not in query:
             return None
         token = dict(parse_qsl(query.decode("latin-1"))).get("token", "")
         try:
-            # PyJWT compares `exp` with the system's clock: here the clock is the one that made the link.
+            # PyJWT would compare `exp` with the system's clock; below it is compared with `self._clock`.
             claims = jwt.decode(
                 token, self._secret, algorithms=[_ALGORITHM], audience=_AUDIENCE, options={"verify_exp": False}
             )

@@ -1,8 +1,8 @@
-"""The file server as an ASGI app: who may do what, and which answer each outcome is.
+"""The file server as an ASGI app: it checks what callers may do, and answers.
 
-Every method needs credentials, and sees the files of the caller's company only; a link (`links.py`) opens one file.
-`POST /` takes the ClearML SDK's forms, whose fields are named by the path of the file; the other methods (`PUT`, `GET`,
-`HEAD`, `DELETE`) name it in the URL.
+Callers need credentials, and see only the files of their company. A link (`links.py`) opens one file without them.
+`POST /` takes the forms of the ClearML SDK, in which the name of a field is the path of the file. For `PUT`, `GET`,
+`HEAD` and `DELETE`, the URL names the file.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from apiserver.files.uploads import Incoming, store_body, store_form
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import Drain, may_be_long
 from apiserver.rpc.call import Identity, Rules
+from apiserver.rpc.disconnects import ClientDisconnected
 from apiserver.rpc.envelope import Meta, failure
 from apiserver.rpc.errors import ApiError, bad_request, unavailable
 from apiserver.rpc.origins import SAFE_METHODS
-from apiserver.rpc.presence import ClientDisconnected
 from apiserver.rpc.reply import SAFE_HEADERS, must_close
 from apiserver.stores.documents.base import DocumentStoreBusy
 from apiserver.stores.files.disk import FileStore, FileStoreError, FileStoreFull, FileTooLarge
@@ -33,15 +33,14 @@ from apiserver.stores.files.names import InvalidName, NotUtf8
 
 log = logging.getLogger(__name__)
 
-#: Whoever has a link may read its file, pages of other origins as well.
+#: Pages of any origin may read a file by its link.
 _ANY_PAGE = (b"access-control-allow-origin", b"*")
 
 
 class FileServer:
     """Serves `store` to callers that `authenticator` knows, below the path `prefix`; `rules` say what roles allow.
 
-    Its `deletions` delete files of themselves: whoever deletes one of these later is told that it is deleted. `links`
-    open single files to who has no credentials.
+    `deletions` know which files the server deletes by itself, and `links` which file a link opens.
     """
 
     def __init__(
@@ -64,7 +63,9 @@ class FileServer:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         incoming = Incoming(receive)
-        sender = _Sender(send, close=_must_close(headers))
+        # To file servers, the SDK does not name itself: only its HTTP library does.
+        is_sdk = must_close(headers) or headers.get("user-agent", "").startswith("python-requests/")
+        sender = _Sender(send, close=is_sdk)
         try:
             await self._answer(scope, headers, incoming, sender)
         except ClientDisconnected:
@@ -89,10 +90,13 @@ class FileServer:
                     await self._upload(caller, name, headers, incoming, send)
                 case "PUT":
                     size = await store_body(self._store, caller.company, name, incoming)
-                    await self._deletions.reached_by(caller.company, headers.get("host", ""))
+                    await self._deletions.note_host(caller.company, headers.get("host", ""))
                     await _send_json(send, {"files": [{"path": name, "size": size}]})
                 case "DELETE":
-                    await self._delete(caller, name, send)
+                    deleted = await self._store.delete(caller.company, name)
+                    if not deleted and not await self._deletions.covers(caller.company, name):
+                        raise _not_found(name)
+                    await _send_json(send, {"deleted": [name]})
                 case _:
                     raise ApiError(405, 0, "The file server answers GET, HEAD, POST, PUT and DELETE")
         except (InvalidName, FileStoreError, DocumentStoreBusy) as error:
@@ -114,7 +118,7 @@ class FileServer:
         if file is None:
             raise _not_found(name)
         try:
-            async with incoming.while_there():
+            async with incoming.while_connected():
                 await send_file(file, name, headers, send, body=body)
         finally:
             file.close()
@@ -125,18 +129,12 @@ class FileServer:
         if name not in ("", "/"):
             raise bad_request("Forms are posted to the root of the file server")
         sizes = await store_form(self._store, caller.company, headers, incoming)
-        await self._deletions.reached_by(caller.company, headers.get("host", ""))
+        await self._deletions.note_host(caller.company, headers.get("host", ""))
         await _send_json(send, {"files": [{"path": path, "size": size} for path, size in sizes.items()]})
-
-    async def _delete(self, caller: Identity, name: str, send: Send) -> None:
-        deleted = await self._store.delete(caller.company, name)
-        if not deleted and not await self._deletions.covers(caller.company, name):
-            raise _not_found(name)
-        await _send_json(send, {"deleted": [name]})
 
 
 def _path(scope: Scope) -> str:
-    """The decoded path. NotUtf8: it cannot be decoded; `scope["path"]` has U+FFFD in the place of bytes then."""
+    """The decoded path. Raises NotUtf8 where `scope["path"]` would have U+FFFD in place of bytes."""
     try:
         unquote_to_bytes(scope.get("raw_path") or b"").decode()
     except UnicodeDecodeError:
@@ -145,13 +143,8 @@ def _path(scope: Scope) -> str:
     return path
 
 
-def _must_close(headers: Mapping[str, str]) -> bool:
-    """As for the API; but to file servers the SDK does not name itself, only its HTTP library does."""
-    return must_close(headers) or headers.get("user-agent", "").startswith("python-requests/")
-
-
 class _Sender:
-    """Sends on what it is given, with `headers` beside its own; `status` is 0 until the answer has begun."""
+    """Passes messages on, and adds `headers` to the answer; `status` is 0 until the answer has begun."""
 
     def __init__(self, send: Send, *, close: bool) -> None:
         self._send = send
@@ -187,7 +180,7 @@ async def _send_json(send: Send, content: object) -> None:
 
 
 async def _send_error(send: Send, error: ApiError, request: Mapping[str, str], incoming: Incoming) -> None:
-    """Answer at once, then let the client finish sending: else it would see a broken connection, not the answer."""
+    """Answer, then drain the body. Otherwise the client would see a broken connection instead of the answer."""
     body = failure(Meta(), error)
     headers = _json_headers(body)
     if may_be_long(request, Drain.of(known=incoming.known)):

@@ -1,4 +1,4 @@
-"""Uploads: a multipart form's files, or one request's whole body, streamed to the store; all of it, or nothing."""
+"""Uploads: streams the files of a multipart form, or a whole body, to the store. Either all are stored or none."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.types import Receive
 
 from apiserver.rpc.body import Drain
+from apiserver.rpc.disconnects import ClientDisconnected, while_connected
 from apiserver.rpc.errors import bad_request
-from apiserver.rpc.presence import ClientDisconnected, while_there
 from apiserver.stores.files.disk import FileStore, Upload
 from apiserver.stores.files.names import NotUtf8
 
 MAX_FILES = 1000
-#: Parts of a form that are no files.
+#: Most parts of a form that are not files.
 _MAX_OTHERS = 1000
-#: Bytes of a form that are read on the event loop. Boundaries and what is like them take a microsecond for each few.
+#: A larger piece of a form is parsed in a thread: boundaries, and what looks like them, take about a microsecond each.
 _SMALL = 16 * 2**10
 
 
@@ -32,10 +32,10 @@ class Incoming:
         self._receive = receive
         self._more = True
         self.known = False
-        """Whether it is known who sends it."""
+        """Whether the caller is known."""
 
     async def all_to(self, take: Callable[[bytes], Awaitable[None]]) -> None:
-        """Give `take` each piece. Nothing keeps one while the next is waited for: thousands may be sent slowly."""
+        """Give `take` each piece. No piece is kept while the next one is awaited: there may be thousands of uploads."""
         while self._more:
             await take(await self._next())
 
@@ -48,12 +48,12 @@ class Incoming:
         piece: bytes = message.get("body", b"")
         return piece
 
-    def while_there(self) -> AbstractAsyncContextManager[None]:
-        """Who only reads sends nothing more: end what the block waits for when the client is gone."""
-        return while_there(self._receive)
+    def while_connected(self) -> AbstractAsyncContextManager[None]:
+        """Cancel the block if the client disconnects; for requests whose body is complete."""
+        return while_connected(self._receive)
 
     async def drain(self) -> None:
-        """Throw away what is still coming, within bounds: a client that is sending would not see its answer else."""
+        """Throw away what is still coming, within limits, so that a client that is still sending sees its answer."""
         bound = Drain.of(known=self.known)
         with bound.begun() as left, contextlib.suppress(TimeoutError, ClientDisconnected):
             async with asyncio.timeout(bound.seconds):
@@ -107,7 +107,7 @@ def _boundary(headers: Mapping[str, str]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """A file of that name begins."""
+    """A file with that name begins."""
 
     name: str
 
@@ -129,7 +129,7 @@ Step = Begin | Data | End
 
 @dataclass(slots=True)
 class _Part:
-    """The headers of the form part being read, and whether it is a file."""
+    """The part of the form that is being read: its headers, and whether it is a file."""
 
     headers: dict[bytes, bytes] = field(default_factory=dict)
     header_name: bytes = b""
@@ -138,7 +138,7 @@ class _Part:
 
 
 class _Form:
-    """Reads a multipart form into steps. Parts without a file name are not files, and are passed over."""
+    """Parses a multipart form into steps. Parts without a file name are not files, and are skipped."""
 
     def __init__(self, boundary: bytes) -> None:
         self._steps: list[Step] = []
@@ -163,7 +163,7 @@ class _Form:
             raise bad_request(f"The form cannot be read: {error}") from None
 
     async def read(self, data: bytes) -> list[Step]:
-        """What the next piece of the body means. A long one is read in a thread, as it may be all boundaries."""
+        """The steps in the next piece of the body."""
         return self._feed(data) if len(data) <= _SMALL else await asyncio.to_thread(self._feed, data)
 
     def _feed(self, data: bytes) -> list[Step]:
@@ -175,7 +175,7 @@ class _Form:
         return steps
 
     def check_complete(self) -> None:
-        """Raise 400/0 unless the form has ended and held a file."""
+        """Raise 400/0 unless the form is complete and holds a file."""
         if not self._complete:
             raise bad_request("The form is cut off")
         if not self._files:
@@ -200,7 +200,7 @@ class _Form:
         if not self._part.is_file:
             self._others += 1
             if self._others > _MAX_OTHERS:
-                raise bad_request(f"The form holds more than {_MAX_OTHERS} parts that are no files")
+                raise bad_request(f"The form holds more than {_MAX_OTHERS} parts that are not files")
             return
         self._files += 1
         if self._files > MAX_FILES:

@@ -1,7 +1,6 @@
-"""Who is calling: access keys (Basic), tokens (Bearer, or the web UI's cookie), and in whose name.
+"""Finds out who is calling: by an access key (Basic) or a token (Bearer, or the web UI's cookie).
 
-The Authorization header decides when there is one; the cookie counts only without it, and only for requests that no
-foreign page can have made.
+The cookie counts only without an Authorization header, and only for requests that no foreign page can have made.
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ from apiserver.rpc.tokens import Tokens, bad_token
 #: The cookie that `auth.login` sets for the web UI.
 TOKEN_COOKIE = "clearml_token_basic"
 
-#: Finds who an access key and its secret, sent from an address, belong to; None when they belong to nobody. 429 when
-#: too many guesses came from there.
+#: (access key, secret, client's address) → the key's owner, or None if key and secret are not valid. Raises 429 after
+#: too many guesses from the address.
 Lookup = Callable[[str, str, str], Awaitable[Identity | None]]
-#: Who a token's bearer is by now; None when the token has ended with its access key, its session or its user.
+#: The identity that a token names → what it is today; None if the access key, session or user no longer exists.
 Current = Callable[[Identity], Awaitable[Identity | None]]
-#: Who a caller becomes that asks to be a user; None when that is nobody, or nobody they may become.
+#: (caller, user id) → the identity of that user, or None if there is no such user or the caller may not act for them.
 Become = Callable[[Identity, str], Awaitable[Identity | None]]
 
 
 class Authenticator:
-    """Tells who a request is from, by its headers.
+    """Finds the caller of a request by its headers.
 
-    `lookup` answers for access keys; with `current`, tokens end with what they came from; with `become`, callers may
-    act for others. `allowed_origins` are those of pages on other hosts that may use the cookie, such as
-    `http://ui.example:8080`. ValueError when `token_secret` is shorter than 32 bytes.
+    `lookup` checks access keys. `current` ends tokens early. `become` lets callers act for other users.
+    `allowed_origins`, such as `http://ui.example:8080`, are those of other pages that may use the cookie. ValueError
+    if `token_secret` is shorter than 32 bytes.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class Authenticator:
         self.origins = Origins(allowed_origins)
 
     def issue(self, identity: Identity, lifetime_s: int) -> str:
-        """A token that says `identity` for `lifetime_s` seconds."""
+        """A token for `identity`, valid for `lifetime_s` seconds."""
         return self._tokens.issue(identity, lifetime_s)
 
     async def authenticate(
@@ -63,14 +62,14 @@ class Authenticator:
         forms: bool = False,
         client: str = "",
     ) -> Identity:
-        """The caller, by request headers of lower-case names; `changes`: whether the request may change anything.
+        """The caller; `headers` have lower-case names, `client` is the address that the request came from.
 
-        `forms`: whether it may change it by other bodies than JSON. Both, and the method, matter to the cookie alone.
-        `client` is the address that the request came from.
+        The other arguments matter only to the cookie: `changes` says whether the request may change anything, `forms`
+        whether bodies other than JSON are allowed.
 
         401/20 without credentials, 401/10 for an unknown scheme, 401/22 for a wrong key or secret, 429 after too many
-        wrong secrets, 401/30 for a bad or ended token, 403/21 for a cookie that may not be used so, 400/6 for who may
-        not be another user.
+        wrong secrets, 401/30 for a token that is bad or has ended, 403/21 if the cookie may not be used for the
+        request, 400/6 if the caller may not act for the user they name.
         """
         caller = await self._caller(method, headers, client, changes=changes, forms=forms)
         return await self.acting(caller, headers)
@@ -100,7 +99,7 @@ class Authenticator:
         return identity
 
     async def by_token(self, token: str) -> Identity:
-        """Who a token is of by now; 401/30 when it is not one of ours, or has ended."""
+        """The owner of a token as they are today; 401/30 if this server did not issue the token, or it has ended."""
         claimed = self._tokens.read(token)
         identity = await self._current(claimed) if self._current else claimed
         if identity is None:
@@ -108,7 +107,7 @@ class Authenticator:
         return identity
 
     async def acting(self, caller: Identity, headers: Mapping[str, str]) -> Identity:
-        """Who the caller acts for, by request headers; 400/6 when they may not, or there is no such user."""
+        """The user that the caller acts for, by request headers; 400/6 if there is none or the caller may not."""
         user = headers.get("x-clearml-impersonate-as") or headers.get("x-trains-impersonate-as")
         if not user or user == caller.user:
             return caller
@@ -119,7 +118,7 @@ class Authenticator:
 
 
 def basic_credentials(text: str) -> tuple[str, str] | None:
-    """Name and secret of an Authorization header, after "Basic "; None when they are not to be read."""
+    """Name and secret from what follows "Basic " in an Authorization header; None if it cannot be decoded."""
     try:
         name, _, secret = b64decode(text.strip(), validate=True).decode().partition(":")
     except (binascii.Error, ValueError):
@@ -128,7 +127,7 @@ def basic_credentials(text: str) -> tuple[str, str] | None:
 
 
 def bad_credentials() -> ApiError:
-    """401/22, whatever is wrong with a name and its secret: who guesses learns nothing."""
+    """401/22. It does not say whether the name or the secret is wrong, so that guessing teaches nothing."""
     return unauthorized(22, "Unauthorized (invalid credentials)")
 
 

@@ -1,14 +1,14 @@
-"""The request body off the wire, within limits: memory stays bounded whatever a client sends.
+"""Reads a request body within limits, so that memory stays bounded whatever a client sends.
 
-Room for a large body (`in_flight.py`) is taken as it comes, whether it is sent with its length, in chunks or
-compressed, and as it is inflated. A body that hardly comes on is ended, because what has come of it takes room that
-others wait for.
+Large bodies share a limited room (`in_flight.py`). A body takes room for the bytes that have come and for those that
+are inflated from them, never for bytes that it only announces. A body that comes too slowly is refused, because others
+wait for its room.
 
-What takes long (to inflate, parse and check a large body) is done in a few threads, in steps. When the client is gone,
-the next step is not taken, and the room is free at once.
+Inflating, parsing and checking a large body takes long. A few threads do it, in steps. If the client has left, the next
+step is not taken, and the room is free at once.
 
-Strangers, who said nothing of who they are or something wrong, send small bodies only, and are not waited for long once
-they are refused: a client whose key has ended still sees why.
+Callers without valid credentials ("strangers") may send small bodies only. Of a refused body, the server reads some
+more, so that its client sees why it was refused; for strangers it does so only for a short time.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from typing import NamedTuple, TypeVar
 from starlette.types import Receive
 
 from apiserver.answers import LARGEST
+from apiserver.rpc.disconnects import ClientDisconnected, while_connected
 from apiserver.rpc.encodings import Inflating, inflate
 from apiserver.rpc.errors import ApiError, request_timeout, too_large
 from apiserver.rpc.in_flight import InFlight, Share
-from apiserver.rpc.presence import ClientDisconnected, while_there
 
-#: Bodies that are no larger, as sent and as inflated, never wait for others. Of larger ones the rest is counted.
+#: Bodies of up to this size, as sent and as inflated, never wait for others. Of larger ones, the bytes beyond it count.
 SMALL = 64 * 2**10
-#: Chunks are joined by so many: each takes some memory beside its bytes, however few these are.
+#: Chunks are joined once there are this many: each takes memory beside its bytes, however few these are.
 _CHUNKS = 256
-#: Bytes a second that a client has to send on average, or its patience (`Limits.stall_seconds`) is used up.
+#: Bytes a second that a client has to send on average. A slower client uses up `Limits.stall_seconds`.
 _LEAST_RATE = 16 * 2**10
 
 
-#: Few, as the lock of Python lets one run at a time anyway; more than one, so that a short step passes a long one.
+#: More than one thread, so that a short step passes a long one; only a few, because Python runs one at a time anyway.
 _threads = ThreadPoolExecutor(4, "large-bodies")
 
 T = TypeVar("T")
 
-#: What a connection may say in the scope's extensions: the rest of a body when all of it has come, else None. A body
-#: that need not be waited for needs no timer.
+#: What the scope's extensions may hold: a function that gives the rest of a body if all of it has come, else None.
+#: Then nothing has to be waited for, and no timer is needed.
 RestOfBody = Callable[[], bytes | None]
 REST_OF_BODY = "rest_of_body"
 
 
 @dataclass(slots=True)
 class Drain:
-    """How much of a refused body is read and thrown away, in bytes, and for how many seconds.
+    """How much of a refused body is read and thrown away: up to `size` bytes, for up to `seconds`.
 
-    A client that is still sending when the connection closes would never see its answer. Only so many bodies are
-    drained `at_once`: to read what nobody needs from thousands of clients would keep all others waiting.
+    If the connection closed while the client still sends, the client would never see its answer. Only `at_once` bodies
+    are drained at a time: draining those of thousands of clients would keep all others waiting.
     """
 
     size: int
@@ -63,7 +63,7 @@ class Drain:
 
     @contextmanager
     def begun(self) -> Iterator[int]:
-        """Inside, a body is drained: of so many bytes, none while enough others are."""
+        """Count a body that is drained inside the block; gives the bytes to read of it, 0 if too many are drained."""
         self.under_way += 1
         try:
             yield self.size if self.under_way <= self.at_once else 0
@@ -72,7 +72,7 @@ class Drain:
 
     @staticmethod
     def of(*, known: bool) -> Drain:
-        """For callers that are known, and for strangers."""
+        """The limits for known callers, or for strangers."""
         return _KNOWN_DRAIN if known else _STRANGERS_DRAIN
 
 
@@ -80,19 +80,19 @@ _KNOWN_DRAIN, _STRANGERS_DRAIN, _NO_DRAIN = Drain(64 * 2**20, 10), Drain(16 * 2*
 
 
 def may_be_long(headers: Mapping[str, str], drain: Drain) -> bool:
-    """Whether a request's body may be longer than what is drained of it, by the request's headers."""
+    """Whether the body may be longer than what is drained of it, by the request's headers."""
     length = declared_length(headers)
     return "transfer-encoding" in headers if length is None else length > drain.size
 
 
 def declared_length(headers: Mapping[str, str]) -> int | None:
-    """What Content-Length says; None when it says nothing."""
+    """The number in Content-Length; None if there is none."""
     length = headers.get("content-length", "")
     return int(length[:20]) if length.isdecimal() else None
 
 
 class Allowance(NamedTuple):
-    """What a caller may send: bytes as sent, and as inflated; and what of it is read when it is refused."""
+    """What a caller may send: most bytes as sent and as inflated, and how much is drained when it is refused."""
 
     sent: int
     inflated: int
@@ -101,37 +101,37 @@ class Allowance(NamedTuple):
 
 @dataclass(frozen=True)
 class Limits:
-    """What requests may ask of the server: memory in bytes, patience in seconds."""
+    """Limits of requests, in bytes and seconds."""
 
     body: int = 16 * 2**20
-    """The largest body, as sent and as inflated."""
+    """Limit on a body, as sent and as inflated."""
     strangers_body: int = 16 * 2**10
-    """The largest body of a stranger, as sent."""
+    """Limit on a stranger's body, as sent."""
     strangers_inflated: int = 64 * 2**10
-    """The largest body of a stranger, as inflated."""
+    """Limit on a stranger's body, as inflated."""
     in_flight: int = 64 * 2**20
-    """All bodies together that are being read or handled, but for one that may go beyond; then they wait, then 429."""
+    """Limit on the bytes of all bodies together. One body may exceed it; others wait and then get 429."""
     answers: int = LARGEST
-    """All answers together, in the bytes that are read for them, but for one that may have LARGEST alone."""
+    """Limit on the bytes that are read for all answers together. One answer may always have LARGEST."""
     stall_seconds: float = 60
-    """How long a client may send nothing, or in all be late, while its body is not whole (408)."""
+    """How long a client may send nothing of its body (408). Sending less than 16 KB a second uses up the same time."""
 
     @cached_property
     def of_strangers(self) -> Allowance:
-        """For callers who are not known."""
+        """What a caller without valid credentials may send."""
         sent, inflated = min(self.strangers_body, self.body), min(self.strangers_inflated, self.body)
         return Allowance(sent, inflated, Drain.of(known=False))
 
     @cached_property
     def of_the_known(self) -> Allowance:
-        """For callers who are."""
+        """What a known caller may send."""
         return Allowance(self.body, self.body, Drain.of(known=True))
 
 
 class Body:
     """One request's body. `read` it at most once; then `drain` what is left, and `release` it when answered.
 
-    It is taken for a stranger's until `known` says that its caller is known.
+    The limits for strangers apply until `known` is called.
     """
 
     def __init__(
@@ -149,19 +149,19 @@ class Body:
         self._allowed = limits.of_strangers
         self._patience = limits.stall_seconds
         self._in_flight = in_flight
-        self._share: Share | None = None  # small bodies need none
+        self._share: Share | None = None  # a small body has none
         self._complete = False
 
     def known(self) -> None:
-        """From now on it may be as large as that of a caller who is known."""
+        """The caller is known: apply the limits for known callers from now on."""
         self._allowed = self._limits.of_the_known
 
     async def read(self) -> bytes:
         """The decoded body.
 
-        413 beyond the limit, when Content-Length says so before anything is read; 408 when it stalls or trickles; 415
-        and 400 for codings that are unknown or corrupt; 429 when the server holds too many bodies for too long.
-        ClientDisconnected when the client leaves before its end.
+        413 beyond the limit (before anything is read, if Content-Length says so); 408 if the body comes too slowly; 415
+        for an unknown coding, 400 for a corrupt body; 429 if the server holds too many bodies for too long.
+        ClientDisconnected if the client leaves before the end of the body.
         """
         declared = declared_length(self._headers)
         if declared is not None and declared > self._allowed.sent:
@@ -202,12 +202,12 @@ class Body:
         return inflating.content()
 
     async def work(self, function: Callable[[], T], memory: int = 0) -> T:
-        """What `function` returns, done in a thread, as soon as there is room for `memory` bytes in all.
+        """Run `function` in a thread and return its result, as soon as there is room for `memory` bytes for this body.
 
-        For what takes longer than a few milliseconds, once the body is whole. 429 when there is no room for long,
-        ClientDisconnected when the client is gone. What has begun then goes on in its thread, so it must not be long.
+        For work of more than a few milliseconds on a complete body. 429 if there is no room for too long.
+        ClientDisconnected if the client leaves; the function still runs to its end then, so it should not take long.
         """
-        async with while_there(self._receive):
+        async with while_connected(self._receive):
             if memory:
                 await self._hold(memory)
             return await asyncio.get_running_loop().run_in_executor(_threads, function)
@@ -235,23 +235,23 @@ class Body:
         return chunk
 
     async def _hold(self, size: int) -> None:
-        """There are `size` bytes of this body now."""
+        """Take room for `size` bytes of this body in all."""
         if self._share is None:
             self._share = self._in_flight.share()
         await self._in_flight.hold(self._share, max(size - SMALL, 0))
 
     @property
     def complete(self) -> bool:
-        """Whether all of it has come."""
+        """Whether the whole body has come."""
         return self._complete
 
     @property
     def may_outlast_drain(self) -> bool:
-        """Whether more of it may come than `drain` reads."""
+        """Whether more of the body may come than `drain` reads."""
         return not self._complete and may_be_long(self._headers, self._allowed.drain)
 
     async def drain(self) -> None:
-        """Throw away what has come and what is still coming, up to a bound of bytes and time."""
+        """Free the body's room, and throw away what is still coming, up to a limit of bytes and time."""
         self.release()
         drain = self._allowed.drain
         with drain.begun() as left, suppress(TimeoutError, ClientDisconnected, ApiError):
@@ -260,6 +260,6 @@ class Body:
                     left -= len(await self._next())
 
     def release(self) -> None:
-        """Its memory is free again."""
+        """Free the body's room."""
         if self._share is not None:
             self._in_flight.release(self._share)

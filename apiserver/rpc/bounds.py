@@ -1,7 +1,7 @@
-"""How much a request may hold: every list, map, text and free value of a schema has a bound.
+"""Bounds on what a request may hold: every list, map, text and free value of a schema gets one.
 
-A schema says its own where clients need more, or where more would cost too much; all others get the defaults here.
-Fields that an endpoint does not know are not in its schema: they are left out, and cost no more than to be parsed.
+A schema says its own bounds where clients need more, or where that much would cost too much. All others get the
+defaults here. Fields that are not in a schema need no bounds: they are left out after parsing.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ from typing import Any
 
 Schema = dict[str, Any]
 
-#: Items of a list, and names of a map.
+#: Items of a list, or names of a map.
 MOST_ITEMS = 10_000
-#: Items and names in all, at any depth, of lists and maps with others inside, and of values of any type.
+#: Items and names at all depths together, for nested lists and maps and for values of any type.
 MOST_VALUES = 100_000
 #: Characters of a text.
 LONGEST_TEXT = 65_536
 #: Characters of a name in a map.
 LONGEST_NAME = 4096
-#: How deep lists and maps may lie in each other in values of any type.
+#: How deep lists and maps may be nested in a value of any type.
 DEEPEST = 32
 
 _ANY: Schema = {"maxValues": MOST_VALUES, "maxDepth": DEEPEST, "maxText": LONGEST_TEXT, "maxName": LONGEST_NAME}
-#: The keywords of our own, which JSON Schema has not: they bound values of any type, with all that is in them.
+#: Keywords that bound values of any type. They are this server's own: JSON Schema does not have them.
 FREE_BOUNDS = frozenset(_ANY)
 
 
 def bounded(schema: Schema, *, counted: bool = False) -> Schema:
-    """A resolved schema in which the bounds that it does not say itself are the defaults.
+    """A resolved schema with the default bounds where it says none.
 
-    `counted`: it is inside a list or map whose values are counted, with all that is in them.
+    `counted`: the schema is inside a list or map with `maxValues`, which counts its values already.
     """
     schema = dict(schema)
     if "enum" in schema or "const" in schema:
@@ -51,7 +51,7 @@ def bounded(schema: Schema, *, counted: bool = False) -> Schema:
 
 
 def is_free(schema: Schema) -> bool:
-    """Whether a resolved schema takes names that it does not know, with any values."""
+    """Whether a resolved schema allows any names with any values."""
     others = schema.get("additionalProperties", "properties" not in schema and "anyOf" not in schema)
     return schema.get("type") == "object" and others is True
 
@@ -76,6 +76,6 @@ def _any(*, counted: bool) -> Schema:
 
 
 def _counting(schema: Schema, inner: Schema, *, counted: bool) -> Schema:
-    """The bound of all values in a list or map that holds lists or maps; none inside another one, which counts them."""
+    """`maxValues` for a list or map that holds other lists or maps; none where an outer one counts the values."""
     holds_many = inner.get("type") in ("array", "object", None) and inner.keys().isdisjoint(("enum", "const"))
     return {"maxValues": schema.get("maxValues", MOST_VALUES)} if holds_many and not counted else {}

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-#: What handlers reach through `call.backend`; the services define it, rpc only passes it on.
+#: What handlers use through `call.backend`: the services define it, rpc only passes it on.
 BackendT = TypeVar("BackendT")
 T = TypeVar("T")
 
@@ -19,22 +19,22 @@ class Identity:
     user: str
     company: str
     role: str = "user"
-    """What they may do, as services/access/roles.py has it."""
+    """What the caller may do: see services/access/roles.py."""
     user_name: str = ""
     company_name: str = ""
     key: str | None = None
-    """The access key that was used, when it was one."""
+    """The access key, if the caller or their token used one."""
     session: str | None = None
-    """The login that the caller's token comes from, when it is one."""
+    """The id of the login that the caller's token comes from."""
     logged_in: int | None = None
-    """When that was, in epoch seconds."""
+    """The time of that login, in epoch seconds."""
 
 
 ANONYMOUS = Identity(user="", company="", role="anonymous")
 
 
 class Work(Protocol):
-    """Runs what takes long in a thread, as `Body.work` says."""
+    """Runs a function that takes long in a thread: see `Body.work`."""
 
     async def __call__(self, function: Callable[[], T], memory: int = 0) -> T: ...
 
@@ -47,7 +47,7 @@ class Rules(Protocol):
     """Who may call what."""
 
     def check(self, caller: Identity, endpoint: str, *, reads: bool) -> None:
-        """403/20 when the caller's role does not allow the endpoint; `reads`: whether that changes nothing."""
+        """403/20 if the caller's role does not allow the endpoint; `reads`: the endpoint changes nothing."""
 
 
 @dataclass(slots=True)
@@ -67,40 +67,40 @@ class Call(Generic[BackendT]):
     """Request headers by lower-case name."""
     method: str = "POST"
     client: str = ""
-    """The address that the request came from: the client's, or that of a proxy in between."""
+    """The address that the request came from: the client's, or a proxy's."""
     body: bytes = b""
-    """The decoded body; raw handlers (`raw=True`) read it themselves."""
+    """The decoded body; raw handlers (`raw=True`) parse it themselves."""
     work: Work = _in_thread
-    """For what takes long to make of the body."""
+    """Runs slow work on the body."""
     response_headers: list[tuple[str, str]] = field(default_factory=list)
     afterwards: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
-    """What a reading handler has to keep, such as how far a walk has come: done once its answer is made, which may be
-    refused as too large or be made again."""
+    """What to do once the answer is made, such as storing how far a walk has come. An answer may still be refused as
+    too large, or be made a second time, so handlers that read store nothing earlier."""
 
     @property
     def by_cookie(self) -> bool:
-        """Whether the caller is known by the cookie: a browser's page asks. A header with credentials comes first."""
+        """Whether the cookie tells who calls, as for pages in a browser; an Authorization header comes before it."""
         return "authorization" not in self.headers
 
     @property
     def worker(self) -> str:
-        """The worker the client says it is, or ""."""
+        """The worker that the client says it is, or ""."""
         return self.headers.get("x-clearml-worker") or self.headers.get("x-trains-worker") or ""
 
 
 @dataclass(slots=True)
 class Encoded:
-    """A handler's answer that is already JSON, whole or in pieces: the value of the envelope's `data`."""
+    """An answer that is JSON already, whole or in pieces: the value of the envelope's `data`."""
 
     json: bytes | list[bytes]
 
 
 @dataclass(slots=True)
 class Streamed:
-    """A handler's answer that is no envelope but a body of its own, sent as it is made, such as a download.
+    """An answer without envelope that is sent while it is made, such as a download.
 
-    An error before the first chunk is answered as any other; after it, it can only break the connection.
-    `chunks` is closed when it is no longer needed, also when the client leaves.
+    An error before the first chunk gets an ordinary error answer; a later one can only break the connection.
+    `chunks` is closed at the end, also if the client leaves.
     """
 
     chunks: AsyncGenerator[bytes, None]

@@ -17,17 +17,17 @@ from apiserver.answers import LARGEST, Answers, AnswerTooLarge, Held, NoRoom, No
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import REST_OF_BODY, SMALL, Body, Limits
 from apiserver.rpc.call import ANONYMOUS, Answer, Call, Encoded, Identity, Rules, Streamed
+from apiserver.rpc.disconnects import ClientDisconnected
 from apiserver.rpc.encode import encode_many, size_of
 from apiserver.rpc.envelope import Meta, failure, success
 from apiserver.rpc.errors import ApiError, Errors, answer_too_large, known_error, method_not_allowed, overloaded
 from apiserver.rpc.in_flight import InFlight
-from apiserver.rpc.in_turns import pieces_of
 from apiserver.rpc.parse import memory_of, parse_json, parse_lines, parse_query
-from apiserver.rpc.presence import ClientDisconnected
 from apiserver.rpc.registry import Registration
 from apiserver.rpc.reply import Reply, StreamReply
 from apiserver.rpc.routes import Route, build_routes
 from apiserver.rpc.schema import Table
+from apiserver.rpc.sending import pieces_of
 from apiserver.rpc.versions import newest_at_most, not_found, split_path
 
 logger = logging.getLogger("apiserver.rpc")
@@ -37,11 +37,11 @@ _ALLOW = ", ".join((*METHODS, "OPTIONS"))
 
 
 class Dispatcher:
-    """Serves every endpoint of `table` by its handler in `registry`; SchemaError when the two do not fit.
+    """Serves every endpoint of `table` by its handler in `registry`; SchemaError if the two do not match.
 
-    Handlers reach `backend` through their call. With `rules`, roles say who may call what. `errors` says which answers
-    the exceptions of lower layers become, by class or base class; any other exception is logged and answered as 500
-    without a word about its cause.
+    Handlers get `backend` in their call. `rules` say which roles may call what. `errors` says which answer an exception
+    of a lower layer becomes, by its class or a base class. Any other exception is logged, and answered 500 without its
+    cause.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Dispatcher:
         if scope["type"] == "websocket":
             return await send({"type": "websocket.close"})
         started = time.perf_counter()
-        headers = _headers(scope)
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         body = Body(receive, headers, self._limits, self._in_flight, scope.get("extensions", {}).get(REST_OF_BODY))
         meta = Meta()
         try:
@@ -106,7 +106,7 @@ class Dispatcher:
             return Reply(204, b"", [("allow", _ALLOW)])
         if scope["method"] not in METHODS:
             raise method_not_allowed(scope["method"], _ALLOW)
-        route = self._route(_path(scope), meta)
+        route = self._route(scope["path"], meta)
         client = (scope.get("client") or ("",))[0]
         identity = await self._identity(route, meta.endpoint, scope["method"], headers, client)
         if identity is not ANONYMOUS:
@@ -126,21 +126,22 @@ class Dispatcher:
             body=content,
             work=body.work,
         )
-        read = self._read if route.reads else _changed
-        return await _answer(meta, call, await read(meta, route, call, query))
+        return await _answer(meta, call, await self._handle(meta, route, call, query))
 
-    async def _read(self, meta: Meta, route: Route, call: Call[Any], query: dict[str, Any]) -> Answer:
-        """What the handler answers. If it finds no room for what it reads, it begins anew when there is some.
+    async def _handle(self, meta: Meta, route: Route, call: Call[Any], query: dict[str, Any]) -> Answer:
+        """The handler's answer. A handler that reads, and finds no room for what it reads, is run again later.
 
-        Of an answer that is sent while it is made, that is true up to its first chunk.
+        An answer that is sent while it is made can only be begun again before its first chunk.
         """
+        if not route.reads:
+            return await _begun(await route.handler(call, await _request(route, call, query)))
         meta.held = Held(self._answers)
         begin(meta.held)
         while True:
             try:
                 return await _begun(await route.handler(call, await _request(route, call, query)))
             except NoRoom:
-                pass  # once this block is left, nothing refers to what was read
+                pass  # what was read is freed at the end of this block
             call.response_headers.clear()
             call.afterwards.clear()
             meta.held = meta.held.anew()
@@ -159,7 +160,7 @@ class Dispatcher:
     async def _identity(
         self, route: Route, endpoint: str, method: str, headers: dict[str, str], client: str
     ) -> Identity:
-        """Endpoints for anyone still tell those who say who they are."""
+        """The caller. An endpoint for anyone takes wrong credentials for none."""
         try:
             identity = await self._auth.authenticate(headers, method=method, changes=not route.reads, client=client)
         except ApiError as error:
@@ -184,12 +185,8 @@ class Dispatcher:
         return ApiError(500, 0, f"Internal server error (request {meta.id})")
 
 
-async def _changed(meta: Meta, route: Route, call: Call[Any], query: dict[str, Any]) -> Answer:
-    return await _begun(await route.handler(call, await _request(route, call, query)))
-
-
 async def _request(route: Route, call: Call[Any], query: dict[str, Any]) -> dict[str, Any]:
-    """The request as its handler gets it."""
+    """The fields of the request, validated unless the handler is raw."""
     if route.raw:
         return query
     parse = partial(_parsed, route, query, call.body)
@@ -200,16 +197,6 @@ def _parsed(route: Route, query: dict[str, Any], body: bytes) -> dict[str, Any]:
     if route.batch:
         return {"items": [route.validate(line) for line in parse_lines(body, route.most_items)]}
     return route.validate({**query, **parse_json(body)})
-
-
-def _path(scope: Scope) -> str:
-    """The path below where the application is mounted."""
-    path: str = scope["path"]
-    return path.removeprefix(scope.get("root_path", ""))
-
-
-def _headers(scope: Scope) -> dict[str, str]:
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
 async def _answer(meta: Meta, call: Call[Any], answer: Answer) -> Reply | StreamReply:
@@ -235,11 +222,11 @@ async def _begun(answer: Answer) -> Answer:
         async with aclosing(chunks):
             while chunk is not None:
                 cut = deque(pieces_of(chunk))
-                chunk = None  # so that it is not held while the next one is made
+                chunk = None  # free it before the next one is made
                 while cut:
-                    # Once the client has left, sending never waits; without this, nothing else would get its turn.
+                    # Once the client has left, sending never waits; without this, no other task would get its turn.
                     await asyncio.sleep(0)
-                    yield bytes(cut.popleft())  # a view of it would hold the chunk, too
+                    yield bytes(cut.popleft())  # a view would keep the whole chunk in memory
                 chunk = await anext(chunks, None)
 
     return Streamed(pieces(chunk), answer.content_type)

@@ -1,6 +1,6 @@
-"""Answers as JSON. Encoding holds up all other threads, too, so a large answer is encoded in pieces, in a thread.
+"""Encodes answers as JSON; a large one in pieces and in a thread, because encoding holds up all other threads.
 
-For example, an answer of 10,000 events is encoded by 16 of them at a time; between two pieces others have their turn.
+For example, 10,000 events are encoded 16 at a time. Between two pieces, other threads run.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ import orjson
 from apiserver.answers import MUCH, AnswerTooLarge, held_size
 from apiserver.off_loop import MANY
 
-#: The JSON of an answer: in pieces that follow one another when it is large, since to join them would double it.
+#: The JSON of an answer. A large one stays in pieces: joining them would take its size once more.
 Json = bytes | list[bytes]
 
 #: Bytes of the largest answer.
 MOST_JSON = 100 * 2**20
-#: Bytes of a piece, at least.
+#: Least bytes of a piece.
 _PIECE = 2**18
-#: Items of a list that are encoded at once; those of MUCH one by one, so that no large piece is copied.
+#: Items of a list that are encoded at once. For an answer beyond MUCH it is one, so that no large piece is copied.
 _AT_ONCE = 16
-#: Bytes that are encoded in a thread, however few things they are.
+#: An answer for which more bytes were read is encoded in a thread, even if it holds few things.
 _MUCH = 2**20
-#: So many levels of objects are encoded entry by entry: a histogram has its metrics, in these their variants.
+#: Levels of objects that are encoded entry by entry: a histogram has its metrics, and in these their variants.
 _LEVELS = 3
 
 
 def encode(value: Any) -> bytes:
-    """NaN and infinities become null; TypeError for values that JSON does not have."""
+    """The JSON of a value; NaN and infinities become null. TypeError for types that JSON does not have."""
     return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 async def encode_many(answer: dict[str, Any], size: int | None = None) -> Json:
-    """The same, in pieces if there are many things in it, or if much was read for it.
+    """The JSON of an answer, in pieces if the answer holds many things or much was read for it.
 
-    `size`: how many things, if not those that the lists directly in it hold. AnswerTooLarge beyond MOST_JSON, as a text
-    that was read once may be in it many times.
+    `size`: the number of things; by default, that of the items in its lists. AnswerTooLarge beyond MOST_JSON, which
+    can happen if the answer holds the same long text many times.
     """
     if size is None:
         size = sum([len(value) for value in answer.values() if type(value) is list])
@@ -48,17 +48,17 @@ async def encode_many(answer: dict[str, Any], size: int | None = None) -> Json:
 
 
 def size_of(json: Json) -> int:
-    """Bytes of it."""
+    """The number of bytes."""
     return len(json) if isinstance(json, bytes) else sum(map(len, json))
 
 
 def _in_pieces(value: Any) -> list[bytes]:
-    """Pieces of some size, which together are the JSON of the value."""
+    """The JSON of the value, in pieces of `_PIECE` bytes or more."""
     made: list[bytes] = []
     small: list[bytes] = []
     total = size = 0
     for piece in _pieces(value, _LEVELS, 1 if held_size() > MUCH else _AT_ONCE):
-        if len(piece) > _PIECE:  # it is not copied
+        if len(piece) > _PIECE:  # keep it without copying
             made += [b"".join(small), piece]
             small.clear()
             total, size = total + size + len(piece), 0
@@ -75,7 +75,7 @@ def _in_pieces(value: Any) -> list[bytes]:
 
 
 def _pieces(value: Any, levels: int, at_once: int) -> Iterator[bytes]:
-    """Pieces which together are the JSON of the value; of lists with more items, `at_once` of these are a piece."""
+    """The JSON of the value, in pieces; a list longer than `at_once` is encoded `at_once` items at a time."""
     if levels and isinstance(value, dict):
         before = b"{"
         for name, item in value.items():

@@ -1,4 +1,4 @@
-"""Content codings: bodies inflated up to a limit, answers compressed at a cheap level."""
+"""Content codings: inflates bodies up to a limit, and compresses answers at a fast level."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ import zstandard
 
 from apiserver.rpc.errors import bad_request, too_large, unsupported_encoding
 
-#: RFC 9659: what a decoder of this content coding must, and a sender may, take for a window.
+#: The window of zstd as a content coding: decoders must allow for it, encoders may not exceed it (RFC 9659).
 _ZSTD_WINDOW = 8 * 2**20
 _PIECE = 2**18
-#: Compressed bytes that zlib is fed at a time: what it leaves of them is copied.
+#: Compressed bytes that zlib is fed at a time; it copies those that it leaves.
 _ZLIB_STEP = 2**16
 #: A zstd block takes at least 4 bytes and holds at most 128 KiB: one step yields at most 16 MiB.
 _ZSTD_STEP = 512
 _GZIP, _ZLIB, _RAW_DEFLATE = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
-#: How many gzip members, or zstd frames, may follow one another. Clients send one; a million may hold nothing at all.
+#: Most gzip members, or zstd frames, in a body. Clients send one; a million empty ones would cost much time.
 _MOST_PARTS = 1000
 
-#: Bytes that `Inflating.step` yields, about; to begin a piece counts as some, as it takes time even if it is empty.
+#: About how many bytes `Inflating.step` yields. Each piece counts as `_EACH_PIECE` more: even an empty one takes time.
 _STEP = 2**20
-#: Bytes that a step of zstd may take: its window, and what it yields, in pieces and as one.
-_ZSTD_ROOM = _ZSTD_WINDOW + 2 * 2**24
 _EACH_PIECE = 2**13
+#: Bytes of memory that a step of zstd may take: its window, and its output twice, in pieces and joined.
+_ZSTD_ROOM = _ZSTD_WINDOW + 2 * 2**24
 
 
 class _Corrupt(Exception):
-    """The bytes are not what their coding says."""
+    """The bytes are not valid in their coding."""
 
 
 class Inflating:
-    """`data` being decoded, a step of a few milliseconds at a time; 415 for an unknown coding."""
+    """Decodes `data` in steps of a few milliseconds; 415 for an unknown coding."""
 
     def __init__(self, data: bytes, encoding: str, limit: int) -> None:
         decoder = _DECODERS.get(encoding.strip().lower())
@@ -43,9 +43,9 @@ class Inflating:
         self._coming = decoder(data)
         self._pieces: list[bytes] = []
         self.size = 0
-        """How much there is by now, in bytes."""
+        """Bytes that are decoded so far."""
         self.room = _ZSTD_ROOM if decoder is _zstd else _STEP
-        """Bytes that a step may take beside that."""
+        """Bytes of memory that a step may take beside these."""
         self.done = False
 
     def step(self) -> None:
@@ -67,12 +67,12 @@ class Inflating:
             raise bad_request(f"The {self._encoding[:50]} body is corrupt: {error}") from None
 
     def content(self) -> bytes:
-        """All of it, when it is done."""
+        """The decoded data, once `done`."""
         return b"".join(self._pieces)
 
 
 def inflate(data: bytes, encoding: str, limit: int) -> bytes:
-    """`data` decoded. 413 beyond `limit` bytes, where it stops; 415 for an unknown coding; 400 for corrupt data."""
+    """`data` decoded. 413 as soon as it exceeds `limit` bytes; 415 for an unknown coding; 400 for corrupt data."""
     inflating = Inflating(data, encoding, limit)
     while not inflating.done:
         inflating.step()
@@ -80,7 +80,7 @@ def inflate(data: bytes, encoding: str, limit: int) -> bytes:
 
 
 def _gzip(data: bytes) -> Iterator[bytes]:
-    """Members follow one another."""
+    """One or more members, one after the other."""
     position = 0
     for _ in range(_MOST_PARTS):
         position = yield from _zlib_stream(data, position, _GZIP)
@@ -90,7 +90,7 @@ def _gzip(data: bytes) -> Iterator[bytes]:
 
 
 def _deflate(data: bytes) -> Iterator[bytes]:
-    """With or without a zlib header: clients do either."""
+    """With or without a zlib header: clients send both."""
     has_header = len(data) >= 2 and data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
     if (yield from _zlib_stream(data, 0, _ZLIB if has_header else _RAW_DEFLATE)) < len(data):
         raise _Corrupt("there is more after its end")
@@ -112,7 +112,7 @@ def _zlib_stream(data: bytes, position: int, wbits: int) -> Generator[bytes, Non
 
 
 def _zstd(data: bytes) -> Iterator[bytes]:
-    """Frames follow one another. Fed by so little at a time that one step cannot inflate without bound."""
+    """One or more frames. The decoder gets few bytes at a time, so that each call yields a bounded amount."""
     position, decoder, frames = 0, _zstd_frame(), 1
     while position < len(data):
         yield decoder.decompress(data[position : position + _ZSTD_STEP])
@@ -148,7 +148,7 @@ _DECODERS: dict[str, Callable[[bytes], Iterator[bytes]]] = {
 
 
 def accepted_encoding(header: str) -> str | None:
-    """The coding to answer a client with that sent `Accept-Encoding: header`: zstd before gzip, or None."""
+    """The coding for the answer, by the request's Accept-Encoding header: zstd, else gzip, else None."""
     accepted = {name for name, weight in map(_coding, header.split(",")) if weight > 0}
     return next((name for name in ("zstd", "gzip") if name in accepted), None)
 
@@ -163,7 +163,7 @@ def _coding(item: str) -> tuple[str, float]:
 
 
 def compress(data: bytes | list[bytes], encoding: str) -> bytes:
-    """`data`, whole or in pieces, in the coding `encoding`, zstd or gzip, at its cheapest level."""
+    """`data`, whole or in pieces, compressed by zstd or gzip at the fastest level."""
     if encoding == "zstd" and isinstance(data, bytes):
         return zstandard.ZstdCompressor(level=1).compress(data)
     pieces = [data] if isinstance(data, bytes) else data

@@ -15,24 +15,24 @@ from apiserver.rpc.errors import ApiError
 
 @dataclass(slots=True)
 class Meta:
-    """What is known of a request; filled in as it is understood."""
+    """What the envelope says about a request; filled in step by step while the request is served."""
 
     id: str = field(default_factory=lambda: token_hex(16))
     endpoint: str = ""
     requested_version: str | None = None
     actual_version: str | None = None
     held: Held | None = None
-    """What its answer takes, if it is one that reads."""
+    """What the answer takes of the memory for answers, if the endpoint reads."""
 
 
 def success(meta: Meta, data: Json) -> Json:
-    """The envelope around what a handler answered; in pieces when that is."""
+    """A handler's answer in its envelope; in pieces if the answer is."""
     head = _head(meta, 200, 0, "OK", {})
     return [head, *data, b"}"] if isinstance(data, list) else b"".join((head, data, b"}"))
 
 
 def failure(meta: Meta, error: ApiError) -> bytes:
-    """The answer to a request that could not be served."""
+    """The envelope of an error."""
     return _head(meta, error.code, error.subcode, error.message, error.data) + b"{}}"
 
 

@@ -1,7 +1,7 @@
-"""HOCON text to plain dicts and lists, parsed once: the parsed form is kept as JSON beside a digest of the text.
+"""Reads HOCON files as plain dicts and lists, and keeps the parsed form as JSON with a digest of the text.
 
-Importing and running the parser takes half a second, so it is imported only when something must be parsed. A cache that
-is missing, corrupt or not writable costs time and nothing else.
+Importing and running the parser takes half a second, so it is imported only if something must be parsed. A cache that
+is missing, corrupt or not writable only costs time.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ Tree = dict[str, Any]
 
 
 class HoconError(Exception):
-    """The text is not HOCON, or not an object."""
+    """The text is not HOCON, or its top is not an object."""
 
 
 def read_hocon(file: Path, cache: Path | None = None) -> Tree:
-    """The content of `file`, from the folder `cache` when its copy is of the same text; HoconError when not HOCON."""
+    """The content of `file`, or its copy in the folder `cache` if that is of the same text. Raises HoconError."""
     text = file.read_bytes()
-    digest = hashlib.sha256(text).hexdigest()
     if cache is None:
         return parse_hocon(text.decode())
+    digest = hashlib.sha256(text).hexdigest()
     cached = cache / f"{file.stem}.json"
     tree = _cached(cached, digest)
     if tree is None:
@@ -62,7 +62,7 @@ def _cached(file: Path, digest: str) -> Tree | None:
             tree: Tree = content["tree"]
             return tree
     except (OSError, ValueError, KeyError, TypeError) as error:
-        logger.debug("no use for the parsed form in %s: %s", file, error)
+        logger.debug("cannot use the parsed form in %s: %s", file, error)
     return None
 
 

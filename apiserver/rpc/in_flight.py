@@ -1,9 +1,15 @@
-"""How many bytes of request bodies may be under way at once: they queue for room, so memory stays bounded.
+"""Limits the bytes of all request bodies together: bodies wait in a queue for room, so memory stays bounded.
 
-A body holds room for what has come of it, not for what it says is to come: who sends slowly keeps nobody out. So
-bodies that hold a part each may all wait for more. That is no standstill, because there is always one that may go on:
-the one that went beyond the limit. While it is exceeded, all others wait; then the oldest is next. Who waits too long
-is told to come back (429), and gives up what it holds.
+A body holds room for the bytes that have come, not for those that it announces, so a slow client keeps nobody out. Then
+many bodies could each hold a part and wait for more for ever. To prevent that, one body may exceed the limit. While it
+does, all others wait; once there is room again, the oldest goes first. A body that waits for too long gets 429 and
+gives up its room.
+
+For example, with a limit of 64 MB:
+
+    A and B hold 30 MB each. A needs 40: 70 MB in all, so A is ahead, and goes on as far as it needs.
+    B needs 35: it waits.
+    A is answered and released: 30 MB in all. B gets its 35 MB.
 """
 
 from __future__ import annotations
@@ -19,7 +25,7 @@ from apiserver.rpc.errors import overloaded
 
 @dataclass(slots=True, eq=False)
 class Share:
-    """What one body holds of the room, in bytes. Older ones have lower numbers."""
+    """The bytes of room that one body holds. Older bodies have lower numbers."""
 
     number: int
     size: int = 0
@@ -32,7 +38,7 @@ class _Waiting(NamedTuple):
 
 
 class InFlight:
-    """Counts the bytes of all bodies under way, up to `limit` and one body more."""
+    """Counts the bytes of all bodies, up to `limit` and one body more; a body waits up to `patience` seconds."""
 
     def __init__(self, limit: int, patience: float = 10) -> None:
         self._limit = limit
@@ -41,14 +47,14 @@ class InFlight:
         self._numbers = itertools.count()
         self._queue: list[_Waiting] = []
         self._ahead: Share | None = None
-        """Who went beyond the limit, while it is exceeded."""
+        """The body that exceeded the limit, while the limit is exceeded."""
 
     def share(self) -> Share:
-        """Of a body that is no small one: nothing yet. Whoever asks for one has to `release` it, whatever happens."""
+        """A share of 0 bytes for a new body. The caller has to `release` it, whatever happens."""
         return Share(next(self._numbers))
 
     async def hold(self, share: Share, size: int) -> None:
-        """Make it `size` bytes, as soon as there is room for them; 429 after a while."""
+        """Make the share `size` bytes as soon as there is room for them; 429 if that takes too long."""
         nobody_waits = self._ahead is None and not self._queue
         if nobody_waits or size <= share.size or share is self._ahead:
             self._resize(share, size)
@@ -67,7 +73,7 @@ class InFlight:
                 self._queue.remove(waiting)
 
     def release(self, share: Share) -> None:
-        """Make it nothing; once more does no harm."""
+        """Make the share 0 bytes; a second call does nothing."""
         self._resize(share, 0)
         self._admit()
 
@@ -75,7 +81,7 @@ class InFlight:
         while self._queue and self._ahead is None:
             share, size, admitted = self._queue.pop(0)
             self._resize(share, size)
-            if not admitted.done():  # one that was just cancelled is released soon
+            if not admitted.done():  # a body that was just cancelled is released soon
                 admitted.set_result(None)
 
     def _resize(self, share: Share, size: int) -> None:

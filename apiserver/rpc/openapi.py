@@ -9,9 +9,8 @@ from fastapi.openapi.utils import get_openapi
 from starlette.routing import BaseRoute
 
 from apiserver.rpc.auth import TOKEN_COOKIE
-from apiserver.rpc.bounds import FREE_BOUNDS
+from apiserver.rpc.bounds import FREE_BOUNDS, Schema
 from apiserver.rpc.schema import EndpointVersion, Table
-from apiserver.rpc.validate import Schema
 from apiserver.rpc.versions import NEWEST
 
 _META = {"$ref": "#/components/schemas/meta"}
@@ -20,7 +19,7 @@ _COUNT: Schema = {"type": "integer"}
 
 
 def openapi(table: Table) -> dict[str, Any]:
-    """The document: a path for each version of each public endpoint, and one without a version for its newest."""
+    """The document: a path for each version of each public endpoint, and a path without version for its newest."""
     paths: dict[str, Any] = {}
     for name, versions in sorted(table.items()):
         public = [endpoint for endpoint in versions if not endpoint.internal]
@@ -33,7 +32,8 @@ def openapi(table: Table) -> dict[str, Any]:
             "title": "Events API server",
             "version": str(NEWEST),
             "description": "GET, POST and PUT are alike; fields come in a JSON body, in the query string, or in both. "
-            "By the cookie, what changes something is a POST or PUT of JSON from a page of the server's own origin.",
+            "With the cookie, a request that changes something must be a POST or PUT of JSON, sent by a page of the "
+            "server's own origin.",
         },
         "paths": paths,
         "security": [{"basic": []}, {"bearer": []}, {"cookie": []}],
@@ -50,7 +50,7 @@ def openapi(table: Table) -> dict[str, Any]:
 
 
 def with_routes(document: dict[str, Any], routes: Sequence[BaseRoute]) -> dict[str, Any]:
-    """The document with the paths of FastAPI's routes, which may be called with this server's own credentials, too."""
+    """The document with the paths of FastAPI's routes; they take this server's own credentials, too."""
     added = get_openapi(title="", version="", routes=routes)
     for path in added["paths"].values():
         for operation in path.values():
@@ -90,10 +90,7 @@ def _response(endpoint: EndpointVersion) -> dict[str, Any]:
 
 
 def _with_nulls(schema: Any) -> Any:
-    """A schema, `nullable` said as OpenAPI 3.1 does, and `x-` before the names of bounds that JSON Schema has not.
-
-    (Other properties of a request may be null: "not given".)
-    """
+    """A schema as OpenAPI 3.1 writes it: `nullable` becomes a type, and bounds of our own get names with `x-`."""
     if isinstance(schema, list):
         return [_with_nulls(one) for one in schema]
     if not isinstance(schema, dict):

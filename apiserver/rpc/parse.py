@@ -1,4 +1,4 @@
-"""Requests as text → fields: JSON bodies and query strings."""
+"""Parses JSON bodies and query strings into fields."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import orjson
 from apiserver.json_structure import has_more_values, is_deeper
 from apiserver.rpc.errors import ApiError, bad_request, validation_error
 
-#: How deep objects and arrays may lie in each other.
+#: How deep objects and arrays may be nested.
 DEEPEST = 64
 
-#: How many values, in all objects and arrays together, a body may hold. A few bytes of text are a hundred of memory.
+#: Most values in all objects and arrays of a body together: a value of two bytes can take a hundred in memory.
 MOST_VALUES = 250_000
 
-#: Bytes of memory that a value takes, about: an empty list is 72, an object with a field 232.
+#: About how many bytes of memory a value takes: an empty list takes 72, an object with one field 232.
 _EACH_VALUE = 128
 
 _LONGEST_QUERY = 64 * 2**10
@@ -27,8 +27,8 @@ _MOST_PARAMETERS = 1000
 def parse_json(body: bytes) -> dict[str, Any]:
     """The object in `body`; an empty body is an empty object.
 
-    400/0 for what is not JSON, NaN and infinities among it; 400/12 for any value but an object, for nesting deeper than
-    64, for more than 250,000 values.
+    400/0 if the body is not JSON; NaN and infinities are not. 400/12 if it is not an object, is nested deeper than 64
+    levels, or holds more than 250,000 values.
     """
     if not body.strip():
         return {}
@@ -45,13 +45,13 @@ def parse_json(body: bytes) -> dict[str, Any]:
 
 
 def memory_of(body: bytes) -> int:
-    """Bytes of memory that a JSON body and its values take, about."""
+    """About how many bytes of memory a JSON body and its values take."""
     values = min(sum(map(body.count, (b"[", b"{", b","))), MOST_VALUES)
     return max(len(body), _EACH_VALUE * values)
 
 
 def parse_lines(body: bytes, most: int | None = None) -> Iterator[dict[str, Any]]:
-    """The objects of a body of JSON lines; 400/17 when there is none, 400/12 beyond `most`, else as `parse_json`."""
+    """The objects in a body of JSON lines; 400/17 if there is none, 400/12 beyond `most`, else like `parse_json`."""
     _check_values(body)
     lines = [line for line in body.split(b"\n") if line.strip()]
     if not lines:
@@ -67,9 +67,9 @@ def _check_values(body: bytes) -> None:
 
 
 def parse_query(query: bytes, arrays: Collection[str]) -> dict[str, Any]:
-    """The fields of a query string, as text. A field of `arrays`, or one that comes more than once, is a list.
+    """The fields of a query string, as text. A field in `arrays`, or one that comes more than once, is a list.
 
-    400/0 for one of more than 64 KB or 1,000 fields, and for what is no UTF-8.
+    400/0 if the query string has more than 64 KB or 1,000 fields, or is not UTF-8.
     """
     if not query:
         return {}

@@ -1,4 +1,4 @@
-"""Handlers, by the endpoint version they answer. A handler says what it answers; the schema says how it is called."""
+"""The handlers, by the endpoint version that each answers."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TypeVar
 
 from apiserver.rpc.call import Handler
 
-#: A handler keeps its own type: others may call it, and rely on what it answers.
+#: A decorated handler keeps its own type, so that other code can call it.
 H = TypeVar("H", bound=Handler)
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One handler: `name` is `service.action`, `version` a version key of the action's schema."""
+    """One handler: `name` is `service.action`, `version` is a version in the action's schema."""
 
     name: str
     version: str
@@ -24,7 +24,7 @@ class Registration:
 
 
 class Registry:
-    """The handlers of a server, filled by the services' modules when they are imported."""
+    """The handlers of a server. The services' modules register them when they are imported."""
 
     def __init__(self) -> None:
         self._registrations: dict[tuple[str, str], Registration] = {}
@@ -32,8 +32,8 @@ class Registry:
     def endpoint(self, name: str, version: str, *, anonymous: bool = False, raw: bool = False) -> Callable[[H], H]:
         """Register the decorated coroutine for `name` at `version`.
 
-        `anonymous` lets callers without credentials in; `raw` gives the handler the body in `call.body`, unparsed, and
-        only the query string in the request dict. Any other handler of a batch gets its requests as `items`.
+        `anonymous` lets callers without credentials in. A `raw` handler finds the unparsed body in `call.body`; its
+        request holds the query string only. Any other handler of a batch gets the lines as `items`.
         """
 
         def register(handler: H) -> H:

@@ -1,4 +1,4 @@
-"""Answers on their way out: headers, compression, and whether the connection stays open."""
+"""Sends answers: adds headers, compresses, and decides whether the connection stays open."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from starlette.types import Receive, Scope, Send
 from apiserver.rpc.body import Body
 from apiserver.rpc.encode import Json, size_of
 from apiserver.rpc.encodings import accepted_encoding, compress
-from apiserver.rpc.in_turns import send_body
+from apiserver.rpc.sending import send_body
 
-Headers = list[tuple[str, str]]
+AnswerHeaders = list[tuple[str, str]]
 JsonT = TypeVar("JsonT", bytes, Json)
 
-#: Smaller answers are not worth compressing; larger ones than `_LARGE` are compressed in a thread.
+#: Answers below `_SMALL` bytes are not compressed; those of `_LARGE` and more are compressed in a thread.
 _SMALL, _LARGE = 4 * 2**10, 64 * 2**10
-#: Answers to bodies that may not have come whole.
+#: Errors after which the rest of the body may still come.
 _BODY_LEFT = (408, 413)
-#: What the SDK says it is begins with one of these.
+#: The SDK's name of itself begins with one of these.
 _SDK = ("clearml-", "trains-")
-#: With every answer: a browser takes it for nothing else than it says, and keeps it nowhere.
+#: Headers of every answer: browsers must not guess another type than it says, and must not store it.
 SAFE_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 
 
 @dataclass(slots=True)
 class Reply:
-    """A whole answer."""
+    """A complete answer."""
 
     status: int
     content: Json
-    headers: Headers = field(default_factory=list)
+    headers: AnswerHeaders = field(default_factory=list)
 
     async def send(self, request: Mapping[str, str], body: Body, send: Send) -> None:
-        """Answer the request with headers `request`. What is left of its `body` is read, so that the answer arrives."""
+        """Answer the request whose headers are `request`, and drain its `body`, so that the client sees the answer."""
         content, headers = await compressed(self.content, request)
         headers += [("content-length", str(size_of(content))), *self.headers]
         if must_close(request) or self.status in _BODY_LEFT or body.may_outlast_drain:
@@ -52,10 +52,10 @@ class Reply:
 
 @dataclass(slots=True)
 class StreamReply:
-    """An answer that is sent as it is made."""
+    """An answer that is sent while it is made."""
 
     chunks: AsyncGenerator[bytes, None]
-    headers: Headers
+    headers: AnswerHeaders
     status: int = 200
 
     async def send(self, scope: Scope, receive: Receive, request: Mapping[str, str], send: Send) -> None:
@@ -68,9 +68,9 @@ class StreamReply:
 
 
 def must_close(request: Mapping[str, str]) -> bool:
-    """Whether the client needs a connection of its own for each call.
+    """Whether the client needs a new connection for each call.
 
-    The SDK forks processes that share its sockets: on a kept connection, two calls get mixed up and stall.
+    The SDK forks processes that share its sockets. On a connection that stays open, their calls would get mixed up.
     """
     return (
         "x-clearml-agent" in request
@@ -79,7 +79,8 @@ def must_close(request: Mapping[str, str]) -> bool:
     )
 
 
-async def compressed(content: JsonT, request: Mapping[str, str]) -> tuple[JsonT | bytes, Headers]:
+async def compressed(content: JsonT, request: Mapping[str, str]) -> tuple[JsonT | bytes, AnswerHeaders]:
+    """The content, compressed if it is large enough and the request allows it, and the headers that say so."""
     headers = [("content-type", "application/json")] if content else []
     if (size := size_of(content)) < _SMALL:
         return content, headers
@@ -93,5 +94,5 @@ async def compressed(content: JsonT, request: Mapping[str, str]) -> tuple[JsonT 
     return await anyio.to_thread.run_sync(compress, content, encoding), headers
 
 
-def _encoded(headers: Headers) -> list[tuple[bytes, bytes]]:
+def _encoded(headers: AnswerHeaders) -> list[tuple[bytes, bytes]]:
     return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers] + SAFE_HEADERS

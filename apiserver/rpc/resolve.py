@@ -1,11 +1,11 @@
-"""One schema as written in a file → one that stands alone: every `$ref` replaced, every keyword and value checked."""
+"""Resolves a schema of a file: replaces every `$ref` by its definition, and checks every keyword and value."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from apiserver.rpc.bounds import FREE_BOUNDS
-from apiserver.rpc.validate import TYPES, Invalid, Schema, compile_schema
+from apiserver.rpc.bounds import FREE_BOUNDS, Schema
+from apiserver.rpc.validate import TYPES, Invalid, compile_schema
 
 _ANY_TYPE = {"type", "description", "format", "default", "enum", "const", "anyOf", "nullable"}
 _OF_TYPE = {
@@ -37,14 +37,15 @@ class Resolver:
             self.resolve({"$ref": _REF + name}, f"definition {name}")
 
     def resolve(self, node: Any, where: str, within: tuple[str, ...] = ()) -> Schema:
-        """`node`, which stands at `where` inside the definitions `within`, ready to compile; SchemaError if wrong.
+        """The schema `node` without references, ready to compile. Raises SchemaError.
 
-        Keys beside a `$ref` are kept, over those of the definition. Keys that begin with an underscore are dropped.
+        `where` is its place, for errors; `within` names the definitions that it is inside of. Keys beside a `$ref`
+        override those of the definition. Keys that begin with an underscore are dropped.
         """
-        schema = {key: value for key, value in _object(node, where).items() if not key.startswith("_")}
+        schema = {key: value for key, value in as_object(node, where).items() if not key.startswith("_")}
         if "$ref" in schema:
             name = self._definition(schema.pop("$ref"), where, within)
-            definition = _object(self._definitions[name], where)
+            definition = as_object(self._definitions[name], where)
             return self.resolve({**definition, **schema}, where, (*within, name))
         _check_keywords(schema, where)
         self._resolve_inner(schema, where, within)
@@ -62,7 +63,7 @@ class Resolver:
 
     def _resolve_inner(self, schema: Schema, where: str, within: tuple[str, ...]) -> None:
         if "properties" in schema:
-            fields = _object(schema["properties"], where)
+            fields = as_object(schema["properties"], where)
             schema["properties"] = {name: self.resolve(fields[name], f"{where}.{name}", within) for name in fields}
         if "items" in schema:
             schema["items"] = self.resolve(schema["items"], f"{where}[]", within)
@@ -72,7 +73,8 @@ class Resolver:
             schema["anyOf"] = [self.resolve(choice, where, within) for choice in _list(schema["anyOf"], where)]
 
 
-def _object(value: Any, where: str) -> dict[str, Any]:
+def as_object(value: Any, where: str) -> dict[str, Any]:
+    """`value`, which stands at `where`; SchemaError unless it is an object."""
     if not isinstance(value, dict):
         raise SchemaError(f"{where}: must be an object")
     return value
@@ -80,7 +82,7 @@ def _object(value: Any, where: str) -> dict[str, Any]:
 
 def _list(value: Any, where: str) -> list[Any]:
     if not isinstance(value, list) or not value:
-        raise SchemaError(f"{where}: must be a list of at least one")
+        raise SchemaError(f"{where}: must be a list that is not empty")
     return value
 
 
@@ -89,7 +91,7 @@ def _check_keywords(schema: Schema, where: str) -> None:
     if kind is not None and (not isinstance(kind, str) or kind not in TYPES):
         raise SchemaError(f"{where}: unknown type {kind}")
     if unknown := schema.keys() - _ANY_TYPE - _OF_TYPE.get(kind or "", set()):
-        raise SchemaError(f"{where}: {min(unknown)} is nothing that {kind or 'a field without a type'} can have")
+        raise SchemaError(f"{where}: a schema {f'of type {kind}' if kind else 'without type'} has no {min(unknown)}")
     if "anyOf" in schema and "properties" in schema:
         raise SchemaError(f"{where}: anyOf and properties exclude each other")
     for key in schema.keys() & (_LENGTHS | _BOUNDS):
@@ -110,7 +112,7 @@ def _check_required(schema: Schema, where: str) -> None:
 
 
 def _check_values(schema: Schema, where: str) -> None:
-    """Every value that the schema itself names must be one that it allows."""
+    """Check that the schema allows the values that it names itself: `enum`, `const` and `default`."""
     bare = {key: value for key, value in schema.items() if key not in ("enum", "const", "default")}
     for value in _list(schema["enum"], where) if "enum" in schema else ():
         _check_value(bare, value, f"{where}: enum")

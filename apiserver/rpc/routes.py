@@ -1,4 +1,4 @@
-"""What the dispatcher looks calls up in: each endpoint version with its handler and its compiled validator."""
+"""The dispatcher's table: each endpoint version with its handler and its compiled validator."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Route:
     anonymous: bool
     raw: bool
     batch: bool
-    """The body is lines, each a request, unless the handler is raw."""
+    """Whether each line of the body is a request that is parsed here."""
     most_items: int | None
-    """The most lines of a batch."""
+    """Most lines of a batch."""
     validate: Validator
-    """Of a request, or of a line of a batch."""
+    """Validates a request, or a line of a batch."""
     reads: bool
-    """It changes nothing."""
+    """Whether the endpoint changes nothing."""
     arrays: frozenset[str]
-    """Fields that are arrays even when a query string names them once."""
+    """Fields that are lists even if a query string names them only once."""
 
 
 #: Endpoint name to its routes, ascending by `since`.
@@ -37,7 +37,7 @@ Routes = dict[str, tuple[Route, ...]]
 
 
 def check(table: Table, registry: Iterable[Registration]) -> list[str]:
-    """Every way in which schemas and handlers do not fit each other; empty when all is well."""
+    """The endpoint versions that have a schema but no handler, or a handler but no schema, as sentences."""
     described = {
         (endpoint.name, str(endpoint.version)): endpoint for versions in table.values() for endpoint in versions
     }
@@ -49,10 +49,10 @@ def check(table: Table, registry: Iterable[Registration]) -> list[str]:
 
 
 def build_routes(table: Table, registry: Iterable[Registration]) -> Routes:
-    """The routes of a server; SchemaError listing every mismatch of schemas and handlers."""
+    """The routes of a server; SchemaError lists every schema without handler and every handler without schema."""
     handlers = {(handler.name, handler.version): handler for handler in registry}
     if mismatches := check(table, handlers.values()):
-        raise SchemaError("\n".join(["schemas and handlers do not fit each other:", *mismatches]))
+        raise SchemaError("\n".join(["schemas and handlers do not match:", *mismatches]))
     return {
         name: tuple(_route(endpoint, handlers[name, str(endpoint.version)]) for endpoint in versions)
         for name, versions in table.items()

@@ -1,7 +1,7 @@
-"""The endpoint table, read from `schemas/*.conf`: THE contract of the API, one file a service.
+"""Reads the endpoint table from `schemas/*.conf`, the contract of the API, with one file for each service.
 
-A file holds actions, an action its versions by documented version, a version its request and response. `_reads: true`
-says of an action that it changes nothing, in whatever version.
+A file holds actions, an action holds versions, and a version holds the schemas of request and response. `_reads: true`
+says that an action changes nothing, in any version.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from apiserver.rpc.bounds import bounded
+from apiserver.rpc.bounds import Schema, bounded
 from apiserver.rpc.hocon import HoconError, Tree, read_hocon
-from apiserver.rpc.resolve import Resolver, SchemaError
-from apiserver.rpc.validate import Schema
+from apiserver.rpc.resolve import Resolver, SchemaError, as_object
 from apiserver.rpc.versions import Version
 
 __all__ = ["EndpointVersion", "SchemaError", "Table", "load_schemas"]
 
-#: The file of definitions that all services share: its top-level keys are their names.
+#: The file with the definitions that all services share, by name.
 SHARED_DEFINITIONS = "_definitions.conf"
 
 _KEYS = {"description", "since", "internal", "request", "response", "batch_request"}
@@ -29,24 +28,24 @@ _NO_FIELDS: Schema = {"type": "object", "properties": {}}
 
 @dataclass(frozen=True, slots=True)
 class EndpointVersion:
-    """One version of an endpoint, with schemas in which nothing is left to look up."""
+    """One version of an endpoint, with resolved schemas."""
 
     name: str
     """`service.action`"""
     version: Version
-    """The documented version: the key in the schema file, which handlers register for."""
+    """The documented version: the key in the schema file, for which a handler registers."""
     since: Version
-    """The oldest version that it answers."""
+    """The oldest requested version that this one answers."""
     description: str
     request: Schema
     response: Schema
     item: Schema | None = None
-    """Of a batch (json-lines): the schema of one line."""
+    """The schema of one line, if the endpoint takes a batch (json-lines)."""
     most_items: int | None = None
-    """The most lines of a batch, if that is not for its size alone to say."""
+    """Most lines of a batch; None if only the size of the body is limited."""
     internal: bool = False
     reads: bool = False
-    """It changes nothing: guests may call it, and a link may by the cookie."""
+    """Whether the endpoint changes nothing: then guests may call it, and a link may call it with the cookie."""
 
 
 #: Endpoint name to its versions, ascending.
@@ -54,7 +53,7 @@ Table = dict[str, tuple[EndpointVersion, ...]]
 
 
 def load_schemas(folder: Path, cache: Path | None = None) -> Table:
-    """Read every `<service>.conf` of `folder`; parsed forms are kept in the folder `cache`."""
+    """The table of every `<service>.conf` in `folder`; the folder `cache` keeps the parsed forms."""
     shared_file = folder / SHARED_DEFINITIONS
     shared = _read(shared_file, cache) if shared_file.exists() else {}
     table: Table = {}
@@ -76,7 +75,7 @@ def _read(file: Path, cache: Path | None) -> Tree:
 def _endpoints(file: Path, tree: Tree, shared: Tree) -> Iterator[tuple[str, tuple[EndpointVersion, ...]]]:
     try:
         service = _Service(
-            file.stem, tree, Resolver({**shared, **_object(tree.get("_definitions", {}), "_definitions")})
+            file.stem, tree, Resolver({**shared, **as_object(tree.get("_definitions", {}), "_definitions")})
         )
         yield from service.endpoints()
     except SchemaError as error:
@@ -98,12 +97,13 @@ class _Service:
 
     def _versions(self, action: str) -> tuple[EndpointVersion, ...]:
         where = f"{self._name}.{action}"
-        content = _object(self._tree[action], where)
+        content = as_object(self._tree[action], where)
         reads = content.get("_reads", False)
         if not isinstance(reads, bool):
             raise SchemaError(f"{where}: _reads: must be true or false")
         versions = sorted(
-            (self._version(action, key, content[key], reads) for key in _own_keys(content)), key=_by_version
+            (self._version(action, key, content[key], reads) for key in _own_keys(content)),
+            key=lambda endpoint: endpoint.version,
         )
         if not versions:
             raise SchemaError(f"{where}: has no version")
@@ -115,7 +115,7 @@ class _Service:
     def _version(self, action: str, key: str, content: Any, reads: bool) -> EndpointVersion:
         name, where = f"{self._name}.{action}", f"{self._name}.{action} {key}"
         version = _version_number(key, f'{where}: versions are quoted keys, such as "2.1"')
-        content = _object(content, where)
+        content = as_object(content, where)
         if unknown := set(_own_keys(content)) - _KEYS:
             raise SchemaError(f"{where}: unknown key {min(unknown)}")
         since = self._since(content, version, where)
@@ -154,32 +154,25 @@ class _Service:
         return most
 
     def _item(self, batch: Any, where: str) -> Schema:
-        """The request that each line of a batch is: that of the action's newest version up to the named, or oldest."""
+        """The schema of a batch's line: the request of the action named in `batch`.
+
+        It is that of the action's newest version up to the named version, or of its oldest if all are newer.
+        """
         where = f"{where}: batch_request"
-        action = _object(batch, where).get("action")
+        action = as_object(batch, where).get("action")
         if not isinstance(action, str) or action not in _own_keys(self._tree):
-            raise SchemaError(f"{where}: action: {action} is no action of this file")
-        content = _object(self._tree[action], where)
+            raise SchemaError(f"{where}: action: this file has no action {action}")
+        content = as_object(self._tree[action], where)
         wanted = _version_number(batch.get("version", ""), f"{where}: version")
         versions = sorted((_version_number(key, f"{where}: {action}"), key) for key in _own_keys(content))
         older = [key for version, key in versions if version <= wanted] or [key for _, key in versions[:1]]
-        if not older or "batch_request" in (item := _object(content[older[-1]], where)):
-            raise SchemaError(f"{where}: action: {action} takes no item")
+        if not older or "batch_request" in (item := as_object(content[older[-1]], where)):
+            raise SchemaError(f"{where}: action: {action} does not take a single request")
         return self._request(item, where)
-
-
-def _by_version(endpoint: EndpointVersion) -> Version:
-    return endpoint.version
 
 
 def _own_keys(tree: Tree) -> list[str]:
     return [key for key in tree if not key.startswith("_")]
-
-
-def _object(value: Any, where: str) -> Tree:
-    if not isinstance(value, dict):
-        raise SchemaError(f"{where}: must be an object")
-    return value
 
 
 def _version_number(value: Any, where: str) -> Version:

@@ -1,4 +1,4 @@
-"""Tokens: JSON Web Tokens that say who calls. They are signed with HS256 and nothing else, and always expire."""
+"""JSON Web Tokens that say who calls. They are always signed with HS256, and always expire."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from apiserver.rpc.call import Identity
 from apiserver.rpc.errors import ApiError, unauthorized
 from apiserver.rpc.versions import NEWEST, SERVER_VERSION
 
-#: HS256 needs a secret as long as its digest.
+#: Least bytes of the secret: HS256 needs one as long as its digest.
 SHORTEST_SECRET = 32
 
 _ALGORITHM = "HS256"
-#: The clocks of several servers differ, so a token may seem to come from the future.
+#: `iat` is not checked: the clocks of several servers differ, so a token may seem to come from the future.
 _CHECKED: Any = {"require": ["exp"], "verify_iat": False}
 _REMEMBERED_TOKENS = 1024
 
@@ -32,9 +32,9 @@ class Tokens:
         self._verified = lru_cache(_REMEMBERED_TOKENS)(self._verify)
 
     def issue(self, identity: Identity, lifetime_s: int) -> str:
-        """A token that says `identity` for `lifetime_s` seconds, in the session it has, or in a new one from now on.
+        """A token for `identity`, valid for `lifetime_s` seconds, in the identity's session or else in a new one.
 
-        Clients learn the server's version from its claims.
+        Clients learn the server's version from the token's claims.
         """
         now = int(time.time())
         claims = {
@@ -58,14 +58,17 @@ class Tokens:
         return jwt.encode(claims, self._secret, algorithm=_ALGORITHM)
 
     def read(self, token: str) -> Identity:
-        """Who a token says it is of; 401/30 when it is not one of ours, or has expired."""
+        """The identity that a token names; 401/30 if this server did not issue the token, or it has expired."""
         identity, expires = self._verified(token)
         if expires <= time.time():
             raise _expired_token()
         return identity
 
     def _verify(self, token: str) -> tuple[Identity, int]:
-        """Who a token is of, and when it expires; remembered, as it is most of the time that a small call takes."""
+        """The identity that a token names, and when the token expires.
+
+        The result is remembered, because verifying would be most of the work of a small call.
+        """
         try:
             claims = jwt.decode(token, self._secret, algorithms=[_ALGORITHM], options=_CHECKED)
         except jwt.ExpiredSignatureError:
@@ -76,7 +79,7 @@ class Tokens:
 
 
 def bad_token(reason: str, *, expired: bool = False) -> ApiError:
-    """401/30: a token that is not one of ours, or has ended."""
+    """401/30: this server did not issue the token, or it has ended."""
     return unauthorized(30, f"Invalid token ({reason})", expired=expired)
 
 
@@ -94,7 +97,7 @@ def _identity(claims: dict[str, Any]) -> Identity:
     if not isinstance(claim, dict) or not all(isinstance(claim.get(field), str) for field in fields):
         raise bad_token("it names no identity")
     key, session = claim.get("key"), claims.get("session_id")
-    logged_in = claims.get("auth_time", claims.get("iat"))  # what is older than this claim was got by no other
+    logged_in = claims.get("auth_time", claims.get("iat"))  # older tokens have no `auth_time`: each was its own login
     return Identity(
         **{field: claim[field] for field in fields},
         key=key if isinstance(key, str) else None,

@@ -1,8 +1,8 @@
-"""Request validation: a schema is compiled once into closures, which check and complete requests quickly.
+"""Validates requests: a schema is compiled once into functions that check requests quickly and fill in defaults.
 
-What clients need is built in: null means "not given" (but in `nullable` properties), numbers and booleans may come as
-text, an integral float is an integer, and fields that a schema does not know are left out. Errors name the field by its
-dotted path.
+Clients need some tolerance: null means "not given" except in `nullable` properties, numbers and booleans may come as
+text, a float such as 3.0 counts as an integer, and unknown fields are left out. Errors name the field by its dotted
+path.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from copy import deepcopy
 from typing import Any
 
 from apiserver import urls
-from apiserver.rpc.bounds import FREE_BOUNDS
+from apiserver.rpc.bounds import FREE_BOUNDS, Schema
 from apiserver.rpc.errors import ApiError, validation_error
 
-Schema = dict[str, Any]
 Check = Callable[[Any], Any]
 Validator = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -28,29 +27,29 @@ _LONGEST_NUMBER = 64
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 _NAMES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
 
-#: Every request of the SDK carries `"method": "get"`; it is never a field of an endpoint that takes any field.
+#: Every request of the SDK has a field `"method": "get"`, which means nothing. Only a schema that names it gets it.
 _JUNK = frozenset({"method"})
 
 
 class Invalid(Exception):
-    """A value does not fit its schema. `steps` lead to it, innermost first, such as `["metric", "[1]", "metrics"]`."""
+    """A value does not match its schema. `steps` lead to it, innermost first: `["metric", "[1]", "metrics"]`."""
 
     def __init__(self, message: str, *, other_kind: bool = False) -> None:
         super().__init__(message)
         self.message = message
         self.steps: list[str] = []
         self.other_kind = other_kind
-        """The value is of another kind altogether (a `const` differs), so other errors tell more."""
+        """Whether a `const` differs: then another choice of an `anyOf` is meant, and its error says more."""
 
     @property
     def field(self) -> str:
-        """The dotted path, such as `metrics[1].metric`; text that is no valid UTF-8 is shown escaped."""
+        """The dotted path, such as `metrics[1].metric`; text that is not valid UTF-8 is escaped."""
         path = "".join(step if step.startswith("[") else f".{step}" for step in reversed(self.steps)).removeprefix(".")
         return path[:200].encode("utf-8", "backslashreplace").decode()
 
 
 def compile_request(schema: Schema) -> Validator:
-    """The validator of a request: returns what the handler gets, or raises 400/12 naming the field."""
+    """The validator of a request. It returns what the handler gets, or raises 400/12, which names the field."""
     check = compile_schema(schema, ignore=_JUNK - set(schema.get("properties", ())))
 
     def validate(request: dict[str, Any]) -> dict[str, Any]:
@@ -69,7 +68,7 @@ def as_api_error(invalid: Invalid) -> ApiError:
 
 
 def compile_schema(schema: Schema, *, ignore: frozenset[str] = frozenset()) -> Check:
-    """A function that returns a value as the schema wants it, or raises Invalid. `schema` has no `$ref` left."""
+    """A function that returns a value converted as the schema says, or raises Invalid. `schema` is resolved."""
     kind = schema.get("type")
     check = _object(schema, ignore) if kind == "object" else _BY_TYPE[kind](schema)
     if "anyOf" in schema:
@@ -99,7 +98,7 @@ def _anything(value: Any) -> Any:
     return value
 
 
-#: Formats of texts that are looked at: which texts have them, and what they are.
+#: The formats that are checked: a function that tells whether a text has the format, and what error messages call it.
 _FORMATS: dict[str, tuple[Callable[[str], bool], str]] = {
     "stored-file": (lambda text: not urls.is_script(text), "the address of a stored file"),
     "picture": (lambda text: not text or urls.is_of_file(text), urls.FILE_ADDRESSES),
@@ -250,18 +249,18 @@ def _free_object(schema: Schema) -> Check:
 
 
 def _other_fields(schema: Schema) -> Check | None:
-    """How fields beyond `properties` are checked; None when they are left out."""
+    """The check of fields beyond `properties`; None if such fields are left out."""
     others = schema.get("additionalProperties", "properties" not in schema)
     if isinstance(others, dict):
         return compile_schema(others)
     return _free(schema) if others else None
 
 
-# --- how much there may be -------------------------------------------------------------------------
+# --- bounds ----------------------------------------------------------------------------------------
 
 
 def _size(schema: Schema) -> Callable[[dict[str, Any]], None] | None:
-    """What raises Invalid for a map with too many names, one that is too long, or too much below; None: no bounds."""
+    """A function that raises Invalid for a map with too many or too long names, or too many values; None: no bounds."""
     if schema.keys().isdisjoint(("maxProperties", "maxName", "maxValues")):
         return None
     most, longest, values = (schema.get(key, math.inf) for key in ("maxProperties", "maxName", "maxValues"))
@@ -283,9 +282,9 @@ def _check_names(value: dict[str, Any], longest: float) -> None:
 
 
 def _check_number(value: Any, most: float) -> None:
-    """Invalid when a list or map, and those inside it, have more items and names than that: `[[1, 2], {"a": 3}]` has 5.
+    """Raise Invalid if `value` holds more than `most` items and names at all depths: `[[1, 2], {"a": 3}]` holds 5.
 
-    Values are counted before any is checked, so that too many cost next to nothing.
+    They are counted before any value is checked, so that refusing too many costs little.
     """
     left, waiting = most, [value]
     while waiting:
@@ -298,7 +297,7 @@ def _check_number(value: Any, most: float) -> None:
 
 
 def _free(schema: Schema) -> Check:
-    """What takes any value, but none with too much in it, nested too deeply, or with too long a text or name."""
+    """The check of values of any type: it bounds the number of values, their depth, and the length of texts."""
     if schema.keys().isdisjoint(FREE_BOUNDS):
         return _anything
     most, deepest = schema.get("maxValues", math.inf), schema.get("maxDepth", math.inf)
@@ -337,7 +336,7 @@ def _lists_and_maps(values: Iterable[Any]) -> list[Any]:
     return [value for value in values if type(value) is list or type(value) is dict]
 
 
-# --- what narrows a type ---------------------------------------------------------------------------
+# --- enum, const and anyOf -------------------------------------------------------------------------
 
 
 def _one_of(allowed: list[Any], *, other_kind: bool) -> Check:
@@ -352,7 +351,10 @@ def _one_of(allowed: list[Any], *, other_kind: bool) -> Check:
 
 
 def _any_of(schemas: list[Schema]) -> Check:
-    """The first of the schemas that takes the value; the error says what keeps it from one of its own type, if any."""
+    """The value as the first schema that allows it converts it.
+
+    If none does, the error is that of a schema for the value's own type, if there is one.
+    """
     choices = [(_PYTHON_TYPES.get(schema.get("type")), compile_schema(schema)) for schema in schemas]
 
     def check(value: Any) -> Any:
@@ -391,7 +393,7 @@ _BY_TYPE: dict[str | None, Callable[[Schema], Check]] = {
     "array": _array,
 }
 
-#: The types whose values have just one type in Python: numbers and booleans may come as text.
+#: Types with one Python type each. Numbers and booleans have none, because they may come as text.
 _PYTHON_TYPES: dict[str | None, type] = {"string": str, "array": list, "object": dict}
 
 #: The types a schema may name.

@@ -1,4 +1,4 @@
-"""API versions: how paths name them, and which version of an endpoint answers a call."""
+"""API versions: reads them from paths, and finds the version of an endpoint that answers a call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from apiserver.rpc.errors import ApiError, bad_request
 
-#: What clients are told the server is; the ClearML SDK reads digits and dots only.
+#: The server's version as clients are told it; the ClearML SDK reads digits and dots only.
 SERVER_VERSION = "2.3.0"
 
 _VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
@@ -34,17 +34,17 @@ class Version(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
-_parse = lru_cache(maxsize=256)(Version.parse)  # clients ask for the same one again and again
+_parse = lru_cache(maxsize=256)(Version.parse)  # clients ask for the same few versions
 
-#: What the server speaks at most, and what a path without a version asks for.
+#: The newest version that the server answers, and the one that a path without a version asks for.
 NEWEST = Version(2, 34)
 
-#: No client ever asked for less.
+#: The oldest version that any client ever asked for.
 OLDEST = Version(1, 0)
 
 
 class Versioned(Protocol):
-    """Something that answers from the version `since` on."""
+    """Something that answers requests for the version `since` and later ones."""
 
     @property
     def since(self) -> Version: ...
@@ -54,7 +54,7 @@ VersionedT = TypeVar("VersionedT", bound=Versioned)
 
 
 def split_path(path: str) -> tuple[Version, str]:
-    """The version and `service.action` that `/[v<major>.<minor>/]<service>.<action>` asks for; 400/0 when malformed."""
+    """The version and `service.action` in a path `/[v<major>.<minor>/]<service>.<action>`; 400/0 if it is malformed."""
     match = _PATH.fullmatch(path)
     if match is None:
         raise bad_request(f"Invalid request path {path[:200]}")
@@ -62,9 +62,10 @@ def split_path(path: str) -> tuple[Version, str]:
 
 
 def newest_at_most(versions: Sequence[VersionedT], requested: Version) -> VersionedT | None:
-    """Of `versions`, ascending by `since`, the newest that is not above `requested`; the first when all are above.
+    """The newest of `versions` whose `since` is at most `requested`; the first if all are newer.
 
-    None when there are no versions, or `requested` is below OLDEST: the reference answers both with 404, too.
+    `versions` ascend by `since`. None if there are none, or if `requested` is below OLDEST: ClearML's server answers
+    404 to both, too.
     """
     if not versions or requested < OLDEST:
         return None

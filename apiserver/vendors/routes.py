@@ -15,8 +15,8 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from apiserver.rpc.call import Identity
+from apiserver.rpc.disconnects import ClientDisconnected
 from apiserver.rpc.errors import ApiError, known_error
-from apiserver.rpc.presence import ClientDisconnected
 from apiserver.rpc.reply import SAFE_HEADERS, compressed
 from apiserver.services.access.roles import check
 from apiserver.services.backend import Backend

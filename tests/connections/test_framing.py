@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.connections.framing import Chunked, Misframed, Sized, head_end, may_be_head
+from apiserver.connections.framing import ChunkedBody, Misframed, SizedBody, head_end, may_be_head
 
 HEAD = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-def take_all(body: Chunked | Sized, pieces: list[bytes]) -> int:
+def take_all(body: ChunkedBody | SizedBody, pieces: list[bytes]) -> int:
     """How many bytes of the pieces a body is, each offered until it is taken or the body ends."""
     taken = 0
     for piece in pieces:
@@ -37,7 +37,7 @@ def test_what_begins_as_no_request_does_is_known_at_once() -> None:
 
 
 def test_a_sized_body_ends_after_its_bytes() -> None:
-    body = Sized(7)
+    body = SizedBody(7)
     assert (body.take(b"xxabc", 2), body.complete) == (5, False)
     assert (body.take(b"defgGET", 0), body.complete) == (4, True)
 
@@ -54,7 +54,7 @@ def test_a_sized_body_ends_after_its_bytes() -> None:
 def test_a_body_in_chunks_ends_where_it_says(text: bytes) -> None:
     for size in (1, 2, 3, len(text) + 3):
         sent = text + b"GET"
-        body = Chunked()
+        body = ChunkedBody()
         assert take_all(body, [sent[at : at + size] for at in range(0, len(sent), size)]) == len(text)
         assert body.complete
 
@@ -81,7 +81,7 @@ class Seen:
 def test_the_parser_sees_the_same_end(chunks: list[tuple[bytes, bytes]], trailers: bytes, cut: int) -> None:
     text = b"".join(b"%x%b\r\n%b\r\n" % (len(data), extension, data) for data, extension in chunks)
     text += b"0\r\n" + trailers + b"\r\n"
-    body, seen = Chunked(), Seen()
+    body, seen = ChunkedBody(), Seen()
     parser = httptools.HttpRequestParser(seen)
     parser.feed_data(HEAD)
     for start in range(0, len(text), cut):
@@ -100,7 +100,7 @@ def test_the_parser_sees_the_same_end(chunks: list[tuple[bytes, bytes]], trailer
 
 def test_tiny_chunks_are_taken_a_few_at_a_time() -> None:
     text = b"1\r\nx\r\n" * 1000 + b"0\r\n\r\n"
-    assert 0 < Chunked().take(text, 0) < len(text) / 4
+    assert 0 < ChunkedBody().take(text, 0) < len(text) / 4
 
 
 @pytest.mark.parametrize(
@@ -121,4 +121,4 @@ def test_tiny_chunks_are_taken_a_few_at_a_time() -> None:
 def test_what_is_no_chunk_or_has_no_end_is_refused(text: bytes) -> None:
     for size in (1, 7, len(text)):
         with pytest.raises(Misframed):
-            take_all(Chunked(), [text[at : at + size] for at in range(0, len(text), size)])
+            take_all(ChunkedBody(), [text[at : at + size] for at in range(0, len(text), size)])

@@ -17,9 +17,9 @@ from starlette.types import Message, Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from apiserver.connections.bounds import Bounds
-from apiserver.connections.places import Places
 from apiserver.connections.protocol import Protocol
 from apiserver.connections.proxies import Proxies
+from apiserver.connections.slots import Slots
 from apiserver.rpc.body import REST_OF_BODY
 from tests.harness import PATIENCE
 
@@ -106,7 +106,7 @@ class Server:
     """Serves `app` on a port of 127.0.0.1."""
 
     app: App
-    places: Places
+    slots: Slots
     state: ServerState
     port: int
 
@@ -165,9 +165,9 @@ class Client:
 
 
 @asynccontextmanager
-async def serving(bounds: Bounds | None = None, **places: Any) -> AsyncIterator[Server]:
+async def serving(bounds: Bounds | None = None, **slots: Any) -> AsyncIterator[Server]:
     app, state, loop = App(), ServerState(), asyncio.get_running_loop()
-    of = Places(bounds=bounds or Bounds(look_seconds=0.01), **places)
+    of = Slots(bounds=bounds or Bounds(look_seconds=0.01), **slots)
     config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None, access_log=False, proxy_headers=False)
     config.load()
     listener = await loop.create_server(
@@ -428,7 +428,7 @@ async def test_all_that_came_too_early_is_bounded_together() -> None:
 async def test_who_says_nothing_is_left() -> None:
     async with serving(short(silent_seconds=SHORT)) as server, server.connect() as client:
         assert await client.rest() == b""
-        assert len(server.places) == 0
+        assert len(server.slots) == 0
 
 
 @pytest.mark.parametrize("piece", [b"GET /", b"\r\n", b"\r\nGET /small HTTP/1.1\r\nName: "])
@@ -494,7 +494,7 @@ async def test_an_answer_that_nobody_takes_is_ended() -> None:
         async with serving(short(stall_seconds=SHORT)) as server, server.connect(text, buffer=4096):
             await wait_until(lambda: server.app.bodies)
             await wait_until(lambda: not server.state.connections)
-            assert len(server.places) == 0
+            assert len(server.slots) == 0
 
 
 async def test_an_answer_may_take_long_if_it_goes_on() -> None:
@@ -542,7 +542,7 @@ async def test_half_closed_connections_end() -> None:
                 client.writer.write_eof()
                 await client.rest()
                 await wait_until(lambda: not server.state.connections and not server.app.under_way)
-        assert len(server.places) == 0
+        assert len(server.slots) == 0
 
 
 async def test_a_shutdown_waits_for_answers_alone() -> None:

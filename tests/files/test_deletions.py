@@ -173,7 +173,7 @@ async def test_hosts_are_those_that_files_came_by(
     deleting = FileDeletions(files, documents)
     monkeypatch.setattr(deletions, "_MOST_HOSTS", 4)
     for host in ("files.example:8081", "files.example", "", "localhost:1", "too.many"):
-        await deleting.reached_by(COMPANY, host)
+        await deleting.note_host(COMPANY, host)
     assert await deleting.hosts(COMPANY) == {"files.example", "localhost", "127.0.0.1", "::1"}
     assert "files.example" not in await deleting.hosts("c2")
 

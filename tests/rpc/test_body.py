@@ -14,9 +14,9 @@ from starlette.types import Message
 
 from apiserver.rpc import body as module
 from apiserver.rpc.body import Body, Drain, Limits
+from apiserver.rpc.disconnects import ClientDisconnected
 from apiserver.rpc.errors import ApiError
 from apiserver.rpc.in_flight import InFlight, Share
-from apiserver.rpc.presence import ClientDisconnected
 
 pytestmark = pytest.mark.anyio
 

@@ -17,9 +17,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.applications import Starlette
 from starlette.middleware.cors import CORSMiddleware
-from starlette.routing import Mount
 from starlette.types import Message
 
 from apiserver import answers
@@ -154,14 +152,6 @@ async def test_cors_can_be_put_in_front(tmp_path: Path) -> None:
         answered = await api.post("/demo.nope", headers={"origin": origin})
     assert asked.headers["access-control-allow-origin"] == origin
     assert answered.headers["access-control-allow-origin"] == origin
-
-
-async def test_it_works_below_a_mount(tmp_path: Path) -> None:
-    app = Starlette(routes=[Mount("/api", demo(tmp_path)), Mount("/", demo(tmp_path))])
-    async with client(app) as api:
-        for path in ("/api/v2.1/demo.echo", "/v2.1/demo.echo"):
-            assert (await api.post(path, json={"task": "a"})).status_code == 200
-        assert meta(await api.post("/api/nonsense"))["result_msg"] == "Invalid request path /nonsense"
 
 
 @pytest.mark.parametrize(

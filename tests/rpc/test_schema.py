@@ -242,15 +242,15 @@ def test_a_line_of_a_batch_is_the_newest_request_up_to_the_named_version(tmp_pat
         ('b { "1.0" { batch_request: add } }', "events.conf: events.b 1.0: batch_request: must be an object"),
         (
             'b { "1.0" { batch_request { action: add, version: 1.0 } } }',
-            "events.conf: events.b 1.0: batch_request: action: add is no action of this file",
+            "events.conf: events.b 1.0: batch_request: action: this file has no action add",
         ),
         (
             'b { "1.0" { batch_request { action: b, version: 1.0 } } }',
-            "events.conf: events.b 1.0: batch_request: action: b takes no item",
+            "events.conf: events.b 1.0: batch_request: action: b does not take a single request",
         ),
         (
             'b { "1.0" { batch_request { action: [x], version: 1.0 } } }',
-            "events.conf: events.b 1.0: batch_request: action: ['x'] is no action of this file",
+            "events.conf: events.b 1.0: batch_request: action: this file has no action ['x']",
         ),
         (
             'a { "1.0" {} }, b { "1.0" { batch_request { action: a } } }',

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from apiserver import resources
+from apiserver.rpc.bounds import Schema
 from apiserver.rpc.schema import EndpointVersion, load_schemas
-from apiserver.rpc.validate import Schema
 from tests.harness import Api
 
 pytestmark = pytest.mark.anyio

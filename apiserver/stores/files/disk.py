@@ -1,7 +1,8 @@
-"""Files of all companies, in one folder each: a file is there whole or not at all, and replaced at once.
+"""Files of all companies on disk, in one folder for each company. A file is there completely or not at all.
 
-Uploads grow in `incoming/` and are moved into place when complete. Symbolic links are never followed. Several stores
-may share the folder: while one is open it holds a shared lock of the file `lock`.
+An upload is written to `incoming/`, and moved to its place when it is complete; there it replaces an older file in one
+step. Symbolic links are never followed. Several stores may share the folder: each holds a shared lock on the file
+`lock` while it is open.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class FileStoreError(Exception):
-    """The store cannot be used, or could not do what was asked; no file that was there is affected."""
+    """The store cannot be used, or could not do what was asked. Existing files are unchanged."""
 
 
 class FileTooLarge(FileStoreError):
-    """An upload goes beyond the size that is allowed."""
+    """An upload is larger than allowed."""
 
 
 class FileStoreFull(FileStoreError):
-    """There is no room on the disk."""
+    """The disk is full."""
 
 
 class FileStore:
-    """Files by company and name. `max_bytes`: the largest file, 0 for any; `fsync`: files survive power loss."""
+    """Files by company and name. `max_bytes` limits a file, 0 does not; with `fsync`, files survive a power loss."""
 
     def __init__(self, folder: Path, *, max_bytes: int = 0, fsync: bool = False) -> None:
         self._folder = folder
@@ -52,7 +53,7 @@ class FileStore:
         self._shares = Shares()
 
     async def open(self) -> None:
-        """Make the folder and, when no other store has it open, remove what uploads left that a crash cut short."""
+        """Make the folder. If no other store has it open, remove the uploads that a crash interrupted."""
         try:
             await to_thread.run_sync(self._open)
         except OSError as error:
@@ -64,7 +65,7 @@ class FileStore:
         self._incoming = self._folder / "incoming"
         self._incoming.mkdir(mode=0o700, exist_ok=True)
         self._lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with contextlib.suppress(OSError):  # another has it, or this file system has no locks and nobody can tell
+        with contextlib.suppress(OSError):  # another store has the folder open, or the file system has no locks
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for left in self._incoming.iterdir():
                 left.unlink(missing_ok=True)
@@ -72,7 +73,7 @@ class FileStore:
             fcntl.flock(self._lock, fcntl.LOCK_SH)
 
     async def close(self) -> None:
-        """Let go of the folder; a second call does nothing."""
+        """Release the lock; a second call does nothing."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -83,12 +84,12 @@ class FileStore:
             raise FileStoreError(f"'{self._incoming}' cannot be written to")
 
     def upload(self, company: str, name: str) -> Upload:
-        """A new file on its way in, to be used in `async with`; raise InvalidName for an impossible name."""
+        """A new upload, for use in `async with`. Raises InvalidName."""
         place = self._place(company, name)
         return Upload(self._incoming / uuid4().hex, place, self._max_bytes, self._fsync, self._replacing, self._shares)
 
     async def find(self, company: str, name: str) -> StoredFile | None:
-        """The file, opened, or None when there is none. The caller closes it."""
+        """The file, opened, or None if there is none. The caller closes it."""
         try:
             file = await to_thread.run_sync(_open_file, self._place(company, name), self._shares)
         except InvalidName:
@@ -98,7 +99,7 @@ class FileStore:
         return file
 
     async def delete(self, company: str, name: str, *, placed_before: int | None = None) -> bool:
-        """Delete the file, if need be only one that was put into its place by then (epoch ns); False: there is none."""
+        """Delete the file, or only one that was stored before a time (epoch ns); False if there is none."""
         try:
             return await to_thread.run_sync(self._delete, self._place(company, name), placed_before)
         except InvalidName:
@@ -132,7 +133,7 @@ class FileStore:
 
 
 class Upload:
-    """A file on its way in: nobody sees it before `commit`, and without one nothing of it stays."""
+    """A file that is being uploaded. Nobody sees it before `commit`; without `commit`, it is removed."""
 
     def __init__(
         self, temporary: Path, place: Path, max_bytes: int, fsync: bool, replacing: threading.Lock, shares: Shares
@@ -160,10 +161,10 @@ class Upload:
         self._shares.leave(self)
         self._close()
         if not self._placed:
-            await to_thread.run_sync(partial(self._temporary.unlink, missing_ok=True))  # long for a large file
+            await to_thread.run_sync(partial(self._temporary.unlink, missing_ok=True))  # slow for a large file
 
     async def write(self, data: bytes) -> None:
-        """Add to the file; raise FileTooLarge or FileStoreFull."""
+        """Append to the file. Raises FileTooLarge and FileStoreFull."""
         self.size += len(data)
         if self._max_bytes and self.size > self._max_bytes:
             raise FileTooLarge(f"the file is larger than {self._max_bytes} bytes")
@@ -173,12 +174,12 @@ class Upload:
             await to_thread.run_sync(self._flush)
 
     async def finish(self) -> None:
-        """Everything is written: let go of the open file."""
+        """Write what is waiting, and close the file: everything was given to `write`."""
         await to_thread.run_sync(self._finish)
         self._shares.leave(self)
 
     async def commit(self) -> None:
-        """Put the finished file in its place, where it replaces one of the same name."""
+        """Move the finished file to its place, where it replaces a file of the same name."""
         await to_thread.run_sync(self._commit)
         self._placed = True
 
@@ -221,12 +222,12 @@ class Upload:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 with self._replacing:
                     return os.replace(self._temporary, self._place)
-            except FileNotFoundError:  # a delete removed the folder, which was empty
+            except FileNotFoundError:  # a deletion has just removed the empty folder
                 if attempt == 2:
                     raise
 
     def _fsync_folders(self) -> None:
-        """The file's folder, and those above it that may be new."""
+        """Sync the file's folder, and those above it, which may be new."""
         folder, root = self._place.parent, self._temporary.parent.parent
         while folder.is_relative_to(root):
             _fsync_folder(folder)
@@ -240,21 +241,21 @@ class Upload:
 
 @dataclass(slots=True, eq=False)
 class StoredFile:
-    """A file, opened: it stays what it is, also when it is replaced or deleted meanwhile."""
+    """An open file. Its content stays the same even if the file is replaced or deleted meanwhile."""
 
     descriptor: int
     size: int
     modified_ns: int
     inode: int
-    """Tells apart files that replaced one another within one tick of the file system's clock."""
+    """Distinguishes files that replaced each other within one tick of the file system's clock."""
     shares: Shares
 
     async def read(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes from `offset`: no more than each of those that read and write files may hold now."""
+        """Up to `size` bytes from `offset`, but no more than this download may hold in memory now (`Shares`)."""
         return await to_thread.run_sync(os.pread, self.descriptor, min(size, self.shares.size), offset)
 
     def close(self) -> None:
-        """Let go of the file; a second call does nothing."""
+        """Close the file; a second call does nothing."""
         self.shares.leave(self)
         if self.descriptor >= 0:
             os.close(self.descriptor)
@@ -278,7 +279,7 @@ def _open_file(place: Path, shares: Shares) -> StoredFile | None:
 
 
 def _is_real_folder(folder: Path) -> bool:
-    """Whether no part of the way to `folder` is a symbolic link."""
+    """Whether no part of the path of `folder` is a symbolic link."""
     return os.path.realpath(folder) == str(folder)
 
 

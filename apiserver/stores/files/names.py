@@ -1,8 +1,8 @@
-"""How the name of a file becomes its place on disk: one to one, and never outside the folder it is put into.
+"""Maps the name of a file to its path on disk. Two names never share a path, and no path leaves the company's folder.
 
-A name is a path such as `/project/task.id/artifacts/data.csv`; its parts may hold anything but NUL. Each part is
-percent-encoded, and a folder ends with `+`, so that a file and a folder of the same name can both be. A part that
-would be too long for a file system keeps its beginning, and a digest of the whole.
+A name is a path such as `/project/task.id/artifacts/data.csv`, whose parts may hold any character but NUL. Each part is
+percent-encoded. The name of a folder ends with `+`, so that a file and a folder can have the same name:
+`project+/task.id+/artifacts+/data.csv`. A part that is too long for a file system becomes its beginning and a digest.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ _KEPT_OF_LONG_PART = 100
 
 
 class InvalidName(ValueError):
-    """A name that no file can have; the message says why."""
+    """No file can have this name; the message says why."""
 
 
 class NotUtf8(InvalidName):
-    """A name in bytes that are no text: whatever stood in for them, two such names could become one."""
+    """The name is not valid UTF-8. If the wrong bytes were replaced, two names could become the same."""
 
     def __init__(self) -> None:
         super().__init__("the name is not valid UTF-8")
 
 
 def disk_path(name: str) -> PurePosixPath:
-    """Where the file `name` lies, relative to the folder of its company."""
+    """The path of the file `name` in the folder of its company."""
     *folders, file = _parts(name)
     return PurePosixPath(*map(disk_folder, folders), _encoded(file))
 
 
 def disk_folder(part: str) -> str:
-    """The name on disk of one folder."""
+    """The name of a folder on disk."""
     return _encoded(part) + "+"
 
 
@@ -45,7 +45,7 @@ def _parts(name: str) -> list[str]:
         raise InvalidName("the name holds a NUL character")
     parts = [part for part in name.split("/") if part]
     if not parts or name.endswith("/"):
-        raise InvalidName("the name names no file")
+        raise InvalidName("the name is empty, or ends with '/'")
     if "." in parts or ".." in parts:
         raise InvalidName("the name holds '.' or '..' as a part")
     return parts

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from apiserver.connections.ending import answered_when_stopped
+from apiserver.connections.shutdown import answered_when_stopped
 
 pytestmark = pytest.mark.anyio
 

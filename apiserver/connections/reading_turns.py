@@ -1,7 +1,7 @@
-"""A bound of what is read of all bodies in one turn of the event loop. Who sends little waits for one such turn.
+"""Limits how much is read of all request bodies in one turn of the event loop, so that small requests wait little.
 
-Without the bound, a thousand connections that send as fast as they can would fill a turn with a thousand reads of
-256 KB each. New connections are taken a few a turn (`serve.py`), so a long turn would keep them waiting, too.
+Without this, a thousand fast clients would fill a turn with a thousand reads of 256 KB each. New connections would
+wait, too: only a few are accepted in a turn (`serve.py`).
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-#: Readers that go on in one turn, and the bytes that they read, each at most what the event loop reads at once.
+#: Connections that read on in one turn, and the bytes that they read together: the event loop reads 256 KB at once.
 READERS = 4
 _BYTES = READERS * 256 * 2**10
 
 
-class Turns:
-    """Counts what is read in a turn, and has those go on later who come when it is enough."""
+class ReadingTurns:
+    """Counts the bytes that are read in a turn. Once they are enough, further connections wait for a later turn."""
 
     def __init__(self) -> None:
         self._read = 0
@@ -24,7 +24,7 @@ class Turns:
         self._counting = False
 
     def enough(self, size: int, go_on: Callable[[], None]) -> bool:
-        """Whether a connection that has read `size` bytes has to wait; then `go_on` is called when it is its turn."""
+        """Whether a connection that has read `size` bytes has to wait; if so, `go_on` is called when its turn comes."""
         self._read += size
         if not self._counting:
             self._counting = True

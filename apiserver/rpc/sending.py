@@ -1,8 +1,7 @@
-"""Large answers leave in pieces, and only a few pieces of all answers in one turn of the event loop.
+"""Sends large answers in pieces, and only a few pieces of all answers in one turn of the event loop.
 
-To hand a megabyte to the kernel takes milliseconds. A thousand clients that ask for such an answer at once would else
-keep all others waiting for seconds, also those who ask for little. Of an answer that its client does not take, no more
-than a piece waits in the connection's buffer.
+It takes milliseconds to hand a megabyte to the kernel. If a thousand clients asked for such answers at once, all other
+clients would wait for seconds. If a client does not take its answer, only one piece waits in the connection's buffer.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from weakref import WeakKeyDictionary
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-#: Bytes that leave at once; answers that are no larger are not cut.
+#: Bytes of a piece.
 PIECE = 128 * 2**10
-#: Pieces of all answers in one turn.
+#: Pieces that are sent in one turn of the event loop.
 _AT_ONCE = 8
 
 
-class _Turns:
-    """Has senders go on, first come, first served, a few in each turn of the event loop."""
+class _SendingTurns:
+    """Lets a few senders go on in each turn of the event loop, in the order they came."""
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -40,21 +39,21 @@ class _Turns:
         left = _AT_ONCE
         while self._waiting and left:
             future = self._waiting.popleft()
-            if not future.done():  # else its sender was ended meanwhile
+            if not future.done():  # a sender that was cancelled meanwhile takes no turn
                 future.set_result(None)
                 left -= 1
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._next)
 
 
-_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns] = WeakKeyDictionary()
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, _SendingTurns] = WeakKeyDictionary()
 
 
 async def send_body(send: Send, content: bytes | list[bytes], *, more_body: bool = False) -> None:
-    """Send the body of an answer whose head is sent; `more_body`: whether the sender ends it later."""
+    """Send the body of an answer whose head is sent already; with `more_body`, the caller ends the body later."""
     if isinstance(content, bytes) and len(content) <= PIECE:
         return await send({"type": "http.response.body", "body": content, "more_body": more_body})
-    turns = _turns.setdefault(asyncio.get_running_loop(), _Turns())
+    turns = _turns.setdefault(asyncio.get_running_loop(), _SendingTurns())
     parts = [content] if isinstance(content, bytes) else content
     pieces = [piece for part in parts for piece in pieces_of(part)]
     for number, piece in enumerate(pieces, 1):
@@ -64,12 +63,12 @@ async def send_body(send: Send, content: bytes | list[bytes], *, more_body: bool
 
 
 def pieces_of(content: bytes) -> Iterator[memoryview]:
-    """The content, cut; nothing is copied."""
+    """The content cut into pieces, without a copy."""
     return (memoryview(content)[start : start + PIECE] for start in range(0, len(content), PIECE))
 
 
 class LargeResponse(Response):
-    """A response of Starlette's whose body leaves in pieces."""
+    """A response of Starlette's whose body is sent in pieces."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})

@@ -1,12 +1,16 @@
-"""The connections of a process: how many there may be, and who is ended when.
+"""Limits how many connections a process has, and decides which one is closed for a new one.
 
-A new connection takes a place. When all are taken, or all that its address may have, it gets the place of the one that
-has waited longest for its client to send a request: those first that never sent one. Else it is refused (503). One that
-has waited for less than a second keeps its place: in a storm of connections, nobody would have time to send a request.
-So silent connections keep nobody out, and who loses one that was idle makes another. Proxies lose none: they would send
-a call on one that is being closed.
+A new connection takes a slot. When none is free, or its address has as many as it may have, an idle connection is
+closed for it:
 
-No connection has timers of its own, which would cost each request two: all are looked at once a second.
+- first one that never sent a request, then the one that has waited longest for its next request;
+- none that has waited for less than a second: in a storm of connections, no client would have time to send a request;
+- none of a proxy: it could be sending a call on that connection.
+
+If there is no such connection, the new one is refused (503). So silent connections keep nobody out, and a client whose
+idle connection was closed makes another.
+
+Connections have no timers of their own, which would cost each request two. All are checked once a second.
 """
 
 from __future__ import annotations
@@ -20,37 +24,37 @@ from typing import Protocol
 
 from apiserver.connections.bounds import KEPT_BY_EACH, Bounds
 from apiserver.connections.proxies import Proxies
-from apiserver.connections.turns import Turns
+from apiserver.connections.reading_turns import ReadingTurns
 from apiserver.ip_addresses import neighbourhood
 
 log = logging.getLogger(__name__)
 
-#: Of its places, a process gives one address no more than these parts: others find some then.
+#: One address, unless it is a proxy's, gets at most this part of all slots, so that some are left for others.
 _OF_ONE_ADDRESS = 3 / 4
-#: Refused connections that may still be sending, as a part of all places; those beyond are closed at once.
+#: Refused connections that may stay open for a moment, as a part of all slots. Further ones are closed at once.
 LINGERING = 1 / 8
-#: Seconds between lines in the log that say so.
-_SAID = 60.0
+#: Seconds between log lines that say that all slots are taken.
+_LOG_INTERVAL = 60.0
 
-#: Whether a connection had a request before, and since when (loop's time) it waits for the next.
+#: Whether a connection had a request before, and since when (the loop's time) it waits for the next one.
 Idle = tuple[bool, float]
 
 
 class Connection(Protocol):
-    """What a place is for."""
+    """A connection as `Slots` sees it."""
 
     def look(self, now: float, passed: float) -> None:
-        """End it if its client is late; `passed`: seconds since the last look."""
+        """Close the connection if its client is late; `passed`: seconds since the last look."""
 
     def idle_since(self) -> Idle | None:
-        """None while a request is under way."""
+        """Since when the connection is idle; None while a request is under way."""
 
     def give_way(self) -> None:
-        """End it: another gets its place."""
+        """Close the connection: another one gets its slot."""
 
 
-class Places:
-    """`total` places, of which an address that is no proxy's may have `per_address`."""
+class Slots:
+    """`total` slots; each address that is not a proxy's gets at most `per_address` of them."""
 
     def __init__(
         self,
@@ -62,22 +66,22 @@ class Places:
     ) -> None:
         self.bounds = bounds or Bounds()
         self.proxies = proxies or Proxies()
-        self.turns = Turns()
+        self.turns = ReadingTurns()
         self._total = total
         self._per_address = max(min(per_address, int(total * _OF_ONE_ADDRESS)), 1)
         self._taken: dict[Connection, str] = {}
         self._counts: Counter[str] = Counter()
         self._lingering: set[Connection] = set()
-        self._idle: defaultdict[str | None, list[tuple[Idle, Connection]]] | None = None  # of the time since a look
+        self._idle: defaultdict[str | None, list[tuple[Idle, Connection]]] | None = None  # as found since the last look
         self._kept = 0
-        self._looked = self._said = float("-inf")
+        self._looked = self._logged = float("-inf")
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._taken)
 
     def enter(self, connection: Connection, address: str) -> bool:
-        """Take a place, if there is one or another connection gives way."""
+        """Take a slot, if one is free or another connection can be closed; returns whether that worked."""
         self._watch()
         owner = "" if self.proxies.trusts(address) else neighbourhood(address)
         if owner and self._counts[owner] >= self._per_address and not self._make_room(owner):
@@ -89,7 +93,7 @@ class Places:
         return True
 
     def linger(self, connection: Connection) -> bool:
-        """Whether a refused connection may wait until its client has read the answer. It needs no place any more."""
+        """Free the slot of a refused connection; returns whether it may stay open until its client has the answer."""
         self._free(connection)
         if len(self._lingering) >= max(self._total * LINGERING, 1):
             return False
@@ -97,12 +101,12 @@ class Places:
         return True
 
     def leave(self, connection: Connection) -> None:
-        """It has ended."""
+        """Free what a connection that has ended held."""
         self._free(connection)
         self._lingering.discard(connection)
 
     def keep(self, before: int, now: int) -> bool:
-        """Whether there is room when a connection keeps `now` bytes that came too early, in place of `before`."""
+        """Count `now` bytes, no longer `before`, that a connection holds back; False if there is no room for them."""
         more = max(now - KEPT_BY_EACH, 0) - max(before - KEPT_BY_EACH, 0)
         if more > 0 and self._kept + more > self.bounds.kept_bytes:
             return False
@@ -117,7 +121,7 @@ class Places:
                 del self._counts[owner]
 
     def _make_room(self, owner: str | None) -> bool:
-        """End the connection that waits for its client most: of an owner, or of all but proxies."""
+        """Close an idle connection of `owner`, or of anybody; False if there is none."""
         if self._idle is None:
             self._idle = self._find_idle()
         queue = self._idle[owner]
@@ -127,11 +131,15 @@ class Places:
                 self._free(connection)
                 connection.give_way()
                 return True
-        self._say_full(owner)
+        now = asyncio.get_running_loop().time()
+        if now - self._logged > _LOG_INTERVAL:
+            self._logged = now
+            whose = {"address": owner} if owner else {}
+            log.warning("all connections are taken; more are refused", extra={"connections": len(self), **whose})
         return False
 
     def _find_idle(self) -> defaultdict[str | None, list[tuple[Idle, Connection]]]:
-        """By owner, and for None of all, those that may have to give way; who is first is last."""
+        """Connections that may be closed for others, by owner, and all of them under None; the next one is last."""
         latest = asyncio.get_running_loop().time() - self.bounds.grace_seconds
         idle = [(connection.idle_since(), connection, owner) for connection, owner in self._taken.items() if owner]
         found = [(since, connection, owner) for since, connection, owner in idle if since and since[1] <= latest]
@@ -141,15 +149,8 @@ class Places:
             queues[None].append((since, connection))
         return queues
 
-    def _say_full(self, owner: str | None) -> None:
-        now = asyncio.get_running_loop().time()
-        if now - self._said > _SAID:
-            self._said = now
-            whose = {"address": owner} if owner else {}
-            log.warning("all connections are taken; more are refused", extra={"connections": len(self), **whose})
-
     def _watch(self) -> None:
-        """Look at all connections every second, for as long as there are any."""
+        """Check all connections a second from now, unless that is planned already."""
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._looked = loop.time()
@@ -158,7 +159,7 @@ class Places:
     def _look(self) -> None:
         loop = asyncio.get_running_loop()
         now = loop.time()
-        # When other work held the event loop, it was not the clients who were late.
+        # If other work held the event loop, clients are not to blame for that time.
         passed = min(now - self._looked, 2 * self.bounds.look_seconds)
         self._looked, self._timer, self._idle = now, None, None
         for connection in list(chain(self._taken, self._lingering)):

@@ -1,4 +1,4 @@
-"""Requests that last longer than a server that stops waits for them: their clients are told to come back."""
+"""Answers requests that are still running when the server stops: their clients get 503 and try again."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _HEADERS = [
 
 
 def answered_when_stopped(app: ASGIApp) -> ASGIApp:
-    """The application; but a request that is cancelled, as by uvicorn when it stops, gets 503 unless its answer began.
+    """`app`, but a cancelled request gets 503 if its answer has not begun. uvicorn cancels requests when it stops.
 
-    uvicorn's own answer would be 500, with a stack in the log.
+    Its own answer would be 500, with a traceback in the log.
     """
 
     async def answered(scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await app(scope, receive, send)
         except asyncio.CancelledError:
-            with contextlib.suppress(RuntimeError):  # the answer has begun: its connection is closed
+            with contextlib.suppress(RuntimeError):  # if the answer has begun, uvicorn closes the connection
                 await send({"type": "http.response.start", "status": 503, "headers": _HEADERS})
                 await send({"type": "http.response.body", "body": _WORDS})
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from starlette.types import Message
 
-from apiserver.rpc.in_turns import PIECE, send_body
+from apiserver.rpc.sending import PIECE, send_body
 
 pytestmark = pytest.mark.anyio
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from starlette.types import Message
 
-from apiserver.rpc.presence import ClientDisconnected, while_there
+from apiserver.rpc.disconnects import ClientDisconnected, while_connected
 
 pytestmark = pytest.mark.anyio
 
@@ -27,14 +27,14 @@ async def test_the_block_ends_as_soon_as_the_client_is_gone() -> None:
     client = Client()
     asyncio.get_running_loop().call_later(0.01, client.leaves.set)
     with pytest.raises(ClientDisconnected):
-        async with while_there(client.receive):
+        async with while_connected(client.receive):
             await asyncio.Event().wait()
     await asyncio.sleep(0)  # nothing of it is left to be cancelled
 
 
 async def test_a_block_that_ends_first_is_let_be() -> None:
     client = Client()
-    async with while_there(client.receive):
+    async with while_connected(client.receive):
         await asyncio.sleep(0)
     client.leaves.set()
     await asyncio.sleep(0.01)
@@ -47,13 +47,13 @@ async def test_messages_before_the_last_are_of_no_account() -> None:
         return messages.pop(0)
 
     with pytest.raises(ClientDisconnected):
-        async with while_there(receive):
+        async with while_connected(receive):
             await asyncio.Event().wait()
 
 
 async def test_a_cancelled_request_is_cancelled_and_the_client_not_gone() -> None:
     async def request() -> None:
-        async with while_there(Client().receive):
+        async with while_connected(Client().receive):
             await asyncio.Event().wait()
 
     task = asyncio.create_task(request())

@@ -1,4 +1,4 @@
-"""Whether a client is still there while its request is worked on: what nobody waits for is ended."""
+"""Ends the work on a request when its client disconnects."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from starlette.types import Receive
 
 
 class ClientDisconnected(Exception):
-    """The client went away before its request was whole, or before its answer was made; nobody is there to answer."""
+    """The client disconnected before its request was complete, or before its answer was made."""
 
 
 @asynccontextmanager
-async def while_there(receive: Receive) -> AsyncIterator[None]:
-    """End what the block waits for with ClientDisconnected as soon as the client is gone.
+async def while_connected(receive: Receive) -> AsyncIterator[None]:
+    """Run the block; if the client disconnects, cancel what the block waits for and raise ClientDisconnected.
 
-    `receive` is that of a request whose body has come whole: what comes then is that the client goes.
+    `receive` is that of a request whose body is complete: the only further message is that the client disconnects.
     """
     task = asyncio.current_task()
     assert task is not None

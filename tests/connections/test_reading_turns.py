@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from apiserver.connections.turns import READERS, Turns
+from apiserver.connections.reading_turns import READERS, ReadingTurns
 
 pytestmark = pytest.mark.anyio
 
@@ -14,14 +14,14 @@ PIECE = 256 * 2**10
 
 
 async def test_few_readers_never_wait() -> None:
-    turns = Turns()
+    turns = ReadingTurns()
     for _ in range(20):
         assert not any(turns.enough(PIECE, lambda: None) for _ in range(READERS))
         await asyncio.sleep(0)
 
 
 async def test_many_go_on_a_few_in_each_turn_in_order() -> None:
-    turns = Turns()
+    turns = ReadingTurns()
     gone: list[int] = []
     waiting = [number for number in range(200) if turns.enough(PIECE, lambda number=number: gone.append(number))]  # type: ignore[misc]
     assert waiting == list(range(READERS, 200))
@@ -36,7 +36,7 @@ async def test_many_go_on_a_few_in_each_turn_in_order() -> None:
 
 
 async def test_who_comes_later_waits_behind() -> None:
-    turns = Turns()
+    turns = ReadingTurns()
     gone: list[str] = []
     for _ in range(100):
         turns.enough(PIECE, lambda: gone.append("first"))
