@@ -1,6 +1,6 @@
-"""The command `apiserver`: serve, config, migrate, copy, import-clearml, user.
+"""The command line: `apiserver serve`, `config`, `migrate`, `copy`, `import-clearml` and `user`.
 
-Exit codes: 0 done, 1 could not be done, 2 wrong usage or settings.
+Exit codes: 0 success, 1 the command failed, 2 wrong usage or settings.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _ENGINE_FLAGS = ("events", "documents")
 
 
 class CommandError(Exception):
-    """A command that cannot be done; the message is for the user."""
+    """The command failed; the message tells the user why."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     options = command_line().parse_args(arguments)
-    os.umask(0o077)  # what a command makes is nobody else's, also in a folder that others may look into
+    os.umask(0o077)  # other users may not read the files that a command makes, whatever folder they are in
     flags = {item.name: getattr(options, item.name, None) for item in setting_fields()}
     try:
         command: Callable[[Settings, argparse.Namespace], None] = options.command
@@ -59,7 +59,7 @@ def _fail(error: Exception, code: int) -> int:
 
 
 def command_line() -> argparse.ArgumentParser:
-    """What the commands take."""
+    """The parser of the command line."""
     parser = argparse.ArgumentParser(prog="apiserver", description="A self-hosted, ClearML-compatible events server.")
     parser.add_argument("--version", action="version", version=f"apiserver {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -69,26 +69,26 @@ def command_line() -> argparse.ArgumentParser:
     migrate.add_argument("--check", action="store_true", help="only say what would be done; exit code 1 if anything")
     copy = _command(commands, "copy", _copy, "copy all events and documents to other stores", ("data", *_ENGINE_FLAGS))
     for flag in ("from", "to"):
-        places = "a data folder, elasticsearch://… or mongodb://…; when it is left out, what the settings name"
-        copy.add_argument(f"--{flag}", dest=f"copy_{flag}", nargs="+", default=[], metavar="PLACE", help=places)
+        meaning = "a data folder, elasticsearch://… or mongodb://…; by default, what the settings name"
+        copy.add_argument(f"--{flag}", dest=f"copy_{flag}", nargs="+", default=[], metavar="PLACE", help=meaning)
     leave = _command(
         commands, "import-clearml", _import_clearml, "take over all data of a ClearML server", ("data", *_ENGINE_FLAGS)
     )
     sources = {
         "mongodb": "its MongoDB: mongodb://[user[:password]@]host[:27017]",
         "elasticsearch": "its Elasticsearch: http[s]://[user[:password]@]host:9200",
-        "api": "in place of the two: its API, http[s]://host[:8008], with the access key in CLEARML_API_ACCESS_KEY and "
+        "api": "instead of these two, its API: http[s]://host[:8008]; the access key is in CLEARML_API_ACCESS_KEY and "
         "CLEARML_API_SECRET_KEY",
     }
     for flag, meaning in sources.items():
         leave.add_argument(f"--{flag}", metavar="ADDRESS", help=meaning)
-    leave.add_argument("--files", type=Path, metavar="FOLDER", help="the folder of its file server, to be copied too")
+    leave.add_argument("--files", type=Path, metavar="FOLDER", help="the folder of its file server, to copy files, too")
     leave.add_argument(
         "--replace-url",
         action="append",
         default=[],
         metavar="OLD=NEW",
-        help="how addresses of files that begin with OLD begin from now on; can be given more than once",
+        help="replace OLD by NEW where addresses of files begin with it; can be given more than once",
     )
     user = commands.add_parser("user", help="manage users and their access keys")
     actions = user.add_subparsers(required=True, metavar="ACTION")
@@ -100,12 +100,12 @@ def command_line() -> argparse.ArgumentParser:
     rotate.add_argument("name", help="name of the user, or one access key")
     revoke = _command(actions, "revoke", _user_revoke, "take an access key out of use", _DATA_FLAGS)
     revoke.add_argument("key")
-    password = _command(actions, "password", _user_password, "give a user a password, which is asked for", _DATA_FLAGS)
+    password = _command(actions, "password", _user_password, "ask for a password and give it to a user", _DATA_FLAGS)
     password.add_argument("name")
     sessions = _command(actions, "sessions", _user_sessions, "list logins that go on, and end them", _DATA_FLAGS)
     sessions.add_argument("name", nargs="?", help="name of the user; everybody's if it is left out")
     sessions.add_argument("--end", nargs="*", metavar="ID", help="end these logins; all that are listed, without an id")
-    _command(actions, "hash", _user_hash, "print the hash of a password, which is asked for: for the setting users", ())
+    _command(actions, "hash", _user_hash, "ask for a password and print its hash, for the setting users", ())
     return parser
 
 
@@ -134,7 +134,7 @@ def _config(settings: Settings, options: argparse.Namespace) -> None:
 
 
 def _serve(settings: Settings, options: argparse.Namespace) -> None:
-    gc.disable()  # nothing is garbage before the server runs, and looking for it takes a tenth of the time to start
+    gc.disable()  # a start makes no garbage, and looking for some would take a tenth of its time
     from apiserver import logs, serve
 
     logs.setup(settings.log_level, settings.log_format)
@@ -153,44 +153,44 @@ def _migrate(settings: Settings, options: argparse.Namespace) -> None:
     from apiserver.stores.migrations import SchemaError
 
     try:
-        well = asyncio.run(_checked(settings) if options.check else _migrated(settings))
+        up_to_date = asyncio.run(_checked(settings) if options.check else _migrated(settings))
     except (SchemaError, EventStoreError, DocumentStoreError) as error:
         raise CommandError(str(error)) from error
-    if not well:
+    if not up_to_date:
         raise CommandError("the schemas are not what this version needs")
 
 
 async def _checked(settings: Settings) -> bool:
-    """Say what `migrate` would do; whether that is nothing."""
+    """Print what `migrate` would do; returns whether the schemas are up to date."""
     from apiserver.engines import schemas
     from apiserver.stores.migrations import pending
 
-    well = True
+    up_to_date = True
     async with schemas(settings) as found:
         _say_embedded(found)
         for setting, (target, steps) in found.items():
             missing = [f"{step.name} is to be applied" for step in await pending(target, steps)]
-            well &= _say(f"{setting}: {target.name}", missing or await target.problems(steps))
-    return well
+            up_to_date &= _say(f"{setting}: {target.name}", missing or await target.problems(steps))
+    return up_to_date
 
 
 async def _migrated(settings: Settings) -> bool:
-    """Bring the schemas up to date, and say how; whether all of them are."""
+    """Apply and print all missing steps; returns whether the schemas are up to date now."""
     from apiserver.engines import schemas
     from apiserver.stores.migrations import migrate
 
-    well = True
+    up_to_date = True
     async with schemas(settings) as found:
         _say_embedded(found)
         for setting, (target, steps) in found.items():
             for step in await migrate(target, steps):
                 sys.stdout.write(f"{setting}: {target.name}: {step.name} is applied\n")
-            well &= _say(f"{setting}: {target.name}", await target.problems(steps))
-    return well
+            up_to_date &= _say(f"{setting}: {target.name}", await target.problems(steps))
+    return up_to_date
 
 
 def _say(what: str, problems: Sequence[str]) -> bool:
-    """Print the problems, or that there are none; whether there are none."""
+    """Print the problems, or "up to date" if there are none; returns whether there are none."""
     for problem in problems or ["up to date"]:
         sys.stdout.write(f"{what}: {problem}\n")
     return not problems
@@ -199,15 +199,15 @@ def _say(what: str, problems: Sequence[str]) -> bool:
 def _say_embedded(engines: Collection[str]) -> None:
     for setting in ("events", "documents"):
         if setting not in engines:
-            sys.stdout.write(f"{setting}: embedded, which a server brings up to date by itself\n")
+            sys.stdout.write(f"{setting}: embedded, so a server brings the schema up to date by itself\n")
 
 
 # --- copy -------------------------------------------------------------------------------------------
 
 
 def _copy(settings: Settings, options: argparse.Namespace) -> None:
-    from apiserver.copying.copied import CopyError
-    from apiserver.copying.places import copy, place
+    from apiserver.copying.locations import copy, location
+    from apiserver.copying.retrying import CopyError
     from apiserver.data_folder import DataFolderError
     from apiserver.stores.documents.base import DocumentStoreError
     from apiserver.stores.events.base import EventStoreError
@@ -215,7 +215,7 @@ def _copy(settings: Settings, options: argparse.Namespace) -> None:
     if not options.copy_from and not options.copy_to:
         raise SettingsError("--from or --to: say where to copy from, or where to; the settings name the other")
     try:
-        source, target = place(options.copy_from, settings), place(options.copy_to, settings)
+        source, target = location(options.copy_from, settings), location(options.copy_to, settings)
     except ValueError as error:
         raise SettingsError(f"--from, --to: {error}") from None
     try:
@@ -233,7 +233,7 @@ def _say_line(line: str) -> None:
 
 
 def _import_clearml(settings: Settings, options: argparse.Namespace) -> None:
-    from apiserver.copying.copied import CopyError
+    from apiserver.copying.retrying import CopyError
     from apiserver.data_folder import DataFolderError
     from apiserver.importing.command import import_clearml
     from apiserver.importing.report import ImportFailed
@@ -247,15 +247,15 @@ def _import_clearml(settings: Settings, options: argparse.Namespace) -> None:
     except ValueError as error:
         raise SettingsError(f"import-clearml: {error}") from error
     try:
-        whole = asyncio.run(import_clearml(source, options.files, settings, urls, _say_aside))
+        complete = asyncio.run(import_clearml(source, options.files, settings, urls, _say_aside))
     except (ImportFailed, CopyError, DataFolderError, EventStoreError, DocumentStoreError, FileStoreError) as error:
         raise CommandError(str(error)) from error
-    if not whole:
-        raise CommandError("not everything could be taken")
+    if not complete:
+        raise CommandError("not everything could be imported")
 
 
 def _source(options: argparse.Namespace) -> Source:
-    """What the options name; ValueError when it is not one thing."""
+    """The source that the options name. ValueError if they name none or two."""
     from apiserver.importing.sources import Databases, OverApi, elasticsearch_of
 
     if options.mongodb and options.elasticsearch and not options.api:
@@ -360,8 +360,8 @@ def _user_sessions(settings: Settings, options: argparse.Namespace) -> None:
             return
         if unknown := set(options.end) - {item["id"] for item in sessions}:
             raise CommandError(f"there is no session {', '.join(sorted(unknown))}")
-        doomed = [item for item in sessions if not options.end or item["id"] in options.end]
-        _say_line(f"{await end_sessions(documents, doomed)} ended")
+        ended = [item for item in sessions if not options.end or item["id"] in options.end]
+        _say_line(f"{await end_sessions(documents, ended)} ended")
 
     _with_documents(settings, listed)
 
@@ -373,7 +373,7 @@ def _session_line(session: Document, name: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """What others have chosen, as text that ends no line and moves no terminal."""
+    """Text that others have chosen, without line breaks and control characters."""
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
@@ -382,7 +382,7 @@ def _user_hash(settings: Settings, options: argparse.Namespace) -> None:
 
 
 def _hash_of_password() -> str:
-    """The hash of what is typed twice, unseen; or of the first line of what another program writes."""
+    """The hash of a password: typed twice, without an echo, or else the first line of standard input."""
     import getpass
 
     from apiserver.passwords import hash_password
@@ -390,7 +390,7 @@ def _hash_of_password() -> str:
     if sys.stdin.isatty():
         password = getpass.getpass("Password: ")
         if getpass.getpass("Again: ") != password:
-            raise CommandError("the two are not the same")
+            raise CommandError("the two passwords differ")
     else:
         password = sys.stdin.readline().rstrip("\r\n")
     try:
@@ -400,7 +400,7 @@ def _hash_of_password() -> str:
 
 
 def _with_documents(settings: Settings, work: Callable[[DocumentStore], Awaitable[Result]]) -> Result:
-    """What `work` returns, given the opened documents of the data folder; a server may be running on it."""
+    """The result of `work`, which gets the opened document store of the settings. A server may be running on it."""
     from apiserver.data_folder import DataFolder, DataFolderError
     from apiserver.engines import document_store
     from apiserver.services.access.defaults import ensure_defaults

@@ -1,4 +1,4 @@
-"""What a ClearML client needs to know to use this server: a `clearml.conf`, or environment variables."""
+"""The configuration of ClearML clients for this server: a `clearml.conf`, or environment variables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EVERY_ADDRESS = ("", "0.0.0.0", "::")
 
 @dataclass(frozen=True, slots=True)
 class ClientConfiguration:
-    """Where the server is, and an access key for it."""
+    """The server's addresses, and an access key."""
 
     api_url: str
     files_url: str
@@ -35,13 +35,13 @@ class ClientConfiguration:
             # In a git repository the SDK runs git in a thread while it forks its reporter; a fork at the wrong moment
             # keeps git's pipe open, and Task.close then waits 300 s (seen with clearml 2.1.12).
             "sdk {\n"
-            "    # detect the git repository before the run starts, not while it does: the latter can stall\n"
+            "    # detect the git repository before the run starts: while it starts, git can stall\n"
             "    development { vcs_repo_detect_async: false }\n"
             "}\n"
         )
 
     def exports(self) -> str:
-        """The same as shell commands."""
+        """Shell commands that set environment variables."""
         variables = {
             "CLEARML_API_HOST": self.api_url,
             "CLEARML_WEB_HOST": self.api_url,
@@ -53,7 +53,7 @@ class ClientConfiguration:
 
 
 def client_configuration(settings: Settings, key: str, secret: str) -> ClientConfiguration:
-    """The configuration of a client on the same machine (or, when `host` is a real address, on any that reaches it)."""
+    """The configuration of a client on this machine; if `host` is one address, also on other machines that reach it."""
     api_url = _url(settings.host, settings.port)
     files_url = _url(settings.host, settings.files_port) if settings.files_port else f"{api_url}/files"
     return ClientConfiguration(api_url, files_url, key, secret)

@@ -1,4 +1,4 @@
-"""The data folder: where each store keeps its part, and the secrets made at first start. Only its owner may read it."""
+"""The data folder: the paths of the stores in it, and the secrets of the first start. Only its owner may read it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 
 class DataFolderError(Exception):
-    """The data folder cannot be made or used; the message says why."""
+    """The data folder cannot be created or used; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataFolder:
-    """The places inside one data folder."""
+    """The paths in one data folder."""
 
     root: Path
 
@@ -40,7 +40,7 @@ class DataFolder:
         return self.root / "clearml.conf"
 
     def make(self) -> None:
-        """Make the folder, readable by its owner only, unless it is there."""
+        """Create the folder, readable only by its owner, if it does not exist."""
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not os.access(self.root, os.R_OK | os.W_OK | os.X_OK):
@@ -49,23 +49,23 @@ class DataFolder:
             raise DataFolderError(f"cannot use the data folder: {error}") from error
 
     def token_secret(self) -> str:
-        """The secret that signs tokens; made when there is none."""
+        """The secret that signs tokens; created if there is none."""
         path = self.root / "token_secret"
         try:
             if not path.exists():
                 write_private(path, secrets.token_urlsafe(48), replace=False)
             secret = path.read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise DataFolderError(f"cannot keep the token secret: {error}") from error
+            raise DataFolderError(f"cannot store the token secret: {error}") from error
         if len(secret) < 32:
-            raise DataFolderError(f"'{path}' holds no usable secret; delete it to have a new one made")
+            raise DataFolderError(f"'{path}' holds no usable secret; delete it, and the next start makes a new one")
         return secret
 
 
 def write_private(path: Path, text: str, *, replace: bool = True) -> None:
-    """Write a file that only its owner can read, whole or not at all; OSError when that is not possible.
+    """Write a file that only its owner can read, completely or not at all. Raises OSError.
 
-    Without `replace`, a file that is there stays: of servers that share the folder and start at once, one writes it.
+    Without `replace`, an existing file stays: if several servers start at once on one folder, the first one writes it.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:

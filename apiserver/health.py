@@ -1,4 +1,4 @@
-"""`/health`: is the server up, and can it use its stores? Anyone may ask."""
+"""`/health`: whether the server runs and can use its stores. Anyone may ask."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from apiserver.stores.files.disk import FileStore
 
 log = logging.getLogger(__name__)
 
-#: A store that takes longer to answer is down.
+#: A store that needs longer for its answer counts as down.
 PATIENCE_SECONDS = 2
 
 
 class Health:
-    """The ASGI app: 200 when each store answers in time, else 503; the body says which does not.
+    """The ASGI app: 200 if each store answers in time, else 503; the body says which store does not.
 
-    However many ask at once, the stores are asked once.
+    Requests that come at the same time share one check of the stores.
     """
 
     def __init__(self, backend: Backend, files: FileStore) -> None:
@@ -52,11 +52,11 @@ class Health:
 
 
 async def state(name: str, check: Awaitable[object]) -> str:
-    """What a check says about a store: "ok" when it passes in time, else "down"."""
+    """ "ok" if the check of a store passes in time, else "down"."""
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             await check
     except Exception as error:
-        log.warning("the store of %s is not well: %r", name, error)
+        log.warning("the store of %s is down: %r", name, error)
         return "down"
     return "ok"

@@ -1,4 +1,4 @@
-"""IP addresses of clients and proxies, and whose they are."""
+"""IP addresses of clients and proxies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Network = IPv4Network | IPv6Network
 
 
 def parse_address(text: str) -> Address | None:
-    """The address, None for what is none. `::ffff:192.0.2.1`, as a socket for both kinds has it, is `192.0.2.1`."""
+    """The address; None if the text is none. `::ffff:192.0.2.1`, as IPv6 sockets write it, becomes `192.0.2.1`."""
     try:
         parsed = ip_address(text.partition("%")[0])
     except ValueError:
@@ -20,7 +20,7 @@ def parse_address(text: str) -> Address | None:
 
 @lru_cache(10_000)
 def neighbourhood(address: str) -> str:
-    """Whose requests are counted together: an IPv4 address, or an IPv6 network of 64 bits, as one customer has."""
+    """The addresses whose requests count together: an IPv4 address, or the /64 IPv6 network that a customer gets."""
     parsed = parse_address(address)
     if isinstance(parsed, IPv6Address):
         return str(ip_network((int(parsed) >> 64 << 64, 64)))

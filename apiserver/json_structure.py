@@ -1,9 +1,10 @@
-"""How many values a JSON text holds and how deep, told by its brackets and commas before anything is built from it.
+"""Counts the values of a JSON text, and how deep they are nested, before it is parsed.
 
-Two bytes of text (`[]`) become a hundred of memory, and no other thread has its turn while a parser builds them. To
-count takes a tenth of that time, and other threads have theirs.
+Parsing makes a hundred bytes of memory of two bytes of text (`[]`), and holds up all other threads. Counting takes a
+tenth of that time, and other threads run meanwhile.
 
-`{"a": [1, [2]], "b": "[,"}` has 3 opening brackets and 2 commas outside texts, so at most 6 values, 3 levels deep.
+It counts brackets and commas outside texts. For example, `{"a": [1, [2]], "b": "[,"}` has 3 opening brackets and 2
+commas, so it holds at most 6 values, in 3 levels.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: Bytes that are looked at at once: what is made of them stays in the processor's cache.
+#: Bytes that are examined at once: few enough that the arrays made of them stay in the processor's cache.
 _SLICE = 64 * 2**10
 _QUOTE, _COMMA = b'",'
 #: `[` and `]` differ from `{` and `}` by one bit.
@@ -21,35 +22,35 @@ _OPENING, _CLOSING = b"{}"
 
 
 class Structure(NamedTuple):
-    """What a JSON text holds. Of what is no JSON it says nothing that means anything."""
+    """The size of a JSON text. For a text that is not JSON, the numbers mean nothing."""
 
     values: int
-    """How many values at most, objects and arrays among them."""
+    """Most values that it can hold, including objects and arrays."""
     depth: int
-    """How many objects and arrays lie in each other."""
+    """How deep objects and arrays are nested."""
 
 
 def has_more_values(text: bytes, limit: int) -> bool:
-    """Whether the text may hold more values than that. A text that is not longer than `limit` costs nothing."""
+    """Whether the text may hold more than `limit` values. A text of fewer bytes is not examined."""
     if len(text) < limit or sum(map(text.count, (b"[", b"{", b","))) < limit:
         return False
     return structure_of(text).values > limit
 
 
 def is_deeper(text: bytes, levels: int) -> bool:
-    """Whether more objects and arrays than that lie in each other."""
+    """Whether objects and arrays are nested deeper than `levels`."""
     if len(text) <= levels or text.count(b"[") + text.count(b"{") <= levels:
         return False
     return structure_of(text).depth > levels
 
 
 def structure_of(text: bytes) -> Structure:
-    """The values and the depth of a JSON text; takes about a second for 50 MB."""
+    """The number of values and the depth of a JSON text. For 50 MB it takes about a second."""
     marks = depth = deepest = inside = 0
     cut = b""
     for start in range(0, len(text), _SLICE):
         piece = cut + text[start : start + _SLICE]
-        # An escape that the end of the slice cuts in two belongs to the next slice.
+        # If the end of the slice cuts an escape in two, the backslash belongs to the next slice.
         cut = b"\\" if (len(piece) - len(piece.rstrip(b"\\"))) % 2 else b""
         piece = piece.removesuffix(cut).replace(rb"\\", b"").replace(rb"\"", b"")
         if not piece:

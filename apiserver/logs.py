@@ -1,6 +1,6 @@
-"""Logging: text or JSON lines on standard error.
+"""Logging: lines of text or JSON on standard error.
 
-Headers, query strings and bodies are never logged, whatever the level: they carry secrets.
+Headers, query strings and bodies are never logged at any level, because they hold secrets.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ _STANDARD_FIELDS = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "
 
 
 def setup(level: str, format: str) -> None:
-    """Send every log record of `level` and above to standard error, as `format` ("text" or "json") says."""
+    """Write log records of `level` and above to standard error, in the `format` "text" or "json"."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for chatty in ("uvicorn", "asyncio", "pymongo"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
-    # Each attempt at a node that is away is a warning with a traceback: the store says it in a line.
+    # For each attempt to reach a missing node it warns with a traceback; the store says the same in one line.
     logging.getLogger("elastic_transport").setLevel(logging.ERROR)
 
 
 def extras(record: logging.LogRecord) -> dict[str, Any]:
-    """The fields a record was given by `extra=`."""
+    """The fields that a record got from `extra=`."""
     return {name: value for name, value in record.__dict__.items() if name not in _STANDARD_FIELDS}
 
 

@@ -1,7 +1,7 @@
-"""Large blocks of memory go back to the system when they are freed.
+"""Makes the allocator return large blocks of memory to the system when they are freed.
 
-glibc's allocator learns from large blocks that are freed, of up to 32 MB, to keep such blocks for later. A few answers
-of 60 MB left 600 MB in the process that way. With a threshold that is set, it learns nothing.
+When a program frees large blocks of up to 32 MB, glibc's allocator starts to keep such blocks for later. A few answers
+of 60 MB left 600 MB in the process that way. If the threshold is set, the allocator does not change it.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 import ctypes
 from contextlib import suppress
 
-#: Blocks of so many bytes are the system's again when they are freed. Of smaller ones, this much free memory is kept.
+#: Blocks of at least this many bytes go back to the system.
 LARGE = 4 * 2**20
+#: Bytes of free memory that the allocator keeps in smaller blocks.
 KEPT = 16 * 2**20
 #: glibc's mallopt(3).
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
 def give_back_large_blocks() -> None:
-    """Have the allocator of this process do so; another C library than glibc keeps its own ways."""
+    """Set the thresholds of this process's allocator; without glibc, this does nothing."""
     with suppress(AttributeError, OSError):
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_THRESHOLD, LARGE)

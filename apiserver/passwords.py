@@ -1,6 +1,6 @@
-"""Passwords, of which only a slow hash is kept: scrypt, at a cost that OWASP advises (32 MiB, a third of a second).
+"""Hashes passwords with scrypt, at a cost that OWASP recommends: 32 MiB, and a third of a second.
 
-A hash is text: `scrypt$<n>$<r>$<p>$<salt>$<digest>`, the last two in base64.
+A hash is the text `scrypt$<n>$<r>$<p>$<salt>$<digest>`, with salt and digest in base64.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import secrets
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
 
+#: Least characters of a password.
 SHORTEST = 8
-"""Characters of a password."""
+#: Most characters of the name of a user who logs in with a password.
 LONGEST_NAME = 200
-"""Characters of a name that logs in by a password."""
-#: What access keys look like, here and on ClearML's own servers.
+#: The form of access keys, here and on ClearML's own servers.
 _KEY = re.compile(r"[0-9A-Z]{20,}")
 
 _N, _R, _P = 2**15, 8, 3
 _SALT, _DIGEST = 16, 32
-#: Bytes that a hash may take to compute: more is no cost but a mistake.
+#: Limits on what a stored hash may cost to compute, in bytes and in n * r * p. A hash beyond them is a mistake.
 _MOST_MEMORY = 2**28
 _MOST_WORK = 2**26
 
@@ -52,15 +52,15 @@ class _Hash:
 
 
 def check_name(name: str) -> None:
-    """ValueError unless one may log in by the name and a password."""
+    """ValueError unless a user with this name may log in with a password."""
     if not name.strip() or ":" in name or len(name) > LONGEST_NAME:
-        raise ValueError(f"who logs in by a password needs a name of up to {LONGEST_NAME} characters, without a colon")
+        raise ValueError(f"to have a password, a user needs a name of up to {LONGEST_NAME} characters without a colon")
     if _KEY.fullmatch(name):
-        raise ValueError("who logs in by a password needs a name that does not look like an access key")
+        raise ValueError("to have a password, a user needs a name that does not look like an access key")
 
 
 def hash_password(password: str) -> str:
-    """The hash of a password, with a salt of its own; ValueError when the password is too short."""
+    """The hash of a password, with a new salt. ValueError if the password is too short."""
     if len(password) < SHORTEST:
         raise ValueError(f"a password has at least {SHORTEST} characters")
     empty = _Hash(_N, _R, _P, secrets.token_bytes(_SALT), bytes(_DIGEST))
@@ -68,18 +68,18 @@ def hash_password(password: str) -> str:
 
 
 def matches(password: str, hashed: str) -> bool:
-    """Whether a hash is the password's. It takes a third of a second of a core, also when it is not."""
+    """Whether the password has this hash. Either answer takes a core a third of a second."""
     expected = _parsed(hashed)
     return hmac.compare_digest(expected.of(password), expected.digest)
 
 
 def nobodys_hash() -> str:
-    """A hash that no password has, which takes as long to compare with as any other."""
+    """A hash that no password has. Comparing with it takes as long as with any other."""
     return str(_Hash(_N, _R, _P, secrets.token_bytes(_SALT), secrets.token_bytes(_DIGEST)))
 
 
 def check_hash(text: str) -> None:
-    """ValueError unless the text is a hash such as `hash_password` makes."""
+    """ValueError unless the text is a hash like those of `hash_password`."""
     _parsed(text)
 
 

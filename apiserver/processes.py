@@ -1,8 +1,9 @@
-"""Several processes that do the same work: started, started again when they die, and ended together.
+"""Runs several processes that do the same work. One that dies is started again; all are stopped together.
 
-The parent only waits. Each child is a fork of it, so all share what it imported and the sockets that it bound. The
-first is alone until it is ready, so that what is made at a first start is made once. A child that sees its lifeline
-end stops by itself: none outlives a parent that was killed.
+The parent only waits. Each child is a fork of the parent, so all share the parent's imports and sockets. The first
+child runs alone until it is ready, so that what a first start creates is created once.
+
+The parent holds one end of a pipe, the lifeline. If the parent is killed, the pipe closes, and the children stop.
 """
 
 from __future__ import annotations
@@ -25,33 +26,33 @@ log = logging.getLogger(__name__)
 _STOP = (signal.SIGTERM, signal.SIGINT)
 _READY = signal.SIGUSR1
 _SIGNALS = (*_STOP, _READY, signal.SIGCHLD)
-#: A child that lived for less seconds died at once: the next one waits, longer each time.
+#: If a child lived for fewer seconds, its successor waits before it starts, longer each time.
 _SHORT_LIFE = 5.0
 _PAUSES = (0.0, 1.0, 2.0, 5.0, 10.0)
 
 
 class StartFailed(Exception):
-    """The first process ended before it was ready; it has said why."""
+    """The first process ended before it was ready; the log says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """What the work of a process is given."""
+    """What a process knows about itself."""
 
     first: bool
-    """Whether it is the first of all, alone until it says that it is ready."""
+    """Whether this is the first process, which runs alone until it is ready."""
     lifeline: int
-    """A descriptor that can be read when the parent is gone."""
+    """A descriptor that becomes readable when the parent is gone."""
 
     def ready(self) -> None:
-        """Say that this one does its work."""
+        """Tell the parent that this process is ready."""
         if self.first:
             os.kill(os.getppid(), _READY)
 
 
 @dataclass(slots=True)
 class _Place:
-    """One of the places that are filled: its process, if there is one, and when to start the next (monotonic)."""
+    """One of the processes to be kept running. `pid` is 0 while it does not run; `due` is when to start it."""
 
     pid: int = 0
     born: float = 0.0
@@ -61,10 +62,10 @@ class _Place:
 
 @dataclass(slots=True)
 class Processes:
-    """`count` processes that do `work`, which returns its exit code when SIGTERM or SIGINT tells it to stop.
+    """`count` processes that run `work`. It stops at SIGTERM or SIGINT, and returns the exit code.
 
-    `patience`: seconds that they may take to stop, before they are killed. `let_go`: called in the parent when they are
-    told to stop, to close what it holds for them.
+    `patience`: seconds until processes that do not stop are killed. `let_go`: called in the parent when the processes
+    are told to stop, to close what the parent holds open for them.
     """
 
     count: int
@@ -76,11 +77,11 @@ class Processes:
     _deadline: float = field(default=float("inf"), init=False)
 
     def run(self) -> None:
-        """Return when they were told to stop and have; StartFailed when the first did not get ready."""
+        """Run until a signal stops all processes. StartFailed if the first one ends before it is ready."""
         self._places = [_Place() for _ in range(self.count)]
         lifeline, held = os.pipe()
         gc.collect()
-        gc.freeze()  # what is shared is left alone, and so stays in the same memory
+        gc.freeze()  # collections would write to the objects, and so copy the memory that all processes share
         try:
             with _arriving_signals() as arriving:
                 self._supervise(arriving, lifeline, held)
@@ -95,26 +96,26 @@ class Processes:
                 self._send(signal.SIGKILL)
             if not self._stopping:
                 self._fill(now, lifeline, held)
-            for number in _read(arriving, self._wait_for(now)):
+            for number in _read_signals(arriving, self._wait_seconds(now)):
                 if number in _STOP:
                     self._deadline = min(self._deadline, now + self.patience)
                     self._send(number)
                     self.let_go()
                 elif number == _READY:
                     self._ready = True
-            self._bury()
+            self._note_ended()
 
     @property
     def _stopping(self) -> bool:
         return self._deadline < float("inf")
 
-    def _wait_for(self, now: float) -> float:
-        """Seconds until something is to be done without a signal."""
+    def _wait_seconds(self, now: float) -> float:
+        """Seconds until the next thing to do, if no signal arrives."""
         times = [self._deadline, *(place.due for place in self._places if not place.pid and self._ready)]
         return min(1.0, max(0.01, min(times) - now))
 
     def _fill(self, now: float, lifeline: int, held: int) -> None:
-        """Start a process in each place that waits for one."""
+        """Start each process that does not run and is due."""
         for place in self._places if self._ready else self._places[:1]:
             if place.pid or place.due > now:
                 continue
@@ -122,7 +123,7 @@ class Processes:
                 pid = os.fork()
                 if not pid:
                     os.close(held)
-                    _be(Child(not self._ready, lifeline), self.work)
+                    _run_child(Child(not self._ready, lifeline), self.work)
             place.pid, place.born = pid, now
 
     def _send(self, number: int) -> None:
@@ -130,8 +131,8 @@ class Processes:
             if place.pid:
                 os.kill(place.pid, number)
 
-    def _bury(self) -> None:
-        """Take note of those that have ended."""
+    def _note_ended(self) -> None:
+        """Find the processes that have ended, and plan their successors."""
         for place in self._places:
             if not place.pid or not os.waitpid(place.pid, os.WNOHANG)[0]:
                 continue
@@ -146,11 +147,11 @@ class Processes:
             log.error("a process ended; another takes its place", extra={"pid": ended})
 
 
-def _be(child: Child, work: Callable[[Child], int]) -> NoReturn:
-    """The life of a child; it never returns."""
+def _run_child(child: Child, work: Callable[[Child], int]) -> NoReturn:
+    """Do the work in a new child process, then exit."""
     code = 1
     try:
-        os.setpgid(0, 0)  # an interrupt from the terminal is for the parent, who passes it on
+        os.setpgid(0, 0)  # Ctrl-C in a terminal should reach only the parent, which passes it on
         signal.set_wakeup_fd(-1)
         for number in _SIGNALS:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
@@ -166,7 +167,7 @@ def _be(child: Child, work: Callable[[Child], int]) -> NoReturn:
 
 @contextmanager
 def _arriving_signals() -> Iterator[int]:
-    """A descriptor from which the numbers of signals can be read that arrive meanwhile, a byte each."""
+    """Gives a descriptor from which the signals that arrive inside the block can be read, a byte for each number."""
     arriving, arrived = os.pipe()
     os.set_blocking(arrived, False)
     former = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
@@ -181,14 +182,14 @@ def _arriving_signals() -> Iterator[int]:
         os.close(arrived)
 
 
-def _read(arriving: int, seconds: float) -> bytes:
-    """The signals that have arrived or do so in time."""
+def _read_signals(arriving: int, seconds: float) -> bytes:
+    """The numbers of the signals that have arrived, or arrive within `seconds`."""
     return os.read(arriving, 4096) if select.select([arriving], [], [], seconds)[0] else b""
 
 
 @contextmanager
 def _no_signals() -> Iterator[None]:
-    """Signals wait outside: a child is not to take its parent's, nor tell it of its own."""
+    """Delay signals, so that a new child does not handle a signal as if it were the parent."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         yield

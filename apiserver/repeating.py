@@ -1,4 +1,4 @@
-"""Jobs that the server does again and again for as long as it runs."""
+"""Jobs that the server repeats for as long as it runs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ log = logging.getLogger(__name__)
 
 
 class Repeating:
-    """A job that is done every `seconds`, and at once after `wake`.
+    """A job that runs every `seconds`, and at once after `wake`.
 
-    A job that fails is logged and done again later. Errors that are `expected`, such as those of a store that is away
-    for a while, are logged in one line. `name` says what waits then: "deleting files".
+    If the job fails, the error is logged, and the job runs again later. `expected` errors, such as those of a store
+    that cannot be reached, are logged in one line, which begins with `name`: "deleting files waits: …".
     """
 
     def __init__(
@@ -28,17 +28,17 @@ class Repeating:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, *, at_once: bool = True) -> None:
-        """From now on, do the job when it is due: `at_once`, or after the first `seconds`."""
+        """Start to repeat the job, `at_once` or after the first `seconds`."""
         if at_once:
             self.wake()
         self._task = asyncio.create_task(self._repeat(), name=self._name)
 
     def wake(self) -> None:
-        """The job is due at once."""
+        """Run the job at once."""
         self._is_due.set()
 
     async def close(self) -> None:
-        """End the job, also in the middle, and do it no more."""
+        """Stop repeating; a job that is running is cancelled."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

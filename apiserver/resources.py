@@ -1,6 +1,6 @@
-"""Files that ship with the code but are not code: schemas and migrations.
+"""Finds files that ship with the code but are not code: schemas and migrations.
 
-An installed package carries them inside itself (`setup.py` puts them there); in a checkout they lie at its top level.
+An installed package has them inside itself, where `setup.py` puts them. In a checkout, they are at its top level.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
 
-#: The folder inside `schemas` for their parsed form, made when installing or, if it can be written to, when starting.
+#: The folder in `schemas` with their parsed form. It is made by an installation, or by a start if it can be written to.
 PARSED = ".parsed"
 
 
 def path(name: str) -> Path:
-    """Where `name` ("schemas", "migrations/sqlite") lies; raise FileNotFoundError when it is nowhere."""
+    """The path of `name`, such as "schemas" or "migrations/sqlite". Raises FileNotFoundError."""
     for root in (_PACKAGE / "_resources", _PACKAGE.parent):
         found = root / name
         if found.exists():

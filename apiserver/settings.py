@@ -1,7 +1,7 @@
-"""Every setting of the server, once: its name, type, default and meaning.
+"""Every setting of the server, with its name, type, default and meaning.
 
-A setting comes from, in rising order: its default, the configuration file (TOML), the environment (`APISERVER_` + its
-name in capitals), the command line.
+A setting comes from its default, the configuration file (TOML), the environment (`APISERVER_` and its name in
+capitals) or the command line. A later one of these wins.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ ENVIRONMENT_PREFIX = "APISERVER_"
 
 @dataclass(frozen=True, slots=True)
 class FixedUser:
-    """A user that the settings name: one who logs in with a password."""
+    """A user in the settings, who logs in with a password."""
 
     name: str
     password: str = field(repr=False)
-    """Its hash, as `apiserver user hash` prints it."""
+    """The hash of the password, as `apiserver user hash` prints it."""
     role: str = "user"
     given_name: str = ""
     family_name: str = ""
     email: str = ""
     id: str = ""
-    """Of a user who was there before, to be taken over."""
+    """The id of an existing user who gets this name and password."""
 
 
 class SettingsError(ValueError):
-    """A setting that is unknown or whose value cannot be used; the message names it and where it came from."""
+    """A setting is unknown, or its value cannot be used; the message names the setting and where it was given."""
 
 
 def _setting(default: Any, help: str, **limits: Any) -> Any:
@@ -205,9 +205,9 @@ def load(
     environ: Mapping[str, str] | None = None,
     config: Path | None = None,
 ) -> Settings:
-    """Settings from a file, the environment and flags (values that are None are as if not given).
+    """Settings from a file, the environment and flags; a flag that is None was not given.
 
-    Raises SettingsError for an unknown name in the file, or a value of the wrong type or outside its limits.
+    SettingsError if the file has an unknown name, or a value has the wrong type or is outside its limits.
     """
     values: dict[str, Any] = {}
     if config is not None:
@@ -220,13 +220,13 @@ def load(
     if bool(settings.admin_key) != bool(settings.admin_secret):
         raise SettingsError("admin_key and admin_secret: give both or neither")
     if settings.port == settings.files_port:
-        raise SettingsError("port and files_port: give two ports, or files_port 0 for files below the API alone")
+        raise SettingsError("port and files_port: give two different ports, or files_port 0 for files below the API")
     _check_addresses(settings)
     return settings
 
 
 def elasticsearch_address(settings: Settings) -> addresses.ElasticsearchAddress | None:
-    """Where events are kept; None: in the data folder. ValueError says what is wrong with the address."""
+    """The address of Elasticsearch; None if events are in the data folder. ValueError if the address is wrong."""
     if settings.events != EMBEDDED:
         return addresses.elasticsearch(
             settings.events, password=settings.events_password, api_key=settings.events_api_key
@@ -237,7 +237,7 @@ def elasticsearch_address(settings: Settings) -> addresses.ElasticsearchAddress 
 
 
 def mongo_address(settings: Settings) -> str | None:
-    """The URI of where documents are kept; None: in the data folder. ValueError says what is wrong with it."""
+    """The URI of MongoDB; None if documents are in the data folder. ValueError if the address is wrong."""
     if settings.documents != EMBEDDED:
         return addresses.mongo(settings.documents, password=settings.documents_password)
     if settings.documents_password:
@@ -252,11 +252,11 @@ def _check_addresses(settings: Settings) -> None:
         except ValueError as error:
             raise SettingsError(f"{name}: {error}") from None
     if settings.workers > 1 and EMBEDDED in (settings.events, settings.documents):
-        raise SettingsError("workers: only one, unless events are on Elasticsearch and documents on MongoDB")
+        raise SettingsError("workers: more than one needs events on Elasticsearch and documents on MongoDB")
 
 
 def masked(settings: Settings) -> dict[str, str]:
-    """The settings as text by name, secrets hidden."""
+    """The settings as text, by name, with secrets hidden."""
     return {item.name: _shown(item, getattr(settings, item.name)) for item in setting_fields()}
 
 
@@ -271,7 +271,7 @@ def _shown(item: Field[Any], value: Any) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as text, as it can be given in the environment."""
+    """A value as text, in the form in which the environment gives it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple) and any(isinstance(item, FixedUser) for item in value):
@@ -293,7 +293,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _parsed(name: str, value: object, source: str) -> Any:
-    """`value` as the setting's own type; `source` says in errors where it was given."""
+    """`value` in the setting's own type; `source` tells in errors where it was given."""
     item = next((item for item in setting_fields() if item.name == name), None)
     if item is None:
         raise SettingsError(f"{source}: there is no such setting")

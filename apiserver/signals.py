@@ -1,7 +1,7 @@
-"""SIGTERM and SIGINT, heard by a thread of its own: also while something holds the event loop.
+"""Handles SIGTERM and SIGINT in a thread, so that they work even while something holds the event loop.
 
-The first asks to stop, the second to hurry, the third ends the process at once; so does a stop that takes too long.
-That loses nothing that was acknowledged.
+The first signal asks the server to stop, the second to hurry. The third kills the process at once, and so does a stop
+that takes too long. Acknowledged data survive that.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from contextlib import contextmanager
 log = logging.getLogger(__name__)
 
 STOP = (signal.SIGTERM, signal.SIGINT)
-#: The exit code of a process that did not stop by itself.
+#: The exit code of a process that was killed because it did not stop.
 HARD = 70
 _LAST = 3
 
 
 @contextmanager
 def heard(stop: Callable[[], None], patience: float) -> Iterator[None]:
-    """Until the block ends, call `stop` in another thread for each of the first two signals.
+    """Inside the block, call `stop` in another thread for each of the first two signals.
 
-    The process is ended when the block has not ended `patience` seconds after the first. To be entered in the main
-    thread, in the event loop if there is one: the loop leaves to this what signals there are.
+    If the block does not end within `patience` seconds of the first signal, the process is killed. Enter the block in
+    the main thread and, if there is an event loop, inside it: then these handlers replace the loop's.
     """
     arriving, arrived = os.pipe()
     os.set_blocking(arrived, False)
@@ -42,7 +42,7 @@ def heard(stop: Callable[[], None], patience: float) -> Iterator[None]:
         signal.set_wakeup_fd(former_wakeup)
         for number, handler in former.items():
             signal.signal(number, handler)
-        os.close(arrived)  # the thread sees the end
+        os.close(arrived)  # this ends the thread
         thread.join()
         os.close(arriving)
 
@@ -62,13 +62,13 @@ def _hear(arriving: int, stop: Callable[[], None], patience: float) -> None:
         count += 1
         deadline = min(deadline, time.monotonic() + patience)
         if count == _LAST:
-            _end("it was told so three times")
+            _end("it got three signals")
         stop()
 
 
 def _end(reason: str) -> None:
-    """End the process, whatever its other threads do."""
-    # In a thread of its own, as another may hold the log for ever.
+    """Kill the process, whatever its other threads do."""
+    # Log in another thread, because a thread that hangs may hold the log's lock.
     saying = threading.Thread(target=log.error, args=("the server is ended hard: %s", reason), daemon=True)
     saying.start()
     saying.join(1)

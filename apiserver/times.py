@@ -1,4 +1,4 @@
-"""Times as the API writes them: UTC ISO-8601 text of fixed width, so that text order is time order."""
+"""Times as the API writes them: ISO 8601 in UTC, with a fixed width, so that texts sort like times."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from functools import lru_cache
 
 
 def now_ms() -> int:
-    """Epoch milliseconds."""
+    """Now, in epoch milliseconds."""
     return time.time_ns() // 1_000_000
 
 
 def utc_now() -> str:
-    """Now, as documents keep it: `2026-11-21T08:02:12.615000+00:00`."""
+    """Now, as documents store it: `2026-11-21T08:02:12.615000+00:00`."""
     return utc_text(datetime.now(UTC))
 
 
 def from_now(seconds: float) -> str:
-    """The time in so many seconds, or that so many ago (below 0), as documents keep it."""
+    """The time in `seconds`, or that many seconds ago if negative, as documents store it."""
     return utc_text(datetime.now(UTC) + timedelta(seconds=seconds))
 
 
@@ -28,12 +28,12 @@ def seconds_since(start: str, end: str) -> int:
 
 
 def utc_text(moment: datetime) -> str:
-    """A moment of UTC as documents keep it."""
+    """A time in UTC, as documents store it."""
     return moment.isoformat(timespec="microseconds")
 
 
 def epoch_millis(text: object) -> int | None:
-    """The epoch milliseconds of an ISO text, rounded; without an offset it is UTC. None if it is no time."""
+    """The epoch milliseconds of an ISO 8601 text, rounded; UTC if it has no offset. None if it is not a time."""
     try:
         time = datetime.fromisoformat(text)  # type: ignore[arg-type]
         return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
@@ -41,7 +41,7 @@ def epoch_millis(text: object) -> int | None:
         return None
 
 
-@lru_cache(1024)  # many events are received at once
+@lru_cache(1024)  # many events have the same time of receipt
 def iso_millis(epoch_ms: int) -> str:
-    """Epoch milliseconds as events answer them: `2026-11-21T08:02:12.615Z`."""
+    """Epoch milliseconds as answers with events write them: `2026-11-21T08:02:12.615Z`."""
     return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

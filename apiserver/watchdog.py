@@ -1,8 +1,9 @@
-"""A thread that says in the log when the event loop was held: by what, and for how long.
+"""A thread that logs which code held the event loop, and for how long.
 
-While one piece of code runs for long on the loop, nobody else is answered. The thread asks the loop for a sign a few
-times a second; when none comes in time, it looks what the loop's thread is doing. What is shorter than the time
-between two questions may go unseen. What stops the whole process, such as a machine that sleeps, is no hold.
+While code runs for long on the loop, no other request is answered. A few times a second, the thread gives the loop a
+small task. If the loop does not run it in time, the thread logs what the loop's thread is doing. A hold that is shorter
+than the time between two such tasks may be missed. If the whole process stopped, for example because the machine slept,
+nothing is logged.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from types import FrameType
 
 log = logging.getLogger(__name__)
 
-#: How many calls of the stack are told, the innermost first.
+#: How many calls of the stack are logged, the innermost first.
 _CALLS = 12
 
 
 @contextmanager
 def watched(slow_ms: int) -> Iterator[None]:
-    """Watch the running loop, from the thread that it runs in, until the block ends; 0: do not."""
+    """Watch the running loop until the block ends, and log holds of `slow_ms` or longer; 0 does nothing."""
     if not slow_ms:
         yield
         return
@@ -40,7 +41,7 @@ def watched(slow_ms: int) -> Iterator[None]:
 
 
 class _Watchdog:
-    """Asks `loop`, in the thread of id `thread`, for signs; it is held when none comes for `slow` seconds."""
+    """Watches `loop`, which runs in the thread with the id `thread`; a hold lasts for `slow` seconds or more."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, thread: int, slow: float) -> None:
         self._loop = loop
@@ -51,9 +52,9 @@ class _Watchdog:
     def run(self) -> None:
         """Watch until `ended` is set."""
         while not self.ended.wait(self._slow / 2):
-            self._ask()
+            self._check()
 
-    def _ask(self) -> None:
+    def _check(self) -> None:
         sign = threading.Event()
         asked, worked = time.monotonic(), time.process_time()
         try:
@@ -65,7 +66,7 @@ class _Watchdog:
             return
         late = time.monotonic() - asked - self._slow
         if late > self._slow and time.process_time() - worked < late / 2:
-            return  # this thread had no turn, either, and nothing of the process had
+            return  # this thread did not run either: the whole process had stopped
         log.warning(
             "the event loop is held: nobody else is answered",
             extra={"over_ms": round(self._slow * 1000), "stack": _stack(sys._current_frames().get(self._thread))},
@@ -77,6 +78,6 @@ class _Watchdog:
 
 
 def _stack(frame: FrameType | None) -> str:
-    """`file:line function` of the innermost calls; values are not told, as they may be secrets."""
+    """`file:line function` of the innermost calls, without values, which may be secrets."""
     calls = (f"{called.f_code.co_filename}:{line} {called.f_code.co_name}" for called, line in walk_stack(frame))
     return " < ".join(islice(calls, _CALLS)) if frame is not None else ""

@@ -131,7 +131,7 @@ def test_a_password_that_is_typed_is_asked_for_twice(
     monkeypatch.setattr("getpass.getpass", lambda prompt: next(lines))
     assert main(["user", "hash"]) == 0
     assert main(["user", "hash"]) == 1
-    assert capsys.readouterr().err == "apiserver: the two are not the same\n"
+    assert capsys.readouterr().err == "apiserver: the two passwords differ\n"
 
 
 def test_users_get_passwords(data: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,7 +139,7 @@ def test_users_get_passwords(data: str, monkeypatch: pytest.MonkeyPatch, capsys:
     for line, name, message in (
         ("short\n", "alice", "a password has at least 8 characters"),
         ("correct horse\n", "nobody", "there is no user 'nobody'"),
-        ("correct horse\n", "a:b", "who logs in by a password needs a name of up to 200 characters, without a colon"),
+        ("correct horse\n", "a:b", "to have a password, a user needs a name of up to 200 characters without a colon"),
     ):
         typed(monkeypatch, line)
         assert main(["user", "password", name, "--data", data]) == 1

@@ -124,7 +124,7 @@ def test_the_third_signal_ends_at_once(tmp_path: Path) -> None:
             except subprocess.TimeoutExpired:
                 pass
         assert server.process.returncode == HARD
-        assert "it was told so three times" in server.log.read_text() or "did not stop" in server.log.read_text()
+        assert "it got three signals" in server.log.read_text() or "did not stop" in server.log.read_text()
 
 
 def test_a_machine_that_sleeps_holds_nothing(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Moving all data from one pair of stores to another, whatever the engines; interrupted, it is simply begun again."""
+"""Copies all data from one pair of stores to another, on any engines. An interrupted copy can be started again."""

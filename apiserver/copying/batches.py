@@ -1,6 +1,6 @@
-"""Pages of events, as a store answers them, as the batches that make them: one for each time of receipt.
+"""Turns pages of events, as a store answers them, into batches to be stored: one for each time of receipt.
 
-The batches of a page are to be added in their order: then equal timestamps keep the order of their lines.
+The batches of a page have to be added in their order. Then lines with equal timestamps keep their order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from apiserver.events.model import EventBatch, LogColumns, LogLine, Owner, Sampl
 
 
 def of_points(owner: Owner, points: ScalarPoints) -> Iterator[EventBatch]:
-    """The points, no two of one identity."""
+    """Batches of the points, each grouped by series and worker. No two points may have the same identity."""
     numbers = {worker: n for n, worker in enumerate(dict.fromkeys(points.workers))}
     names = list(numbers)
     worker = np.array([numbers[name] for name in points.workers], np.int64)
@@ -47,7 +47,7 @@ def of_points(owner: Owner, points: ScalarPoints) -> Iterator[EventBatch]:
 
 
 def of_lines(owner: Owner, lines: Sequence[LogLine]) -> Iterator[EventBatch]:
-    """The lines, which are in order, under digests of their own: the same page again adds nothing."""
+    """Batches of the lines, each with a digest of its lines: if the same page is added again, nothing changes."""
     for part in _agreeing(lines):
         by_receipt = sorted(part, key=lambda line: line.received)
         for received, group in groupby(by_receipt, key=lambda line: line.received):
@@ -55,7 +55,7 @@ def of_lines(owner: Owner, lines: Sequence[LogLine]) -> Iterator[EventBatch]:
 
 
 def of_samples(samples: Sequence[Sample]) -> EventBatch:
-    """The samples; when they were received is in their documents."""
+    """A batch of the samples; their documents hold the times of receipt."""
     return EventBatch(0, samples=list(samples))
 
 
@@ -65,7 +65,10 @@ def size(batch: EventBatch) -> int:
 
 
 def _agreeing(lines: Sequence[LogLine]) -> Iterator[list[LogLine]]:
-    """Parts within which lines of one timestamp are in the order they were received in."""
+    """Parts of the lines. Within a part, lines with the same timestamp are in the order of their receipt.
+
+    For example, with lines as (timestamp, received): (1, 5) (1, 7) (1, 6) (2, 4) → [(1, 5) (1, 7)] [(1, 6) (2, 4)].
+    """
     part: list[LogLine] = []
     for line in lines:
         if part and line.position.timestamp == part[-1].position.timestamp and line.received < part[-1].received:

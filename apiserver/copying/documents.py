@@ -1,10 +1,10 @@
-"""All documents of all companies: read by pages in the order of their ids, written where they are missing or differ."""
+"""Copies all documents of all companies, page by page, by id; only those that are missing or different are written."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from apiserver.copying.copied import CopyError, Say, patiently
+from apiserver.copying.retrying import CopyError, Say, patiently
 from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
 
 _PAGE = 100
@@ -12,9 +12,9 @@ _PAGE_OF_IDS = 5000
 
 
 async def copy_documents(source: DocumentStore, target: DocumentStore, say: Say) -> int:
-    """Copy what the target has not; return how many documents there are.
+    """Make the target's documents those of the source; returns how many there are.
 
-    CopyError when the target holds documents that the source has not, or does not hold all of them in the end.
+    CopyError if the target holds documents that the source does not have, or if some are missing in the end.
     """
     await _check_nothing_else(source, target, say)
     total = 0
@@ -37,15 +37,15 @@ async def _check_nothing_else(source: DocumentStore, target: DocumentStore, say:
             ids = [document["id"] for document in page]
             if await patiently(say, source.count, collection, {"id": {"$in": ids}}) != len(ids):
                 raise CopyError(
-                    f"the target holds documents in '{collection}' that the source has not: copy into an empty one, "
-                    "before a server is started on it"
+                    f"the target holds documents in '{collection}' that the source does not have: copy into an empty "
+                    "target, before a server is started on it"
                 )
 
 
 async def _pages(
     store: DocumentStore, collection: str, say: Say, *, limit: int, projection: Sequence[str] | None = None
 ) -> AsyncIterator[list[Document]]:
-    """All documents of a collection, a list at a time."""
+    """Pages of all documents of a collection, by id."""
     filter: Document = {}
     while True:
         page = await patiently(
@@ -59,7 +59,7 @@ async def _pages(
 
 
 async def _put(target: DocumentStore, collection: str, page: Sequence[Document]) -> None:
-    """Make the target's documents of these ids the same as these."""
+    """Write the documents of a page that the target does not have, or that differ there."""
     named = {"id": {"$in": [document["id"] for document in page]}}
     there = {document["id"]: document for document in await target.find(collection, named)}
     differing = [document for document in page if there.get(document["id"]) != document]

@@ -1,7 +1,8 @@
-"""All events of all companies: owner by owner and type by type, a page at a time, where the target has not as many.
+"""Copies all events of all companies, by owner and type, page by page.
 
-What is there already is written again without harm: points and samples take their own place, and log lines come under
-digests of their pages. So an interrupted copy is begun again, and passes over the owners that are done.
+Owners of whose events the target has as many as the source are skipped, so an interrupted copy can be started again.
+Writing events a second time does no harm: points and samples replace themselves, and a page of log lines is known by
+its digest.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from apiserver.copying import batches
-from apiserver.copying.copied import CopyError, Say, patiently
+from apiserver.copying.retrying import CopyError, Say, patiently
 from apiserver.events.model import EventBatch, EventType, LogPosition, Owner, SamplePosition, ScalarPosition
 from apiserver.stores.events.base import EventStore
 
-#: Owners that are compared, copied and compared again together: engines make what was written visible once for all.
+#: Owners whose events are counted, copied and counted again together: an engine makes new events visible for all of
+#: them at once, which takes time.
 _BLOCK = 200
-#: How many go on at once, as engines make each wait: owners and types, batches of one of them, counts.
+#: How many run at once, because engines make each of them wait: copies of one owner and type, batches of such a copy,
+#: and counts.
 _COPIED_AT_ONCE = 4
 _BATCHES_AT_ONCE = 8
 _COUNTS_AT_ONCE = 16
@@ -32,7 +35,7 @@ Counts = dict[tuple[Owner, EventType], int]
 
 @dataclass(slots=True)
 class EventCopy:
-    """One copy under way. `counts` has how many events there are of each type, once `run` has returned."""
+    """A copy of all events. After `run`, `counts` holds the number of events of each type."""
 
     source: EventStore
     target: EventStore
@@ -42,7 +45,7 @@ class EventCopy:
     _say_at: float = field(default_factory=lambda: time.monotonic() + _SAY_SECONDS, init=False)
 
     async def run(self) -> None:
-        """CopyError when the target holds events that the source has not, or does not hold all of them in the end."""
+        """Copy. CopyError if the target holds events of unknown owners, or if some are missing in the end."""
         owners = sorted([owner async for owner in self.source.owners()])
         await self._check_nothing_else(frozenset(owners))
         unstated = {owner async for owner in self.source.owners_to_restate()}
@@ -57,11 +60,11 @@ class EventCopy:
         async for owner in self.target.owners():
             if owner not in known and await patiently(self.say, self.target.events_count, owner) > 0:
                 raise CopyError(
-                    f"the target holds events of '{owner.id}', of which the source has none: copy into an empty one"
+                    f"the target holds events of '{owner.id}', but the source has none of them: copy into an empty one"
                 )
 
     async def _copy(self, owners: Sequence[Owner]) -> None:
-        """Copy what is missing of these, and compare the counts."""
+        """Copy the events of these owners that are missing, and compare the counts."""
         wanted = await self._counts(self.source, owners)
         there = await self._counts(self.target, owners)
         missing = [key for key, count in wanted.items() if there[key] != count]
@@ -108,13 +111,15 @@ class EventCopy:
             points = await patiently(self.say, self.source.scalar_points, owner, after=after, limit=_POINTS)
             if not len(points.iters):
                 return
-            await self._add_at_once(owner, list(batches.of_points(owner, points)))
+            made = list(batches.of_points(owner, points))
+            for start in range(0, len(made), _BATCHES_AT_ONCE):
+                await asyncio.gather(*(self._add(owner, batch) for batch in made[start : start + _BATCHES_AT_ONCE]))
             after = ScalarPosition(int(points.iters[-1]), *points.names[points.series[-1]])
 
     async def _copy_lines(self, owner: Owner) -> None:
         after: LogPosition | None = None
         while lines := await patiently(self.say, self.source.log_lines, owner, after=after, limit=_LINES):
-            for batch in batches.of_lines(owner, lines):  # lines of one timestamp stay in the order they are added in
+            for batch in batches.of_lines(owner, lines):  # one after the other, which keeps the order of equal times
                 await self._add(owner, batch)
             after = lines[-1].position
 
@@ -122,16 +127,11 @@ class EventCopy:
         after: SamplePosition | None = None
         while samples := await patiently(self.say, self.source.samples, owner, type, after=after, limit=_SAMPLES):
             await self._add(owner, batches.of_samples(samples))
-            last = samples[-1]
-            after = last.position
-
-    async def _add_at_once(self, owner: Owner, made: Sequence[EventBatch]) -> None:
-        for start in range(0, len(made), _BATCHES_AT_ONCE):
-            await asyncio.gather(*(self._add(owner, batch) for batch in made[start : start + _BATCHES_AT_ONCE]))
+            after = samples[-1].position
 
     async def _add(self, owner: Owner, batch: EventBatch) -> None:
         for reason in await patiently(self.say, self.target.add, batch):
-            raise CopyError(f"the target does not take an event of '{owner.id}': {reason}")
+            raise CopyError(f"the target refuses an event of '{owner.id}': {reason}")
         self._sent += batches.size(batch)
         if time.monotonic() > self._say_at:
             self.say(f"events: {self._sent:,} sent")

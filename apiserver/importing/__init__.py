@@ -1,6 +1,6 @@
-"""Taking over all data of a ClearML server: read as it lies there, mapped document by document, written to our stores.
+"""Imports all data of a ClearML server: reads them from its databases or API, converts them, and writes them here.
 
-Sources answer pages (`mongodb.py`, `elasticsearch.py`); `mapping/` has a pure function a kind; `documents.py`,
-`events.py` and `files.py` are the stages. What was taken is marked in the target: another run goes on, and takes what
-is new.
+The sources (`mongodb.py`, `elasticsearch.py`, `api.py`) give pages. `mapping/` converts documents, with one function
+for each kind. The stages are `documents.py`, `events.py` and `files.py`. Marks in the target say what was imported, so
+that another run continues, and imports what is new.
 """

@@ -1,6 +1,6 @@
-"""A ClearML server over its API, for those who cannot reach its databases: what one user of it may read.
+"""Reads a ClearML server over its API, as far as one user may: for those who cannot reach its databases.
 
-It tells no secrets, and no more of other users than their names. Events are asked for task by task.
+The API gives no secrets, and only the names of other users. Events are read task by task.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PAGE = 200
 _IDS = 500
 _AT_ONCE = 8
 
-#: What answers the documents of a kind, and under which name.
+#: The service that lists the documents of a kind; the list in its answer has the same name.
 _LISTS = {"model": "models", "task": "tasks", "queue": "queues"}
 
 
@@ -39,7 +39,7 @@ _answers = msgspec.json.Decoder(_Answer)
 
 
 class Api:
-    """The API at one address, by one user."""
+    """The API at one address, called by one user."""
 
     def __init__(self, url: str, key: str, secret: str) -> None:
         self._http = Http("the ClearML server", [url])
@@ -47,7 +47,7 @@ class Api:
         self.secret = secret
 
     async def open(self) -> None:
-        """Log in; ImportFailed when that is not possible."""
+        """Log in. Raises ImportFailed."""
         self._http.authorize(basic(self.key, self.secret))
         self._http.authorize(f"Bearer {(await self.call('auth.login', {}))['token']}")
 
@@ -56,22 +56,22 @@ class Api:
         await self._http.close()
 
     async def call(self, endpoint: str, request: Document) -> Document:
-        """The data that an endpoint answers."""
+        """The `data` of an endpoint's answer."""
         answer = await self._http.ask("POST", f"/{endpoint}", request)
         data: Document = answer["data"]
         return data
 
     async def events(self, endpoint: str, request: Document) -> _Page:
-        """The page of events that an endpoint answers."""
+        """The page of events in an endpoint's answer."""
         try:
             return _answers.decode(await self._http.send("POST", f"/{endpoint}", request)).data
         except msgspec.DecodeError as error:
-            raise ImportFailed(f"the ClearML server answers something else than events: {error}") from error
+            raise ImportFailed(f"the answer of the ClearML server holds no events: {error}") from error
 
     async def listed(
         self, service: str, fields: Sequence[str] = (), size: int = _PAGE
     ) -> AsyncIterator[list[Document]]:
-        """All that `<service>.get_all` answers, in the order of the ids; nothing that is public."""
+        """Pages of all documents that `<service>.get_all` answers, by id, without public ones."""
         chosen = {"only_fields": list(fields)} if fields else {}
         request = {"search_hidden": True, "allow_public": False, "order_by": ["id"], "page_size": size, **chosen}
         page = 0
@@ -97,7 +97,7 @@ class ApiDocuments:
         return str((await self._me())["company"]["id"])
 
     async def total(self, kind: str, database: str = "") -> int:
-        """Not known."""
+        """0: the number is not known."""
         return 0
 
     async def pages(self, kind: str, database: str = "backend") -> AsyncIterator[list[Document]]:
@@ -120,21 +120,21 @@ class ApiDocuments:
         return user
 
     async def _profiles(self, users: Sequence[Document]) -> list[Document]:
-        """Users as they lie in the database; only the caller's preferences are told."""
+        """Users as they are in the database; the API gives only the caller's preferences."""
         me, home = await self._me(), await self.home()
         told = (await self._api.call("users.get_preferences", {}))["preferences"]
         mine = {"preferences": told}
         return [{**user, "company": home, **(mine if user["id"] == me["id"] else {})} for user in users]
 
     async def _accounts(self, users: Sequence[Document]) -> list[Document]:
-        """The caller's role, and the one key whose secret is known."""
+        """The caller's account, with the one access key whose secret is known."""
         me = await self._me()
         own = {"key": self._api.key, "secret": self._api.secret}
         account = {"id": me["id"], "company": me["company"]["id"], "role": me.get("role", "user"), "credentials": [own]}
         return [account for user in users if user["id"] == me["id"]]
 
     async def _parents(self) -> dict[str, str | None]:
-        """The parents of all projects: those further above are not told."""
+        """The parent of each project: the API does not give the whole path."""
         parents: dict[str, str | None] = {}
         async for page in self._api.listed("projects", ("id", "parent"), _IDS):
             parents |= {one["id"]: one.get("parent") for one in page}
@@ -157,17 +157,17 @@ class ApiEvents:
         self._models: set[str] = set()
 
     async def indices(self, type: EventType) -> list[str]:
-        """One, named as the type."""
+        """One index, whose name is the type."""
         return [type.value]
 
     async def total(self, index: str) -> int:
-        """Not known."""
+        """0: the number is not known."""
         return 0
 
     async def tallies(self, index: str) -> AsyncIterator[list[Tally]]:
-        """What there is of each task or model; when it was last updated stands for when the newest was written.
+        """The number of events of each task or model, and its last update in place of the newest event's time.
 
-        Of one that the server does not tell of there is said to be one event.
+        If the server refuses to say how many there are, the number is 1.
         """
         type, turns = EventType(index), asyncio.Semaphore(_AT_ONCE)
         for service in ("tasks",) if type is EventType.LOG else ("tasks", "models"):
@@ -209,10 +209,11 @@ class ApiEvents:
             request["from_timestamp"] = msgspec.json.decode(events[-1])["timestamp"]
 
     async def _by_iteration(self, id: str, type: EventType) -> AsyncIterator[list[msgspec.Raw]]:
-        """Pages in the order of iterations.
+        """Pages of events in the order of iterations.
 
-        ClearML's server begins again after a page that ends at iteration 0. Then the walk is begun with pages as large
-        as they may be, and ends where these do so, too: the counts will tell.
+        After a page that ends at iteration 0, ClearML's server starts from the beginning again. Then this starts again,
+        too, with the largest pages that the server allows. If such a page also ends at iteration 0, the rest cannot be
+        read: comparing counts will show that.
         """
         for size in (SAMPLES.get(type, EVENTS), EVENTS):
             request: Document = {"task": id, "event_type": type.value, "order": "asc", "batch_size": size}

@@ -1,4 +1,4 @@
-"""Stored events of a ClearML server as the lines of a request, which they once were, and those that make a batch."""
+"""Turns stored events of a ClearML server back into the lines of a request, and these into a batch."""
 
 from __future__ import annotations
 
@@ -17,16 +17,20 @@ from apiserver.importing.elasticsearch import Event
 from apiserver.importing.urls import Replacements
 from apiserver.times import epoch_millis, now_ms
 
-#: Which texts of an event hold addresses of files.
+#: The fields of an event that hold addresses of files.
 _ADDRESSES = {EventType.IMAGE: "url", EventType.PLOT: "plot_str"}
 
 
 def batch_of(
     events: Sequence[Event], type: EventType, owners: Collection[Owner], urls: Replacements
 ) -> tuple[Ingest, dict[str, str]]:
-    """What the events make, of these owners (of one company) only; the ids of events that cannot be taken, and why."""
+    """The batch of the events, and the ids of events that cannot be taken, each with the reason.
+
+    The owners are of one company. Events of other owners are not taken.
+    """
     company = next(iter(owners)).company
-    received = _written(events[-1])
+    written = epoch_millis(orjson.loads(events[-1].line).get("@timestamp"))
+    received = now_ms() if written is None else written
     bad: dict[str, str] = {}
     lines: dict[str, bytes] = {}
     for event in events:
@@ -44,7 +48,7 @@ def batch_of(
 
 
 def line_of(line: bytes, type: EventType, urls: Replacements) -> bytes:
-    """The line as clients sent it, but for addresses. ValueError: it holds a plot that cannot be read."""
+    """The line as a client sent it, with addresses replaced. ValueError if it holds a plot that cannot be unpacked."""
     if type in _ADDRESSES and (urls.pairs or b'"plot_data"' in line):
         event: dict[str, Any] = orjson.loads(line)
         if event.get("plot_data") and event.get("plot_str") is None:
@@ -64,7 +68,7 @@ def _unpacked(plot_data: str) -> str:
 
 
 def _ingested(lines: Collection[bytes], company: str, received: int) -> Ingest | None:
-    """What the lines make; None when they contradict each other."""
+    """The batch of the lines; None if they contradict each other."""
     try:
         return ingest_lines(b"\n".join(lines), company=company, received=received, worker="", bounded=False)
     except Contradiction:
@@ -72,19 +76,12 @@ def _ingested(lines: Collection[bytes], company: str, received: int) -> Ingest |
 
 
 def _unfit(lines: dict[str, bytes], company: str, owners: set[Owner]) -> dict[str, str]:
-    """The ids of events that cannot be taken, and why: each is looked at by itself."""
+    """The ids of events that cannot be taken, each with the reason; every event is tried by itself."""
     bad = {}
     for id, line in lines.items():
         found = _ingested([line], company, 0)
         if found is None or found.rejects.total:
             bad[id] = str(found.rejects) if found else "it contradicts itself"
         elif not found.locked_allowed.keys() <= owners:
-            bad[id] = "it says to be of a model, and is of a task, or the other way round"
+            bad[id] = "it says that it is of a model but is of a task, or the other way round"
     return bad
-
-
-def _written(event: Event) -> int:
-    """When an event was written, epoch milliseconds."""
-    found = orjson.loads(event.line).get("@timestamp")
-    written = epoch_millis(found)
-    return now_ms() if written is None else written

@@ -1,4 +1,4 @@
-"""`apiserver import-clearml`: from a ClearML server to the stores of the settings, stage by stage."""
+"""`apiserver import-clearml`: imports from a ClearML server into the stores of the settings, stage by stage."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import dataclasses
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from apiserver.copying.places import Place, opened
+from apiserver.copying.locations import Location, opened
+from apiserver.copying.retrying import Say
 from apiserver.data_folder import DataFolder
 from apiserver.importing.documents import Writer, take_documents, take_people
 from apiserver.importing.events import EventImport
 from apiserver.importing.files import take_files
 from apiserver.importing.mapping.common import Context
 from apiserver.importing.marks import Marks
-from apiserver.importing.report import Report, Say
+from apiserver.importing.report import Report
 from apiserver.importing.sources import Source
 from apiserver.importing.urls import Replacements
 from apiserver.settings import Settings
@@ -21,16 +22,16 @@ from apiserver.stores.files.disk import FileStore
 
 
 async def import_clearml(source: Source, files: Path | None, settings: Settings, urls: Replacements, say: Say) -> bool:
-    """Take everything; whether all of it could be. ImportFailed, or an error of a store, when it cannot go on.
+    """Import everything; returns whether that was possible. Raises ImportFailed or an error of a store to give up.
 
-    files: the folder of the server's file server, if that is to come along.
+    `files` is the folder of ClearML's file server, if files are to be imported, too.
     """
     report = Report(say)
-    place = Place(dataclasses.replace(settings, migrate_at_start=True))
+    location = Location(dataclasses.replace(settings, migrate_at_start=True))
     async with AsyncExitStack() as stack:
         documents, events = await source.open(stack)
         home = await documents.home()
-        to_events, to_documents = await stack.enter_async_context(opened(place))
+        to_events, to_documents = await stack.enter_async_context(opened(location))
         assert to_events is not None
         assert to_documents is not None
         marks = Marks(to_documents, say)
@@ -54,9 +55,9 @@ async def _take_files(folder: Path, settings: Settings, company: str, report: Re
 
 
 def _close(report: Report, settings: Settings, home: str) -> None:
-    """Say what became of everything, and what to do now."""
+    """Say what was imported, and what to do next."""
     report.close()
     if report.problems:
-        report.say(f"{report.problems:,} problems are told above; what they do not name is all there")
+        report.say(f"{report.problems:,} problems are listed above; everything else was imported")
     if settings.company != home:
-        report.say(f"start the server with APISERVER_COMPANY={home}: its admin then is of the company that was taken")
+        report.say(f"start the server with APISERVER_COMPANY={home}, so that its admin is in the imported company")

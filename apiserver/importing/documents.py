@@ -1,7 +1,7 @@
-"""The stage of documents: companies, people, projects, models, queues and tasks, each kind page by page.
+"""Imports documents: companies, users, projects, models, queues and tasks, each kind page by page.
 
-A document is written when it is new, or has changed at the source since it was taken. Whatever else the target holds
-stays as it is. A document that cannot be taken costs itself only.
+A document is written if it is new, or has changed in the source since it was imported. Other documents of the target
+stay as they are. If a document cannot be imported, only that document is missing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from apiserver.copying.copied import patiently
+from apiserver.copying.retrying import patiently
 from apiserver.importing.mapping import others, people, tasks
 from apiserver.importing.mapping.common import Context, identity
 from apiserver.importing.marks import Marks, mark
@@ -23,12 +23,12 @@ from apiserver.stores.documents.base import (
     InvalidDocument,
 )
 
-#: Another one makes a further run write every document anew: to be raised when what `mapping` makes changes.
+#: The version of `mapping`. When `mapping` changes, raise it: then the next run writes every document again.
 _MAPPING = 1
 
 Mapped = Callable[[Mapping[str, Any], Context], Document]
 
-#: Kinds by their names there: what they are called here, and what makes them so.
+#: ClearML's kinds of documents: the collection here, and the function that converts them.
 KINDS: dict[str, tuple[str, Mapped]] = {
     "project": ("projects", others.project),
     "model": ("models", others.model),
@@ -43,21 +43,21 @@ class Documents(Protocol):
 
     @property
     def escaped(self) -> bool:
-        """Whether names that users gave are escaped in keys."""
+        """Whether keys hold users' names in escaped form."""
 
     async def home(self) -> str:
-        """The company that gets what is nobody's."""
+        """The company that gets the documents of no company."""
 
     async def total(self, kind: str, database: str = ...) -> int:
-        """How many documents there are of a kind, about; 0: that is not known."""
+        """About how many documents of a kind there are; 0 if that is not known."""
 
     def pages(self, kind: str, database: str = ...) -> AsyncIterator[list[Document]]:
-        """All documents of a kind."""
+        """Pages of all documents of a kind."""
 
 
 @dataclass(slots=True)
 class Writer:
-    """Writes documents of the source that the target has not as they are now."""
+    """Writes those documents of the source that are new or have changed."""
 
     target: DocumentStore
     marks: Marks
@@ -65,11 +65,12 @@ class Writer:
     context: Context
 
     async def write(self, kind: str, collection: str, page: Sequence[Document], mapped: Mapped) -> None:
-        """Take a page of documents of one kind."""
+        """Import a page of documents of one kind."""
         count = self.report.count(collection)
         count.found += len(page)
         named = {f"{kind}/{identity(document)}": document for document in page}
-        now = {name: self._mark(document) for name, document in named.items()}
+        moved, home = self.context.urls.pairs, self.context.home
+        now = {name: mark(_MAPPING, document, moved, home) for name, document in named.items()}
         known = await self.marks.of(named)
         made: dict[str, Document] = {}
         for name, document in named.items():
@@ -79,16 +80,13 @@ class Writer:
             try:
                 made[name] = mapped(document, self.context)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
-                self._refuse(collection, name, f"it is not as such documents are ({_said(error)})")
+                self._refuse(collection, name, f"it is malformed ({_reason(error)})")
         written = await self._put(collection, made)
         count.taken += len(written)
         await self.marks.put({name: now[name] for name in written})
 
-    def _mark(self, document: Document) -> str:
-        return mark(_MAPPING, document, self.context.urls.pairs, self.context.home)
-
     async def _put(self, collection: str, made: Mapping[str, Document]) -> list[str]:
-        """Write documents, all at once or, when that is refused, each by itself; the names of those that were."""
+        """Write documents, at once or, if that is refused, one by one; returns the names of those that were written."""
         if not made:
             return []
         try:
@@ -101,7 +99,7 @@ class Writer:
         try:
             await self._replace(collection, [document])
         except DuplicateDocument:
-            self._refuse(collection, name, "the target has one of that name or key, with another id")
+            self._refuse(collection, name, "the target has one with the same name or key, but another id")
             return False
         except InvalidDocument as error:
             self._refuse(collection, name, str(error))
@@ -125,7 +123,7 @@ class Writer:
 
 
 async def take_documents(source: Documents, writer: Writer) -> None:
-    """Take all of `KINDS`."""
+    """Import the documents of all `KINDS`."""
     for kind, (collection, mapped) in KINDS.items():
         progress = Progress(collection, await source.total(kind), writer.report.say)
         async for page in source.pages(kind):
@@ -136,15 +134,16 @@ async def take_documents(source: Documents, writer: Writer) -> None:
 
 
 async def _make_room(target: DocumentStore, queues: Sequence[Document]) -> None:
-    """Take away empty default queues, which a server makes when it starts, where the source has one of that name."""
+    """Delete empty default queues, which our server made when it started, if the source has one of the same name."""
     for queue in queues:
         same = {"company": queue.get("company"), "name": queue.get("name"), "id": {"$ne": identity(queue)}}
         await target.delete("queues", {**same, "user": None, "entries": {"$size": 0}, "system_tags": "default"})
 
 
 async def take_people(source: Documents, writer: Writer) -> None:
-    """Take all companies, users and access keys."""
-    server_uid = await _server_uid(source)
+    """Import all companies, users and access keys."""
+    settings = {identity(one): one.get("value") async for page in source.pages("settings") for one in page}
+    server_uid = str(settings.get("server.uuid") or "") or None
     async for page in source.pages("company"):
         await writer.write("company", "companies", page, lambda found, _: people.company(found, server_uid))
     profiles = {identity(one): one async for page in source.pages("user") for one in page}
@@ -154,7 +153,7 @@ async def take_people(source: Documents, writer: Writer) -> None:
         try:
             persons.append(people.person(profiles.get(id), accounts.get(id)))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            writer.report.problem("users", id, f"it is not as such documents are ({_said(error)})")
+            writer.report.problem("users", id, f"it is malformed ({_reason(error)})")
     taken = [person for person in persons if person is not None]
     await _name_apart(writer, [person.user for person in taken])
     await writer.write("user", "users", [person.user for person in taken], _as_it_is)
@@ -162,7 +161,7 @@ async def take_people(source: Documents, writer: Writer) -> None:
     await writer.write("credential", "credentials", keys, _as_it_is)
     for person in taken:
         for key, reason in person.left.items():
-            writer.report.note(f"the access key {key} of '{person.user['name']}' is not taken: {reason}")
+            writer.report.note(f"the access key {key} of '{person.user['name']}' was not imported: {reason}")
 
 
 def _as_it_is(document: Mapping[str, Any], context: Context) -> Document:
@@ -170,21 +169,15 @@ def _as_it_is(document: Mapping[str, Any], context: Context) -> Document:
 
 
 async def _name_apart(writer: Writer, users: Sequence[Document]) -> None:
-    """Give a user whose name another one of the company has a name of their own."""
+    """Rename each user whose name an older user of the company has: "Ann" becomes "Ann (0a1b2c3d)", with their id."""
     there = await writer.target.find("users", {}, projection=("company", "name"))
     taken = {(user["company"], user["name"]): user["id"] for user in there}
     for user in sorted(users, key=lambda user: str(user["created"])):
         name = user["name"]
         if taken.setdefault((user["company"], name), user["id"]) != user["id"]:
             user["name"] = f"{name} ({user['id'][:8]})"
-            writer.report.note(f"there is another user '{name}': the one with the id {user['id']} is '{user['name']}'")
+            writer.report.note(f"there is another user '{name}': the user {user['id']} is now named '{user['name']}'")
 
 
-async def _server_uid(source: Documents) -> str | None:
-    settings = {identity(one): one.get("value") async for page in source.pages("settings") for one in page}
-    found = settings.get("server.uuid")
-    return str(found) if found else None
-
-
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return f"no field {error}" if isinstance(error, KeyError) else str(error)

@@ -1,6 +1,6 @@
-"""The events of a ClearML server in its Elasticsearch, over plain HTTP: any version from 7 on answers these requests.
+"""Reads the events of a ClearML server from its Elasticsearch, version 7 or later, over plain HTTP.
 
-Elasticsearch's own client talks to its own major version only. An event stays bytes: it is read once, by what reads the
+Elasticsearch's own client supports only its own major version. Events stay bytes here: they are parsed once, like the
 lines of a request.
 """
 
@@ -17,17 +17,18 @@ from apiserver.importing.http import Http, basic
 from apiserver.importing.report import ImportFailed
 from apiserver.stores.addresses import ElasticsearchAddress
 
-#: Owners told of at a time, and events: the most that Elasticsearch answers at once.
+#: Tasks and models in a page of tallies.
 _OWNERS = 1000
+#: Events in a page: the most that Elasticsearch answers at once. Samples are larger, so their pages are smaller.
 EVENTS = 10_000
-#: Plots and vectors are large.
 SAMPLES = {EventType.PLOT: 100, EventType.VECTOR: 1000, EventType.IMAGE: 2000}
+#: How long Elasticsearch keeps a scroll open between two pages.
 _KEEP = "10m"
 _LEAST_VERSION = 7
 
 
 class Tally(NamedTuple):
-    """How many events of one type a task or model has there, and when the newest was written (epoch ms)."""
+    """How many events of one type a task or model has in the source, and when the newest was written (epoch ms)."""
 
     id: str
     events: int
@@ -35,14 +36,14 @@ class Tally(NamedTuple):
 
 
 class Event(msgspec.Struct, gc=False):
-    """One event as it is stored."""
+    """One stored event."""
 
     id: str = msgspec.field(name="_id")
     source: msgspec.Raw = msgspec.field(name="_source")
 
     @property
     def line(self) -> bytes:
-        """The JSON object, in one line: line feeds stand between its fields only, as texts have them escaped."""
+        """The JSON object in one line. Any line feeds are between its fields: in texts they are escaped."""
         return bytes(self.source).replace(b"\n", b" ")
 
 
@@ -74,18 +75,18 @@ class ElasticsearchEvents:
             self._http.authorize(basic(address.user, address.password))
 
     async def open(self) -> None:
-        """ImportFailed unless an Elasticsearch answers that this can read."""
+        """Raise ImportFailed unless an Elasticsearch of a supported version answers."""
         version = (await self._http.ask("GET", "/")).get("version", {})
         number = str(version.get("number", ""))
         if version.get("distribution") != "opensearch" and int(number.partition(".")[0] or 0) < _LEAST_VERSION:
-            raise ImportFailed(f"Elasticsearch {_LEAST_VERSION} or later is needed; what answers is {number or 'none'}")
+            raise ImportFailed(f"Elasticsearch {_LEAST_VERSION} or later is needed, but this is {number or 'no such'}")
 
     async def close(self) -> None:
         """Close the connections."""
         await self._http.close()
 
     async def indices(self, type: EventType) -> list[str]:
-        """The indices that have events of a type."""
+        """The indices with events of a type."""
         return sorted(await self._http.ask("GET", f"/events-{type}-*/_alias"))
 
     async def total(self, index: str) -> int:
@@ -93,7 +94,7 @@ class ElasticsearchEvents:
         return int((await self._http.ask("GET", f"/{index}/_count"))["count"])
 
     async def tallies(self, index: str) -> AsyncIterator[list[Tally]]:
-        """What there is in an index of each task or model, in the order of their ids."""
+        """The tallies of all tasks and models in an index, in pages, by id."""
         after: dict[str, Any] = {}
         group = {"size": _OWNERS, "sources": [{"task": {"terms": {"field": await self._task_field(index)}}}]}
         aggs = {"newest": {"max": {"field": "@timestamp"}}}
@@ -112,14 +113,14 @@ class ElasticsearchEvents:
     async def pages(
         self, index: str, type: EventType, ids: Collection[str], count: int
     ) -> AsyncIterator[Sequence[Event]]:
-        """All events of tasks or models, about `count`; log lines by their time, others in any order."""
+        """Pages of all events of some tasks or models, about `count`; log lines by time, others in any order."""
         size = SAMPLES.get(type, EVENTS)
         body = {
             "size": size,
             "query": {"terms": {await self._task_field(index): list(ids)}},
             "sort": [{"timestamp": "asc"}] if type is EventType.LOG else ["_doc"],
         }
-        if count <= size // 2:  # also if some were added since they were counted
+        if count <= size // 2:  # then one page holds all, even if some were added since they were counted
             page = await self._page(f"/{index}/_search", body)
             if len(page.hits.hits) < size:
                 yield page.hits.hits
@@ -134,11 +135,11 @@ class ElasticsearchEvents:
                 yield page
                 page = await self._page("/_search/scroll", {"scroll": _KEEP, "scroll_id": page.scroll_id})
         finally:
-            with suppress(ImportFailed):  # it ends by itself
+            with suppress(ImportFailed):  # if this fails, the scroll expires by itself
                 await self._http.ask("DELETE", "/_search/scroll", {"scroll_id": [page.scroll_id]})
 
     async def _task_field(self, index: str) -> str:
-        """An index that no template of the server was for has ids as text, and what is exact beside it."""
+        """The field with the exact task id: `task`, or `task.keyword` in an index that was made without a template."""
         found = await self._http.ask("GET", f"/{index}/_mapping")
         mapped = [one["mappings"].get("properties", {}).get("task", {}) for one in found.values()]
         return "task.keyword" if any(one.get("type") == "text" for one in mapped) else "task"
@@ -147,7 +148,7 @@ class ElasticsearchEvents:
         try:
             page = _pages.decode(await self._http.send("POST", target, body))
         except msgspec.DecodeError as error:
-            raise ImportFailed(f"Elasticsearch answers something else than events: {error}") from error
+            raise ImportFailed(f"the answer of Elasticsearch holds no events: {error}") from error
         if page.shards.failed:
             raise ImportFailed("Elasticsearch: part of the events cannot be read now")
         return page

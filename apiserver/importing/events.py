@@ -1,9 +1,9 @@
-"""The stage of events: type by type, index by index, tasks and models in the order of their ids.
+"""Imports events: type by type, index by index, tasks and models in the order of their ids.
 
-Of each one's events of a type there is a mark: how many the source has, and when the newest was written. Where it is
-the mark of a run before, they are passed over; else all are sent, which changes nothing about those that are there:
-points and samples take their own place, and log lines are compared first. Marks are set when the target was asked how
-many it has.
+For each task or model and type, a mark says how many events the source has, and when the newest was written. If the
+mark is still that of an earlier run, the events are skipped. Otherwise all of them are sent. Events that are there
+already do not change: a point or sample replaces itself, and log lines are compared first. A mark is set once the
+target holds as many events as the source.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Protocol, TypeVar
 
 import orjson
 
-from apiserver.copying.copied import patiently
+from apiserver.copying.retrying import patiently
 from apiserver.events.ingest import Ingest
-from apiserver.events.model import EventBatch, EventType, LogColumns, Owner
+from apiserver.events.model import EventType, Owner
 from apiserver.importing.bodies import batch_of
 from apiserver.importing.elasticsearch import Event, Tally
 from apiserver.importing.lines import LinesThere
@@ -28,9 +28,9 @@ from apiserver.importing.urls import Replacements
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.events.base import EventStore
 
-#: Events that are read together, of as many tasks and models as have so many.
+#: Tasks and models with few events are read together, up to this many events.
 _TOGETHER = 5000
-#: Events after which the target is asked what it has, so that an interrupted run need not send more again.
+#: Counts are compared, and marks set, after this many events: an interrupted run sends no more than these again.
 _CHECKED = 1_000_000
 
 Item = TypeVar("Item")
@@ -40,21 +40,21 @@ class Events(Protocol):
     """The events of a ClearML server."""
 
     async def indices(self, type: EventType) -> list[str]:
-        """Where there are events of a type."""
+        """The indices with events of a type."""
 
     async def total(self, index: str) -> int:
-        """How many events there are; 0: that is not known."""
+        """How many events an index has; 0 if that is not known."""
 
     def tallies(self, index: str) -> AsyncIterator[list[Tally]]:
-        """What there is of each task or model."""
+        """Pages of the tallies of all tasks and models in an index."""
 
     def pages(self, index: str, type: EventType, ids: Collection[str], count: int) -> AsyncIterator[Sequence[Event]]:
-        """All events of tasks or models, about `count`; log lines by their time."""
+        """Pages of all events of some tasks or models, about `count`; log lines by time."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """Events of a type that are to be taken: all of one owner."""
+    """All events of one owner and type, which are to be imported; `mark` is stored under `name` afterwards."""
 
     owner: Owner
     tally: Tally
@@ -64,7 +64,7 @@ class _Due:
 
 @dataclass(slots=True)
 class EventImport:
-    """Takes all events whose tasks and models the target has."""
+    """Imports all events whose tasks and models the target has."""
 
     source: Events
     target: EventStore
@@ -73,10 +73,10 @@ class EventImport:
     report: Report
     urls: Replacements
     _refused: Counter[str] = field(default_factory=Counter, init=False)
-    """By id, events that could not be taken."""
+    """How many events could not be imported, by the id of the task or model."""
 
     async def run(self) -> None:
-        """Take them, and compare counts."""
+        """Import the events, and compare counts."""
         for type in EventType:
             for index in await self.source.indices(type):
                 await self._take_index(index, type)
@@ -99,10 +99,10 @@ class EventImport:
                     taken = []
             await self._check(type, taken)
         if homeless:
-            self.report.note(f"{index} has events of {homeless:,} tasks or models that are not there: they are left")
+            self.report.note(f"{index} has events of {homeless:,} unknown tasks or models: they are not imported")
 
     async def _owners(self, tallies: Sequence[Tally]) -> dict[str, Owner]:
-        """The owners, by id, whose documents the target has."""
+        """The owners whose documents the target has, by id."""
         found: dict[str, Owner] = {}
         for collection, is_model in (("models", True), ("tasks", False)):
             ids = {"id": {"$in": [tally.id for tally in tallies]}}
@@ -111,7 +111,7 @@ class EventImport:
         return found
 
     async def _due(self, index: str, type: EventType, tallies: Sequence[Tally], owners: dict[str, Owner]) -> list[_Due]:
-        """What is new, or not as it was at the last run."""
+        """The owners whose events are new, or have changed since the last run."""
         moved = self.urls.pairs if type in (EventType.IMAGE, EventType.PLOT) else ()
         now = {f"{index}/{tally.id}": mark(tally.events, tally.newest, moved) for tally in tallies}
         known = await self.marks.of(now)
@@ -128,7 +128,10 @@ class EventImport:
     # --- taking ------------------------------------------------------------------------------------
 
     async def _take_group(self, index: str, type: EventType, group: Sequence[_Due]) -> list[_Due]:
-        """Take events of several owners at once, or of each by itself when that is refused; those it worked for."""
+        """Import events of several owners together or, if the source refuses that, of each by itself.
+
+        Returns the owners for which it worked.
+        """
         try:
             await self._take(index, type, group)
         except Refused as refused:
@@ -150,7 +153,7 @@ class EventImport:
             await self._add(type, found, there)
 
     async def _lines_there(self, type: EventType, owners: Collection[Owner]) -> dict[Owner, LinesThere]:
-        """Of those owners that have log lines already."""
+        """The log lines that the target has already, for each owner that has some."""
         if type is not EventType.LOG:
             return {}
         counts = await asyncio.gather(*(patiently(self.report.say, self.target.log_count, owner) for owner in owners))
@@ -160,25 +163,26 @@ class EventImport:
     async def _add(self, type: EventType, found: Ingest, there: dict[Owner, LinesThere]) -> None:
         batch = found.batch
         if there:
-            batch.logs = await _missing(batch, there)
+            missing = [await there[logs.owner].missing(logs) if logs.owner in there else logs for logs in batch.logs]
+            batch.logs = [logs for logs in missing if logs is not None]
         if not batch:
             return
         for reason, count in (await patiently(self.report.say, self.target.add, batch)).items():
-            self.report.problem(type.value, f"({count} events)", f"the target does not take them: {reason}")
+            self.report.problem(type.value, f"({count} events)", f"the target refuses them: {reason}")
 
     def _refuse(self, type: EventType, index: str, event: Event, reason: str) -> None:
         self._refused[str(orjson.loads(event.line).get("task"))] += 1
         self.report.count(type.value).left += 1
         self.report.problem(type.value, f"{event.id} in {index}", reason)
 
-    # --- compared ----------------------------------------------------------------------------------
+    # --- comparing ---------------------------------------------------------------------------------
 
     async def _check(self, type: EventType, taken: Sequence[_Due]) -> None:
-        """Compare how many events there are, and mark those that are all there."""
+        """Compare how many events source and target have, and mark the owners whose events are complete."""
         if not taken:
             return
         count, whole = self.report.count(type.value), {}
-        why = "" if type is EventType.LOG else "; of one series and iteration, one is kept"
+        why = "" if type is EventType.LOG else "; only one of each series and iteration is kept"
         for one in taken:
             there = await patiently(self.report.say, self.target.events_count, one.owner, [type])
             expected = one.tally.events - self._refused[one.tally.id]
@@ -194,14 +198,8 @@ class EventImport:
         await self.marks.put(whole)
 
 
-async def _missing(batch: EventBatch, there: dict[Owner, LinesThere]) -> list[LogColumns]:
-    """The lines of a batch without those that are there."""
-    missing = [await there[logs.owner].missing(logs) if logs.owner in there else logs for logs in batch.logs]
-    return [logs for logs in missing if logs is not None]
-
-
 def _groups(due: Sequence[_Due]) -> Iterator[list[_Due]]:
-    """Those with few events together, if they are of one company; no group is empty."""
+    """Groups of owners of one company with about `_TOGETHER` events or fewer; an owner with more is alone."""
     group: list[_Due] = []
     for one in due:
         events = sum(other.tally.events for other in group) + one.tally.events
@@ -214,7 +212,7 @@ def _groups(due: Sequence[_Due]) -> Iterator[list[_Due]]:
 
 
 async def _ahead(items: AsyncIterator[Item]) -> AsyncIterator[Item]:
-    """The items, each asked for while the one before is worked on."""
+    """The items; the next one is fetched while the caller works on the one before."""
     asking = asyncio.ensure_future(anext(items, None))
     try:
         while (item := await asking) is not None:

@@ -1,4 +1,4 @@
-"""The stage of files: the folder of a ClearML file server into our store of files, under the same names."""
+"""Imports files: copies the folder of a ClearML file server into our file store, under the same names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _READ_AT_ONCE = 2**20
 
 
 async def take_files(folder: Path, target: FileStore, company: str, report: Report) -> None:
-    """Copy every file below `folder` that the target has not, or not in its size, to the files of a company."""
+    """Copy the files below `folder` to the company's files, but not those that are there with the same size."""
     count = report.count(_KIND)
     paths = await to_thread.run_sync(lambda: list(_files(folder)))
     progress = Progress(_KIND, len(paths), report.say)
@@ -37,7 +37,7 @@ async def take_files(folder: Path, target: FileStore, company: str, report: Repo
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Regular files, in order; no links are followed. ImportFailed: there is no such folder."""
+    """Regular files, in order; links are not followed. ImportFailed if there is no such folder."""
     if not folder.is_dir():
         raise ImportFailed(f"there is no folder '{folder}'")
     for here, folders, names in os.walk(folder):

@@ -1,4 +1,4 @@
-"""Plain HTTP with JSON bodies, by the transport below Elasticsearch's client; answers stay bytes."""
+"""Plain HTTP with JSON bodies, over the transport that Elasticsearch's client uses; answers stay bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Bytes(JsonSerializer):
 
 
 class Http:
-    """Requests to hosts that answer alike; `name` is what people call them."""
+    """Sends requests to any of several equal hosts; `name` is what error messages call them."""
 
     def __init__(self, name: str, hosts: Sequence[str], *, ca: Path | None = None, verify: bool = True) -> None:
         self._name = name
@@ -36,7 +36,7 @@ class Http:
         )
 
     def authorize(self, authorization: str) -> None:
-        """Say from now on who asks."""
+        """Send this Authorization header from now on."""
         self._headers["authorization"] = authorization
 
     async def close(self) -> None:
@@ -44,13 +44,13 @@ class Http:
         await self._transport.close()
 
     async def ask(self, method: str, target: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The JSON object that is answered; ImportFailed when there is none."""
+        """The JSON object in the answer; ImportFailed if there is none."""
         with self._errors():
             answer: dict[str, Any] = orjson.loads(await self.send(method, target, body))
         return answer
 
     async def send(self, method: str, target: str, body: Mapping[str, Any] | None = None) -> bytes:
-        """The bytes that are answered; Refused when it is an error, ImportFailed when there is no answer."""
+        """The body of the answer; Refused if it is an error, ImportFailed if there is no answer."""
         with self._errors():
             answer = await self._transport.perform_request(
                 method,
@@ -74,7 +74,7 @@ class Http:
 
 
 def basic(user: str, password: str) -> str:
-    """What `authorize` takes of a user and their password."""
+    """The Authorization header of a user and their password, for `authorize`."""
     return client_utils.basic_auth_to_header((user, password))
 
 

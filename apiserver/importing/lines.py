@@ -1,8 +1,11 @@
-"""Log lines of which the target has some already: which of them are missing there.
+"""Finds the log lines that the target does not have yet.
 
-A line has no name of its own. So lines of the source are compared with those of the target, time by time; of equal
-lines at the same time there are as many in the end as in the source. Lines that differ in nothing but fields of their
-own count as equal, and so do one without a level and one whose level is empty: an older version may have stored it.
+A log line has no id. So the lines of source and target are compared, in the order of their times. The target ends up
+with as many equal lines of one time as the source has. For example, at one time:
+
+    source: a a b    target: a    missing: a b
+
+Lines that differ only in extra fields count as equal. An empty level counts as none: older versions stored it so.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator
 
-from apiserver.copying.copied import Say, patiently
+from apiserver.copying.retrying import Say, patiently
 from apiserver.events.model import LogColumns, LogPosition, Owner
 from apiserver.stores.events.base import EventStore
 
@@ -21,7 +24,7 @@ _Line = tuple[int, str, str, str, int | None, str, str]
 
 
 class LinesThere:
-    """The lines of one owner in the target, to be compared with those of the source in the order of their times."""
+    """The lines of one owner in the target. They are read as far as the source's lines are compared with them."""
 
     def __init__(self, target: EventStore, owner: Owner, say: Say) -> None:
         self._target = target
@@ -32,17 +35,18 @@ class LinesThere:
         self._ended = False
 
     async def missing(self, columns: LogColumns) -> LogColumns | None:
-        """Those of the lines that the target has not; None: it has all."""
-        await self._read_to(int(columns.timestamps[-1]))
-        fresh = [n for n, line in enumerate(_rows(columns)) if not self._match(line)]
-        self._forget_before(int(columns.timestamps[-1]))
-        return _chosen(columns, fresh) if fresh else None
-
-    def _match(self, line: _Line) -> bool:
-        if self._unmatched[line] <= 0:
-            return False
-        self._unmatched[line] -= 1
-        return True
+        """The lines that the target does not have; None if it has all of them. The calls go up in time."""
+        last = int(columns.timestamps[-1])
+        await self._read_to(last)
+        missing = []
+        for n, line in enumerate(_rows(columns)):
+            if self._unmatched[line] > 0:
+                self._unmatched[line] -= 1
+            else:
+                missing.append(n)
+        # The source has no more lines of earlier times.
+        self._unmatched = Counter({line: n for line, n in self._unmatched.items() if n > 0 and line[0] >= last})
+        return _chosen(columns, missing) if missing else None
 
     async def _read_to(self, timestamp: int) -> None:
         while not self._ended and (self._after is None or self._after.timestamp <= timestamp):
@@ -54,10 +58,6 @@ class LinesThere:
             )
             if page:
                 self._after = page[-1].position
-
-    def _forget_before(self, timestamp: int) -> None:
-        """The source has no more lines of before."""
-        self._unmatched = Counter({line: n for line, n in self._unmatched.items() if n > 0 and line[0] >= timestamp})
 
 
 def _rows(columns: LogColumns) -> Iterator[_Line]:
@@ -74,7 +74,7 @@ def _rows(columns: LogColumns) -> Iterator[_Line]:
 
 
 def _chosen(columns: LogColumns, rows: list[int]) -> LogColumns:
-    """These of the lines, under a digest of their own."""
+    """Some of the lines, with a digest of their own."""
     digest = hashlib.blake2b(repr((columns.digest, rows)).encode(), digest_size=16)
     return LogColumns(
         owner=columns.owner,

@@ -1,4 +1,4 @@
-"""The databases of a ClearML server, by PyMongo's own client: it reads documents of MongoDB as JSON, page by page."""
+"""Reads the databases of a ClearML server with PyMongo, page by page, and converts the documents to JSON."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from apiserver.stores.documents.base import Document
 from apiserver.times import utc_text
 
 BACKEND, AUTH = "backend", "auth"
-#: Servers from this version on have the documents that `mapping` knows; newer ones changed none of them since.
+#: `mapping` knows the documents of this version of ClearML's server. Later versions did not change them.
 _LEAST_VERSION = (1, 3, 0)
 _PAGE = 200
-#: Milliseconds that a page may take: what accepts connections and answers nothing is not waited for.
+#: Milliseconds that MongoDB has for an answer.
 _TIMEOUT = 60_000
-#: The field in which ClearML's server notes of some objects which class they are of there.
+#: The field with the name of a Python class, which ClearML's server adds to some objects.
 _CLASS = "_cls"
-#: Text that is no UTF-8, and times that no calendar has, shall not cost a whole page.
+#: Text that is not UTF-8, and times outside the calendar, must not make a whole page fail.
 _OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(
     unicode_decode_error_handler="replace", datetime_conversion=DatetimeConversion.DATETIME_AUTO
 )
 
 
 class MongoDocuments:
-    """The documents of the databases `backend` and `auth` at one address, for use in `async with`."""
+    """The documents in the databases `backend` and `auth` at one address."""
 
     escaped = True
 
@@ -44,41 +44,41 @@ class MongoDocuments:
             )
 
     async def open(self) -> None:
-        """Connect; ImportFailed when that is not possible, or the documents are those of too old a server."""
+        """Connect; ImportFailed if that is not possible, or the documents are of too old a server."""
         with _errors():
             await self._client.admin.command("ping")
             names = await self._client.list_database_names()
             versions = [one.get("num") async for one in self._client[BACKEND]["versions"].find()]
         if BACKEND not in names:
-            raise ImportFailed(f"this MongoDB has no database '{BACKEND}': it is not that of a ClearML server")
+            raise ImportFailed(f"this MongoDB has no database '{BACKEND}', so it is not that of a ClearML server")
         newest = max(map(_version, versions), default=_LEAST_VERSION)
         if newest < _LEAST_VERSION:
             raise ImportFailed(
-                f"the databases are those of ClearML server {'.'.join(map(str, newest))}: start one of version "
-                f"{'.'.join(map(str, _LEAST_VERSION))} or later on them once, which brings them up to date"
+                f"the databases are those of ClearML server {'.'.join(map(str, newest))}: start version "
+                f"{'.'.join(map(str, _LEAST_VERSION))} or later on them once, to bring them up to date"
             )
 
     async def close(self) -> None:
-        """Let go of every connection."""
+        """Close the connections."""
         await self._client.close()
 
     async def home(self) -> str:
-        """The company that most tasks are of; ImportFailed when there is none."""
+        """The company with the most tasks; ImportFailed if there is no company."""
         backend = self._client[BACKEND]
         with _errors():
             companies = sorted([str(one["_id"]) async for one in backend["company"].find({}, {"_id": 1})])
             tasks = {company: await backend["task"].count_documents({"company": company}) for company in companies}
         if not companies:
-            raise ImportFailed("there is no company in these databases: they are not those of a ClearML server")
+            raise ImportFailed("these databases have no company, so they are not those of a ClearML server")
         return max(companies, key=lambda company: tasks[company])
 
     async def total(self, kind: str, database: str = BACKEND) -> int:
-        """How many documents there are of a kind."""
+        """About how many documents of a kind there are."""
         with _errors():
             return await self._client[database][kind].estimated_document_count()
 
     async def pages(self, kind: str, database: str = BACKEND) -> AsyncIterator[list[Document]]:
-        """All documents of a kind as JSON, in the order of their ids."""
+        """Pages of all documents of a kind as JSON, by id."""
         collection = self._client[database].get_collection(kind, codec_options=_OPTIONS)
         query: dict[str, Any] = {}
         while True:
@@ -92,7 +92,7 @@ class MongoDocuments:
 
 
 def plain(value: Any) -> Any:
-    """A value of BSON as JSON: times as text, or null for one that no calendar has; no NaN, which JSON has not."""
+    """A BSON value as JSON. Times become text, or null if they are outside the calendar; NaN becomes null."""
     if isinstance(value, Mapping):
         return {str(name): plain(item) for name, item in value.items() if name != _CLASS}
     if isinstance(value, list):

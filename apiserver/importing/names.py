@@ -1,4 +1,4 @@
-"""Keys of ClearML's stored documents, as their users wrote them.
+"""Converts keys of ClearML's stored documents to the names that users wrote, and back.
 
 ClearML's server writes "%%" for "%", "%2E" for ".", "%24" for "$", "%_%_" for "__" and, at the beginning, "%_" for "_".
 """
@@ -12,7 +12,7 @@ _PLAIN = {"%%": "%", "%2E": ".", "%24": "$", "%_%_": "__", "%_": "_"}
 
 
 def unescape(key: str) -> str:
-    """The name that was stored under `key`."""
+    """The name that is stored under `key`."""
     return _ESCAPED.sub(lambda found: _PLAIN[found[0]], key) if "%" in key else key
 
 
@@ -23,6 +23,9 @@ def escape(name: str) -> str:
 
 
 def unescape_if_escaped(key: str) -> str:
-    """The name, where some keys were escaped and others not: one that no name is stored under is the name itself."""
+    """The name, where some keys are escaped and others are not: "a%2Eb" is "a.b", but "50%" is "50%".
+
+    A key that no name would be escaped to is the name itself.
+    """
     name = unescape(key)
     return name if escape(name) == key else key

@@ -1,41 +1,39 @@
-"""What an import tells people: how far it is, what it leaves out on purpose, and what it could not take."""
+"""Tells the user how far an import is, what it leaves out on purpose, and what could not be imported."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
-#: Takes a line for people.
-Say = Callable[[str], None]
+from apiserver.copying.retrying import Say
 
 _SAY_SECONDS = 5.0
 
 
 class ImportFailed(Exception):
-    """The import cannot go on; the message says why. What was taken stays, and another run goes on from there."""
+    """The import cannot go on; the message says why. What was imported stays, and another run goes on from there."""
 
 
 class Refused(ImportFailed):
-    """The source answers one request with an error; others may well be answered."""
+    """The source answered one request with an error; it may still answer others."""
 
 
 @dataclass(slots=True)
 class Count:
-    """Of one kind of documents or events: how many the source has, and what became of them."""
+    """How many documents or events of one kind the source has, and how many of them were imported."""
 
     found: int = 0
     taken: int = 0
     """Written in this run."""
     known: int = 0
-    """Taken by a run before, and not changed since."""
+    """Imported by an earlier run, and not changed since."""
     left: int = 0
-    """Not taken, on purpose or because it could not be."""
+    """Not imported, on purpose or because of a problem."""
 
 
 @dataclass(slots=True)
 class Report:
-    """Gathers counts and what is missing; `problems` are those that make an import incomplete."""
+    """Collects counts and problems; an import with problems is incomplete."""
 
     say: Say
     counts: dict[str, Count] = field(default_factory=dict)
@@ -46,7 +44,7 @@ class Report:
         return self.counts.setdefault(kind, Count())
 
     def problem(self, kind: str, name: str, reason: str) -> None:
-        """Something could not be taken, or not as it was."""
+        """Something could not be imported, or not unchanged."""
         self.problems += 1
         self.say(f"problem: {kind} {name}: {reason}")
 
@@ -55,14 +53,14 @@ class Report:
         self.say(f"note: {text}")
 
     def close(self) -> None:
-        """Say what became of everything, kind by kind."""
+        """Say how many of each kind were imported."""
         for kind, count in self.counts.items():
-            rest = f", {count.left:,} not taken" if count.left else ""
-            self.say(f"{kind}: {count.found:,} there, {count.taken:,} taken, {count.known:,} known before{rest}")
+            rest = f", {count.left:,} not imported" if count.left else ""
+            self.say(f"{kind}: {count.found:,} found, {count.taken:,} imported, {count.known:,} imported before{rest}")
 
 
 class Progress:
-    """Says every few seconds how far the work on one kind is; a `total` of 0 is not known."""
+    """Says every few seconds how far the work on one kind is; a `total` of 0 means that it is not known."""
 
     def __init__(self, kind: str, total: int, say: Say) -> None:
         self._kind = kind
@@ -73,7 +71,7 @@ class Progress:
         self._say_at = self._begun + _SAY_SECONDS
 
     def advance(self, done: int) -> None:
-        """So many more are done."""
+        """Count `done` more as done."""
         self._done += done
         now = time.monotonic()
         if now >= self._say_at:

@@ -1,4 +1,4 @@
-"""Where a ClearML server's data are read: its two databases, or its API."""
+"""The places that a ClearML server's data can be read from: its two databases, or its API."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from apiserver.stores.addresses import ElasticsearchAddress
 
 
 class Source(Protocol):
-    """What a ClearML server has, once it is asked for."""
+    """A ClearML server whose data can be read."""
 
     async def open(self, stack: AsyncExitStack) -> tuple[Documents, Events]:
-        """Its documents and events, until the stack is closed; ImportFailed when they cannot be had."""
+        """Its documents and events, until the stack is closed. Raises ImportFailed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Databases:
-    """All companies of a server, in its MongoDB and its Elasticsearch."""
+    """The data of all companies, in a server's MongoDB and Elasticsearch."""
 
     mongodb: str
     elasticsearch: ElasticsearchAddress
@@ -41,7 +41,7 @@ class Databases:
 
 @dataclass(frozen=True, slots=True)
 class OverApi:
-    """What the user of an access key may read."""
+    """The data that the owner of an access key may read, over a server's API."""
 
     url: str
     key: str
@@ -55,7 +55,7 @@ class OverApi:
 
 
 def elasticsearch_of(said: str) -> ElasticsearchAddress:
-    """The address that the command line names, as a setting would or by http://…; ValueError says what is wrong."""
+    """The address on the command line: http[s]://…, or elasticsearch://… as in the settings. Raises ValueError."""
     scheme, separator, rest = said.partition("://")
     if scheme in ("http", "https"):
         joint = "&" if "?" in rest else "?"

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 
 from apiserver.copying import documents
-from apiserver.copying.copied import CopyError
 from apiserver.copying.documents import copy_documents
+from apiserver.copying.retrying import CopyError
 from apiserver.stores.documents.base import Document, DocumentStore
 from apiserver.stores.documents.sqlite import SqliteDocumentStore
 from tests.chance import examples
@@ -117,6 +117,6 @@ def test_any_documents_are_copied(found: list[Document]) -> None:
 
 async def test_a_target_that_holds_something_else_is_refused(source: DocumentStore, back: DocumentStore) -> None:
     await back.insert("tasks", [TASKS[0], {"id": "else"}])
-    with pytest.raises(CopyError, match="the target holds documents in 'tasks' that the source has not"):
+    with pytest.raises(CopyError, match="the target holds documents in 'tasks' that the source does not have"):
         await copy(source, back)
     assert await back.count("projects", {}) == 0

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.copying import events
-from apiserver.copying.copied import CopyError
 from apiserver.copying.events import EventCopy
+from apiserver.copying.retrying import CopyError
 from apiserver.events.model import SAMPLE_TYPES, SINGLE_VALUE_ITERATION, EventBatch, EventType, Owner
 from apiserver.stores.events.base import EventStore, EventStoreBusy
 from apiserver.stores.events.embedded import EmbeddedEventStore
@@ -159,7 +159,7 @@ async def test_a_target_that_holds_something_else_is_refused() -> None:
     source, target = PlainEventStore(), PlainEventStore()
     await source.add(batch(scalars([1.0])))
     await target.add(batch(scalars([1.0], owner=OTHER)))
-    with pytest.raises(CopyError, match="holds events of 'task', of which the source has none"):
+    with pytest.raises(CopyError, match="holds events of 'task', but the source has none"):
         await copy(source, target)
     assert await target.events_count(OWNER) == 0
 
@@ -171,5 +171,5 @@ async def test_what_the_target_refuses_is_an_error() -> None:
 
     source = PlainEventStore()
     await source.add(batch(scalars([1.0])))
-    with pytest.raises(CopyError, match="does not take an event of 'task': too long"):
+    with pytest.raises(CopyError, match="refuses an event of 'task': too long"):
         await copy(source, Refusing())

@@ -64,8 +64,8 @@ def test_what_a_user_may_read_is_taken(
     arguments = ["import-clearml", "--api", source.api_url, "--data", str(tmp_path / "new")]
     assert main([*arguments, "--replace-url", "http://old:8081=https://new"]) == 0
     said = capsys.readouterr().err.splitlines()
-    assert "training_stats_scalar: 12 there, 12 taken, 0 known before" in said
-    assert "projects: 2 there, 2 taken, 0 known before" in said
+    assert "training_stats_scalar: 12 found, 12 imported, 0 imported before" in said
+    assert "projects: 2 found, 2 imported, 0 imported before" in said
     with served(tmp_path / "new") as server:
         requests: dict[str, dict[str, Any]] = {
             "tasks.get_by_id": {"task": task},
@@ -87,7 +87,7 @@ def test_what_a_user_may_read_is_taken(
         of_model = {"task": model, "model_events": True}
         assert server.call("events.scalar_metrics_iter_histogram", of_model)["m"]["v"]["y"] == [9 / 7]
     assert main([*arguments, "--replace-url", "http://old:8081=https://new"]) == 0
-    assert "training_stats_scalar: 12 there, 0 taken, 12 known before" in capsys.readouterr().err.splitlines()
+    assert "training_stats_scalar: 12 found, 0 imported, 12 imported before" in capsys.readouterr().err.splitlines()
 
 
 def _same(answer: bytes) -> Any:

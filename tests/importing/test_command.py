@@ -88,8 +88,8 @@ async def test_everything_is_there_for_who_logs_in_with_the_old_key(
     moved = ("--replace-url", "http://old:8081=https://new")
     assert await take(filled, tmp_path / "data", "--files", str(files.parent), *moved) == 0
     said = capsys.readouterr().err.splitlines()
-    assert "training_stats_scalar: 43 there, 43 taken, 0 known before" in said
-    assert "log: 30 there, 30 taken, 0 known before" in said
+    assert "training_stats_scalar: 43 found, 43 imported, 0 imported before" in said
+    assert "log: 30 found, 30 imported, 0 imported before" in said
     assert any("EGRTCO8JMSIGI6S39GTP43NFWXDQOW" in line for line in said)
     async with running_api(tmp_path / "data", company=COMPANY) as api:
         await _check_people(api)
@@ -165,8 +165,8 @@ async def test_another_run_takes_what_is_new_and_changes_nothing_else(
     capsys.readouterr()
     assert await take(filled, data) == 0
     said = capsys.readouterr().err.splitlines()
-    assert "tasks: 4 there, 2 taken, 2 known before" in said
-    assert "plot: 2 there, 0 taken, 2 known before" in said
+    assert "tasks: 4 found, 2 imported, 2 imported before" in said
+    assert "plot: 2 found, 0 imported, 2 imported before" in said
     async with running_api(data, company=COMPANY) as api:
         tasks = (await api.call("tasks.get_all", {"order_by": ["name"]}, auth=ANN))["tasks"]
         assert [one["name"] for one in tasks] == ["four", "renamed here", "renamed there", "three"]
@@ -175,7 +175,7 @@ async def test_another_run_takes_what_is_new_and_changes_nothing_else(
         found = await api.call("events.scalar_metrics_iter_histogram", {"task": TASK}, auth=ANN)
         assert found["loss"]["train"]["y"][5] == 55.0
     assert await take(filled, data) == 0
-    assert "log: 33 there, 0 taken, 33 known before" in capsys.readouterr().err.splitlines()
+    assert "log: 33 found, 0 imported, 33 imported before" in capsys.readouterr().err.splitlines()
 
 
 def test_a_run_that_was_killed_is_gone_on_with(filled: ClearmlServer, tmp_path: Path) -> None:
@@ -212,15 +212,15 @@ async def test_what_is_bad_costs_itself_only(
         "tasks bad-1: ",
         "tasks bad-2: ",
         "tasks bad-3: ",
-        "projects nameless: it is not as such documents are",
+        "projects nameless: it is malformed",
     ):
         assert f"problem: {name}" in said
     assert "field 'metric' is longer than 1024 bytes" in said
     assert "its plot_data cannot be unpacked" in said
-    assert "has events of 1 tasks or models that are not there" in said
-    assert "training_stats_scalar: 45 there, 43 taken, 0 known before, 1 not taken" in said
-    assert f"of {TASK}: 43 should be there, 42 are; of one series and iteration, one is kept" in said
-    assert "apiserver: not everything could be taken" in said
+    assert "has events of 1 unknown tasks or models" in said
+    assert "training_stats_scalar: 45 found, 43 imported, 0 imported before, 1 not imported" in said
+    assert f"of {TASK}: 43 should be there, 42 are; only one of each series and iteration is kept" in said
+    assert "apiserver: not everything could be imported" in said
     async with running_api(data, company=COMPANY) as api:
         await _check_events_are_whole(api)
 
@@ -247,7 +247,7 @@ async def test_to_engines(filled: ClearmlServer, engines: dict[str, Any], tmp_pa
 
 @pytest.mark.parametrize(
     ("versions", "message"),
-    [(["0.17.0", "1.2.9"], "are those of ClearML server 1.2.9: start one of version 1.3.0 or later"), ([], "")],
+    [(["0.17.0", "1.2.9"], "are those of ClearML server 1.2.9: start version 1.3.0 or later"), ([], "")],
 )
 async def test_databases_of_too_old_a_server_are_refused(
     source: ClearmlServer, versions: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

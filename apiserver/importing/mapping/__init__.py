@@ -1,5 +1,5 @@
-"""A document of ClearML's server as ours: a pure function a kind.
+"""Converts documents of ClearML's server to ours, with one pure function for each kind.
 
-What they take is JSON: times are text already, as `times.utc_now` writes them. KeyError, TypeError and ValueError mean
-that a document cannot be taken.
+The functions take JSON, in which times are text as `times.utc_now` writes it. They raise KeyError, TypeError or
+ValueError for a document that cannot be converted.
 """

@@ -1,4 +1,4 @@
-"""What all kinds have in common: ids, companies, names, and fields that nobody needs any more."""
+"""What all kinds of documents have in common: ids, companies, names, and fields that are dropped."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ from apiserver.importing.urls import Replacements
 from apiserver.services.names import escape
 from apiserver.stores.documents.base import Document
 
-#: Of ClearML's own use, or obsolete there.
+#: Fields that are internal to ClearML's server, or obsolete there.
 _DROPPED = ("_id", "company_origin", "unique_metrics", "duration")
-#: Lists that ClearML's server answers sorted, however they lie there.
+#: Lists that ClearML's server sorts when it answers.
 _SORTED = ("tags", "system_tags")
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What mapping depends on beside the document."""
+    """What the conversion depends on beside the document."""
 
     home: str
-    """The company that gets what is public and nobody's."""
+    """The company that gets public documents of no company."""
     urls: Replacements = field(default_factory=Replacements)
     escaped: bool = True
-    """Whether names that users gave are escaped, as in the database, or plain, as the API answers them."""
+    """Whether keys hold users' names in escaped form, as in the database, or as they are, as in the API's answers."""
 
     def name(self, key: str) -> str:
-        """The user's name of an entry that is stored under `key`."""
+        """The user's name for an entry that is stored under `key`."""
         return names.unescape(key) if self.escaped else key
 
 
 def base(document: Mapping[str, Any], context: Context) -> Document:
-    """The fields that are taken as they are; what is null is left out.
+    """The document without dropped fields and nulls, and with its id and company.
 
-    What a company has made public has no company there, but an origin; here it stays with the company that has it.
+    A document that a company has made public has no `company` there, only a `company_origin`. Here it stays with that
+    company, and is marked as public.
     """
     company = document.get("company") or document.get("company_origin") or context.home
     kept = {name: value for name, value in document.items() if name not in _DROPPED and value is not None}
@@ -45,7 +46,7 @@ def base(document: Mapping[str, Any], context: Context) -> Document:
 
 
 def identity(document: Mapping[str, Any]) -> str:
-    """The id of a document; KeyError when it has none."""
+    """The id of a document. Raises KeyError."""
     found = document["_id"] if "_id" in document else document["id"]
     return str(found)
 
@@ -53,13 +54,13 @@ def identity(document: Mapping[str, Any]) -> str:
 def keyed(
     entries: Mapping[str, Any] | None, name: Callable[[str], str], item: Callable[[str, Any], Any]
 ) -> dict[str, Any]:
-    """Entries under keys as ours are, each made by `item` of its name and what it was."""
+    """The entries under keys of ours: `name` gives the name for an old key, `item` the entry for a name and value."""
     named = {name(key): value for key, value in (entries or {}).items()}
     return {escape(own): item(own, value) for own, value in named.items()}
 
 
 def metadata(items: Any, context: Context) -> Document:
-    """Metadata of a model or queue: by key, or (in old databases) a list."""
+    """The metadata of a model or queue, which are an object, or a list in old databases."""
     if isinstance(items, list):
         items = {item["key"]: item for item in items}
         return keyed(items, lambda key: key, _metadata_item)

@@ -1,4 +1,4 @@
-"""Projects, models, queues, and settings of storage."""
+"""Converts projects, models, queues, and the settings of storage."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def model(document: Mapping[str, Any], context: Context) -> Document:
 
 
 def queue(document: Mapping[str, Any], context: Context) -> Document:
-    """The queue as it is stored here, its entries in their order."""
+    """The queue as it is stored here, with its entries in the same order."""
     found = base(document, context)
     items = found.pop("metadata", None)
     entries = [{"task": entry["task"], "added": entry["added"]} for entry in found.pop("entries", [])]
@@ -52,7 +52,7 @@ def queue(document: Mapping[str, Any], context: Context) -> Document:
 
 
 def storage_settings(document: Mapping[str, Any], context: Context) -> Document:
-    """A company's access to storage of others: one document, named as the company."""
+    """A company's credentials for object stores: one document, whose id is the company's."""
     found: Document = escape_keys(base(document, context))
     names = ("company", "aws", "google", "azure", "last_update")
     return {"id": found["company"]} | {name: found[name] for name in names if name in found}

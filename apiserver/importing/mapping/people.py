@@ -1,7 +1,7 @@
-"""Companies, users and their access keys.
+"""Converts companies, users and their access keys.
 
-ClearML's server keeps a user twice: what they are called and prefer, and their role and keys. Services of it are users
-without the first part.
+ClearML's server keeps two documents for each user: a profile with names and preferences, and an account with the role
+and access keys. Its own services are users without a profile.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from apiserver.stores.documents.base import Document
 from apiserver.times import utc_now
 
 _ADMINS = ("root", "admin")
-#: Whose keys are not taken: the services of ClearML's server itself, and guests, who may only read there.
+#: Roles whose keys are not imported: those of ClearML's own services, and of guests, who may only read there.
 _WITHOUT_KEYS = ("system", "guest")
-#: Keys that every ClearML server is delivered with, their secrets too: who has read its sources could log in.
+#: Keys that every ClearML server ships with. Their secrets are in its public sources, so anybody could log in.
 _PUBLISHED = {
     "62T8CP7HGBC6647XF9314C2VY67RJO",
     "GSQWPEKSKNKF354LC9V6BHXKTYFD5I",
@@ -31,7 +31,7 @@ _PUBLISHED = {
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A user as stored here, their keys, and the keys that are not taken, each with the reason."""
+    """A user and their access keys as they are stored here; `left` has keys that are not imported, with the reason."""
 
     user: Document
     credentials: list[Document] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Person:
 
 
 def company(document: Mapping[str, Any], server_uid: str | None) -> Document:
-    """The company as it is stored here. `server_uid`: that of the server it comes from."""
+    """The company as it is stored here; `server_uid` is the id of the ClearML server."""
     id = identity(document)
     return {
         "id": id,
@@ -51,7 +51,7 @@ def company(document: Mapping[str, Any], server_uid: str | None) -> Document:
 
 
 def person(profile: Mapping[str, Any] | None, account: Mapping[str, Any] | None) -> Person | None:
-    """A user of both parts, or of one; None for what is nobody: a service without a key to take."""
+    """The user with this profile and account, of which one may be missing; None for a service without usable keys."""
     known: dict[str, Any] = {**(account or {}), **(profile or {})}
     role = str((account or {}).get("role", "user"))
     user: Document = {
@@ -82,7 +82,7 @@ def _credentials(user: Document, role: str, found: Any) -> tuple[list[Document],
     for one in found:
         key = one["key"]
         if role in _WITHOUT_KEYS:
-            left[key] = f"it is of the role '{role}'"
+            left[key] = f"its owner has the role '{role}'"
         elif key in _PUBLISHED:
             left[key] = "every ClearML server has it, and its secret is public"
         else:

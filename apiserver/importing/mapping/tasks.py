@@ -1,4 +1,4 @@
-"""Tasks: of whatever type, so reports, pipelines and datasets too."""
+"""Converts tasks of all types, including reports, pipelines and datasets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apiserver.services.tasks.documents import empty_task, new_execution
 from apiserver.services.tasks.legacy import modernise
 from apiserver.stores.documents.base import Document
 
-#: Those that are made anew below.
+#: Parts of a task that are converted by themselves.
 _SECTIONS = ("hyperparams", "configuration", "container", "execution", "runtime")
 
 
@@ -31,7 +31,7 @@ def task(document: Mapping[str, Any], context: Context) -> Document:
         "runtime": _runtime(found.get("runtime"), context),
         "execution": _execution(found.get("execution"), context),
         "script": empty["script"] | plain.get("script", {}),
-        "models": _models(plain.get("models")),
+        "models": {kind: (plain.get("models") or {}).get(kind) or [] for kind in ("input", "output")},
     }
     for time in ("last_update", "last_change"):
         made.setdefault(time, made["created"])
@@ -39,7 +39,7 @@ def task(document: Mapping[str, Any], context: Context) -> Document:
         made["has_x_axis_labels"] = True
     modernise(made)
     made["execution"] = new_execution() | made["execution"]
-    return _elsewhere(made, context)
+    return _moved(made, context)
 
 
 def _hyperparams(sections: Mapping[str, Any] | None, context: Context) -> Document:
@@ -50,7 +50,7 @@ def _hyperparams(sections: Mapping[str, Any] | None, context: Context) -> Docume
 
 
 def _runtime(entries: Mapping[str, Any] | None, context: Context) -> Document:
-    """Which of these names were escaped depends on the call that set them."""
+    """The runtime properties. Whether a key is escaped depends on the call that set it."""
     name = unescape_if_escaped if context.escaped else str
     return keyed(entries, name, lambda name, value: escape_keys(value))
 
@@ -64,12 +64,8 @@ def _execution(section: Mapping[str, Any] | None, context: Context) -> Document:
     return {**made, "model_labels": labels, "artifacts": in_order([escape_keys(one) for one in listed])}
 
 
-def _models(models: Mapping[str, Any] | None) -> Document:
-    return {kind: (models or {}).get(kind) or [] for kind in ("input", "output")}
-
-
-def _elsewhere(made: Document, context: Context) -> Document:
-    """The task with addresses of files replaced."""
+def _moved(made: Document, context: Context) -> Document:
+    """The task with the addresses of files replaced."""
     moved = context.urls.in_text
     for artifact in made["execution"]["artifacts"]:
         if artifact.get("uri"):

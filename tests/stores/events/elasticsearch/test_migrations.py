@@ -117,7 +117,7 @@ def test_the_command_says_what_it_would_do_and_does_it(
     address = f"elasticsearch://{elasticsearch_url.removeprefix('http://')}/{elasticsearch_prefix}"
     names = [step.name for step in steps_of(ENGINE)]
     events = f"events: Elasticsearch (prefix '{elasticsearch_prefix}')"
-    embedded = "documents: embedded, which a server brings up to date by itself"
+    embedded = "documents: embedded, so a server brings the schema up to date by itself"
     assert main(["migrate", "--check", "--events", address]) == 1
     expected = [embedded, *(f"{events}: {name} is to be applied" for name in names)]
     assert capsys.readouterr().out.splitlines() == expected

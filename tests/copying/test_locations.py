@@ -1,4 +1,4 @@
-"""`apiserver copy`: what its places mean, what it refuses, and whole data folders copied."""
+"""`apiserver copy`: what its arguments mean, what it refuses, and whole data folders copied."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apiserver.cli import main
-from apiserver.copying.places import Place, place
+from apiserver.copying.locations import Location, location
 from apiserver.settings import Settings
 from tests.harness import Served, served
 
@@ -27,8 +27,8 @@ MONGO = "mongodb://mongo/db"
         ([MONGO], None, MONGO),
     ],
 )
-def test_places_stand_for_events_or_documents_or_both(said: list[str], events: str, documents: str) -> None:
-    found = place(said, Settings(data=Path("data"), events="of the settings", documents="of the settings"))
+def test_locations_stand_for_events_or_documents_or_both(said: list[str], events: str, documents: str) -> None:
+    found = location(said, Settings(data=Path("data"), events="of the settings", documents="of the settings"))
     assert (found.settings.events if found.has_events else None) == events
     assert (found.settings.documents if found.has_documents else None) == documents
     assert found.settings.data == Path("folder" if "folder" in said else "data")
@@ -37,14 +37,14 @@ def test_places_stand_for_events_or_documents_or_both(said: list[str], events: s
 @pytest.mark.parametrize(
     "said", [["a", "b"], [MONGO, MONGO], ["http://es"], ["mongodb://host"], ["elasticsearch://e/A"]]
 )
-def test_places_that_mean_nothing_are_refused(said: list[str]) -> None:
+def test_locations_that_mean_nothing_are_refused(said: list[str]) -> None:
     with pytest.raises(ValueError, match=r"data folder|database|prefix"):
-        place(said, Settings())
+        location(said, Settings())
 
 
 def test_the_same_stores_are_known() -> None:
-    def at(**settings: Any) -> Place:
-        return Place(Settings(**settings))
+    def at(**settings: Any) -> Location:
+        return Location(Settings(**settings))
 
     assert at(data=Path("x")).same_events(at(data=Path("y/../x")))
     assert not at(data=Path("x")).same_documents(at(data=Path("y")))
@@ -106,9 +106,13 @@ def test_a_folder_that_a_server_uses_is_not_copied(
             "there is nothing to copy in the data folder 'nothing': it has no 'events'",
         ),
         (["--from", "new", "--to", "new"], 1, "source and target are the same"),
-        (["--from", ELASTICSEARCH, "--to", MONGO], 1, "one side names events only, the other documents only"),
+        (
+            ["--from", ELASTICSEARCH, "--to", MONGO],
+            1,
+            "nothing can be copied: one side names only events, the other one only documents",
+        ),
         ([], 2, "--from or --to: say where to copy from, or where to"),
-        (["--from", "http://es"], 2, "--from, --to: a place is a data folder"),
+        (["--from", "http://es"], 2, "--from, --to: give a data folder"),
     ],
 )
 def test_what_cannot_be_copied_is_named(

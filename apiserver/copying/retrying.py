@@ -1,4 +1,4 @@
-"""What all copying shares: its error, its patience with a store that is busy, and how it says how far it is."""
+"""Asks a store again while it is busy, and says so."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import ParamSpec, TypeVar
 from apiserver.stores.documents.base import DocumentStoreBusy
 from apiserver.stores.events.base import EventStoreBusy
 
-Asked = ParamSpec("Asked")
-Answer = TypeVar("Answer")
-#: Takes a line for people.
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+#: Shows a line to the user.
 Say = Callable[[str], None]
 
-#: How often a store may be busy before it is given up; it says itself how many seconds to wait.
+#: How often a store may be busy before the copy fails. The store says how many seconds to wait each time.
 _ATTEMPTS = 60
 
 
 class CopyError(Exception):
-    """The copy is not whole; the message says why and what to do. What was copied stays, and need not be again."""
+    """The copy is incomplete; the message says why and what to do. What was copied is not copied again."""
 
 
 async def patiently(
-    say: Say, ask: Callable[Asked, Awaitable[Answer]], *args: Asked.args, **options: Asked.kwargs
-) -> Answer:
-    """What a store answers, asked again while it is busy."""
+    say: Say, ask: Callable[Arguments, Awaitable[Result]], *args: Arguments.args, **options: Arguments.kwargs
+) -> Result:
+    """What `ask`, a method of a store, returns; it is called again while the store is busy."""
     for _ in range(_ATTEMPTS):
         try:
             return await ask(*args, **options)

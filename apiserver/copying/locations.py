@@ -1,4 +1,4 @@
-"""Where to copy from and to, as the command line says it, and the copy itself."""
+"""Where the command line says to copy from and to, and the copy itself."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from apiserver.copying.copied import CopyError, Say
 from apiserver.copying.documents import copy_documents
 from apiserver.copying.events import EventCopy
+from apiserver.copying.retrying import CopyError, Say
 from apiserver.data_folder import DataFolder
 from apiserver.engines import document_store, event_store, locked
 from apiserver.settings import Settings, elasticsearch_address, mongo_address
@@ -20,22 +20,22 @@ from apiserver.stores.events.base import EventStore
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where events and documents are. `has_events`, `has_documents`: whether it was said at all."""
+class Location:
+    """Where events, documents or both are; `has_events` and `has_documents` say which of them."""
 
     settings: Settings
     has_events: bool = True
     has_documents: bool = True
 
-    def same_events(self, other: Place) -> bool:
-        """Whether both mean the same store of events."""
+    def same_events(self, other: Location) -> bool:
+        """Whether both locations name the same event store."""
         ours, theirs = elasticsearch_address(self.settings), elasticsearch_address(other.settings)
         if ours is None or theirs is None:
             return ours == theirs and self._folder == other._folder
         return ours.prefix == theirs.prefix and bool(set(ours.hosts) & set(theirs.hosts))
 
-    def same_documents(self, other: Place) -> bool:
-        """Whether both mean the same store of documents."""
+    def same_documents(self, other: Location) -> bool:
+        """Whether both locations name the same document store."""
         ours, theirs = mongo_address(self.settings), mongo_address(other.settings)
         return ours == theirs and (ours is not None or self._folder == other._folder)
 
@@ -44,13 +44,14 @@ class Place:
         return self.settings.data.resolve()
 
 
-def place(said: Sequence[str], settings: Settings) -> Place:
-    """The place of "data folder", "elasticsearch://…", "mongodb://…", in any order; nothing said: that of the settings.
+def location(said: Sequence[str], settings: Settings) -> Location:
+    """The location of a data folder, elasticsearch://… and mongodb://…, in any order; or else that of the settings.
 
-    An address stands for events or documents, a folder for what no address stands for. ValueError: one is no good.
+    An address stands for events or documents, a folder for what no address stands for. For example, a folder and
+    mongodb://… mean the events in the folder, and the documents in MongoDB. ValueError if an argument is not valid.
     """
     if not said:
-        return Place(settings)
+        return Location(settings)
     events = [one for one in said if one.startswith("elasticsearch:")]
     documents = [one for one in said if one.startswith(("mongodb:", "mongodb+srv:"))]
     folders = [one for one in said if one not in events and one not in documents]
@@ -58,7 +59,7 @@ def place(said: Sequence[str], settings: Settings) -> Place:
         raise ValueError("give at most one data folder, one address of Elasticsearch and one of MongoDB")
     for one in folders:
         if "://" in one:
-            raise ValueError("a place is a data folder, elasticsearch://… or mongodb://…")
+            raise ValueError("give a data folder, elasticsearch://… or mongodb://…")
     meant = dataclasses.replace(
         settings,
         data=Path(folders[0]) if folders else settings.data,
@@ -70,21 +71,21 @@ def place(said: Sequence[str], settings: Settings) -> Place:
     )
     elasticsearch_address(meant)
     mongo_address(meant)
-    return Place(meant, bool(events or folders), bool(documents or folders))
+    return Location(meant, bool(events or folders), bool(documents or folders))
 
 
-async def copy(source: Place, target: Place, say: Say) -> None:
-    """Copy what both places have: events, documents or both. CopyError, or an error of a store, when it is not done."""
+async def copy(source: Location, target: Location, say: Say) -> None:
+    """Copy what both locations have: events, documents or both. Raises CopyError or an error of a store."""
     events = source.has_events and target.has_events
     documents = source.has_documents and target.has_documents
     if not events and not documents:
-        raise CopyError("one side names events only, the other documents only: nothing can be copied")
+        raise CopyError("nothing can be copied: one side names only events, the other one only documents")
     if (events and source.same_events(target)) or (documents and source.same_documents(target)):
         raise CopyError("source and target are the same")
-    # What servers that have just been stopped acknowledged is to be seen, too.
+    # "strict" also shows what a server acknowledged just before it was stopped.
     seen_whole = dataclasses.replace(source.settings, migrate_at_start=False, consistency="strict")
-    source = Place(seen_whole, events, documents)
-    target = Place(dataclasses.replace(target.settings, migrate_at_start=True), events, documents)
+    source = Location(seen_whole, events, documents)
+    target = Location(dataclasses.replace(target.settings, migrate_at_start=True), events, documents)
     _check_data(source)
     async with opened(source) as (from_events, from_documents), opened(target) as (to_events, to_documents):
         if from_documents is not None and to_documents is not None:
@@ -96,7 +97,7 @@ async def copy(source: Place, target: Place, say: Say) -> None:
                 say(f"events: {count:,} of type {type} copied")
 
 
-def _check_data(source: Place) -> None:
+def _check_data(source: Location) -> None:
     folder = DataFolder(source.settings.data)
     for wanted, engine, path in (
         (source.has_events, source.settings.events, folder.events),
@@ -107,17 +108,17 @@ def _check_data(source: Place) -> None:
 
 
 @asynccontextmanager
-async def opened(place: Place) -> AsyncIterator[tuple[EventStore | None, DocumentStore | None]]:
-    """The stores that are wanted of a place, open; EventStoreError when a server uses the data folder."""
-    settings, folder = place.settings, DataFolder(place.settings.data)
-    embedded_events = place.has_events and settings.events == EMBEDDED
-    embedded_documents = place.has_documents and settings.documents == EMBEDDED
-    events = event_store(settings, folder) if place.has_events else None
-    documents = document_store(settings, folder) if place.has_documents else None
+async def opened(location: Location) -> AsyncIterator[tuple[EventStore | None, DocumentStore | None]]:
+    """The open stores of a location, None for one it does not have. EventStoreError if a server uses the folder."""
+    settings, folder = location.settings, DataFolder(location.settings.data)
+    embedded_events = location.has_events and settings.events == EMBEDDED
+    embedded_documents = location.has_documents and settings.documents == EMBEDDED
+    events = event_store(settings, folder) if location.has_events else None
+    documents = document_store(settings, folder) if location.has_documents else None
     async with AsyncExitStack() as opened:
         if embedded_events or embedded_documents:
             folder.make()
-        if embedded_documents and not embedded_events:  # which lock the folder themselves
+        if embedded_documents and not embedded_events:  # an embedded event store locks the folder itself
             opened.enter_context(locked(folder))
         for store in (events, documents):
             if store is not None:
