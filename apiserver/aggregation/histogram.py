@@ -7,6 +7,7 @@ A store may make an interval over iterations up to a tenth wider, where that let
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -15,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver import answers
-from apiserver.events.model import BucketAxis, Buckets, Owner, Selection
+from apiserver.events.model import BucketAxis, Buckets
+from apiserver.events.queries import EVERYWHERE, LEAST, BucketQuery, Range, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore
 
@@ -24,9 +26,6 @@ Histogram = dict[str, dict[str, dict[str, Any]]]
 
 #: The widest interval that is an int64; only a series over the whole range of x would need a wider one.
 _WIDEST = 2**63 - 1
-
-#: Bytes of memory that a series and a bucket take, about, without the envelope.
-_SERIES_BYTES, _BUCKET_BYTES = 1000, 16
 
 #: One millisecond earlier, NumPy has no time.
 _LEAST_TIME = -(2**63) + 1
@@ -45,59 +44,55 @@ class Key(StrEnum):
         return BucketAxis.ITER if self is Key.ITER else BucketAxis.TIMESTAMP
 
 
-def interval(
-    count: int, least: int, greatest: int, samples: int, start: int | None = None, stop: int | None = None
-) -> int:
-    """The bucket width of a series of `count` points with x in [least, greatest], looked at from start to stop."""
+@dataclass(frozen=True, slots=True)
+class HistogramQuery:
+    """Series in at most `samples` buckets each; `envelope` adds min, max, count, first and last to every series.
+
+    A `range` zooms: only its points are answered, in buckets of the `interval` of that range.
+    """
+
+    samples: int
+    key: Key = Key.ITER
+    envelope: bool = False
+    range: Range = EVERYWHERE
+
+    @property
+    def buckets(self) -> BucketQuery:
+        """What stores are asked for."""
+        width = partial(interval, samples=self.samples, range=self.range)
+        return BucketQuery(self.key.axis, width, self.range, self.envelope)
+
+
+def interval(count: int, least: int, greatest: int, samples: int, range: Range = EVERYWHERE) -> int:
+    """The bucket width of a series of `count` points with x in [least, greatest], of which a range is looked at."""
     if samples == 0 or count < samples:
         return 1
-    least = least if start is None else max(least, start)
-    greatest = greatest if stop is None else min(greatest, stop)
+    least, greatest = max(least, range.least), min(greatest, range.greatest)
     return min(max(1, -(-(greatest - least + 1) // samples)), _WIDEST)
 
 
-async def histogram(
-    store: EventStore,
-    owner: Owner,
-    *,
-    samples: int,
-    key: Key = Key.ITER,
-    selection: Selection = (),
-    envelope: bool = False,
-    start: int | None = None,
-    stop: int | None = None,
-) -> Histogram:
-    """The histogram of one owner; `envelope` adds min, max, count, first and last to every series.
-
-    `start` and `stop` (inclusive) zoom: only points between them are answered, in buckets of `interval` of that range.
-    """
-    width = partial(interval, samples=samples, start=start, stop=stop)
-    times = (4 if key is Key.ISO_TIME else 1) + (2 if envelope else 0)
-    count = answers.counter()
-
-    def counted(series: int, buckets: int) -> None:
-        if count is not None:
-            count(times * (_SERIES_BYTES * series + _BUCKET_BYTES * buckets))
-
-    found = await store.scalar_buckets(
-        owner, key.axis, width, selection, start=start, stop=stop, envelope=envelope, counted=counted
-    )
-    size = sum([len(buckets.x) for buckets in found]) if key is Key.ISO_TIME else len(found)
-    return await off_loop(size, lambda: _all(found, key, envelope, start))
+async def histogram(store: EventStore, series: SeriesQuery, asked: HistogramQuery) -> Histogram:
+    """The histogram of scalar series; it is held for the answer."""
+    buckets = asked.buckets
+    found = await store.scalar_buckets(series, buckets)
+    count = sum([len(one.x) for one in found])
+    texts = 3 * replace(buckets, envelope=False).size(len(found), count) if asked.key is Key.ISO_TIME else 0
+    answers.hold(buckets.size(len(found), count) + texts)
+    return await off_loop(count if texts else len(found), lambda: _all(found, asked))
 
 
-def _all(found: list[Buckets], key: Key, envelope: bool, start: int | None) -> Histogram:
+def _all(found: list[Buckets], asked: HistogramQuery) -> Histogram:
     answer: Histogram = {}
     for buckets in found:
-        if start is not None:  # the first bucket may begin before the range, and holds nothing of what lies there
-            buckets.x = np.maximum(buckets.x, start)
-        answer.setdefault(buckets.metric, {})[buckets.variant] = _answer(buckets, key, envelope)
+        if asked.range.least > LEAST:  # the first bucket may begin before the range, where it holds nothing
+            buckets.x = np.maximum(buckets.x, asked.range.least)
+        answer.setdefault(buckets.metric, {})[buckets.variant] = _answer(buckets, asked)
     return answer
 
 
-def _answer(buckets: Buckets, key: Key, envelope: bool) -> dict[str, Any]:
-    answer: dict[str, Any] = {"name": buckets.variant, "x": _axis_values(buckets.x, key), "y": buckets.mean}
-    if envelope:
+def _answer(buckets: Buckets, asked: HistogramQuery) -> dict[str, Any]:
+    answer: dict[str, Any] = {"name": buckets.variant, "x": _axis_values(buckets.x, asked.key), "y": buckets.mean}
+    if asked.envelope:
         answer |= {
             "min": buckets.min,
             "max": buckets.max,

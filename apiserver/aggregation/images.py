@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from apiserver import answers
-from apiserver.events.model import EventType, Owner, Sample, SamplePosition, Selection
+from apiserver.events.model import Sample, SamplePosition
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore, bytes_of, may_go_on
 
 #: How many images are read at once: few at first, then more, as to begin a page costs something for each series.
@@ -27,16 +28,15 @@ def url_of(image: Sample) -> str:
     return _url.decode(image.document).url
 
 
-async def by_iteration(
-    store: EventStore, owner: Owner, selection: Selection, *, beyond: int | None, descending: bool, iterations: int
-) -> dict[int, list[Sample]]:
-    """The images of up to `iterations` iterations beyond one of them, but those that a later one overwrote.
+async def by_iteration(store: EventStore, series: SeriesQuery, page: PageQuery[int]) -> dict[int, list[Sample]]:
+    """The images of a page of iterations, but those that a later one overwrote.
 
     All that is newer has to be looked at too, as it tells which files are taken.
     """
     taken: dict[tuple[str, str, str], int] = {}
     found: dict[int, list[Sample]] = {}
-    async for image in _newest_first(store, owner, selection):
+    beyond, descending, iterations = page.after, page.descending, page.limit
+    async for image in _newest_first(store, series):
         ahead = beyond is None or (image.iter < beyond if descending else image.iter > beyond)
         is_full = len(found) == iterations and image.iter not in found
         if is_full if descending else not ahead:
@@ -50,10 +50,10 @@ async def by_iteration(
     return {iter: found[iter][::-1] for iter in nearest}
 
 
-async def _newest_first(store: EventStore, owner: Owner, selection: Selection) -> AsyncIterator[Sample]:
+async def _newest_first(store: EventStore, series: SeriesQuery) -> AsyncIterator[Sample]:
     after: SamplePosition | None = None
     limit = FIRST_PAGE
-    while page := await store.samples(owner, EventType.IMAGE, selection, after=after, descending=True, limit=limit):
+    while page := await store.samples(series, PageQuery(limit, after, descending=True)):
         for image in page:
             yield image
         if not may_go_on(page, limit):

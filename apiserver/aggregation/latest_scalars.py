@@ -1,4 +1,4 @@
-"""The last values of every scalar series of an owner, as numbers rather than as curves."""
+"""The last values of scalar series, as numbers rather than as curves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from apiserver.events.model import SINGLE_VALUE_ITERATION, Owner
+from apiserver.events.model import SINGLE_VALUE_ITERATION
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore
 
@@ -14,12 +15,12 @@ from apiserver.stores.events.base import EventStore
 LAST = 100
 
 
-async def latest_scalars(store: EventStore, owner: Owner) -> list[dict[str, Any]]:
+async def latest_scalars(store: EventStore, series: SeriesQuery) -> list[dict[str, Any]]:
     """`[{name, variants: [{name, last_value, last_100_value, last_10_value}]}]`, by metric and variant.
 
     The last values are those of the greatest iterations. `last_10_value` is an old name that always held the last one.
     """
-    values = await store.last_values(owner, (), LAST)
+    values = await store.last_values(series, LAST)
     return await off_loop(len(values), lambda: _listed(values))
 
 
@@ -45,12 +46,12 @@ def finite_mean(values: Sequence[float]) -> float | None:
     return math.fsum(value / len(finite) for value in finite) if finite else None
 
 
-async def last_iteration(store: EventStore, owner: Owner) -> tuple[int | None, int | None]:
+async def last_iteration(store: EventStore, series: SeriesQuery) -> tuple[int | None, int | None]:
     """The greatest iteration that has a scalar, and when (epoch ms) the server got the last of its scalars.
 
     Both are None when there is nothing but single values.
     """
-    points = await store.scalar_points(owner, descending=True, limit=1, whole_iterations=True)
+    points = await store.scalar_points(series, PageQuery(1, descending=True, whole=True))
     if not len(points.iters) or points.iters[0] == SINGLE_VALUE_ITERATION:
         return None, None
     return int(points.iters[0]), int(points.received.max())

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from apiserver import answers
 from apiserver.aggregation import logs
-from apiserver.events.model import JsonObject, LogLine, LogPosition, Owner, Selection
+from apiserver.events.model import JsonObject, LogLine, LogPosition
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import PAGE_BYTES, EventStore, bytes_of_all, may_go_on, page_of
 
 #: Lines that are read at once.
@@ -49,25 +50,16 @@ class Found:
     """Whether there are no lines beyond it."""
 
 
-async def search(
-    store: EventStore,
-    owner: Owner,
-    selection: Selection,
-    wanted: Wanted,
-    *,
-    limit: int,
-    descending: bool,
-    after: LogPosition | None,
-) -> Found:
-    """Up to `limit` matching lines beyond `after`.
+async def search(store: EventStore, series: SeriesQuery, wanted: Wanted, page: PageQuery[LogPosition]) -> Found:
+    """A page of matching lines.
 
     They are fewer when SECONDS are over, when they have PAGE_BYTES, and at the end of the log.
     """
     found: list[LogLine] = []
-    size, full = 0, False
+    size, full, after, limit = 0, False, page.after, page.limit
     deadline = time.monotonic() + SECONDS
     while True:
-        lines = await store.log_lines(owner, selection, after=after, descending=descending, limit=PAGE)
+        lines = await store.log_lines(series, PageQuery(PAGE, after, page.descending))
         matching = await asyncio.to_thread(wanted.of, lines)
         ended = not may_go_on(lines, PAGE)
         size += bytes_of_all(matching)
@@ -79,7 +71,7 @@ async def search(
             after = lines[-1].position
         if ended or full or len(found) >= limit or time.monotonic() >= deadline:
             answers.hold(bytes_of_all(found))
-            return Found([logs.event(owner, line) for line in found], after, ended)
+            return Found([logs.event(series.owner, line) for line in found], after, ended)
 
 
 def text(wanted: str, *, any_case: bool) -> Callable[[str], bool]:

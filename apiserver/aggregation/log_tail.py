@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection
 
 from apiserver.events.log_text import text_of
-from apiserver.events.model import LogLine, LogPosition, Owner
+from apiserver.events.model import EventType, LogLine, LogPosition, Owner
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore, may_go_on
 
 #: Lines that are read at once: few at first, then as many as have about these many characters.
@@ -16,10 +17,10 @@ PAGE_CHARACTERS = 4 * 2**20
 
 async def pages(store: EventStore, owner: Owner, workers: Collection[str]) -> AsyncIterator[list[LogLine]]:
     """The workers' lines from the last one on, in pages that are the shorter the longer their messages are."""
-    limit = FIRST_PAGE
+    series, limit = SeriesQuery(owner, EventType.LOG), FIRST_PAGE
     after: LogPosition | None = None
     while True:
-        page = await store.log_lines(owner, after=after, descending=True, limit=limit, workers=workers)
+        page = await store.log_lines(series, PageQuery(limit, after, descending=True), workers)
         if page:
             yield page
         if not may_go_on(page, limit):

@@ -10,7 +10,8 @@ import orjson
 
 from apiserver import answers
 from apiserver.aggregation import logs
-from apiserver.events.model import JsonObject, LogPosition, Owner
+from apiserver.events.model import EventType, JsonObject, LogPosition, Owner
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore, bytes_of_all
 
 #: Lines that are read at once.
@@ -74,11 +75,12 @@ def _parts(line_format: str) -> list[tuple[str, bool]]:
 
 async def chunks(store: EventStore, owner: Owner, line: Line) -> AsyncGenerator[bytes, None]:
     """The lines that are there when it begins, by time."""
-    newest = await store.log_lines(owner, descending=True, limit=1)
+    series = SeriesQuery(owner, EventType.LOG)
+    newest = await store.log_lines(series, PageQuery(1, descending=True))
     end = newest.pop().position if newest else None
     after: LogPosition | None = None
     while end is not None and after != end:
-        read = partial(store.log_lines, owner, after=after, limit=PAGE)
+        read = partial(store.log_lines, series, PageQuery(PAGE, after))
         page = await answers.held_page(read, bytes_of_all, first=after is None)
         inside = [one for one in page if one.position <= end]
         if not inside:

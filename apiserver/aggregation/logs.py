@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from apiserver import answers
 from apiserver.events import documents
-from apiserver.events.model import JsonObject, LogLine, LogPosition, Owner, Selection
+from apiserver.events.model import JsonObject, LogLine, LogPosition, Owner
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore, bytes_of_all
 
 #: Beyond every sequence: with a timestamp, the position behind all lines of that millisecond.
@@ -28,23 +29,17 @@ class LogPage:
     """The last line of the walk that this page reached."""
 
 
-async def page(
-    store: EventStore,
-    owner: Owner,
-    selection: Selection = (),
-    *,
-    limit: int,
-    earlier: bool,
-    beyond_timestamp: int | None = None,
-) -> LogPage:
-    """Up to `limit` lines strictly beyond a timestamp, walking to earlier or to later ones.
+async def page(store: EventStore, series: SeriesQuery, asked: PageQuery[LogPosition]) -> LogPage:
+    """A page of lines, and how many there are in all.
 
-    Lines that share the page's last timestamp are all in it, so that the next page, which only knows a timestamp,
-    skips none.
+    A `whole` one is for readers who go on from its last timestamp: they skip none.
     """
-    after = None if beyond_timestamp is None else beyond(beyond_timestamp, earlier=earlier)
-    lines = await store.log_lines(owner, selection, after=after, descending=earlier, limit=limit, whole_timestamps=True)
-    return await _page(store, owner, selection, lines)
+    lines = await store.log_lines(series, asked)
+    answers.hold(bytes_of_all(lines))
+    total = await store.log_count(series)
+    many = len(lines) > MANY_LINES
+    events = await asyncio.to_thread(_events, series.owner, lines) if many else _events(series.owner, lines)
+    return LogPage(events, total, lines[-1].position if lines else None)
 
 
 def beyond(timestamp: int, *, earlier: bool) -> LogPosition | None:
@@ -53,28 +48,6 @@ def beyond(timestamp: int, *, earlier: bool) -> LogPosition | None:
     if nearest != timestamp and (nearest < timestamp) == earlier:
         return None
     return LogPosition(nearest, -1 if earlier else _BEHIND_ALL)
-
-
-async def walk(
-    store: EventStore,
-    owner: Owner,
-    selection: Selection = (),
-    *,
-    limit: int,
-    descending: bool,
-    after: LogPosition | None,
-) -> LogPage:
-    """Up to `limit` lines beyond an exact position."""
-    lines = await store.log_lines(owner, selection, after=after, descending=descending, limit=limit)
-    return await _page(store, owner, selection, lines)
-
-
-async def _page(store: EventStore, owner: Owner, selection: Selection, lines: list[LogLine]) -> LogPage:
-    answers.hold(bytes_of_all(lines))
-    total = await store.log_count(owner, selection)
-    many = len(lines) > MANY_LINES
-    events = await asyncio.to_thread(_events, owner, lines) if many else _events(owner, lines)
-    return LogPage(events, total, lines[-1].position if lines else None)
 
 
 def _events(owner: Owner, lines: list[LogLine]) -> list[JsonObject]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from apiserver.aggregation import samples
 from apiserver.aggregation.images import url_of
 from apiserver.events.model import LAST_NAME, EventType, MetricSelection, Owner, Sample, SamplePosition, Selection
+from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.stores.events.base import EventStore
 
 #: How many candidates are read at once.
@@ -63,8 +64,8 @@ async def next_image(
 
 async def plots_at(store: EventStore, owner: Owner, place: Place) -> Found | None:
     """The plots of a metric at an iteration, or the last ones before; iteration None: the newest."""
-    selection = [MetricSelection(place.metric)]
-    found = await store.samples(owner, EventType.PLOT, selection, descending=True, limit=1, max_iter=place.iter)
+    series = SeriesQuery(owner, EventType.PLOT, [MetricSelection(place.metric)])
+    found = await store.samples(series, PageQuery(1, descending=True), Range.of(None, place.iter))
     return await _plots_with(store, owner, place, found)
 
 
@@ -77,7 +78,7 @@ async def next_plots(
     edge = "" if earlier else LAST_NAME
     whole_metric = place._replace(variant=edge, key=edge)
     after = _beyond(whole_metric, earlier, next_iteration)
-    found = await store.samples(owner, EventType.PLOT, place.selection, after=after, descending=earlier, limit=1)
+    found = await store.samples(SeriesQuery(owner, EventType.PLOT, place.selection), PageQuery(1, after, earlier))
     return await _plots_with(store, owner, place, found)
 
 
@@ -93,12 +94,12 @@ async def _plots_with(store: EventStore, owner: Owner, place: Place, found: Sequ
     if not found:
         return None
     iter, metric = found[0].iter, found[0].metric
-    selection = [MetricSelection(metric)]
-    series = await store.sample_series(owner, EventType.PLOT, selection)
-    if not series:  # deleted meanwhile
+    series = SeriesQuery(owner, EventType.PLOT, [MetricSelection(metric)])
+    known = await store.sample_series(series)
+    if not known:  # deleted meanwhile
         return None
-    plots = await samples.all_between(store, owner, EventType.PLOT, selection, iter, iter)
-    least, greatest = min(one.min_iter for one in series), max(one.max_iter for one in series)
+    plots = await samples.all_between(store, series, Range(iter, iter))
+    least, greatest = min(one.min_iter for one in known), max(one.max_iter for one in known)
     return Found(Place(iter, metric, current_metric=place.current_metric), plots, least, greatest)
 
 
@@ -111,12 +112,13 @@ class _Images:
         self._ranges: dict[tuple[str, str], tuple[int, int]] = {}
 
     async def last(self, place: Place) -> Found | None:
-        selection = [MetricSelection(place.metric, (place.variant,))]
-        found = await self._samples(selection, descending=True, limit=1, max_iter=place.iter)
+        series = self._series(MetricSelection(place.metric, (place.variant,)))
+        found = await self._store.samples(series, PageQuery(1, descending=True), Range.of(None, place.iter))
         return await self._shown(place, found[0]) if found else None
 
     async def neighbour(self, place: Place, after: SamplePosition, earlier: bool) -> Found | None:
-        while page := await self._samples(place.selection, after=after, descending=earlier, limit=PAGE):
+        series = self._series(*place.selection)
+        while page := await self._store.samples(series, PageQuery(PAGE, after, earlier)):
             for sample in page:
                 if shown := await self._shown(place, sample):
                     return shown
@@ -135,23 +137,13 @@ class _Images:
         """The iterations that the image's series has to show."""
         name = (image.metric, image.variant)
         if name not in self._ranges:
-            selection = [MetricSelection(image.metric, (image.variant,))]
+            series = self._series(MetricSelection(image.metric, (image.variant,)))
             last: dict[str | int, int] = {url_of(image) or image.iter: image.iter}
-            read = partial(self._samples, selection, limit=samples.PAGE)
-            async for page in samples.pages(lambda after: read(after=after), samples.PAGE):
+            read = partial(self._store.samples, series)
+            async for page in samples.pages(lambda after: read(PageQuery(samples.PAGE, after)), samples.PAGE):
                 last |= {url_of(one) or one.iter: one.iter for one in page}
             self._ranges[name] = (min(last.values()), max(last.values()))
         return self._ranges[name]
 
-    async def _samples(
-        self,
-        selection: Selection,
-        *,
-        limit: int,
-        after: SamplePosition | None = None,
-        descending: bool = False,
-        max_iter: int | None = None,
-    ) -> list[Sample]:
-        return await self._store.samples(
-            self._owner, EventType.IMAGE, selection, after=after, descending=descending, limit=limit, max_iter=max_iter
-        )
+    def _series(self, *selection: MetricSelection) -> SeriesQuery:
+        return SeriesQuery(self._owner, EventType.IMAGE, selection)

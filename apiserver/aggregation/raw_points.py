@@ -14,11 +14,10 @@ from apiserver.events.model import (
     BucketAxis,
     Float64Array,
     Int64Array,
-    Owner,
     ScalarPoints,
     ScalarPosition,
-    Selection,
 )
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore
 
@@ -52,13 +51,16 @@ class _Variants(dict[str, int]):
         return rows
 
 
-async def page(
-    store: EventStore, owner: Owner, selection: Selection, axis: BucketAxis, *, limit: int, beyond: int | None
-) -> RawPage:
-    """The next `limit` points of one metric with keys beyond `beyond`, and all others that share the last one's key."""
+async def page(store: EventStore, series: SeriesQuery, axis: BucketAxis, asked: PageQuery[int]) -> RawPage:
+    """A page of the points of one metric by key, and all others that share the last one's key."""
+    if axis is BucketAxis.ITER:
+        after = None if asked.after is None else ScalarPosition(asked.after, LAST_NAME, LAST_NAME)
+        points = await store.scalar_points(series, PageQuery(asked.limit, after, whole=True))
+    else:
+        points = await store.earliest_points(series, asked.limit, asked.after)
+    answers.hold(_POINT_BYTES * len(points.iters))
     variants = _Variants()
-    walk = _by_iteration if axis is BucketAxis.ITER else _by_time
-    rows = await walk(store, owner, selection, variants, limit, beyond)
+    rows = variants.rows(points, axis)
     return await off_loop(len(variants), lambda: _page(rows, variants))
 
 
@@ -74,27 +76,6 @@ def _page(rows: _Rows, variants: _Variants) -> RawPage:
     )
 
 
-async def count(store: EventStore, owner: Owner, selection: Selection) -> int:
+async def count(store: EventStore, series: SeriesQuery) -> int:
     """How many points all pages hold, exactly."""
-    return sum(stats.count for stats in await store.scalar_stats([owner], selection))
-
-
-async def _by_iteration(
-    store: EventStore, owner: Owner, selection: Selection, variants: _Variants, limit: int, beyond: int | None
-) -> _Rows:
-    after = None if beyond is None else _behind(beyond)
-    points = await store.scalar_points(owner, selection, after=after, limit=limit, whole_iterations=True)
-    answers.hold(_POINT_BYTES * len(points.iters))
-    return variants.rows(points, BucketAxis.ITER)
-
-
-async def _by_time(
-    store: EventStore, owner: Owner, selection: Selection, variants: _Variants, limit: int, beyond: int | None
-) -> _Rows:
-    points = await store.earliest_points(owner, selection, after=beyond, limit=limit)
-    answers.hold(_POINT_BYTES * len(points.iters))
-    return variants.rows(points, BucketAxis.TIMESTAMP)
-
-
-def _behind(iteration: int) -> ScalarPosition:
-    return ScalarPosition(iteration, LAST_NAME, LAST_NAME)
+    return sum(stats.count for stats in await store.scalar_stats(series))

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from apiserver import answers
 from apiserver.aggregation import images
-from apiserver.events.model import EventType, Owner, Sample, SamplePosition, Selection
+from apiserver.events.model import EventType, Sample, SamplePosition
+from apiserver.events.queries import EVERYWHERE, PageQuery, Range, SeriesQuery
 from apiserver.stores.events.base import EventStore, bytes_of_all, may_go_on
 
 #: How many samples are read at once.
@@ -36,73 +36,39 @@ class WalkPage:
     seen: Seen | None
 
 
-async def latest_of(
-    store: EventStore, owner: Owner, type: EventType, selection: Selection, *, iterations: int, of_each_series: bool
-) -> list[Sample]:
-    """The samples of the newest `iterations` iterations: those of each series, or those of all that is selected."""
+async def latest_of(store: EventStore, series: SeriesQuery, iterations: int, *, of_each_series: bool) -> list[Sample]:
+    """The samples of the newest `iterations` iterations: those of each series, or those of all series together."""
     if of_each_series:
-        return await all_of(
-            lambda after: store.latest_samples(owner, type, selection, iterations=iterations, after=after)
-        )
-    found = await store.sample_iterations(owner, type, selection, limit=iterations)
-    return await all_between(store, owner, type, selection, min(found), max(found)) if found else []
+        return await all_of(lambda after: store.latest_samples(series, iterations, after))
+    found = await store.sample_iterations(series, PageQuery(iterations, descending=True))
+    return await all_between(store, series, Range(min(found), max(found))) if found else []
 
 
 async def walk(
-    store: EventStore,
-    owner: Owner,
-    type: EventType,
-    selection: Selection,
-    *,
-    iterations: int,
-    seen: Seen | None,
-    earlier: bool,
+    store: EventStore, series: SeriesQuery, *, iterations: int, seen: Seen | None, earlier: bool
 ) -> WalkPage:
     """The next iterations of a walk. Past the end the page is empty and the position stays."""
+    read = images.by_iteration if series.type is EventType.IMAGE else _by_iteration
     beyond = None if seen is None else seen[0 if earlier else 1]
-    read = images.by_iteration if type is EventType.IMAGE else partial(_by_iteration, type=type)
-    found = await read(
-        store, owner, selection, beyond=beyond, descending=earlier or seen is None, iterations=iterations
-    )
+    found = await read(store, series, PageQuery(iterations, beyond, descending=earlier or seen is None))
     if not found:
         return WalkPage([], seen)
     return WalkPage(sorted(found.items(), reverse=True), (min(found), max(found)))
 
 
-async def _by_iteration(
-    store: EventStore,
-    owner: Owner,
-    selection: Selection,
-    *,
-    type: EventType,
-    beyond: int | None,
-    descending: bool,
-    iterations: int,
-) -> dict[int, list[Sample]]:
-    """The samples of up to `iterations` iterations beyond one of them."""
-    found = await store.sample_iterations(
-        owner, type, selection, beyond=beyond, descending=descending, limit=iterations
-    )
+async def _by_iteration(store: EventStore, series: SeriesQuery, page: PageQuery[int]) -> dict[int, list[Sample]]:
+    """The samples of a page of iterations."""
+    found = await store.sample_iterations(series, page)
     by_iteration: dict[int, list[Sample]] = {iter: [] for iter in found}
     if found:
-        for sample in await all_between(store, owner, type, selection, min(found), max(found)):
+        for sample in await all_between(store, series, Range(min(found), max(found))):
             by_iteration[sample.iter].append(sample)
     return by_iteration
 
 
-async def all_between(
-    store: EventStore,
-    owner: Owner,
-    type: EventType,
-    selection: Selection,
-    least: int | None = None,
-    greatest: int | None = None,
-) -> list[Sample]:
-    """All selected samples of these iterations, both inclusive; they are held for the answer."""
-    return await all_of(
-        lambda after: store.samples(owner, type, selection, after=after, limit=PAGE, min_iter=least, max_iter=greatest),
-        PAGE,
-    )
+async def all_between(store: EventStore, series: SeriesQuery, iterations: Range = EVERYWHERE) -> list[Sample]:
+    """All samples of these iterations; they are held for the answer."""
+    return await all_of(lambda after: store.samples(series, PageQuery(PAGE, after), iterations), PAGE)
 
 
 async def all_of(read: Read, limit: int = MOST) -> list[Sample]:

@@ -7,12 +7,11 @@ from typing import Any
 from apiserver.events.model import (
     LAST_NAME,
     SINGLE_VALUE_ITERATION,
-    Owner,
     ScalarPoints,
     ScalarPosition,
     ScalarStats,
-    Selection,
 )
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore
 
@@ -22,10 +21,10 @@ def is_single_value(stats: ScalarStats) -> bool:
     return stats.count == 1 and stats.min_iter == SINGLE_VALUE_ITERATION
 
 
-async def single_values(store: EventStore, owner: Owner, selection: Selection = ()) -> list[dict[str, Any]]:
-    """The owner's single values, as `{metric, variant, value, timestamp}`, by metric and variant."""
+async def single_values(store: EventStore, series: SeriesQuery) -> list[dict[str, Any]]:
+    """The single values of the series, as `{metric, variant, value, timestamp}`, by metric and variant."""
     before = ScalarPosition(SINGLE_VALUE_ITERATION - 1, LAST_NAME, LAST_NAME)
-    points = await store.scalar_points(owner, selection, after=before, limit=1, whole_iterations=True)
+    points = await store.scalar_points(series, PageQuery(1, before, whole=True))
     if not len(points.iters) or points.iters[0] != SINGLE_VALUE_ITERATION:
         return []
     return await off_loop(len(points.iters), lambda: _listed(points))

@@ -7,8 +7,8 @@ which may be large, a page ends with any of them when it has PAGE_BYTES.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
@@ -27,8 +27,8 @@ from apiserver.events.model import (
     SamplePosition,
     ScalarPoints,
     ScalarPosition,
-    Selection,
 )
+from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import PAGE_BYTES, EventStore, bytes_of_all, may_go_on
 
@@ -53,45 +53,43 @@ class Page:
     position: Position
 
 
-async def page(
-    store: EventStore, owner: Owner, type: EventType | None, *, limit: int, descending: bool, position: Position
-) -> Page:
-    """At least `limit` events beyond `position`; fewer at the end of the walk, and when they are large."""
+#: A page of a walk over the events of an owner.
+Asked = PageQuery[Position]
+
+
+async def page(store: EventStore, owner: Owner, type: EventType | None, asked: Asked) -> Page:
+    """At least `limit` events beyond a position; fewer at the end of the walk, and when they are large."""
     if type in SAMPLE_TYPES:
-        return await _samples_alone(store, owner, type, limit, descending, position)
+        return await _samples_alone(store, SeriesQuery(owner, type), asked)
     events: list[Any] = []
     goes_on = False
+    position = asked.after or Position()
     if type is not EventType.LOG and not position.in_logs:
         types = (EventType.SCALAR, *SAMPLE_TYPES) if type is None else (type,)
-        events, position, goes_on = await _iterations(store, owner, types, limit, descending, position)
-    if type in (EventType.LOG, None) and len(events) < limit and not goes_on and not owner.is_model:
-        lines, position = await _lines(store, owner, limit - len(events), descending, position)
+        events, position, goes_on = await _iterations(store, [SeriesQuery(owner, one) for one in types], asked)
+    if type in (EventType.LOG, None) and len(events) < asked.limit and not goes_on and not owner.is_model:
+        rest = PageQuery(asked.limit - len(events), position, asked.descending)
+        lines, position = await _lines(store, SeriesQuery(owner, EventType.LOG), rest)
         events += lines
     return Page(events, position)
 
 
-async def _iterations(
-    store: EventStore,
-    owner: Owner,
-    types: tuple[EventType, ...],
-    limit: int,
-    descending: bool,
-    position: Position,
-) -> tuple[list[Any], Position, bool]:
+async def _iterations(store: EventStore, each: Sequence[SeriesQuery], asked: Asked) -> tuple[list[Any], Position, bool]:
     """At least `limit` events, unless they are large; whether there may be more."""
     found: list[tuple[int, Any]] = []
     ends: list[int] = []
-    for type in types:
-        more, goes_on = await _of_type(store, owner, type, limit, descending, position)
+    for series in each:
+        more, goes_on = await _of_type(store, series, asked)
         found += more
         if goes_on:
             ends.append(more[-1][0])
+    descending = asked.descending
     if ends:  # whatever some type has beyond its part of this, it is beyond its last iteration
         found = [one for one in found if (one[0] >= max(ends) if descending else one[0] <= min(ends))]
     found.sort(key=lambda event: event[0], reverse=descending)
-    found = _cut(found, limit)
+    found = _cut(found, asked.limit)
     if not found:
-        return [], position, False
+        return [], asked.after or Position(), False
     return [event for _, event in found], Position(iteration=found[-1][0]), bool(ends)
 
 
@@ -103,27 +101,22 @@ def _cut(found: list[tuple[int, Any]], limit: int) -> list[tuple[int, Any]]:
     return found[:end]
 
 
-async def _of_type(
-    store: EventStore, owner: Owner, type: EventType, limit: int, descending: bool, position: Position
-) -> tuple[list[tuple[int, Any]], bool]:
+async def _of_type(store: EventStore, series: SeriesQuery, asked: Asked) -> tuple[list[tuple[int, Any]], bool]:
     """Events of whole iterations, and whether there may be more."""
-    if type is EventType.SCALAR:
-        points = await scalars(store, owner, (), limit, descending, position.iteration)
-        return points, len(points) >= limit
-    samples, goes_on = await _samples(store, owner, type, limit, descending, position, most=None)
+    if series.type is EventType.SCALAR:
+        iteration = None if asked.after is None else asked.after.iteration
+        points = await scalars(store, series, PageQuery(asked.limit, iteration, asked.descending))
+        return points, len(points) >= asked.limit
+    samples, goes_on = await _samples(store, series, asked, most=None)
     return [(sample.iter, orjson.Fragment(sample.document)) for sample in samples], goes_on
 
 
-async def scalars(
-    store: EventStore, owner: Owner, selection: Selection, limit: int, descending: bool, iteration: int | None
-) -> list[tuple[int, Any]]:
+async def scalars(store: EventStore, series: SeriesQuery, asked: PageQuery[int]) -> list[tuple[int, Any]]:
     """At least `limit` scalar events beyond an iteration, each with its iteration; fewer only at the end."""
-    after = None if iteration is None else ScalarPosition(iteration, *_edge(descending, 2))
-    points = await store.scalar_points(
-        owner, selection, after=after, descending=descending, limit=limit, whole_iterations=True
-    )
+    after = None if asked.after is None else ScalarPosition(asked.after, *_edge(asked.descending, 2))
+    points = await store.scalar_points(series, PageQuery(asked.limit, after, asked.descending, whole=True))
     answers.hold(_SCALAR_BYTES * len(points.iters))
-    return await off_loop(len(points.iters), lambda: _documents(owner, points))
+    return await off_loop(len(points.iters), lambda: _documents(series.owner, points))
 
 
 def _documents(owner: Owner, points: ScalarPoints) -> list[tuple[int, Any]]:
@@ -142,38 +135,29 @@ def _documents(owner: Owner, points: ScalarPoints) -> list[tuple[int, Any]]:
     ]
 
 
-async def _samples_alone(
-    store: EventStore, owner: Owner, type: EventType, limit: int, descending: bool, position: Position
-) -> Page:
-    samples, _ = await _samples(store, owner, type, limit, descending, position, most=PAGE_BYTES)
-    last = Position(sample=samples[-1].position) if samples else position
+async def _samples_alone(store: EventStore, series: SeriesQuery, asked: Asked) -> Page:
+    samples, _ = await _samples(store, series, asked, most=PAGE_BYTES)
+    last = Position(sample=samples[-1].position) if samples else asked.after or Position()
     return Page([orjson.Fragment(sample.document) for sample in samples], last)
 
 
 async def _samples(
-    store: EventStore,
-    owner: Owner,
-    type: EventType,
-    limit: int,
-    descending: bool,
-    position: Position,
-    *,
-    most: int | None,
+    store: EventStore, series: SeriesQuery, asked: Asked, *, most: int | None
 ) -> tuple[list[Sample], bool]:
     """A page of samples with all of its last iteration, unless it has `most` bytes, and whether there may be more."""
     after: SamplePosition | None = None
-    if position.sample is not None:
-        after = SamplePosition(*position.sample)
-    elif position.iteration is not None:
-        after = SamplePosition(position.iteration, *_edge(descending, 3))
-    read = partial(store.samples, owner, type, descending=descending)
-    samples = page = await read(after=after, limit=limit)
+    if asked.after is not None and asked.after.sample is not None:
+        after = SamplePosition(*asked.after.sample)
+    elif asked.after is not None and asked.after.iteration is not None:
+        after = SamplePosition(asked.after.iteration, *_edge(asked.descending, 3))
+    samples = page = await store.samples(series, PageQuery(asked.limit, after, asked.descending))
     size = bytes_of_all(page)
     answers.hold(size)
-    goes_on = rest = may_go_on(page, limit)
+    goes_on = rest = may_go_on(page, asked.limit)
     while rest and (most is None or size < most):
         last = samples[-1].position
-        page = await read(after=last, min_iter=last.iter, max_iter=last.iter, limit=PAGE)
+        further = PageQuery(PAGE, last, asked.descending)
+        page = await store.samples(series, further, Range(last.iter, last.iter))
         answers.hold(bytes_of_all(page))
         size += bytes_of_all(page)
         samples = [*samples, *page]
@@ -186,12 +170,11 @@ def _edge(descending: bool, names: int) -> tuple[str, ...]:
     return ("" if descending else LAST_NAME,) * names
 
 
-async def _lines(
-    store: EventStore, owner: Owner, limit: int, descending: bool, position: Position
-) -> tuple[list[Any], Position]:
+async def _lines(store: EventStore, series: SeriesQuery, asked: Asked) -> tuple[list[Any], Position]:
+    position = asked.after or Position()
     after = None if position.log is None else LogPosition(*position.log)
-    lines = await store.log_lines(owner, after=after, descending=descending, limit=limit)
+    lines = await store.log_lines(series, PageQuery(asked.limit, after, asked.descending))
     answers.hold(bytes_of_all(lines))
     last: tuple[int, int] | None = lines[-1].position if lines else position.log
-    events = [logs.event(owner, line) for line in lines]
+    events = [logs.event(series.owner, line) for line in lines]
     return events, Position(position.iteration, last, in_logs=True)

@@ -8,13 +8,14 @@ import orjson
 
 from apiserver.aggregation import samples
 from apiserver.events.model import EventType, MetricSelection, Owner
+from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import EventStore
 
 
 async def vectors(store: EventStore, owner: Owner, metric: str, variant: str) -> dict[str, Any]:
     """`{metric, variant, vectors, iterations}` of one series, by ascending iteration."""
-    selection = [MetricSelection(metric, (variant,))]
-    found = await samples.all_between(store, owner, EventType.VECTOR, selection)
+    series = SeriesQuery(owner, EventType.VECTOR, [MetricSelection(metric, (variant,))])
+    found = await samples.all_between(store, series)
     return {
         "metric": metric,
         "variant": variant,

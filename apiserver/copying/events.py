@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from apiserver.copying import batches
 from apiserver.copying.retrying import CopyError, Say, patiently
 from apiserver.events.model import EventBatch, EventType, LogPosition, Owner, SamplePosition, ScalarPosition
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore
 
 #: Owners whose events are counted, copied and counted again together: an engine makes new events visible for all of
@@ -98,35 +99,32 @@ class EventCopy:
 
     async def _copy_type(self, owner: Owner, type: EventType, turns: asyncio.Semaphore) -> None:
         async with turns:
-            if type is EventType.SCALAR:
-                await self._copy_points(owner)
-            elif type is EventType.LOG:
-                await self._copy_lines(owner)
-            else:
-                await self._copy_samples(owner, type)
+            copy = {EventType.SCALAR: self._copy_points, EventType.LOG: self._copy_lines}.get(type, self._copy_samples)
+            await copy(SeriesQuery(owner, type))
 
-    async def _copy_points(self, owner: Owner) -> None:
+    async def _copy_points(self, series: SeriesQuery) -> None:
         after: ScalarPosition | None = None
         while True:
-            points = await patiently(self.say, self.source.scalar_points, owner, after=after, limit=_POINTS)
+            points = await patiently(self.say, self.source.scalar_points, series, PageQuery(_POINTS, after))
             if not len(points.iters):
                 return
-            made = list(batches.of_points(owner, points))
+            made = list(batches.of_points(series.owner, points))
             for start in range(0, len(made), _BATCHES_AT_ONCE):
-                await asyncio.gather(*(self._add(owner, batch) for batch in made[start : start + _BATCHES_AT_ONCE]))
+                some = made[start : start + _BATCHES_AT_ONCE]
+                await asyncio.gather(*(self._add(series.owner, batch) for batch in some))
             after = ScalarPosition(int(points.iters[-1]), *points.names[points.series[-1]])
 
-    async def _copy_lines(self, owner: Owner) -> None:
+    async def _copy_lines(self, series: SeriesQuery) -> None:
         after: LogPosition | None = None
-        while lines := await patiently(self.say, self.source.log_lines, owner, after=after, limit=_LINES):
-            for batch in batches.of_lines(owner, lines):  # one after the other, which keeps the order of equal times
-                await self._add(owner, batch)
+        while lines := await patiently(self.say, self.source.log_lines, series, PageQuery(_LINES, after)):
+            for batch in batches.of_lines(series.owner, lines):  # in turn, which keeps the order of equal times
+                await self._add(series.owner, batch)
             after = lines[-1].position
 
-    async def _copy_samples(self, owner: Owner, type: EventType) -> None:
+    async def _copy_samples(self, series: SeriesQuery) -> None:
         after: SamplePosition | None = None
-        while samples := await patiently(self.say, self.source.samples, owner, type, after=after, limit=_SAMPLES):
-            await self._add(owner, batches.of_samples(samples))
+        while samples := await patiently(self.say, self.source.samples, series, PageQuery(_SAMPLES, after)):
+            await self._add(series.owner, batches.of_samples(samples))
             after = samples[-1].position
 
     async def _add(self, owner: Owner, batch: EventBatch) -> None:

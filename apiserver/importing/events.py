@@ -19,6 +19,7 @@ import orjson
 from apiserver.copying.retrying import patiently
 from apiserver.events.ingest import Ingest
 from apiserver.events.model import EventType, Owner
+from apiserver.events.queries import SeriesQuery
 from apiserver.importing.bodies import batch_of
 from apiserver.importing.elasticsearch import Event, Tally
 from apiserver.importing.lines import LinesThere
@@ -156,7 +157,8 @@ class EventImport:
         """The log lines that the target has already, for each owner that has some."""
         if type is not EventType.LOG:
             return {}
-        counts = await asyncio.gather(*(patiently(self.report.say, self.target.log_count, owner) for owner in owners))
+        each = [SeriesQuery(owner, type) for owner in owners]
+        counts = await asyncio.gather(*(patiently(self.report.say, self.target.log_count, series) for series in each))
         some = [owner for owner, count in zip(owners, counts, strict=True) if count]
         return {owner: LinesThere(self.target, owner, self.report.say) for owner in some}
 

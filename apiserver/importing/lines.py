@@ -15,8 +15,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from apiserver.copying.retrying import Say, patiently
-from apiserver.events.model import LogColumns, LogPosition, Owner
-from apiserver.stores.events.base import EventStore
+from apiserver.events.model import EventType, LogColumns, LogPosition, Owner
+from apiserver.events.queries import PageQuery, SeriesQuery
+from apiserver.stores.events.base import EventStore, may_go_on
 
 _LINES = 10_000
 
@@ -28,7 +29,7 @@ class LinesThere:
 
     def __init__(self, target: EventStore, owner: Owner, say: Say) -> None:
         self._target = target
-        self._owner = owner
+        self._series = SeriesQuery(owner, EventType.LOG)
         self._say = say
         self._unmatched: Counter[_Line] = Counter()
         self._after: LogPosition | None = None
@@ -50,8 +51,8 @@ class LinesThere:
 
     async def _read_to(self, timestamp: int) -> None:
         while not self._ended and (self._after is None or self._after.timestamp <= timestamp):
-            page = await patiently(self._say, self._target.log_lines, self._owner, after=self._after, limit=_LINES)
-            self._ended = len(page) < _LINES
+            page = await patiently(self._say, self._target.log_lines, self._series, PageQuery(_LINES, self._after))
+            self._ended = not may_go_on(page, _LINES)
             self._unmatched.update(
                 (one.position.timestamp, one.level or "", one.worker, one.message, one.iter, one.metric, one.variant)
                 for one in page

@@ -21,7 +21,8 @@ from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from apiserver.events.last_metrics import Touched, run_time, touched_by, update_of
-from apiserver.events.model import SAMPLE_TYPES, EventBatch, MetricSelection, Owner
+from apiserver.events.model import SAMPLE_TYPES, EventBatch, EventType, MetricSelection, Owner
+from apiserver.events.queries import SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.repeating import Repeating
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError, InvalidDocument
@@ -241,7 +242,8 @@ class LastMetrics:
                 parts = await _parts(touched)
             part = parts[-1]
             selection = _selection(part.series)
-            stats = await self._events.scalar_stats([owner], selection) if selection else []
+            series = SeriesQuery(owner, EventType.SCALAR, selection)
+            stats = await self._events.scalar_stats(series) if selection else []
             now = utc_now()
             update = update_of(part, stats, now, labelled=bool(document.get(LABELLED)))
             update["$set"] |= {REVISION: new_revision(), **run_time(document, now)}
@@ -255,10 +257,10 @@ class LastMetrics:
     async def _everything_of(self, owner: Owner, labels: Mapping[tuple[str, str], str] | None = None) -> Touched:
         """All that is stored, with those of the labels whose series are."""
         touched = Touched()
-        for stats in await self._events.scalar_stats([owner]):
+        for stats in await self._events.scalar_stats(SeriesQuery(owner, EventType.SCALAR)):
             touched.series.add((stats.metric, stats.variant))
         for type in SAMPLE_TYPES:
-            for series in await self._events.sample_series(owner, type):
+            for series in await self._events.sample_series(SeriesQuery(owner, type)):
                 touched.saw_sample(series.metric, series.variant, type, series.max_iter, series.max_timestamp)
         touched.labels = {name: label for name, label in (labels or {}).items() if name in touched.series}
         return touched

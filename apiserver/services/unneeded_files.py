@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 import orjson
 
 from apiserver.events.model import EventType, Owner, Sample, SamplePosition
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.services.backend import Call, documents
 
 #: Images and plots that are read at once. A plot may have megabytes.
@@ -25,7 +26,7 @@ async def event_urls(call: Call, owners: Iterable[Owner]) -> set[str]:
     for owner in owners:
         for type, size in _PAGES:
             after: SamplePosition | None = None
-            while page := await call.backend.events.samples(owner, type, after=after, limit=size):
+            while page := await call.backend.events.samples(SeriesQuery(owner, type), PageQuery(size, after)):
                 urls |= await asyncio.to_thread(_urls_in, page)
                 after = page[-1].position
     return urls

@@ -16,9 +16,10 @@ from fastapi.security import APIKeyHeader
 from pydantic import BaseModel, Field
 
 from apiserver.aggregation.log_tail import tail
-from apiserver.aggregation.monitoring.curves import Curve, Curves, Grid, curves_of
+from apiserver.aggregation.monitoring.curves import Curve, Curves, curves_of
 from apiserver.aggregation.monitoring.quantities import Quantity
 from apiserver.events.model import Float64Array
+from apiserver.events.queries import Grid
 from apiserver.vendors.callers import of_text
 from apiserver.vendors.jobs import Job, Machine, find_job
 from apiserver.vendors.measures import MEMORY_USAGE, mean_of

@@ -16,8 +16,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from apiserver.aggregation.monitoring.curves import Curve, Grid, curves_of
+from apiserver.aggregation.monitoring.curves import Curve, curves_of
 from apiserver.aggregation.monitoring.quantities import Quantity
+from apiserver.events.queries import Grid
 from apiserver.times import epoch_millis, now_ms
 from apiserver.vendors.callers import of_text
 from apiserver.vendors.jobs import find_job

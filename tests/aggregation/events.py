@@ -8,8 +8,10 @@ import numpy as np
 import orjson
 
 from apiserver.events.model import EventBatch, EventType, LogColumns, Owner, Sample, ScalarColumns, Scalars
+from apiserver.events.queries import SeriesQuery
 
 TASK = Owner("acme", "t1")
+SCALARS, LOGS, PLOTS = (SeriesQuery(TASK, type) for type in (EventType.SCALAR, EventType.LOG, EventType.PLOT))
 NOW = 1_700_000_000_000
 
 

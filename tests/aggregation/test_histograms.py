@@ -18,11 +18,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.aggregation.histogram import Key, histogram, interval
-from apiserver.events.model import SINGLE_VALUE_ITERATION, EventBatch, MetricSelection, ScalarColumns, Scalars
+from apiserver.aggregation.histogram import HistogramQuery, Key, histogram, interval
+from apiserver.events.model import (
+    SINGLE_VALUE_ITERATION,
+    EventBatch,
+    EventType,
+    MetricSelection,
+    ScalarColumns,
+    Scalars,
+)
+from apiserver.events.queries import Range, SeriesQuery
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.aggregation.any_events import looked_at
-from tests.aggregation.events import NOW, TASK, scalars
+from tests.aggregation.events import NOW, SCALARS, TASK, scalars
 from tests.chance import examples
 from tests.stores.events.embedded.sizes import make_small
 
@@ -31,7 +39,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_few_points_are_answered_as_they_are(store: EmbeddedEventStore) -> None:
     await store.add(scalars([(3, 1.5), (1, 2.5), (7, math.nan)]))
-    (series,) = (await histogram(store, TASK, samples=6000))["m"].values()
+    (series,) = (await histogram(store, SCALARS, HistogramQuery(6000)))["m"].values()
     assert series["name"] == "v"
     assert series["x"].tolist() == [1, 3, 7]
     assert series["y"].tolist()[:2] == [2.5, 1.5]
@@ -41,7 +49,7 @@ async def test_few_points_are_answered_as_they_are(store: EmbeddedEventStore) ->
 async def test_each_series_has_its_own_interval(store: EmbeddedEventStore) -> None:
     await store.add(scalars([(n, float(n)) for n in range(1000)], variant="long"))
     await store.add(scalars([(n, float(n)) for n in range(9)], variant="short"))
-    answer = (await histogram(store, TASK, samples=10))["m"]
+    answer = (await histogram(store, SCALARS, HistogramQuery(10)))["m"]
     assert answer["short"]["x"].tolist() == list(range(9))
     assert answer["long"]["x"].tolist() == list(range(0, 1000, 100))
     assert answer["long"]["y"].tolist() == [n + 49.5 for n in range(0, 1000, 100)]
@@ -49,7 +57,7 @@ async def test_each_series_has_its_own_interval(store: EmbeddedEventStore) -> No
 
 async def test_the_envelope_shows_what_the_mean_hides(store: EmbeddedEventStore) -> None:
     await store.add(scalars([(n, 1000.0 if n == 555 else 1.0) for n in range(1000)]))
-    series = (await histogram(store, TASK, samples=10, envelope=True))["m"]["v"]
+    series = (await histogram(store, SCALARS, HistogramQuery(10, envelope=True)))["m"]["v"]
     assert series["max"][5] == 1000.0
     assert series["min"][5] == 1.0
     assert series["count"].tolist() == [100] * 10
@@ -58,36 +66,42 @@ async def test_the_envelope_shows_what_the_mean_hides(store: EmbeddedEventStore)
 async def test_single_values_are_left_out(store: EmbeddedEventStore) -> None:
     await store.add(scalars([(SINGLE_VALUE_ITERATION, 5.0)], metric="Summary", variant="best"))
     await store.add(scalars([(SINGLE_VALUE_ITERATION, 5.0), (10, 1.0), (20, 2.0)], metric="both"))
-    answer = await histogram(store, TASK, samples=100)
+    answer = await histogram(store, SCALARS, HistogramQuery(100))
     assert "Summary" not in answer
     assert answer["both"]["v"]["x"].tolist() == [10, 20]
 
 
 async def test_time_axes(store: EmbeddedEventStore) -> None:
     await store.add(scalars([(0, 1.0), (1000, 2.0)]))
-    by_time = (await histogram(store, TASK, samples=10, key=Key.TIMESTAMP))["m"]["v"]
+    by_time = (await histogram(store, SCALARS, HistogramQuery(10, Key.TIMESTAMP)))["m"]["v"]
     assert by_time["x"].tolist() == [NOW, NOW + 1000]
-    by_text = (await histogram(store, TASK, samples=10, key=Key.ISO_TIME))["m"]["v"]
+    by_text = (await histogram(store, SCALARS, HistogramQuery(10, Key.ISO_TIME)))["m"]["v"]
     assert by_text["x"] == ["2023-11-14T22:13:20.000Z", "2023-11-14T22:13:21.000Z"]
 
 
 async def test_a_selection_narrows_the_answer(store: EmbeddedEventStore) -> None:
     for metric, variant in (("a", "x"), ("a", "y"), ("b", "x")):
         await store.add(scalars([(1, 1.0)], metric=metric, variant=variant))
-    answer = await histogram(store, TASK, samples=0, selection=[MetricSelection("a", ("y",)), MetricSelection("b")])
+    answer = await histogram(
+        store,
+        SeriesQuery(TASK, EventType.SCALAR, [MetricSelection("a", ("y",)), MetricSelection("b")]),
+        HistogramQuery(0),
+    )
     assert {metric: list(variants) for metric, variants in answer.items()} == {"a": ["y"], "b": ["x"]}
 
 
 async def test_a_range_is_bucketed_anew(store: EmbeddedEventStore) -> None:
     await store.add(scalars([(n, float(n)) for n in range(10_000)], variant="long"))
     await store.add(scalars([(n, float(n)) for n in range(50)], variant="short"))
-    zoomed = (await histogram(store, TASK, samples=10, start=500, stop=599))["m"]
+    zoomed = (await histogram(store, SCALARS, HistogramQuery(10, range=Range.of(500, 599))))["m"]
     assert zoomed["long"]["x"].tolist() == list(range(500, 600, 10))
     assert zoomed["long"]["y"].tolist() == [n + 4.5 for n in range(500, 600, 10)]
     assert zoomed["short"]["x"].tolist() == []
-    by_time = (await histogram(store, TASK, samples=10, key=Key.TIMESTAMP, start=NOW + 9996))["m"]["long"]
+    by_time = (await histogram(store, SCALARS, HistogramQuery(10, Key.TIMESTAMP, range=Range.of(NOW + 9996, None))))[
+        "m"
+    ]["long"]
     assert by_time["x"].tolist() == [NOW + n for n in range(9996, 10_000)]
-    least = (await histogram(store, TASK, samples=0, stop=2))["m"]
+    least = (await histogram(store, SCALARS, HistogramQuery(0, range=Range.of(None, 2))))["m"]
     assert [least[variant]["y"].tolist() for variant in ("long", "short")] == [[0, 1, 2]] * 2
 
 
@@ -106,7 +120,7 @@ async def test_buckets_equal_brute_force(
     expected = defaultdict(list)
     for iter in sorted(latest):
         expected[iter // width * width].append(latest[iter])
-    series = (await histogram(store, TASK, samples=samples, envelope=True))["m"]["v"]
+    series = (await histogram(store, SCALARS, HistogramQuery(samples, envelope=True)))["m"]["v"]
     assert series["x"].tolist() == sorted(expected)
     for bucket, values in enumerate(expected[x] for x in sorted(expected)):
         assert series["count"][bucket] == len(values)
@@ -158,7 +172,9 @@ async def test_buckets_hold_each_point_once(
                 await store.merge()
             latest |= {point[0]: point for point in points}
         start, stop = bounds
-        answer = await histogram(store, TASK, samples=samples, key=key, envelope=True, start=start, stop=stop)
+        answer = await histogram(
+            store, SCALARS, HistogramQuery(samples, key, envelope=True, range=Range.of(start, stop))
+        )
     latest.pop(SINGLE_VALUE_ITERATION, None)
     if not latest:
         assert answer == {}
@@ -209,7 +225,7 @@ def test_any_x_is_answered(
             await store.add(EventBatch(received=NOW, scalars=Scalars.of([group])))
             if merged:
                 await store.merge()
-            series = (await histogram(store, TASK, samples=samples, key=key, envelope=True))["m"]["v"]
+            series = (await histogram(store, SCALARS, HistogramQuery(samples, key, envelope=True)))["m"]["v"]
             await store.close()
             return list(series["x"]), series["count"].tolist()
 

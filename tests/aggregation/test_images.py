@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from apiserver.aggregation import images, samples
 from apiserver.events.model import EventType, Sample
+from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.aggregation import events
 from tests.aggregation.any_events import looked_at
@@ -30,7 +31,8 @@ def image(iter: int, variant: str, url: str) -> Sample:
 async def walk(
     store: EmbeddedEventStore, iterations: int, seen: samples.Seen | None, *, earlier: bool = True
 ) -> tuple[list[tuple[int, list[str]]], samples.Seen | None]:
-    page = await samples.walk(store, TASK, EventType.IMAGE, (), iterations=iterations, seen=seen, earlier=earlier)
+    series = SeriesQuery(TASK, EventType.IMAGE)
+    page = await samples.walk(store, series, iterations=iterations, seen=seen, earlier=earlier)
     return [(iter, [sample.variant for sample in found]) for iter, found in page.iterations], page.seen
 
 

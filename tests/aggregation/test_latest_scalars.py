@@ -9,7 +9,7 @@ import pytest
 from apiserver.aggregation.latest_scalars import finite_mean, last_iteration, latest_scalars
 from apiserver.events.model import SINGLE_VALUE_ITERATION
 from apiserver.stores.events.embedded import EmbeddedEventStore
-from tests.aggregation.events import NOW, TASK, scalars
+from tests.aggregation.events import NOW, SCALARS, scalars
 
 pytestmark = pytest.mark.anyio
 
@@ -18,7 +18,7 @@ async def test_the_last_hundred_by_iteration_are_averaged(store: EmbeddedEventSt
     await store.add(scalars([(n, float(n)) for n in range(200, 250)]))
     await store.add(scalars([(n, float(n)) for n in range(200)]))
     await store.add(scalars([(5, -1.0)], metric="a", variant="w"))
-    assert await latest_scalars(store, TASK) == [
+    assert await latest_scalars(store, SCALARS) == [
         {"name": "a", "variants": [{"name": "w", "last_value": -1, "last_100_value": -1, "last_10_value": -1}]},
         {"name": "m", "variants": [{"name": "v", "last_value": 249, "last_100_value": 199.5, "last_10_value": 249}]},
     ]
@@ -31,8 +31,8 @@ def test_means_are_of_finite_values() -> None:
 
 
 async def test_the_last_iteration_is_that_of_curves(store: EmbeddedEventStore) -> None:
-    assert await last_iteration(store, TASK) == (None, None)
+    assert await last_iteration(store, SCALARS) == (None, None)
     await store.add(scalars([(SINGLE_VALUE_ITERATION, 1.0)]))
-    assert await last_iteration(store, TASK) == (None, None)
+    assert await last_iteration(store, SCALARS) == (None, None)
     await store.add(scalars([(7, 1.0), (3, 1.0)]))
-    assert await last_iteration(store, TASK) == (7, NOW)
+    assert await last_iteration(store, SCALARS) == (7, NOW)

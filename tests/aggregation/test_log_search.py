@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from apiserver.aggregation import log_search
 from apiserver.aggregation.log_search import Found, Wanted, search, text
-from apiserver.events.model import EventBatch, LogColumns, LogPosition, MetricSelection, Owner
+from apiserver.events.model import EventBatch, EventType, LogColumns, LogPosition, MetricSelection, Owner
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.aggregation import events
 from tests.aggregation.any_events import looked_at
-from tests.aggregation.events import NOW, TASK
+from tests.aggregation.events import LOGS, NOW, TASK
 
 pytestmark = pytest.mark.anyio
 
@@ -68,14 +69,14 @@ async def test_a_search_finds_each_line_once_however_often_it_is_interrupted(
         if (metric is None or of_metric == metric) and (needle is None or needle in message.lower())
     ]
     wanted = Wanted(levels, workers, text(needle, any_case=True) if needle else None)
-    selection = [] if metric is None else [MetricSelection(metric)]
+    series = SeriesQuery(TASK, EventType.LOG, [] if metric is None else [MetricSelection(metric)])
     walked: list[tuple[int, str]] = []
     after: LogPosition | None = None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(log_search, "PAGE", page)
         patch.setattr(log_search, "SECONDS", seconds)
         while True:
-            found = await search(store, TASK, selection, wanted, limit=limit, descending=descending, after=after)
+            found = await search(store, series, wanted, PageQuery(limit, after, descending))
             assert len(found.events) <= limit
             walked += [(event["timestamp"], event["msg"]) for event in found.events]
             if found.ended:
@@ -93,7 +94,7 @@ async def test_a_search_answers_when_its_time_is_up(store: EmbeddedEventStore, m
     wanted = Wanted(message=text("line 7", any_case=False))
 
     async def step(after: LogPosition | None) -> Found:
-        return await search(store, TASK, (), wanted, limit=5, descending=False, after=after)
+        return await search(store, LOGS, wanted, PageQuery(5, after))
 
     first = await step(None)
     assert (first.events, first.ended) == ([], False)

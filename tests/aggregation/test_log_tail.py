@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from apiserver.aggregation import log_tail
 from apiserver.aggregation.log_tail import tail
 from apiserver.events.ingest import ingest_lines
-from apiserver.events.model import EventBatch, LogColumns, LogLine, Owner
+from apiserver.events.model import EventBatch, EventType, LogColumns, LogLine, Owner
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.aggregation.any_events import looked_at
@@ -45,7 +46,7 @@ def batch(lines: Iterable[Line], owner: Owner = TASK) -> EventBatch:
 
 
 async def all_lines(store: EventStore, owner: Owner = TASK) -> list[LogLine]:
-    return await store.log_lines(owner, limit=10**6)
+    return await store.log_lines(SeriesQuery(owner, EventType.LOG), PageQuery(10**6))
 
 
 def whole(lines: Iterable[LogLine], workers: Iterable[str]) -> bytes:

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from apiserver.aggregation import logs, raw_points, samples, task_events
 from apiserver.aggregation.task_events import Position
 from apiserver.events.model import SAMPLE_TYPES, BucketAxis, EventType, LogPosition, MetricSelection
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.aggregation.any_events import METRICS, Line, add, body_of, event, identities, looked_at
-from tests.aggregation.events import TASK
+from tests.aggregation.events import LOGS, TASK
 from tests.stores.events.embedded.sizes import make_small
 
 pytestmark = pytest.mark.anyio
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.anyio
 Pages = AsyncIterator[list[Any]]
 """Pages of what tells events apart."""
 Walk = Callable[[EventStore, int, bool], Pages]
-M = [MetricSelection(METRICS[0])]
+M = SeriesQuery(TASK, EventType.SCALAR, [MetricSelection(METRICS[0])])
 #: The iterations that are too large for a value, by the values that stand for them.
 ITERATIONS = {10**12: 2**63 - 1, -(10**12): -(2**63)}
 
@@ -53,9 +54,9 @@ def names(events: Any) -> list[Any]:
 
 def all_events(type: EventType | None) -> Walk:
     async def walk(store: EventStore, limit: int, descending: bool) -> Pages:
-        position = Position()
+        position: Position | None = None
         while True:
-            page = await task_events.page(store, TASK, type, limit=limit, descending=descending, position=position)
+            page = await task_events.page(store, TASK, type, PageQuery(limit, position, descending))
             if not page.events:
                 return
             yield names(page.events)
@@ -66,34 +67,34 @@ def all_events(type: EventType | None) -> Walk:
 
 async def scalars_of_a_metric(store: EventStore, limit: int, descending: bool) -> Pages:
     iteration: int | None = None
-    while found := await task_events.scalars(store, TASK, M, limit, descending, iteration):
+    while found := await task_events.scalars(store, M, PageQuery(limit, iteration, descending)):
         yield names([event for _, event in found])
         iteration = found[-1][0]
 
 
 async def log_by_position(store: EventStore, limit: int, descending: bool) -> Pages:
     after: LogPosition | None = None
-    while (page := await logs.walk(store, TASK, limit=limit, descending=descending, after=after)).events:
+    while (page := await logs.page(store, LOGS, PageQuery(limit, after, descending))).events:
         assert len(page.events) <= limit
-        assert page.total == await store.log_count(TASK)
+        assert page.total == await store.log_count(LOGS)
         yield names(page.events)
         after = page.last
 
 
 async def log_by_time(store: EventStore, limit: int, descending: bool) -> Pages:
-    beyond: int | None = None
+    after: LogPosition | None = None
     while True:
-        page = await logs.page(store, TASK, limit=limit, earlier=descending, beyond_timestamp=beyond)
+        page = await logs.page(store, LOGS, PageQuery(limit, after, descending, whole=True))
         if not page.events:
             return
         yield names(page.events)
-        beyond = page.events[-1]["timestamp"]
+        after = logs.beyond(page.events[-1]["timestamp"], earlier=descending)
 
 
 def raw(axis: BucketAxis) -> Walk:
     async def walk(store: EventStore, limit: int, descending: bool) -> Pages:
         beyond: int | None = None
-        while (page := await raw_points.page(store, TASK, M, axis, limit=limit, beyond=beyond)).returned:
+        while (page := await raw_points.page(store, M, axis, PageQuery(limit, beyond))).returned:
             yield [
                 (EventType.SCALAR, ITERATIONS.get(value, int(value)), METRICS[0], variant, "")
                 for variant, (_, values) in page.variants.items()
@@ -110,7 +111,8 @@ def iterations(type: EventType, *, beyond: int | None = None) -> Walk:
     async def walk(store: EventStore, limit: int, descending: bool) -> Pages:
         seen = None if beyond is None else (beyond, beyond)
         while True:
-            page = await samples.walk(store, TASK, type, (), iterations=limit, seen=seen, earlier=beyond is None)
+            series = SeriesQuery(TASK, type)
+            page = await samples.walk(store, series, iterations=limit, seen=seen, earlier=beyond is None)
             if not page.iterations:
                 return
             assert len(page.iterations) <= limit
@@ -202,4 +204,4 @@ async def test_each_event_comes_once_while_others_arrive(
     if walk == "all" or walk in EventType.__members__:
         assert await store.events_count(TASK, over.get("types")) == len(known)
     if walk.startswith("raw"):
-        assert await raw_points.count(store, TASK, M) == len(known)
+        assert await raw_points.count(store, M) == len(known)

@@ -11,17 +11,19 @@ from apiserver.events.model import (
     SINGLE_VALUE_ITERATION,
     BucketAxis,
     EventBatch,
+    EventType,
     MetricSelection,
     ScalarColumns,
     Scalars,
 )
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.aggregation.any_events import looked_at
 from tests.aggregation.events import NOW, TASK, scalars
 
 pytestmark = pytest.mark.anyio
 
-M = [MetricSelection("m")]
+M = SeriesQuery(TASK, EventType.SCALAR, [MetricSelection("m")])
 Point = tuple[int, str, int]
 """(iteration, variant, timestamp)"""
 
@@ -39,7 +41,7 @@ def at(*points: Point) -> EventBatch:
 async def walk(store: EmbeddedEventStore, axis: BucketAxis, limit: int) -> list[list[tuple[int, str, float]]]:
     pages = []
     beyond = None
-    while (page := await raw_points.page(store, TASK, M, axis, limit=limit, beyond=beyond)).returned:
+    while (page := await raw_points.page(store, M, axis, PageQuery(limit, beyond))).returned:
         shown = []
         for variant, (keys, values) in page.variants.items():
             assert keys.tolist() == sorted(keys.tolist())
@@ -61,7 +63,7 @@ async def test_a_page_never_splits_a_key(store: EmbeddedEventStore) -> None:
 async def test_single_values_are_points_too(store: EmbeddedEventStore) -> None:
     single = [(SINGLE_VALUE_ITERATION, variant, 0) for variant in "abcdef"]
     await store.add(at(*single, (SINGLE_VALUE_ITERATION - 1, "a", 1), (3, "a", 2), (4, "b", 3)))
-    assert await raw_points.count(store, TASK, M) == 9
+    assert await raw_points.count(store, M) == 9
     assert [len(page) for page in await walk(store, BucketAxis.ITER, 2)] == [7, 2]
     assert [len(page) for page in await walk(store, BucketAxis.TIMESTAMP, 2)] == [6, 2, 1]
     for axis in BucketAxis:
@@ -91,4 +93,4 @@ async def test_every_point_is_on_one_page(
     pages = await walk(store, axis, limit)
     assert [point for page in pages for point in page] == wanted
     assert all(len(page) >= limit for page in pages[:-1])
-    assert await raw_points.count(store, TASK, M) == len(wanted)
+    assert await raw_points.count(store, M) == len(wanted)

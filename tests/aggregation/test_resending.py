@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.aggregation import latest_scalars, logs, raw_points, single_values, task_events
-from apiserver.aggregation.histogram import Key, histogram
-from apiserver.aggregation.task_events import Position
+from apiserver.aggregation.histogram import HistogramQuery, Key, histogram
 from apiserver.events.model import SAMPLE_TYPES, BucketAxis, EventType, MetricSelection
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.aggregation.any_events import METRICS, Line, add, body_of, events, looked_at
-from tests.aggregation.events import TASK
+from tests.aggregation.events import LOGS, SCALARS, TASK
 from tests.stores.events.embedded.sizes import make_small
 
 pytestmark = pytest.mark.anyio
@@ -44,22 +44,25 @@ async def answers(store: EventStore) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key in (Key.ITER, Key.TIMESTAMP):
         for count in (0, 3):
-            found[f"histogram {key} {count}"] = await histogram(store, TASK, samples=count, key=key, envelope=True)
+            found[f"histogram {key} {count}"] = await histogram(
+                store, SCALARS, HistogramQuery(count, key, envelope=True)
+            )
     for metric in METRICS:
         for axis in BucketAxis:
-            page = await raw_points.page(store, TASK, [MetricSelection(metric)], axis, limit=MANY, beyond=None)
+            series = SeriesQuery(TASK, EventType.SCALAR, [MetricSelection(metric)])
+            page = await raw_points.page(store, series, axis, PageQuery(MANY))
             found[f"raw {metric} {axis}"] = page.variants
     for type in (EventType.SCALAR, *SAMPLE_TYPES):
-        page_of_type = await task_events.page(store, TASK, type, limit=MANY, descending=True, position=Position())
+        page_of_type = await task_events.page(store, TASK, type, PageQuery(MANY, descending=True))
         found[f"events {type}"] = page_of_type.events
         found[f"count {type}"] = await store.events_count(TASK, [type])
     for type in SAMPLE_TYPES:
         found[f"latest {type}"] = [
-            orjson.Fragment(sample.document) for sample in await store.latest_samples(TASK, type, (), iterations=2)
+            orjson.Fragment(sample.document) for sample in await store.latest_samples(SeriesQuery(TASK, type), 2)
         ]
-    found["stats"] = [repr(stats) for stats in await store.scalar_stats([TASK])]
-    found["latest"] = await latest_scalars.latest_scalars(store, TASK)
-    found["single values"] = await single_values.single_values(store, TASK)
+    found["stats"] = [repr(stats) for stats in await store.scalar_stats(SCALARS)]
+    found["latest"] = await latest_scalars.latest_scalars(store, SCALARS)
+    found["single values"] = await single_values.single_values(store, SCALARS)
     found["series"] = [list(name) for name in await store.series(TASK, [EventType.SCALAR, *SAMPLE_TYPES])]
     plain: dict[str, Any] = orjson.loads(orjson.dumps(found, option=orjson.OPT_SERIALIZE_NUMPY))
     return plain
@@ -67,7 +70,7 @@ async def answers(store: EventStore) -> dict[str, Any]:
 
 async def log(store: EventStore) -> list[Any]:
     """The log as readers see it, and its total."""
-    page = await logs.page(store, TASK, limit=MANY, earlier=False)
+    page = await logs.page(store, LOGS, PageQuery(MANY, whole=True))
     return [page.total, page.events]
 
 

@@ -11,10 +11,11 @@ from apiserver.aggregation import logs, samples, task_events
 from apiserver.aggregation.single_values import single_values
 from apiserver.aggregation.task_events import Position
 from apiserver.events.model import SINGLE_VALUE_ITERATION, EventType, LogPosition, MetricSelection
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events import base
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.aggregation import events
-from tests.aggregation.events import NOW, TASK, sample, scalars
+from tests.aggregation.events import LOGS, NOW, PLOTS, SCALARS, TASK, sample, scalars
 
 pytestmark = pytest.mark.anyio
 
@@ -27,10 +28,10 @@ def plain(page: Sequence[object]) -> list[dict[str, object]]:
 async def walk_events(
     store: EmbeddedEventStore, type: EventType | None, limit: int, *, descending: bool = False
 ) -> list[dict[str, object]]:
-    position = Position()
+    position: Position | None = None
     found: list[object] = []
     while True:
-        page = await task_events.page(store, TASK, type, limit=limit, descending=descending, position=position)
+        page = await task_events.page(store, TASK, type, PageQuery(limit, position, descending))
         if not page.events:
             return plain(found)
         assert len(page.events) >= 1
@@ -69,7 +70,7 @@ async def test_pages_of_large_samples_end_early_and_lose_none(
     await store.add(scalars([(n, float(n)) for n in range(10)]))
     plots = [sample(n, variant=variant) for n in (0, 2, 4, 8) for variant in "abcde"]
     await store.add(events.samples(*plots, *(sample(n, type=EventType.IMAGE) for n in range(3, 7))))
-    page = await task_events.page(store, TASK, EventType.PLOT, limit=100, descending=descending, position=Position())
+    page = await task_events.page(store, TASK, EventType.PLOT, PageQuery(100, descending=descending))
     assert len(page.events) == 2
     found = await walk_events(store, type, limit, descending=descending)
     identities = [(event["type"], event["iter"], event["variant"]) for event in found]
@@ -83,7 +84,7 @@ async def test_a_page_never_ends_inside_an_iteration(store: EmbeddedEventStore) 
         await store.add(scalars([(1, 1.0), (2, 2.0)], variant=variant))
         await store.add(events.samples(sample(1, variant=variant), sample(2, variant=variant)))
     for type in (EventType.SCALAR, EventType.PLOT):
-        page = await task_events.page(store, TASK, type, limit=2, descending=False, position=Position())
+        page = await task_events.page(store, TASK, type, PageQuery(2))
         assert [event["iter"] for event in plain(page.events)] == [1] * 5
 
 
@@ -98,12 +99,13 @@ async def test_a_scalar_event_comes_back_whole(store: EmbeddedEventStore) -> Non
 
 async def test_log_pages_by_time_never_skip_lines_of_one_millisecond(store: EmbeddedEventStore) -> None:
     await store.add(events.lines([NOW] * 40 + [NOW + 1] * 3 + [NOW + 2]))
-    page = await logs.page(store, TASK, limit=5, earlier=False)
+    page = await logs.page(store, LOGS, PageQuery(5, whole=True))
     assert len(page.events) == 40
     assert page.total == 44
-    later = await logs.page(store, TASK, limit=5, earlier=False, beyond_timestamp=NOW)
+    later = await logs.page(store, LOGS, PageQuery(5, logs.beyond(NOW, earlier=False), whole=True))
     assert [event["timestamp"] for event in later.events] == [NOW + 1] * 3 + [NOW + 2]
-    earlier = await logs.page(store, TASK, limit=2, earlier=True, beyond_timestamp=NOW + 2)
+    before = logs.beyond(NOW + 2, earlier=True)
+    earlier = await logs.page(store, LOGS, PageQuery(2, before, descending=True, whole=True))
     assert [event["timestamp"] for event in earlier.events] == [NOW + 1] * 3
 
 
@@ -114,7 +116,7 @@ async def test_log_walks_by_position_give_each_line_once_while_others_arrive(
     await store.add(events.lines([NOW + n // 3 for n in range(20)]))
     seen: list[str] = []
     after: LogPosition | None = None
-    while (page := await logs.walk(store, TASK, limit=3, descending=descending, after=after)).events:
+    while (page := await logs.page(store, LOGS, PageQuery(3, after, descending))).events:
         seen += [event["msg"] for event in page.events]
         after = page.last
         if len(seen) < 6:
@@ -128,7 +130,7 @@ async def test_a_sample_walk_goes_back_and_forth(store: EmbeddedEventStore) -> N
     await store.add(events.samples(*(sample(n, variant=variant) for n in range(6) for variant in "ab")))
 
     async def step(seen: samples.Seen | None, *, earlier: bool = True) -> tuple[list[int], samples.Seen | None]:
-        page = await samples.walk(store, TASK, EventType.PLOT, (), iterations=2, seen=seen, earlier=earlier)
+        page = await samples.walk(store, PLOTS, iterations=2, seen=seen, earlier=earlier)
         assert all(len(found) == 2 for _, found in page.iterations)
         return [iter for iter, _ in page.iterations], page.seen
 
@@ -146,27 +148,26 @@ async def test_a_sample_walk_goes_back_and_forth(store: EmbeddedEventStore) -> N
 
 async def test_a_walk_looks_only_at_iterations_that_hold_what_is_selected(store: EmbeddedEventStore) -> None:
     await store.add(events.samples(sample(1, variant="a"), *(sample(n, variant="b") for n in range(2, 9))))
-    page = await samples.walk(
-        store, TASK, EventType.PLOT, [MetricSelection("p", ("a",))], iterations=3, seen=None, earlier=True
-    )
+    only_a = SeriesQuery(TASK, EventType.PLOT, [MetricSelection("p", ("a",))])
+    page = await samples.walk(store, only_a, iterations=3, seen=None, earlier=True)
     assert [iter for iter, _ in page.iterations] == [1]
 
 
 async def test_the_latest_samples_of_each_series(store: EmbeddedEventStore) -> None:
     await store.add(events.samples(sample(1), sample(2), sample(3), sample(1, metric="q")))
-    found = await store.latest_samples(TASK, EventType.PLOT, (), iterations=2)
+    found = await store.latest_samples(PLOTS, 2)
     assert [(sample.metric, sample.iter) for sample in found] == [("p", 3), ("p", 2), ("q", 1)]
 
 
 async def test_single_values(store: EmbeddedEventStore) -> None:
-    assert await single_values(store, TASK) == []
+    assert await single_values(store, SCALARS) == []
     await store.add(scalars([(SINGLE_VALUE_ITERATION - 5, 1.0), (0, 1.0)]))
-    assert await single_values(store, TASK) == []
+    assert await single_values(store, SCALARS) == []
     await store.add(scalars([(SINGLE_VALUE_ITERATION, 0.5)], metric="Summary", variant="best"))
     await store.add(scalars([(SINGLE_VALUE_ITERATION, 0.9)], metric="Summary", variant="best"))
     await store.add(scalars([(SINGLE_VALUE_ITERATION, 3.0)], metric="Summary", variant="epochs"))
     await store.add(scalars([(SINGLE_VALUE_ITERATION - 1, 1.0)]))
-    assert [(value["variant"], value["value"]) for value in await single_values(store, TASK)] == [
+    assert [(value["variant"], value["value"]) for value in await single_values(store, SCALARS)] == [
         ("best", 0.9),
         ("epochs", 3.0),
     ]

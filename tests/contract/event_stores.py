@@ -6,21 +6,32 @@ An engine may hold the same events in different states, such as in memory or on 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from apiserver.events.model import EventBatch, EventType, LogColumns, Owner, Sample, ScalarColumns, Scalars
+from apiserver.events.model import (
+    EventBatch,
+    EventType,
+    LogColumns,
+    MetricSelection,
+    Owner,
+    Sample,
+    ScalarColumns,
+    Scalars,
+)
+from apiserver.events.queries import EVERYWHERE, PageQuery, Range, SeriesQuery
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.contract.plain_event_store import PlainEventStore
 from tests.engines import elasticsearch as engine
 
 OWNER = Owner("company", "task")
+SCALARS, LOGS, PLOTS = (SeriesQuery(OWNER, type) for type in (EventType.SCALAR, EventType.LOG, EventType.PLOT))
 RECEIVED = 1_700_000_000_000
 
 
@@ -198,14 +209,25 @@ def batch(*events: ScalarColumns | LogColumns | Sample, received: int = RECEIVED
 # --- read ------------------------------------------------------------------------------------------
 
 
-async def messages(store: EventStore, owner: Owner = OWNER, **how: Any) -> list[str]:
-    """The messages of a page of log lines."""
-    return [line.message for line in await store.log_lines(owner, **{"limit": 10**6, **how})]
+def select(series: SeriesQuery, *selection: MetricSelection) -> SeriesQuery:
+    """Some of the series."""
+    return replace(series, selection=selection)
 
 
-async def iters(store: EventStore, type: EventType = EventType.PLOT, owner: Owner = OWNER, **how: Any) -> list[int]:
-    """The iterations of a page of samples."""
-    return [one.iter for one in await store.samples(owner, type, **{"limit": 10**6, **how})]
+async def messages(
+    store: EventStore, series: SeriesQuery = LOGS, workers: Collection[str] | None = None, **how: Any
+) -> list[str]:
+    """The messages of a page of log lines; `how` as in PageQuery."""
+    page = PageQuery(**{"limit": 10**6, **how})
+    return [line.message for line in await store.log_lines(series, page, workers)]
+
+
+async def iters(
+    store: EventStore, series: SeriesQuery = PLOTS, iterations: Range = EVERYWHERE, **how: Any
+) -> list[int]:
+    """The iterations of a page of samples; `how` as in PageQuery."""
+    page = PageQuery(**{"limit": 10**6, **how})
+    return [one.iter for one in await store.samples(series, page, iterations)]
 
 
 def same(got: Iterable[float], expected: Iterable[float]) -> bool:

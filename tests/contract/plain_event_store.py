@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, islice
+from operator import gt, lt
 from typing import Any
 
 import numpy as np
@@ -34,13 +35,14 @@ from apiserver.events.model import (
     WorkerMeans,
     WorkerSpan,
 )
-from apiserver.stores.events.base import TIMESTAMP_BYTES, CountedBuckets, Width, page_of, whole_timestamps_of
+from apiserver.events.queries import EVERYWHERE, BucketQuery, Grid, PageQuery, Range, SeriesQuery
+from apiserver.stores.events.base import TIMESTAMP_BYTES, page_of, whole_timestamps_of
 
 Name = tuple[str, str]
 
 
 def selects(selection: Selection, metric: str, variant: str) -> bool:
-    """Whether `selection` holds the series (metric, variant)."""
+    """Whether `selection` names the series (metric, variant)."""
     return not selection or any(
         metric == wanted.metric and (not wanted.variants or variant in wanted.variants) for wanted in selection
     )
@@ -148,13 +150,13 @@ class PlainEventStore:
             self._of(owner).clear(type) for owner in set(owners) for type in set(EventType if types is None else types)
         )
 
-    async def delete_logs(self, owner: Owner, before: int | None, exclude: Selection, include: Selection) -> int:
-        events = self._of(owner)
+    async def delete_logs(self, series: SeriesQuery, before: int | None, exclude: Selection = ()) -> int:
+        events = self._of(series.owner)
 
         def doomed(line: LogLine) -> bool:
             name = (line.metric, line.variant)
             old = before is None or line.position.timestamp < before
-            return old and selects(include, *name) and not (exclude and selects(exclude, *name))
+            return old and selects(series.selection, *name) and not (exclude and selects(exclude, *name))
 
         kept = [line for line in events.logs if not doomed(line)]
         deleted = len(events.logs) - len(kept)
@@ -172,104 +174,70 @@ class PlainEventStore:
         found |= {SeriesName(sample.type, sample.metric, sample.variant) for sample in events.samples.values()}
         return sorted(name for name in found if types is None or name.type in types)
 
-    async def scalar_stats(self, owners: Sequence[Owner], selection: Selection = ()) -> list[ScalarStats]:
-        return [
-            _stats(owner, name, list(points.values()))
-            for owner in sorted(set(owners))
-            for name, points in sorted(self._of(owner).scalars.items())
-            if selects(selection, *name)
-        ]
+    def _scalars(self, series: SeriesQuery) -> dict[Name, dict[int, Point]]:
+        """The points of each series by iteration, sorted by name."""
+        found = sorted(self._of(series.owner).scalars.items())
+        return {name: points for name, points in found if selects(series.selection, *name)}
 
-    async def scalar_buckets(
-        self,
-        owner: Owner,
-        axis: BucketAxis,
-        width: Width,
-        selection: Selection = (),
-        *,
-        start: int | None = None,
-        stop: int | None = None,
-        envelope: bool = False,
-        ends: bool = True,
-        counted: CountedBuckets | None = None,
-    ) -> list[Buckets]:
+    async def scalar_stats(self, series: SeriesQuery) -> list[ScalarStats]:
+        return [_stats(series.owner, name, list(points.values())) for name, points in self._scalars(series).items()]
+
+    async def scalar_buckets(self, series: SeriesQuery, buckets: BucketQuery) -> list[Buckets]:
         def x(point: Point) -> int:
-            return point.iter if axis is BucketAxis.ITER else point.timestamp
+            return point.iter if buckets.axis is BucketAxis.ITER else point.timestamp
 
         found = []
-        for name, points in sorted(self._of(owner).scalars.items()):
+        for name, points in self._scalars(series).items():
             curve = sorted(map(x, (point for point in points.values() if point.iter != SINGLE_VALUE_ITERATION)))
-            if selects(selection, *name) and curve:
-                interval = width(len(curve), curve[0], curve[-1])
-                inside = [
-                    point
-                    for point in points.values()
-                    if (start is None or x(point) >= start) and (stop is None or x(point) <= stop)
-                ]
+            if curve:
+                interval = buckets.width(len(curve), curve[0], curve[-1])
+                inside = [one for one in points.values() if buckets.range.least <= x(one) <= buckets.range.greatest]
                 found.append(_buckets(name, interval, x, inside))
-                if counted is not None:
-                    counted(1, len(found[-1].x))
         return found
 
-    async def scalar_points(
-        self,
-        owner: Owner,
-        selection: Selection = (),
-        *,
-        after: ScalarPosition | None = None,
-        descending: bool = False,
-        limit: int,
-        whole_iterations: bool = False,
-    ) -> ScalarPoints:
-        names = sorted(name for name in self._of(owner).scalars if selects(selection, *name))
+    async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
         found = [
             (ScalarPosition(iter, *name), point)
-            for name in names
-            for iter, point in self._of(owner).scalars[name].items()
+            for name, points in self._scalars(series).items()
+            for iter, point in points.items()
         ]
-        page = _page(found, lambda one: one[0], after, descending, limit)
-        if whole_iterations and page:
-            end = (page[-1][0].iter, "", "")
-            rest = _page(found, lambda one: one[0], page[-1][0], descending, len(found))
-            page += [one for one in rest if one[0].iter == end[0]]
-        return _columns([((at.metric, at.variant), point) for at, point in page])
+        chosen = _page(found, lambda one: one[0], page)
+        if page.whole and chosen:
+            rest = _page(found, lambda one: one[0], PageQuery(len(found), chosen[-1][0], page.descending))
+            chosen += [one for one in rest if one[0].iter == chosen[-1][0].iter]
+        return _columns([((at.metric, at.variant), point) for at, point in chosen])
 
-    async def earliest_points(
-        self, owner: Owner, selection: Selection = (), *, after: int | None = None, limit: int
-    ) -> ScalarPoints:
+    async def earliest_points(self, series: SeriesQuery, limit: int, after: int | None = None) -> ScalarPoints:
         found = [
             (point.timestamp, point.iter, *name, point)
-            for name, points in self._of(owner).scalars.items()
+            for name, points in self._scalars(series).items()
             for point in points.values()
-            if selects(selection, *name) and (after is None or point.timestamp > after)
+            if after is None or point.timestamp > after
         ]
         found.sort(key=lambda row: row[:4])
         page = [row for row in found if row[0] <= found[min(limit, len(found)) - 1][0]]
         return _columns([((metric, variant), point) for *_, metric, variant, point in page])
 
-    async def last_values(self, owner: Owner, selection: Selection, n: int) -> dict[Name, list[float]]:
+    async def last_values(self, series: SeriesQuery, n: int) -> dict[Name, list[float]]:
         return {
             name: [points[iter].value for iter in sorted(points)[max(0, len(points) - n) :]]
-            for name, points in sorted(self._of(owner).scalars.items())
-            if selects(selection, *name)
+            for name, points in self._scalars(series).items()
         }
 
-    async def worker_spans(self, owner: Owner, selection: Selection = ()) -> list[WorkerSpan]:
+    async def worker_spans(self, series: SeriesQuery) -> list[WorkerSpan]:
         return [
             WorkerSpan(*name, len(times), min(times), max(times))
-            for name, points in self._by_worker(owner, selection).items()
+            for name, points in self._by_worker(series).items()
             if (times := [point.timestamp for point in points])
         ]
 
-    async def worker_means(
-        self, owner: Owner, selection: Selection = (), *, start: int, stop: int, step: int
-    ) -> list[WorkerMeans]:
+    async def worker_means(self, series: SeriesQuery, grid: Grid) -> list[WorkerMeans]:
         found = []
-        for name, points in self._by_worker(owner, selection).items():
+        for name, points in self._by_worker(series).items():
             values: dict[int, list[float]] = {}
             for point in points:
-                if start <= point.timestamp <= stop and math.isfinite(point.value):
-                    values.setdefault((point.timestamp - start) // step, []).append(point.value)
+                if grid.start <= point.timestamp <= grid.stop and math.isfinite(point.value):
+                    values.setdefault((point.timestamp - grid.start) // grid.step, []).append(point.value)
             steps = sorted(values)
             means = [math.fsum(values[number]) / len(values[number]) for number in steps]
             if steps:
@@ -277,40 +245,31 @@ class PlainEventStore:
                 found.append(WorkerMeans(*name, np.array(steps, np.int64), counts, np.array(means)))
         return found
 
-    def _by_worker(self, owner: Owner, selection: Selection) -> dict[tuple[str, str, str], list[Point]]:
+    def _by_worker(self, series: SeriesQuery) -> dict[tuple[str, str, str], list[Point]]:
         found: dict[tuple[str, str, str], list[Point]] = {}
-        for name, points in self._of(owner).scalars.items():
-            for point in points.values() if selects(selection, *name) else ():
+        for name, points in self._scalars(series).items():
+            for point in points.values():
                 found.setdefault((*name, point.worker), []).append(point)
         return dict(sorted(found.items()))
 
-    async def log_lines(
-        self,
-        owner: Owner,
-        selection: Selection = (),
-        *,
-        after: LogPosition | None = None,
-        descending: bool = False,
-        limit: int,
-        whole_timestamps: bool = False,
-        workers: Collection[str] | None = None,
-    ) -> list[LogLine]:
-        lines = [
-            line
-            for line in self._of(owner).logs
-            if selects(selection, line.metric, line.variant) and (workers is None or line.worker in workers)
-        ]
-        page = _page(lines, lambda line: line.position, after, descending, limit)
-        if whole_timestamps and page:
-            rest = _page(lines, lambda line: line.position, page[-1].position, descending, len(lines))
-            page += [line for line in rest if line.position.timestamp == page[-1].position.timestamp]
-            if len(page_of(page)) < len(page):
-                same = [line for line in page if line.position.timestamp == page[0].position.timestamp]
-                return whole_timestamps_of(page_of(page)) or page_of(same, TIMESTAMP_BYTES)
-        return page_of(page)
+    def _lines(self, series: SeriesQuery) -> list[LogLine]:
+        return [line for line in self._of(series.owner).logs if selects(series.selection, line.metric, line.variant)]
 
-    async def log_count(self, owner: Owner, selection: Selection = ()) -> int:
-        return sum(selects(selection, line.metric, line.variant) for line in self._of(owner).logs)
+    async def log_lines(
+        self, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None = None
+    ) -> list[LogLine]:
+        lines = [line for line in self._lines(series) if workers is None or line.worker in workers]
+        found = _page(lines, lambda line: line.position, page)
+        if page.whole and found:
+            rest = _page(lines, lambda line: line.position, PageQuery(len(lines), found[-1].position, page.descending))
+            found += [line for line in rest if line.position.timestamp == found[-1].position.timestamp]
+            if len(page_of(found)) < len(found):
+                same = [line for line in found if line.position.timestamp == found[0].position.timestamp]
+                return whole_timestamps_of(page_of(found)) or page_of(same, TIMESTAMP_BYTES)
+        return page_of(found)
+
+    async def log_count(self, series: SeriesQuery) -> int:
+        return len(self._lines(series))
 
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
         found: dict[str, list[LogLine]] = {}
@@ -324,16 +283,16 @@ class PlainEventStore:
             for worker, lines in found.items()
         }
 
-    def _samples(self, owner: Owner, type: EventType, selection: Selection) -> list[Sample]:
+    def _samples(self, series: SeriesQuery) -> list[Sample]:
         return [
             sample
-            for sample in self._of(owner).samples.values()
-            if sample.type is type and selects(selection, sample.metric, sample.variant)
+            for sample in self._of(series.owner).samples.values()
+            if sample.type is series.type and selects(series.selection, sample.metric, sample.variant)
         ]
 
-    async def sample_series(self, owner: Owner, type: EventType, selection: Selection = ()) -> list[SampleSeries]:
+    async def sample_series(self, series: SeriesQuery) -> list[SampleSeries]:
         found: dict[Name, list[Sample]] = {}
-        for sample in self._samples(owner, type, selection):
+        for sample in self._samples(series):
             found.setdefault((sample.metric, sample.variant), []).append(sample)
         return [
             SampleSeries(
@@ -347,52 +306,23 @@ class PlainEventStore:
         ]
 
     async def samples(
-        self,
-        owner: Owner,
-        type: EventType,
-        selection: Selection = (),
-        *,
-        after: SamplePosition | None = None,
-        descending: bool = False,
-        limit: int,
-        min_iter: int | None = None,
-        max_iter: int | None = None,
+        self, series: SeriesQuery, page: PageQuery[SamplePosition], iterations: Range = EVERYWHERE
     ) -> list[Sample]:
-        found = [
-            sample
-            for sample in self._samples(owner, type, selection)
-            if (min_iter is None or sample.iter >= min_iter) and (max_iter is None or sample.iter <= max_iter)
-        ]
-        return page_of(_page(found, _sample_position, after, descending, limit))
+        found = [one for one in self._samples(series) if iterations.least <= one.iter <= iterations.greatest]
+        return page_of(_page(found, lambda sample: sample.position, page))
 
     async def latest_samples(
-        self,
-        owner: Owner,
-        type: EventType,
-        selection: Selection = (),
-        *,
-        iterations: int,
-        after: SamplePosition | None = None,
+        self, series: SeriesQuery, iterations: int, after: SamplePosition | None = None
     ) -> list[Sample]:
-        ordered = sorted(self._samples(owner, type, selection), key=_newest_first)
+        ordered = sorted(self._samples(series), key=_newest_first)
         found: list[Sample] = []
-        for _, series in groupby(ordered, key=lambda one: (one.metric, one.variant)):
-            by_iter = [list(ones) for _, ones in groupby(series, key=lambda one: one.iter)]
-            found += [one for ones in by_iter[:iterations] for one in ones]
+        for _, ones in groupby(ordered, key=lambda one: (one.metric, one.variant)):
+            by_iter = [list(same) for _, same in groupby(ones, key=lambda one: one.iter)]
+            found += [one for same in by_iter[:iterations] for one in same]
         return page_of(one for one in found if after is None or _newest_first(one) > _newest_first(after))
 
-    async def sample_iterations(
-        self,
-        owner: Owner,
-        type: EventType,
-        selection: Selection = (),
-        *,
-        beyond: int | None = None,
-        descending: bool = True,
-        limit: int,
-    ) -> list[int]:
-        iters = {sample.iter for sample in self._samples(owner, type, selection)}
-        return _page(iters, lambda iter: iter, beyond, descending, limit)
+    async def sample_iterations(self, series: SeriesQuery, page: PageQuery[int]) -> list[int]:
+        return _page({sample.iter for sample in self._samples(series)}, lambda iter: iter, page)
 
     async def events_count(self, owner: Owner, types: Sequence[EventType] | None = None) -> int:
         return sum(self._of(owner).count(type) for type in set(EventType if types is None else types))
@@ -406,19 +336,14 @@ class PlainEventStore:
         self.unstated.difference_update(set(owners) - self._untold)
 
 
-def _page(items: Iterable[Any], key: Callable[[Any], Any], after: Any, descending: bool, limit: int) -> list[Any]:
-    ordered = sorted(items, key=key, reverse=descending)
-    return [item for item in ordered if after is None or (key(item) < after if descending else key(item) > after)][
-        :limit
-    ]
+def _page(items: Iterable[Any], key: Callable[[Any], Any], page: PageQuery[Any]) -> list[Any]:
+    ahead, ordered = lt if page.descending else gt, sorted(items, key=key, reverse=page.descending)
+    beyond = (item for item in ordered if page.after is None or ahead(key(item), page.after))
+    return list(islice(beyond, page.limit))
 
 
 def _newest_first(one: Sample | SamplePosition) -> tuple[str, str, int, str]:
     return (one.metric, one.variant, -one.iter, one.key)
-
-
-def _sample_position(sample: Sample) -> SamplePosition:
-    return SamplePosition(sample.iter, sample.metric, sample.variant, sample.key)
 
 
 def _stats(owner: Owner, name: Name, points: list[Point]) -> ScalarStats:

@@ -7,8 +7,23 @@ import asyncio
 import pytest
 
 from apiserver.events.model import EventType, MetricSelection, Owner, SeriesName
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore
-from tests.contract.event_stores import OWNER, Case, batch, case, iters, lines, messages, sample, scalars
+from tests.contract.event_stores import (
+    LOGS,
+    OWNER,
+    PLOTS,
+    SCALARS,
+    Case,
+    batch,
+    case,
+    iters,
+    lines,
+    messages,
+    sample,
+    scalars,
+    select,
+)
 
 __all__ = ["case"]
 
@@ -35,13 +50,13 @@ async def test_an_unknown_owner_has_nothing(case: Case) -> None:
     store = case.store
     assert await store.series(OWNER) == []
     assert await store.events_count(OWNER) == 0
-    assert await store.log_count(OWNER) == 0
+    assert await store.log_count(LOGS) == 0
     assert await messages(store) == []
-    assert (await store.scalar_points(OWNER, limit=10)).iters.tolist() == []
-    assert await store.last_values(OWNER, [], 3) == {}
-    assert await store.latest_samples(OWNER, EventType.PLOT, iterations=1) == []
+    assert (await store.scalar_points(SCALARS, PageQuery(10))).iters.tolist() == []
+    assert await store.last_values(SCALARS, 3) == {}
+    assert await store.latest_samples(PLOTS, 1) == []
     assert await store.delete([OWNER]) == 0
-    assert await store.delete_logs(OWNER, None, [], []) == 0
+    assert await store.delete_logs(LOGS, None) == 0
 
 
 async def test_an_empty_batch_is_nothing(case: Case) -> None:
@@ -55,7 +70,7 @@ async def test_owners_are_apart(case: Case) -> None:
     for owner in OTHERS:
         assert await case.store.events_count(owner) == 0
         assert await case.store.series(owner) == []
-        assert await messages(case.store, owner) == []
+        assert await messages(case.store, SeriesQuery(owner, EventType.LOG)) == []
     await fill(case.store, *OTHERS)
     await case.settle()
     assert await case.store.delete(OTHERS[:2]) == 20
@@ -129,7 +144,7 @@ async def test_names_are_not_joined(case: Case) -> None:
     await case.store.add(batch(*(scalars([float(n)], metric=m, variant=v) for n, (m, v) in enumerate(pairs))))
     await case.settle()
     for n, (metric, variant) in enumerate(pairs):
-        (stats,) = await case.store.scalar_stats([OWNER], [MetricSelection(metric, (variant,))])
+        (stats,) = await case.store.scalar_stats(select(SCALARS, MetricSelection(metric, (variant,))))
         assert stats.sum == n
 
 
@@ -139,7 +154,7 @@ async def test_batches_may_be_added_at_once(case: Case) -> None:
     )
     await case.settle()
     assert await case.store.events_count(OWNER, [EventType.SCALAR]) == 40
-    assert await case.store.log_count(OWNER) == 20
+    assert await case.store.log_count(LOGS) == 20
 
 
 async def test_owners_are_to_be_restated_until_they_are(case: Case) -> None:

@@ -6,9 +6,20 @@ from itertools import product
 
 import pytest
 
-from apiserver.events.model import LogLine, LogPosition, LogSize, MetricSelection
+from apiserver.events.model import EventType, LogLine, LogPosition, LogSize, MetricSelection
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import PAGE_BYTES
-from tests.contract.event_stores import OWNER, RECEIVED, Case, batch, case, lines, messages
+from tests.contract.event_stores import (
+    LOGS,
+    OWNER,
+    RECEIVED,
+    Case,
+    batch,
+    case,
+    lines,
+    messages,
+    select,
+)
 
 __all__ = ["case"]
 
@@ -22,7 +33,7 @@ async def test_a_line_has_everything(case: Case) -> None:
     sent.metrics, sent.variants = ["console", "other"], ["", "stderr"]
     await case.store.add(batch(sent))
     await case.settle()
-    first, second = await case.store.log_lines(OWNER, limit=10)
+    first, second = await case.store.log_lines(LOGS, PageQuery(10))
     assert first == LogLine(first.position, "debug", "w1", "hello", None, "console", "", RECEIVED)
     extra = sent.extras[1]
     assert second == LogLine(second.position, None, "w2", "world", 3, "other", "stderr", RECEIVED, extra)
@@ -36,7 +47,7 @@ async def test_lines_with_one_timestamp_keep_their_order(case: Case) -> None:
         await case.settle()
     assert await messages(case.store) == sent
     assert await messages(case.store, descending=True) == sent[::-1]
-    sequences = [line.position.sequence for line in await case.store.log_lines(OWNER, limit=100)]
+    sequences = [line.position.sequence for line in await case.store.log_lines(LOGS, PageQuery(100))]
     assert sequences == sorted(set(sequences))
 
 
@@ -55,7 +66,7 @@ async def test_pages_neither_skip_nor_repeat(case: Case) -> None:
     for descending, limit in product((False, True), (1, 7, 1000)):
         walked: list[int] = []
         after: LogPosition | None = None
-        while page := await case.store.log_lines(OWNER, after=after, descending=descending, limit=limit):
+        while page := await case.store.log_lines(LOGS, PageQuery(limit, after, descending=descending)):
             assert len(page) <= limit
             walked += [int(line.message) for line in page]
             after = page[-1].position
@@ -67,8 +78,8 @@ async def test_a_page_of_whole_timestamps_does_not_end_inside_one(case: Case) ->
     for _ in range(3):
         await case.store.add(batch(lines([f"{n}" for n in range(4)])))
         await case.settle()
-    assert await messages(case.store, limit=4, whole_timestamps=True) == ["0"] * 3 + ["1"] * 3
-    assert await messages(case.store, limit=4, whole_timestamps=True, descending=True) == ["3"] * 3 + ["2"] * 3
+    assert await messages(case.store, limit=4, whole=True) == ["0"] * 3 + ["1"] * 3
+    assert await messages(case.store, limit=4, whole=True, descending=True) == ["3"] * 3 + ["2"] * 3
 
 
 async def test_a_page_ends_when_it_is_large(case: Case) -> None:
@@ -79,12 +90,12 @@ async def test_a_page_ends_when_it_is_large(case: Case) -> None:
     cut = [["0", "1", "2"], ["3", "4", "5"], ["6"], []]
     uncut = [["0", "1"], ["2", "3", "4", "5"], ["6"], []]
     for whole, expected in ((False, cut), (True, uncut)):
-        found: list[list[LogLine]] = [await case.store.log_lines(OWNER, limit=100, whole_timestamps=whole)]
+        found: list[list[LogLine]] = [await case.store.log_lines(LOGS, PageQuery(100, whole=whole))]
         while found[-1]:
             after = found[-1][-1].position
-            found.append(await case.store.log_lines(OWNER, after=after, limit=100, whole_timestamps=whole))
+            found.append(await case.store.log_lines(LOGS, PageQuery(100, after, whole=whole)))
         assert [[line.message[0] for line in page] for page in found] == expected
-    newest = await case.store.log_lines(OWNER, descending=True, limit=2)
+    newest = await case.store.log_lines(LOGS, PageQuery(2, descending=True))
     assert [line.message[0] for line in newest] == ["6", "5"]
 
 
@@ -97,7 +108,7 @@ async def test_the_newest_of_many_lines(case: Case) -> None:
     middle = LogPosition(3000, 2**62)
     assert await messages(case.store, after=middle, limit=500) == [f"line {n}" for n in range(3001, 3501)]
     assert await messages(case.store, after=middle, descending=True, limit=2) == ["line 3000", "line 2999"]
-    assert await case.store.log_count(OWNER) == 6000
+    assert await case.store.log_count(LOGS) == 6000
 
 
 async def test_lines_are_selected_by_series(case: Case) -> None:
@@ -111,11 +122,11 @@ async def test_lines_are_selected_by_series(case: Case) -> None:
         )
         await case.settle()
     only_x = [MetricSelection("b", ("x",))]
-    assert await messages(case.store, selection=only_x) == ["b0", "b1", "b2"]
-    assert await case.store.log_count(OWNER, only_x) == 3
-    assert await case.store.log_count(OWNER, [MetricSelection("b")]) == 6
-    assert await case.store.log_count(OWNER, [MetricSelection("unknown")]) == 0
-    assert await case.store.log_count(OWNER) == 9
+    assert await messages(case.store, select(LOGS, *only_x)) == ["b0", "b1", "b2"]
+    assert await case.store.log_count(select(LOGS, *only_x)) == 3
+    assert await case.store.log_count(select(LOGS, MetricSelection("b"))) == 6
+    assert await case.store.log_count(select(LOGS, MetricSelection("unknown"))) == 0
+    assert await case.store.log_count(LOGS) == 9
 
 
 async def test_a_body_sent_again_adds_no_line(case: Case) -> None:
@@ -126,7 +137,7 @@ async def test_a_body_sent_again_adds_no_line(case: Case) -> None:
     await case.settle()
     await case.store.add(batch(sent))
     assert await messages(case.store) == ["one", "one", "two"]
-    assert await case.store.log_count(OWNER) == 3
+    assert await case.store.log_count(LOGS) == 3
 
 
 async def test_a_body_is_known_by_owner(case: Case) -> None:
@@ -136,7 +147,7 @@ async def test_a_body_is_known_by_owner(case: Case) -> None:
     await case.store.add(batch(lines(["mine"], digest=b"body"), lines(["theirs"], digest=b"body", owner=other)))
     await case.settle()
     assert await messages(case.store) == ["mine"]
-    assert await messages(case.store, other) == ["theirs"]
+    assert await messages(case.store, SeriesQuery(other, EventType.LOG)) == ["theirs"]
 
 
 async def test_lines_without_a_digest_always_append(case: Case) -> None:
@@ -180,20 +191,20 @@ async def delete_setup(case: Case) -> None:
 
 async def test_lines_are_deleted_by_age(case: Case) -> None:
     await delete_setup(case)
-    assert await case.store.delete_logs(OWNER, 1100, [], []) == 1600
-    assert await case.store.log_count(OWNER) == 1200
+    assert await case.store.delete_logs(LOGS, 1100) == 1600
+    assert await case.store.log_count(LOGS) == 1200
     assert (await messages(case.store))[:2] == ["a1100", "b1100"]
-    assert await case.store.delete_logs(OWNER, 1100, [], []) == 0
+    assert await case.store.delete_logs(LOGS, 1100) == 0
 
 
 async def test_lines_are_deleted_by_series(case: Case) -> None:
     await delete_setup(case)
-    assert await case.store.delete_logs(OWNER, None, [MetricSelection("b")], []) == 1400
-    assert await case.store.log_count(OWNER) == 1400
+    assert await case.store.delete_logs(LOGS, None, [MetricSelection("b")]) == 1400
+    assert await case.store.log_count(LOGS) == 1400
     assert {name.metric for name in await case.store.series(OWNER)} == {"b"}
-    assert await case.store.delete_logs(OWNER, 500, [], [MetricSelection("b")]) == 500
+    assert await case.store.delete_logs(select(LOGS, MetricSelection("b")), 500) == 500
     assert (await messages(case.store))[0] == "b500"
-    assert await case.store.delete_logs(OWNER, None, [], []) == 900
+    assert await case.store.delete_logs(LOGS, None) == 900
     assert await case.store.series(OWNER) == []
     assert await messages(case.store) == []
 
@@ -201,7 +212,7 @@ async def test_lines_are_deleted_by_series(case: Case) -> None:
 async def test_lines_added_after_a_deletion_are_kept(case: Case) -> None:
     await case.store.add(batch(lines(["old"], digest=b"body")))
     await case.settle()
-    await case.store.delete_logs(OWNER, None, [], [])
+    await case.store.delete_logs(LOGS, None)
     await case.store.add(batch(lines(["new"])))
     await case.settle()
     assert await messages(case.store) == ["new"]
@@ -217,7 +228,7 @@ async def test_sizes_are_by_worker(case: Case) -> None:
     assert await case.store.log_sizes(OWNER) == {"worker": LogSize(4, 4 + 8 + 1 + 4 + 5), "b": LogSize(3, 5)}
     assert await case.store.log_sizes(OWNER._replace(id="other")) == {}
 
-    await case.store.delete_logs(OWNER, 8, (), [MetricSelection("console")])
+    await case.store.delete_logs(select(LOGS, MetricSelection("console")), 8)
     await case.settle()
     assert await case.store.log_sizes(OWNER) == {"worker": LogSize(4, 4 + 4 + 5)}
 
@@ -244,4 +255,4 @@ async def test_lines_of_some_workers(case: Case) -> None:
     assert await messages(case.store, workers=["worker 1", "worker 4"], descending=True) == wanted[::-1]
     assert await messages(case.store, workers=["worker 4"], limit=3) == ["4", "10", "16"]
     assert await messages(case.store, workers=["nobody"]) == await messages(case.store, workers=[]) == []
-    assert await messages(case.store, selection=[MetricSelection("other")], workers=["worker 4"]) == []
+    assert await messages(case.store, select(LOGS, MetricSelection("other")), workers=["worker 4"]) == []

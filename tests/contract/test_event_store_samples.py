@@ -7,8 +7,9 @@ from itertools import product
 import pytest
 
 from apiserver.events.model import SAMPLE_TYPES, EventType, MetricSelection, SamplePosition, SampleSeries
+from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.stores.events.base import PAGE_BYTES, may_go_on
-from tests.contract.event_stores import OWNER, Case, batch, case, iters, sample
+from tests.contract.event_stores import OWNER, PLOTS, Case, batch, case, iters, sample, select
 
 __all__ = ["case"]
 
@@ -25,7 +26,7 @@ async def test_a_sample_comes_back_as_it_was(case: Case) -> None:
     await case.store.add(batch(*sent.values()))
     await case.settle()
     for type in SAMPLE_TYPES:
-        assert await case.store.samples(OWNER, type, limit=10) == [sent[type]]
+        assert await case.store.samples(SeriesQuery(OWNER, type), PageQuery(10)) == [sent[type]]
 
 
 async def test_the_later_sample_of_an_identity_counts(case: Case) -> None:
@@ -33,20 +34,20 @@ async def test_the_later_sample_of_an_identity_counts(case: Case) -> None:
         same = sample(0, document=document, timestamp=50 - int(document))
         await case.store.add(batch(same, sample(1, key=f"{document!r}")))
         await case.settle()
-    documents = [one.document for one in await case.store.samples(OWNER, PLOT, limit=10, max_iter=0)]
+    documents = [one.document for one in await case.store.samples(PLOTS, PageQuery(10), Range.of(None, 0))]
     assert documents == [b"3"]
     assert await case.store.events_count(OWNER) == 4
-    assert await case.store.sample_series(OWNER, PLOT) == [SampleSeries("plots", "roc", 4, 0, 1, 47)]
+    assert await case.store.sample_series(PLOTS) == [SampleSeries("plots", "roc", 4, 0, 1, 47)]
 
 
 async def test_series_are_sorted_and_selected(case: Case) -> None:
     for n in (5, 2, 9):
         await case.store.add(batch(*(sample(n, metric=m, variant=v, timestamp=100 - n) for m in "ba" for v in "yx")))
         await case.settle()
-    found = await case.store.sample_series(OWNER, PLOT)
+    found = await case.store.sample_series(PLOTS)
     assert found == [SampleSeries(m, v, 3, 2, 9, 98) for m in "ab" for v in "xy"]
-    assert await case.store.sample_series(OWNER, PLOT, [MetricSelection("b", ("x",))]) == [found[2]]
-    assert await case.store.sample_series(OWNER, EventType.IMAGE) == []
+    assert await case.store.sample_series(select(PLOTS, MetricSelection("b", ("x",)))) == [found[2]]
+    assert await case.store.sample_series(SeriesQuery(OWNER, EventType.IMAGE)) == []
 
 
 async def test_pages_neither_skip_nor_repeat(case: Case) -> None:
@@ -58,39 +59,39 @@ async def test_pages_neither_skip_nor_repeat(case: Case) -> None:
         expected += [SamplePosition(one.iter, one.metric, one.variant, one.key) for one in added]
     for descending, limit in product((False, True), (1, 4, 100)):
         walked: list[SamplePosition] = []
-        page = await case.store.samples(OWNER, PLOT, descending=descending, limit=limit)
+        page = await case.store.samples(PLOTS, PageQuery(limit, descending=descending))
         while page:
             assert len(page) <= limit
             walked += [SamplePosition(one.iter, one.metric, one.variant, one.key) for one in page]
-            page = await case.store.samples(OWNER, PLOT, after=walked[-1], descending=descending, limit=limit)
+            page = await case.store.samples(PLOTS, PageQuery(limit, walked[-1], descending=descending))
         assert walked == sorted(expected, reverse=descending)
 
 
 async def test_iterations_are_bounded_inclusively(case: Case) -> None:
     await case.store.add(batch(*(sample(n) for n in range(-5, 10, 3))))
     await case.settle()
-    assert await iters(case.store, min_iter=-2, max_iter=4) == [-2, 1, 4]
-    assert await iters(case.store, min_iter=5) == [7]
-    assert await iters(case.store, max_iter=-5, descending=True) == [-5]
+    assert await iters(case.store, iterations=Range.of(-2, 4)) == [-2, 1, 4]
+    assert await iters(case.store, iterations=Range.of(5, None)) == [7]
+    assert await iters(case.store, iterations=Range.of(None, -5), descending=True) == [-5]
     after = SamplePosition(1, "plots", "roc", "")
-    assert await iters(case.store, after=after, min_iter=-5, max_iter=4) == [4]
-    assert await iters(case.store, after=after, min_iter=-2, max_iter=4, descending=True) == [-2]
+    assert await iters(case.store, iterations=Range.of(-5, 4), after=after) == [4]
+    assert await iters(case.store, iterations=Range.of(-2, 4), after=after, descending=True) == [-2]
 
 
 async def test_the_newest_samples_of_each_series(case: Case) -> None:
     await case.store.add(batch(*(sample(n, variant="a") for n in (1, 5, 3))))
     await case.settle()
     await case.store.add(batch(sample(4, variant="a"), sample(2, variant="b"), sample(4, variant="a", key="k")))
-    found = await case.store.latest_samples(OWNER, PLOT, iterations=2)
+    found = await case.store.latest_samples(PLOTS, 2)
     assert [(one.variant, one.iter, one.key) for one in found] == [
         ("a", 5, ""),
         ("a", 4, ""),
         ("a", 4, "k"),
         ("b", 2, ""),
     ]
-    found = await case.store.latest_samples(OWNER, PLOT, [MetricSelection("plots", ("b",))], iterations=1)
+    found = await case.store.latest_samples(select(PLOTS, MetricSelection("plots", ("b",))), 1)
     assert [(one.variant, one.iter) for one in found] == [("b", 2)]
-    found = await case.store.latest_samples(OWNER, PLOT, iterations=2**40)
+    found = await case.store.latest_samples(PLOTS, 2**40)
     assert [(one.variant, one.iter) for one in found] == [*zip("aaaaab", (5, 4, 4, 3, 1, 2), strict=True)]
 
 
@@ -106,12 +107,12 @@ async def test_a_page_ends_when_it_is_large(case: Case) -> None:
     assert pages == [[0, 1, 2], [3, 4, 5], [6], []]
     assert await iters(case.store, descending=True, limit=2) == [6, 5]
 
-    latest = [await case.store.latest_samples(OWNER, PLOT, iterations=3)]
+    latest = [await case.store.latest_samples(PLOTS, 3)]
     assert may_go_on(latest[0], 1000)
     while latest[-1]:
         last = latest[-1][-1].iter
         after = SamplePosition(last, "plots", "ab"[last % 2], "")
-        latest.append(await case.store.latest_samples(OWNER, PLOT, iterations=3, after=after))
+        latest.append(await case.store.latest_samples(PLOTS, 3, after))
     assert [[one.iter for one in page] for page in latest] == [[6, 4, 2], [5, 3, 1], []]
 
 
@@ -120,12 +121,14 @@ async def test_iterations_are_walked_both_ways(case: Case) -> None:
     await case.settle()
     await case.store.add(batch(*(sample(n, variant="b", key=k) for n in (3, 4) for k in "xy")))
     await case.settle()
-    assert await case.store.sample_iterations(OWNER, PLOT, limit=10) == [5, 4, 3, 1]
-    assert await case.store.sample_iterations(OWNER, PLOT, beyond=4, limit=1) == [3]
-    assert await case.store.sample_iterations(OWNER, PLOT, beyond=3, descending=False, limit=10) == [4, 5]
+    assert await case.store.sample_iterations(PLOTS, PageQuery(10, descending=True)) == [5, 4, 3, 1]
+    assert await case.store.sample_iterations(PLOTS, PageQuery(1, 4, descending=True)) == [3]
+    assert await case.store.sample_iterations(PLOTS, PageQuery(10, 3)) == [4, 5]
     only_b = [MetricSelection("plots", ("b",))]
-    assert await case.store.sample_iterations(OWNER, PLOT, only_b, descending=False, limit=10) == [3, 4]
-    assert await case.store.sample_iterations(OWNER, EventType.VECTOR, limit=10) == []
+    assert await case.store.sample_iterations(select(PLOTS, *only_b), PageQuery(10)) == [3, 4]
+    assert (
+        await case.store.sample_iterations(SeriesQuery(OWNER, EventType.VECTOR), PageQuery(10, descending=True)) == []
+    )
 
 
 async def test_names_and_keys_may_be_any_text(case: Case) -> None:
@@ -133,7 +136,7 @@ async def test_names_and_keys_may_be_any_text(case: Case) -> None:
     sent = [sample(0, metric=text, variant=text, key=text) for text in texts]
     await case.store.add(batch(*sent))
     await case.settle()
-    found = await case.store.samples(OWNER, PLOT, limit=10)
+    found = await case.store.samples(PLOTS, PageQuery(10))
     assert found == sorted(sent, key=lambda one: one.metric)
 
 
@@ -141,5 +144,5 @@ async def test_a_large_document(case: Case) -> None:
     document = b'{"plot": "' + bytes(range(32, 127)).replace(b'"', b"").replace(b"\\", b"") * 20_000 + b'"}'
     await case.store.add(batch(sample(1, document=document)))
     await case.settle()
-    (found,) = await case.store.samples(OWNER, PLOT, limit=1)
+    (found,) = await case.store.samples(PLOTS, PageQuery(1))
     assert found.document == document

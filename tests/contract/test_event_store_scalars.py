@@ -13,12 +13,14 @@ from apiserver.events.model import (
     SINGLE_VALUE_ITERATION,
     BucketAxis,
     Buckets,
+    EventType,
     MetricSelection,
     ScalarPoints,
     ScalarPosition,
     WorkerSpan,
 )
-from tests.contract.event_stores import OWNER, RECEIVED, Case, batch, case, same, scalars
+from apiserver.events.queries import BucketQuery, Grid, PageQuery, Range, SeriesQuery
+from tests.contract.event_stores import OWNER, RECEIVED, SCALARS, Case, batch, case, same, scalars, select
 
 __all__ = ["case"]
 
@@ -35,7 +37,9 @@ async def buckets(
     *,
     axis: BucketAxis = BucketAxis.ITER,
 ) -> Buckets:
-    (found,) = await case.store.scalar_buckets(OWNER, axis, lambda *_: interval, start=start, stop=stop, envelope=True)
+    (found,) = await case.store.scalar_buckets(
+        SCALARS, BucketQuery(axis, lambda *_: interval, Range.of(start, stop), envelope=True)
+    )
     return found
 
 
@@ -52,7 +56,7 @@ def rows(points: ScalarPoints) -> list[tuple[int, str, str]]:
 async def test_stats_say_everything_of_a_series(case: Case) -> None:
     await case.store.add(batch(scalars([3.0, -1.0, 7.0, 2.0], iters=[10, 5, 30, 20], timestamps=[4, 3, 2, 1])))
     await case.settle()
-    (stats,) = await case.store.scalar_stats([OWNER])
+    (stats,) = await case.store.scalar_stats(SCALARS)
     assert (stats.owner, stats.metric, stats.variant) == (OWNER, "loss", "train")
     assert (stats.count, stats.finite_count, stats.sum) == (4, 4, 11.0)
     assert (stats.min_iter, stats.max_iter, stats.min_timestamp, stats.max_timestamp) == (5, 30, 1, 4)
@@ -63,7 +67,7 @@ async def test_stats_say_everything_of_a_series(case: Case) -> None:
 async def test_stats_look_at_finite_values_only(case: Case) -> None:
     await case.store.add(batch(scalars([NAN, INF, 1.0, -INF, NAN])))
     await case.settle()
-    (stats,) = await case.store.scalar_stats([OWNER])
+    (stats,) = await case.store.scalar_stats(SCALARS)
     assert (stats.count, stats.finite_count, stats.sum) == (5, 1, 1.0)
     assert (stats.min_value, stats.min_value_iter, stats.max_value, stats.max_value_iter) == (1.0, 2, 1.0, 2)
     assert math.isnan(stats.first_value)
@@ -73,14 +77,14 @@ async def test_stats_look_at_finite_values_only(case: Case) -> None:
 async def test_the_first_of_equal_extremes_counts_also_where_zeros_have_signs(case: Case) -> None:
     await case.store.add(batch(scalars([0.0, -0.0, 0.0], variant="a"), scalars([-0.0, 0.0, -0.0], variant="b")))
     await case.settle()
-    for stats in await case.store.scalar_stats([OWNER]):
+    for stats in await case.store.scalar_stats(SCALARS):
         assert (stats.min_value, stats.min_value_iter, stats.max_value, stats.max_value_iter) == (0.0, 0, 0.0, 0)
 
 
 async def test_a_series_without_a_finite_value_has_no_extremes(case: Case) -> None:
     await case.store.add(batch(scalars([NAN, INF])))
     await case.settle()
-    (stats,) = await case.store.scalar_stats([OWNER])
+    (stats,) = await case.store.scalar_stats(SCALARS)
     assert (stats.count, stats.finite_count, stats.sum) == (2, 0, 0.0)
     assert (stats.min_value, stats.min_value_iter, stats.max_value, stats.max_value_iter) == (None,) * 4
 
@@ -90,16 +94,16 @@ async def test_the_later_value_of_an_iteration_counts(case: Case) -> None:
     await case.settle()
     await case.store.add(batch(scalars([2.0], iters=[1])))
     await case.settle()
-    (stats,) = await case.store.scalar_stats([OWNER])
+    (stats,) = await case.store.scalar_stats(SCALARS)
     assert (stats.count, stats.sum, stats.max_value, stats.max_value_iter) == (3, 6.0, 3.0, 2)
-    points = await case.store.scalar_points(OWNER, limit=10)
+    points = await case.store.scalar_points(SCALARS, PageQuery(10))
     assert points.values.tolist() == [1.0, 2.0, 3.0]
 
 
 async def test_the_later_of_two_equal_iterations_in_one_batch_counts(case: Case) -> None:
     await case.store.add(batch(scalars([1.0, 2.0], iters=[0, 0]), scalars([3.0, 4.0], iters=[1, 1], worker="other")))
     await case.settle()
-    points = await case.store.scalar_points(OWNER, limit=10)
+    points = await case.store.scalar_points(SCALARS, PageQuery(10))
     assert (points.iters.tolist(), points.values.tolist()) == ([0, 1], [2.0, 4.0])
     assert points.workers == ["worker", "other"]
 
@@ -107,11 +111,11 @@ async def test_the_later_of_two_equal_iterations_in_one_batch_counts(case: Case)
 async def test_adding_a_batch_again_changes_nothing(case: Case) -> None:
     sent = batch(scalars([1.0, 2.0, 3.0]), scalars([5.0], variant="valid"))
     await case.store.add(sent)
-    before = await case.store.scalar_stats([OWNER])
+    before = await case.store.scalar_stats(SCALARS)
     await case.settle()
     await case.store.add(sent)
     await case.settle()
-    assert await case.store.scalar_stats([OWNER]) == before
+    assert await case.store.scalar_stats(SCALARS) == before
     assert await case.store.events_count(OWNER) == 4
 
 
@@ -120,9 +124,9 @@ async def test_early_iterations_may_arrive_late(case: Case) -> None:
         numbers = range(start, start + 10)
         await case.store.add(batch(scalars([float(n) for n in numbers], iters=numbers)))
         await case.settle()
-    (stats,) = await case.store.scalar_stats([OWNER])
+    (stats,) = await case.store.scalar_stats(SCALARS)
     assert (stats.count, stats.min_iter, stats.max_iter, stats.sum) == (30, 0, 29, 435.0)
-    assert (await case.store.scalar_points(OWNER, limit=100)).values.tolist() == [float(n) for n in range(30)]
+    assert (await case.store.scalar_points(SCALARS, PageQuery(100))).values.tolist() == [float(n) for n in range(30)]
 
 
 async def test_stats_are_sorted_and_selected(case: Case) -> None:
@@ -130,29 +134,30 @@ async def test_stats_are_sorted_and_selected(case: Case) -> None:
     for owner in (OWNER, other):
         await case.store.add(batch(*(scalars([1.0], metric=m, variant=v, owner=owner) for m in "ba" for v in "yx")))
         await case.settle()
-    everything = await case.store.scalar_stats([OWNER, other])
-    assert [(one.owner.id, one.metric, one.variant) for one in everything] == [
-        (id, m, v) for id in ("other", "task") for m in "ab" for v in "xy"
-    ]
-    chosen = await case.store.scalar_stats([OWNER], [MetricSelection("b"), MetricSelection("a", ("y", "z"))])
+    for owner in (OWNER, other):
+        everything = await case.store.scalar_stats(SeriesQuery(owner, EventType.SCALAR))
+        assert [(one.owner, one.metric, one.variant) for one in everything] == [
+            (owner, m, v) for m in "ab" for v in "xy"
+        ]
+    chosen = await case.store.scalar_stats(select(SCALARS, MetricSelection("b"), MetricSelection("a", ("y", "z"))))
     assert [(one.metric, one.variant) for one in chosen] == [("a", "y"), ("b", "x"), ("b", "y")]
-    assert await case.store.scalar_stats([OWNER._replace(id="unknown")]) == []
+    assert await case.store.scalar_stats(SeriesQuery(OWNER._replace(id="unknown"), EventType.SCALAR)) == []
 
 
 async def test_a_name_may_be_any_text(case: Case) -> None:
     names = ["", "\0", "a\0b", "a", "ÿ", "\uffff", "\U0001f600", "x" * 1000, "%", "' \" \\", ":monitor:gpu"]
     await case.store.add(batch(*(scalars([1.0], metric=name, variant=name) for name in names)))
     await case.settle()
-    assert [one.metric for one in await case.store.scalar_stats([OWNER])] == sorted(names)
+    assert [one.metric for one in await case.store.scalar_stats(SCALARS)] == sorted(names)
     assert [name.variant for name in await case.store.series(OWNER)] == sorted(names)
     for name in names:
-        assert len(await case.store.scalar_stats([OWNER], [MetricSelection(name, (name,))])) == 1
+        assert len(await case.store.scalar_stats(select(SCALARS, MetricSelection(name, (name,))))) == 1
 
 
 async def test_no_series_is_left_out(case: Case) -> None:
     await case.store.add(batch(*(scalars([float(n)], variant=f"{n:04}") for n in range(3000))))
     await case.settle()
-    assert [one.sum for one in await case.store.scalar_stats([OWNER])] == list(range(3000))
+    assert [one.sum for one in await case.store.scalar_stats(SCALARS)] == list(range(3000))
     assert len(await case.store.series(OWNER)) == 3000
 
 
@@ -164,7 +169,7 @@ async def test_an_envelope_without_its_ends_is_the_same_beside_them(case: Case) 
     await case.settle()
     for axis in BucketAxis:
         whole = await buckets(case, 10, axis=axis)
-        (found,) = await case.store.scalar_buckets(OWNER, axis, lambda *_: 10, envelope=True, ends=False)
+        (found,) = await case.store.scalar_buckets(SCALARS, BucketQuery(axis, lambda *_: 10, envelope=True, ends=False))
         for column in ("x", "count", "mean", "min", "max"):
             np.testing.assert_array_equal(getattr(found, column), getattr(whole, column))
 
@@ -214,7 +219,7 @@ async def test_single_values_are_in_no_bucket(case: Case) -> None:
     for axis in BucketAxis:
         found = await buckets(case, 1, axis=axis)
         assert (found.x.tolist(), found.mean.tolist()) == ([0], [1.0])
-    assert (await case.store.scalar_stats([OWNER]))[0].count == 2
+    assert (await case.store.scalar_stats(SCALARS))[0].count == 2
 
 
 async def test_buckets_over_time_are_in_time_order(case: Case) -> None:
@@ -238,7 +243,10 @@ async def test_each_series_has_buckets_of_its_own_width(case: Case) -> None:
         asked.append((count, least, greatest))
         return count
 
-    found = await case.store.scalar_buckets(OWNER, BucketAxis.ITER, width, [MetricSelection("loss", ("c", "b", "a"))])
+    found = await case.store.scalar_buckets(
+        select(SCALARS, MetricSelection("loss", ("c", "b", "a"))),
+        BucketQuery(BucketAxis.ITER, width),
+    )
     assert [(one.variant, one.count.tolist()) for one in found] == [("a", [1, 1]), ("c", [3, 1])]
     assert asked == [(2, 3, 7), (4, 5, 8)]
 
@@ -253,7 +261,7 @@ async def test_single_values_make_no_bucket_wider_though_there_are_lesser_iterat
         asked.append((count, least, greatest))
         return 1
 
-    await case.store.scalar_buckets(OWNER, BucketAxis.ITER, width)
+    await case.store.scalar_buckets(SCALARS, BucketQuery(BucketAxis.ITER, width))
     assert asked == [(2, -(2**40), 5), (1, -(2**40), -(2**40)), (2, -(2**40), 5)]
 
 
@@ -261,7 +269,7 @@ async def test_series_without_a_point_inside_have_no_buckets(case: Case) -> None
     await case.store.add(batch(scalars([1.0] * 3, variant="a"), scalars([1.0] * 9, variant="b")))
     await case.settle()
     for axis in BucketAxis:
-        found = await case.store.scalar_buckets(OWNER, axis, lambda *_: 2, start=5, stop=8)
+        found = await case.store.scalar_buckets(SCALARS, BucketQuery(axis, lambda *_: 2, Range.of(5, 8)))
         assert [(one.variant, one.x.tolist()) for one in found] == [("a", []), ("b", [4, 6, 8])]
 
 
@@ -271,7 +279,9 @@ async def test_overwriting_adds_no_point(case: Case, iteration: int) -> None:
     await case.settle()
     await case.store.add(batch(scalars([2.0] * 3, iters=[iteration, iteration + 1, iteration + 2])))
     width = {10_000: 10, 10_002: 20}
-    found = await case.store.scalar_buckets(OWNER, BucketAxis.ITER, lambda count, *_: width.get(count, 1))
+    found = await case.store.scalar_buckets(
+        SCALARS, BucketQuery(BucketAxis.ITER, lambda count, *_: width.get(count, 1))
+    )
     assert found[0].count.tolist()[0] == (20 if iteration == 9_999 else 10)
     assert found[0].count.sum() == (10_002 if iteration == 9_999 else 10_000)
 
@@ -329,7 +339,7 @@ async def test_points_have_everything(case: Case) -> None:
     await case.store.add(batch(scalars([1.5, NAN], timestamps=[7, 3], worker="w1"), received=RECEIVED))
     await case.settle()
     await case.store.add(batch(scalars([-INF], iters=[5], worker="w2"), received=RECEIVED + 1))
-    points = await case.store.scalar_points(OWNER, limit=10)
+    points = await case.store.scalar_points(SCALARS, PageQuery(10))
     assert [points.names[n] for n in points.series] == [("loss", "train")] * 3
     assert (points.iters.tolist(), points.timestamps.tolist()) == ([0, 1, 5], [7, 3, 5])
     assert same(points.values, [1.5, NAN, -INF])
@@ -349,12 +359,12 @@ async def test_pages_neither_skip_nor_repeat(case: Case) -> None:
     )
     for descending, limit in product((False, True), (1, 2, 7, 100)):
         walked: list[tuple[int, str, str]] = []
-        found = rows(await case.store.scalar_points(OWNER, descending=descending, limit=limit))
+        found = rows(await case.store.scalar_points(SCALARS, PageQuery(limit, descending=descending)))
         while found:
             assert len(found) <= limit
             walked += found
             after = ScalarPosition(*walked[-1])
-            found = rows(await case.store.scalar_points(OWNER, after=after, descending=descending, limit=limit))
+            found = rows(await case.store.scalar_points(SCALARS, PageQuery(limit, after, descending=descending)))
         assert walked == (expected[::-1] if descending else expected)
 
 
@@ -364,18 +374,18 @@ async def test_a_page_of_whole_iterations_does_not_end_inside_one(case: Case) ->
     expected = [(n, "loss", variant) for n in range(3) for variant in "abcd"]
     middle = ScalarPosition(1, "loss", "b")
     for descending, beyond in ((False, [(1, "loss", "c"), (1, "loss", "d")]), (True, [(1, "loss", "a")])):
-        found = await case.store.scalar_points(OWNER, descending=descending, limit=5, whole_iterations=True)
+        found = await case.store.scalar_points(SCALARS, PageQuery(5, descending=descending, whole=True))
         assert rows(found) == (expected[::-1] if descending else expected)[:8]
-        found = await case.store.scalar_points(
-            OWNER, after=middle, descending=descending, limit=1, whole_iterations=True
-        )
+        found = await case.store.scalar_points(SCALARS, PageQuery(1, middle, descending=descending, whole=True))
         assert rows(found) == beyond
 
 
 async def test_pages_of_points_are_selected(case: Case) -> None:
     await case.store.add(batch(*(scalars([0.0], metric=m, variant=v) for m in "ab" for v in "xy")))
     await case.settle()
-    found = await case.store.scalar_points(OWNER, [MetricSelection("a", ("y",)), MetricSelection("b")], limit=10)
+    found = await case.store.scalar_points(
+        select(SCALARS, MetricSelection("a", ("y",)), MetricSelection("b")), PageQuery(10)
+    )
     assert rows(found) == [(0, "a", "y"), (0, "b", "x"), (0, "b", "y")]
 
 
@@ -384,7 +394,7 @@ async def test_pages_of_a_long_series(case: Case) -> None:
     await case.settle()
     for after, descending in ((None, False), (None, True), (8000, False), (8000, True), (19_999, False), (0, True)):
         position = None if after is None else ScalarPosition(after, "loss", "train")
-        found = await case.store.scalar_points(OWNER, after=position, descending=descending, limit=5000)
+        found = await case.store.scalar_points(SCALARS, PageQuery(5000, position, descending=descending))
         if descending:
             expected = list(range(20_000 if after is None else after))[::-1][:5000]
         else:
@@ -397,12 +407,12 @@ async def test_iterations_may_be_as_large_as_64_bits_hold(case: Case) -> None:
     extremes = [-(2**63), -1, 2**63 - 1]
     await case.store.add(batch(scalars([1.0, 2.0, 3.0], iters=extremes, timestamps=[0, 1, 2])))
     await case.settle()
-    (stats,) = await case.store.scalar_stats([OWNER])
+    (stats,) = await case.store.scalar_stats(SCALARS)
     assert (stats.min_iter, stats.max_iter) == (extremes[0], extremes[-1])
     for descending in (False, True):
-        found = await case.store.scalar_points(OWNER, descending=descending, limit=10)
+        found = await case.store.scalar_points(SCALARS, PageQuery(10, descending=descending))
         assert found.iters.tolist() == (extremes[::-1] if descending else extremes)
-    beyond = await case.store.scalar_points(OWNER, after=ScalarPosition(extremes[-1], "loss", "train"), limit=10)
+    beyond = await case.store.scalar_points(SCALARS, PageQuery(10, ScalarPosition(extremes[-1], "loss", "train")))
     assert beyond.iters.tolist() == []
     assert (await buckets(case, 1)).x.tolist() == extremes
 
@@ -412,7 +422,7 @@ async def test_a_walk_ends_with_the_greatest_iteration(case: Case) -> None:
     await case.store.add(batch(scalars([0.0] * len(iters), iters=iters, timestamps=iters)))
     await case.settle()
     await case.store.add(batch(scalars([1.0], iters=[2**63 - 4], timestamps=[0])))
-    found = await case.store.scalar_points(OWNER, after=ScalarPosition(599, "loss", "train"), limit=10)
+    found = await case.store.scalar_points(SCALARS, PageQuery(10, ScalarPosition(599, "loss", "train")))
     assert (found.iters.tolist(), found.values.tolist()) == (iters[-2:], [1.0, 0.0])
 
 
@@ -427,7 +437,7 @@ async def test_points_come_by_time(case: Case) -> None:
     await case.settle()
 
     async def page(after: int | None, limit: int) -> list[tuple[int, int, str]]:
-        found = await case.store.earliest_points(OWNER, after=after, limit=limit)
+        found = await case.store.earliest_points(SCALARS, limit, after)
         assert [found.names[n][0] for n in found.series] == ["loss"] * len(found.iters)
         return [(time, *row[::2]) for time, row in zip(found.timestamps.tolist(), rows(found), strict=True)]
 
@@ -436,7 +446,7 @@ async def test_points_come_by_time(case: Case) -> None:
     assert await page(-3, 1) == [(0, SINGLE_VALUE_ITERATION, "a")]
     assert await page(5, 100) == [(7, 1, "a"), (9, 2, "b")]
     assert await page(9, 1) == []
-    found = await case.store.earliest_points(OWNER, [MetricSelection("loss", ("b",))], limit=1)
+    found = await case.store.earliest_points(select(SCALARS, MetricSelection("loss", ("b",))), 1)
     assert rows(found) == [(1, "loss", "b")]
 
 
@@ -449,7 +459,7 @@ async def test_points_of_a_long_series_come_by_time(case: Case) -> None:
     walked: list[tuple[int, int]] = []
     while len(walked) < length:
         after = walked[-1][0] if walked else None
-        found = await case.store.earliest_points(OWNER, after=after, limit=5000)
+        found = await case.store.earliest_points(SCALARS, 5000, after)
         walked += zip(found.timestamps.tolist(), found.values.astype(int).tolist(), strict=True)
         assert len(found.iters) >= min(5000, length - len(walked) + len(found.iters))
     assert walked == expected
@@ -459,9 +469,11 @@ async def test_last_values_are_the_last_by_iteration(case: Case) -> None:
     await case.store.add(batch(scalars([1.0, 2.0, 3.0], iters=[5, 1, 9]), scalars([4.0], variant="valid")))
     await case.settle()
     await case.store.add(batch(scalars([8.0], iters=[7])))
-    found = await case.store.last_values(OWNER, [], 3)
+    found = await case.store.last_values(SCALARS, 3)
     assert found == {("loss", "train"): [1.0, 8.0, 3.0], ("loss", "valid"): [4.0]}
-    assert await case.store.last_values(OWNER, [MetricSelection("loss", ("train",))], 1) == {("loss", "train"): [3.0]}
+    assert await case.store.last_values(select(SCALARS, MetricSelection("loss", ("train",))), 1) == {
+        ("loss", "train"): [3.0]
+    }
 
 
 # --- by worker -------------------------------------------------------------------------------------
@@ -478,16 +490,16 @@ async def test_spans_say_what_each_worker_reported_and_when(case: Case) -> None:
     await case.settle()
     await case.store.add(batch(scalars([6.0, 7.0], iters=[1, 9], timestamps=[40, 50], worker="b")))
     await case.settle()
-    assert await case.store.worker_spans(OWNER) == [
+    assert await case.store.worker_spans(SCALARS) == [
         WorkerSpan("loss", "other", "", 1, 1, 1),
         WorkerSpan("loss", "train", "a", 2, 20, 30),
         WorkerSpan("loss", "train", "b", 3, 5, 50),
     ]
-    assert await case.store.worker_spans(OWNER, [MetricSelection("loss", ("train",))]) == [
+    assert await case.store.worker_spans(select(SCALARS, MetricSelection("loss", ("train",)))) == [
         WorkerSpan("loss", "train", "a", 2, 20, 30),
         WorkerSpan("loss", "train", "b", 3, 5, 50),
     ]
-    assert await case.store.worker_spans(OWNER._replace(id="other")) == []
+    assert await case.store.worker_spans(SeriesQuery(OWNER._replace(id="other"), EventType.SCALAR)) == []
 
 
 async def test_means_are_by_worker_and_step_of_time(case: Case) -> None:
@@ -499,13 +511,13 @@ async def test_means_are_by_worker_and_step_of_time(case: Case) -> None:
         )
     )
     await case.settle()
-    found = await case.store.worker_means(OWNER, start=100, stop=129, step=10)
+    found = await case.store.worker_means(SCALARS, Grid(100, 129, 10))
     assert [(one.variant, one.worker, one.steps.tolist(), one.means.tolist()) for one in found] == [
         ("train", "a", [0, 1], [1.5, 4.0]),
         ("train", "b", [1], [15.0]),
     ]
     for start, stop, expected in ((101, 119, [2.0, 4.0]), (119, 119, [4.0]), (120, 129, None), (131, 140, None)):
-        means = await case.store.worker_means(OWNER, start=start, stop=stop, step=10)
+        means = await case.store.worker_means(SCALARS, Grid(start, stop, 10))
         assert [one.means.tolist() for one in means if one.worker == "a"] == ([expected] if expected else [])
 
 
@@ -520,10 +532,10 @@ async def test_there_may_be_any_number_of_workers_and_steps(case: Case) -> None:
     long = range(10 * count)
     await case.store.add(batch(scalars([float(n) for n in long], iters=long, timestamps=long, variant="long")))
     await case.settle()
-    spans = await case.store.worker_spans(OWNER)
+    spans = await case.store.worker_spans(SCALARS)
     assert spans[0] == WorkerSpan("loss", "long", "worker", 10 * count, 0, 10 * count - 1)
     assert spans[1:] == [WorkerSpan("loss", "train", f"worker {n:04}", 2, n * 7, n * 7 + 1) for n in range(count)]
-    every, *each = await case.store.worker_means(OWNER, start=0, stop=10 * count, step=1)
+    every, *each = await case.store.worker_means(SCALARS, Grid(0, 10 * count, 1))
     assert every.steps.tolist() == list(long)
     assert every.means.tolist() == [float(n) for n in long]
     assert [one.steps.tolist() for one in each] == [[n * 7, n * 7 + 1] for n in range(count)]

@@ -15,6 +15,7 @@ from apiserver.copying import events
 from apiserver.copying.events import EventCopy
 from apiserver.copying.retrying import CopyError
 from apiserver.events.model import SAMPLE_TYPES, SINGLE_VALUE_ITERATION, EventBatch, EventType, Owner
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore, EventStoreBusy
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.chance import examples
@@ -67,11 +68,14 @@ async def copy(source: EventStore, target: EventStore) -> dict[EventType, int]:
 
 async def content(store: EventStore, owner: Owner) -> list[str]:
     """All that a store holds of an owner, in order."""
-    points = await store.scalar_points(owner, limit=10**6)
+    points = await store.scalar_points(SeriesQuery(owner, EventType.SCALAR), PageQuery(10**6))
     names = [points.names[n] for n in points.series.tolist()]
     columns = (points.iters.tolist(), points.timestamps.tolist(), points.values.tolist(), points.received.tolist())
-    lines = [(line.position.timestamp, *line[1:]) for line in await store.log_lines(owner, limit=10**6)]
-    samples = [one for type in SAMPLE_TYPES for one in await store.samples(owner, type, limit=10**6)]
+    lines = [
+        (line.position.timestamp, *line[1:])
+        for line in await store.log_lines(SeriesQuery(owner, EventType.LOG), PageQuery(10**6))
+    ]
+    samples = [one for type in SAMPLE_TYPES for one in await store.samples(SeriesQuery(owner, type), PageQuery(10**6))]
     return [repr(one) for one in (*zip(names, points.workers, *columns, strict=True), *lines, *samples)]
 
 
@@ -138,7 +142,7 @@ async def test_a_page_that_is_sent_again_adds_no_line() -> None:
     source, target = PlainEventStore(), PlainEventStore()
     await source.add(batch(lines([str(n) for n in range(10)], timestamps=[1] * 10)))
     await copy(source, target)
-    await target.delete_logs(OWNER, None, [], [])
+    await target.delete_logs(SeriesQuery(OWNER, EventType.LOG), None)
     await target.add(batch(lines(["other"])))
     with pytest.raises(CopyError, match="the source has 10 events of type 'log' of 'task', the target 1"):
         await copy(source, target)

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.events.model import EventBatch, EventType, Owner, ScalarStats, Selection
+from apiserver.events.model import EventBatch, EventType, Owner, ScalarStats
+from apiserver.events.queries import SeriesQuery
 from apiserver.services import last_metrics
 from apiserver.services.last_metrics import LastMetrics
 from apiserver.stores.documents.base import InvalidDocument
@@ -265,10 +266,10 @@ async def test_stats_that_another_server_overtook_are_read_again(api: Api, monke
     read = api.backend.events.scalar_stats
     reads = 0
 
-    async def read_and_be_overtaken(owners: list[Owner], selection: Selection = ()) -> list[ScalarStats]:
+    async def read_and_be_overtaken(series: SeriesQuery) -> list[ScalarStats]:
         nonlocal reads
         reads += 1
-        found = await read(owners, selection)
+        found = await read(series)
         if reads == 1:  # another server takes a later point, and writes the document
             await api.backend.events.add(scalars([(2, 9.0)], variant="v", owner=owner))
             other = LastMetrics(api.backend.events, api.backend.documents)
@@ -291,9 +292,9 @@ async def test_a_reset_is_not_undone_by_stats_that_were_read_before_it(
         await api.backend.events.add(batch)
     read = api.backend.events.scalar_stats
 
-    async def read_before_a_reset(owners: list[Owner], selection: Selection = ()) -> list[ScalarStats]:
+    async def read_before_a_reset(series: SeriesQuery) -> list[ScalarStats]:
         monkeypatch.setattr(api.backend.events, "scalar_stats", read)
-        found = await read(owners, selection)
+        found = await read(series)
         await api.call("tasks.reset", {"task": owner.id, "force": True})
         return found
 
@@ -328,12 +329,12 @@ async def test_what_was_left_is_not_taken_for_written_with_what_came_later(
         await api.backend.events.add(scalars([(1, 0.5)], variant="left", owner=owner))
     read = api.backend.events.scalar_stats
 
-    async def refuse_first(owners: list[Owner], selection: Selection = ()) -> list[ScalarStats]:
-        if owners == [first]:
+    async def refuse_first(series: SeriesQuery) -> list[ScalarStats]:
+        if series.owner == first:
             await add(api, second, (2, 0.25))
             await api.backend.last_metrics.settle(second.company, ids=[second.id])
             raise EventStoreBusy("one moment")
-        return await read(owners, selection)
+        return await read(series)
 
     monkeypatch.setattr(api.backend.events, "scalar_stats", refuse_first)
     await api.backend.last_metrics.restate()
@@ -369,9 +370,9 @@ async def test_several_documents_are_written_at_once_where_engines_take_the_time
     owners = [await new_task(api) for _ in range(3)]
     read, reading = api.backend.events.scalar_stats, asyncio.Barrier(len(owners))
 
-    async def read_together(asked: list[Owner], selection: Selection = ()) -> list[ScalarStats]:
+    async def read_together(series: SeriesQuery) -> list[ScalarStats]:
         await reading.wait()
-        return await read(asked, selection)
+        return await read(series)
 
     monkeypatch.setattr(api.backend.events, "scalar_stats", read_together)
     for owner in owners:

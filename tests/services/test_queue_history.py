@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from apiserver.events.model import EventType
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.services import queue_entries, queue_history
 from apiserver.services.history.store import History, Source
 from apiserver.services.queue_history import ADDED, LENGTH, WAITING
@@ -153,7 +155,7 @@ async def _values(api: Api, source: Source) -> list[float]:
     weeks = await api.backend.history.weeks(source.company, "queue", start=0, stop=now_ms())
     ids = {week["id"].partition("/")[2] for week in weeks if week["name"] == source.name}
     for owner in (owner for owner in owners if owner.id.removeprefix("history/") in ids):
-        points = await api.backend.events.scalar_points(owner, limit=100)
+        points = await api.backend.events.scalar_points(SeriesQuery(owner, EventType.SCALAR), PageQuery(100))
         length = points.names.index(LENGTH)
         found += points.values[points.series == length].tolist()
     return found

@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
 from apiserver.aggregation.monitoring.nodes import Node
 from apiserver.aggregation.monitoring.quantities import Quantity
-from apiserver.events.model import Float64Array, Int64Array, Owner, WorkerMeans, selection_of
+from apiserver.events.model import EventType, Float64Array, Int64Array, Owner, WorkerMeans, selection_of
+from apiserver.events.queries import Grid, SeriesQuery
 from apiserver.stores.events.base import EventStore
 
-_GREATEST = 2**53 - 1
 #: No machine has more of anything. What is greater would become no number when it is added up, or in other units.
 _MOST = 1e30
-
-
-class Grid(NamedTuple):
-    """Steps of `step` milliseconds from `start` on; what is reported until `stop`, inclusive, counts."""
-
-    start: int
-    stop: int
-    step: int
-
-    @classmethod
-    def of(cls, start: int, stop: int, step: int) -> Self:
-        """The same, within the times that stores can count with."""
-        return cls(max(start, -_GREATEST), min(max(start, -_GREATEST, stop), _GREATEST), min(step, _GREATEST))
-
-    @property
-    def steps(self) -> int:
-        """How many steps have begun by `stop`."""
-        return (self.stop - self.start) // self.step + 1
-
-    def times(self, steps: Int64Array) -> Int64Array:
-        """When these steps begin."""
-        return self.start + steps * self.step
 
 
 class Curve(NamedTuple):
@@ -60,7 +38,7 @@ async def curves_of(
     selection = selection_of((span.metric, span.variant) for span in spans)
     if not selection:
         return [{} for _ in nodes]
-    means = await store.worker_means(owner, selection, start=grid.start, stop=grid.stop, step=grid.step)
+    means = await store.worker_means(SeriesQuery(owner, EventType.SCALAR, selection), grid)
     read = {(one.metric, one.variant, one.worker): one for one in means}
     return [_curves(node, quantities, read) for node in nodes]
 

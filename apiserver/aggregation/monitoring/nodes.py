@@ -14,6 +14,7 @@ import anyio.to_thread
 
 from apiserver.aggregation.monitoring.quantities import Quantity, Resource, monitored, resource_of
 from apiserver.events.model import EventType, Owner, WorkerSpan
+from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import EventStore
 
 
@@ -41,7 +42,8 @@ async def nodes_of(store: EventStore, owner: Owner) -> list[Node]:
     selection = monitored(await store.series(owner, (EventType.SCALAR,)))
     if not selection:
         return []
-    return await anyio.to_thread.run_sync(nodes, await store.worker_spans(owner, selection))  # there may be thousands
+    spans = await store.worker_spans(SeriesQuery(owner, EventType.SCALAR, selection))
+    return await anyio.to_thread.run_sync(nodes, spans)  # there may be thousands
 
 
 def nodes(spans: Iterable[WorkerSpan]) -> list[Node]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.events.model import MetricSelection, Selection
+from apiserver.events.model import EventType, MetricSelection, Selection
+from apiserver.events.queries import SeriesQuery
 from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
@@ -18,10 +19,9 @@ async def clear_task_log(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if owners.is_locked(document) and not request["allow_locked"]:
         raise ApiError(400, 101, f"Cannot delete log lines of a published task without allow_locked: id={id}")
     deleted = await call.backend.events.delete_logs(
-        owners.owner(document),
+        SeriesQuery(owners.owner(document), EventType.LOG, _metrics(request.get("include_metrics"))),
         now_ms() - seconds * 1000 if seconds else None,
         _metrics(request.get("exclude_metrics")),
-        _metrics(request.get("include_metrics")),
     )
     return {"deleted": deleted}
 

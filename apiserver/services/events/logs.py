@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from apiserver.aggregation import log_search, logs
-from apiserver.events.model import LogPosition, Owner
+from apiserver.events.model import EventType, LogPosition, Owner
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
@@ -46,15 +47,11 @@ async def get_task_log(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _page(call: Call, owner: Owner, request: dict[str, Any]) -> dict[str, Any]:
-    beyond = request.get("from_timestamp")
-    page = await logs.page(
-        call.backend.events,
-        owner,
-        owners.selection(request.get("metrics")),
-        limit=min(request["batch_size"], MAX_PAGE),
-        earlier=request["navigate_earlier"],
-        beyond_timestamp=None if beyond is None else int(beyond),
-    )
+    series = SeriesQuery(owner, EventType.LOG, owners.selection(request.get("metrics")))
+    beyond, earlier = request.get("from_timestamp"), request["navigate_earlier"]
+    after = None if beyond is None else logs.beyond(int(beyond), earlier=earlier)
+    asked = PageQuery(min(request["batch_size"], MAX_PAGE), after, earlier, whole=True)
+    page = await logs.page(call.backend.events, series, asked)
     return {"events": page.events, "returned": len(page.events), "total": page.total}
 
 
@@ -70,10 +67,9 @@ async def _search(call: Call, owner: Owner, request: dict[str, Any]) -> dict[str
     wanted = log_search.Wanted(
         frozenset(request.get("levels", ())), frozenset(request.get("workers", ())), _message(request.get("search"))
     )
-    limit = min(request["batch_size"], MAX_PAGE)
-    found = await log_search.search(
-        call.backend.events, owner, selection, wanted, limit=limit, descending=earlier, after=after
-    )
+    asked = PageQuery(min(request["batch_size"], MAX_PAGE), after, earlier)
+    series = SeriesQuery(owner, EventType.LOG, selection)
+    found = await log_search.search(call.backend.events, series, wanted, asked)
     return {
         "events": found.events,
         "returned": len(found.events),
@@ -101,8 +97,8 @@ async def _walk(call: Call, owner: Owner, request: dict[str, Any], *, descending
     query = ("get_task_log", owner, descending)
     scrolls = call.backend.scrolls
     after = LogPosition(*scrolls.decode(query, request["scroll_id"])) if request.get("scroll_id") else None
-    limit = min(request["batch_size"], MAX_PAGE)
-    page = await logs.walk(call.backend.events, owner, limit=limit, descending=descending, after=after)
+    asked = PageQuery(min(request["batch_size"], MAX_PAGE), after, descending)
+    page = await logs.page(call.backend.events, SeriesQuery(owner, EventType.LOG), asked)
     position = page.last or after
     return {
         "events": page.events,

@@ -8,6 +8,7 @@ import orjson
 
 from apiserver.aggregation import samples
 from apiserver.events.model import EventType, Sample
+from apiserver.events.queries import SeriesQuery
 from apiserver.off_loop import together
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners, pictures
@@ -27,10 +28,8 @@ async def get_multi_task_plots(call: Call, request: dict[str, Any]) -> dict[str,
     reads = (
         samples.latest_of(
             call.backend.events,
-            owner,
-            EventType.PLOT,
-            selection,
-            iterations=request["iters"],
+            SeriesQuery(owner, EventType.PLOT, selection),
+            request["iters"],
             of_each_series=request["last_iters_per_task_metric"],
         )
         for owner in asked

@@ -6,6 +6,8 @@ from typing import Any
 
 from apiserver.aggregation import raw_points
 from apiserver.aggregation.histogram import Key
+from apiserver.events.model import EventType
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.rpc.call import Encoded
 from apiserver.rpc.encode import encode_many
 from apiserver.services.backend import Call, endpoint
@@ -25,10 +27,11 @@ async def scalar_metrics_iter_raw(call: Call, request: dict[str, Any]) -> Encode
     if request.get("scroll_id"):
         beyond, counted, limit = scrolls.decode(query, request["scroll_id"])
     counted, limit = counted or request["count_total"], request.get("batch_size", limit)
-    page = await raw_points.page(store, owner, selection, key.axis, limit=limit, beyond=beyond)
+    series = SeriesQuery(owner, EventType.SCALAR, selection)
+    page = await raw_points.page(store, series, key.axis, PageQuery(limit, beyond))
     answer = {
         "returned": page.returned,
-        "total": await raw_points.count(store, owner, selection) if counted else None,
+        "total": await raw_points.count(store, series) if counted else None,
         "scroll_id": scrolls.encode(query, (beyond if page.last is None else page.last, counted, limit)),
         "variants": {name: {"y": values, key.value: keys} for name, (keys, values) in page.variants.items()},
     }

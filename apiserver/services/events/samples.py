@@ -11,6 +11,7 @@ from apiserver import answers
 from apiserver.aggregation import samples
 from apiserver.aggregation.scroll import InvalidScroll
 from apiserver.events.model import EventType, MetricSelection, SamplePosition, Selection
+from apiserver.events.queries import SeriesQuery
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners, pictures
 from apiserver.stores.events.base import bytes_of_all, may_go_on
@@ -32,11 +33,11 @@ async def get_task_plots(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         model, seen, position = scrolls.decode(query, request["scroll_id"])
         after = SamplePosition(*position)
     owner = await owners.one(call, {**request, "model_events": model})
-    read = partial(call.backend.events.latest_samples, owner, EventType.PLOT, selection, iterations=iterations)
+    read = partial(call.backend.events.latest_samples, SeriesQuery(owner, EventType.PLOT, selection), iterations)
     if request["no_scroll"]:
-        found, goes_on = await samples.all_of(lambda behind: read(after=behind or after)), False
+        found, goes_on = await samples.all_of(lambda behind: read(behind or after)), False
     else:
-        found = await read(after=after)
+        found = await read(after)
         answers.hold(bytes_of_all(found))
         goes_on = may_go_on(found, samples.MOST)
     seen += len(found)
@@ -54,9 +55,8 @@ async def debug_images_2_1(call: Call, request: dict[str, Any]) -> dict[str, Any
     owner = await owners.one(call, request)
     query = ("debug_images 2.1", owner, request["iters"])
     end = bool(request.get("scroll_id")) and call.backend.scrolls.decode(query, request["scroll_id"])
-    page = await samples.walk(
-        call.backend.events, owner, EventType.IMAGE, (), iterations=request["iters"], seen=None, earlier=True
-    )
+    series = SeriesQuery(owner, EventType.IMAGE)
+    page = await samples.walk(call.backend.events, series, iterations=request["iters"], seen=None, earlier=True)
     images = [orjson.Fragment(sample.document) for _, found in page.iterations for sample in found]
     shown = [] if end else images
     return {
@@ -101,9 +101,7 @@ async def walk_each(
     for id, selection in selections.items():
         page = await samples.walk(
             call.backend.events,
-            owners.owner(known[id], model=model),
-            type,
-            selection,
+            SeriesQuery(owners.owner(known[id], model=model), type, selection),
             iterations=request["iters"],
             seen=seen.get(id),
             earlier=request["navigate_earlier"],

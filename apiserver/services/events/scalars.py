@@ -8,9 +8,10 @@ from typing import Any
 
 from apiserver.aggregation import latest_scalars as latest
 from apiserver.aggregation import task_events
-from apiserver.aggregation.histogram import Histogram, Key, histogram
+from apiserver.aggregation.histogram import Histogram, HistogramQuery, Key, histogram
 from apiserver.aggregation.single_values import single_values
-from apiserver.events.model import MetricSelection, Owner, Selection
+from apiserver.events.model import EventType, MetricSelection
+from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.off_loop import off_loop, together
 from apiserver.rpc.call import Encoded
 from apiserver.rpc.encode import encode_many
@@ -27,8 +28,9 @@ PAGE = 10_000
 
 @endpoint("events.scalar_metrics_iter_histogram", "2.1")
 async def scalar_metrics_iter_histogram(call: Call, request: dict[str, Any]) -> Encoded:
-    selection = owners.selection(request.get("metrics"))
-    answer = await _histogram(call, request, await owners.one(call, request), selection)
+    selection, asked = owners.selection(request.get("metrics")), _asked(request)
+    series = SeriesQuery(await owners.one(call, request), EventType.SCALAR, selection)
+    answer = await _histogram(call, series, asked)
     return Encoded(await encode_many(answer, _series(answer)))
 
 
@@ -42,7 +44,9 @@ async def multi_task_scalar_metrics_iter_histogram(call: Call, request: dict[str
 async def get_task_single_value_metrics(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     asked = await owners.many(call, request)
     selection = owners.selection(request.get("metrics"))
-    values = await together(*(single_values(call.backend.events, owner, selection) for owner in asked))
+    values = await together(
+        *(single_values(call.backend.events, SeriesQuery(owner, EventType.SCALAR, selection)) for owner in asked)
+    )
     return {
         "tasks": [
             {"task": owner.id, "task_name": name, "values": found}
@@ -55,10 +59,10 @@ async def get_task_single_value_metrics(call: Call, request: dict[str, Any]) -> 
 @endpoint("events.get_task_latest_scalar_values", "2.1")
 async def get_task_latest_scalar_values(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     task = (await owners.require(call, [request["task"]]))[request["task"]]
-    owner = owners.owner(task)
-    last_iter, last_timestamp = await latest.last_iteration(call.backend.events, owner)
+    series = SeriesQuery(owners.owner(task), EventType.SCALAR)
+    last_iter, last_timestamp = await latest.last_iteration(call.backend.events, series)
     return {
-        "metrics": await latest.latest_scalars(call.backend.events, owner),
+        "metrics": await latest.latest_scalars(call.backend.events, series),
         "last_iter": last_iter,
         "name": task.get("name"),
         "status": task.get("status"),
@@ -69,16 +73,17 @@ async def get_task_latest_scalar_values(call: Call, request: dict[str, Any]) -> 
 @endpoint("events.get_scalar_metric_data", "2.1")
 async def get_scalar_metric_data(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     owner = await owners.one(call, request)
-    store, scrolls, selection = call.backend.events, call.backend.scrolls, [MetricSelection(request["metric"])]
+    store, scrolls = call.backend.events, call.backend.scrolls
+    series = SeriesQuery(owner, EventType.SCALAR, [MetricSelection(request["metric"])])
     query = ("get_scalar_metric_data", owner, request["metric"])
     position = scrolls.decode(query, request["scroll_id"]) if request.get("scroll_id") else None
-    found = await task_events.scalars(store, owner, selection, PAGE, descending=True, iteration=position)
+    found = await task_events.scalars(store, series, PageQuery(PAGE, position, descending=True))
     if found:
         position, _ = found[-1]
     return {
         "events": [event for _, event in found],
         "returned": len(found),
-        "total": sum(stats.count for stats in await store.scalar_stats([owner], selection)),
+        "total": sum(stats.count for stats in await store.scalar_stats(series)),
         "scroll_id": None if request["no_scroll"] else scrolls.encode(query, position),
     }
 
@@ -86,11 +91,12 @@ async def get_scalar_metric_data(call: Call, request: dict[str, Any]) -> dict[st
 async def histograms(call: Call, request: dict[str, Any]) -> _SideBySide:
     """Scalar series of `tasks` side by side: {metric: {variant: {task: {name, x, y}}}}."""
     asked = await owners.many(call, request, limit=call.backend.settings.multi_task_limit)
-    selection = owners.selection(request.get("metrics"))
+    selection, query = owners.selection(request.get("metrics")), _asked(request)
+    each = [SeriesQuery(owner, EventType.SCALAR, selection) for owner in asked]
     if call.backend.events.reads_in_parallel:
-        answers = await together(*(_histogram(call, request, owner, selection) for owner in asked))
+        answers = await together(*(_histogram(call, series, query) for series in each))
     else:
-        answers = [await _histogram(call, request, owner, selection) for owner in asked]
+        answers = [await _histogram(call, series, query) for series in each]
     metrics: _SideBySide = {}
     for (owner, name), answer in zip(asked.items(), answers, strict=True):
         await off_loop(_series(answer), partial(_put_beside, metrics, owner.id, name, answer))
@@ -103,27 +109,18 @@ def _put_beside(metrics: _SideBySide, task: str, name: str, answer: Histogram) -
             metrics.setdefault(metric, {}).setdefault(variant, {})[task] = {**series, "name": name}
 
 
-async def _histogram(call: Call, request: dict[str, Any], owner: Owner, selection: Selection) -> Histogram:
-    start, stop = _range(request.get("range", {}))
-    answer = await histogram(
-        call.backend.events,
-        owner,
-        samples=request["samples"],
-        key=Key(request["key"]),
-        selection=selection,
-        envelope=request["envelope"],
-        start=start,
-        stop=stop,
-    )
-    await add_labels(call, owner, answer)
+async def _histogram(call: Call, series: SeriesQuery, asked: HistogramQuery) -> Histogram:
+    answer = await histogram(call.backend.events, series, asked)
+    await add_labels(call, series.owner, answer)
     return answer
 
 
-def _range(asked: dict[str, int]) -> tuple[int | None, int | None]:
+def _asked(request: dict[str, Any]) -> HistogramQuery:
+    asked = request.get("range", {})
     start, stop = asked.get("from"), asked.get("to")
     if start is not None and stop is not None and start > stop:
         raise validation_error("'from' must not be greater than 'to'", field="range")
-    return start, stop
+    return HistogramQuery(request["samples"], Key(request["key"]), request["envelope"], Range.of(start, stop))
 
 
 def _series(metrics: Mapping[str, Mapping[str, Any]]) -> int:

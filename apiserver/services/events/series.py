@@ -6,6 +6,7 @@ from typing import Any
 
 from apiserver.aggregation.single_values import is_single_value
 from apiserver.events.model import EventType, Owner, SeriesName
+from apiserver.events.queries import SeriesQuery
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
 
@@ -21,7 +22,8 @@ async def get_task_metrics(call: Call, request: dict[str, Any]) -> dict[str, Any
 async def _metrics(call: Call, owner: Owner, type: EventType | None) -> set[str]:
     """Names of metrics. Metrics that only have single values are no scalars here: there is no curve to show."""
     if type is EventType.SCALAR:
-        return {stats.metric for stats in await call.backend.events.scalar_stats([owner]) if not is_single_value(stats)}
+        known = await call.backend.events.scalar_stats(SeriesQuery(owner, type))
+        return {stats.metric for stats in known if not is_single_value(stats)}
     return {series.metric for series in await _series(call, owner, type)}
 
 

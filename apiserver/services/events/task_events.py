@@ -6,6 +6,7 @@ from typing import Any
 
 from apiserver.aggregation import task_events
 from apiserver.aggregation.task_events import Position
+from apiserver.events.queries import PageQuery
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
 
@@ -19,15 +20,9 @@ async def get_task_events(call: Call, request: dict[str, Any]) -> dict[str, Any]
     type = owners.event_type(request)
     query = ("get_task_events", owner, type, request["order"])
     scrolls = call.backend.scrolls
-    position = Position(*scrolls.decode(query, request["scroll_id"])) if request.get("scroll_id") else Position()
-    page = await task_events.page(
-        call.backend.events,
-        owner,
-        type,
-        limit=min(request["batch_size"], MAX_PAGE),
-        descending=request["order"] == "desc",
-        position=position,
-    )
+    position = Position(*scrolls.decode(query, request["scroll_id"])) if request.get("scroll_id") else None
+    asked = PageQuery(min(request["batch_size"], MAX_PAGE), position, descending=request["order"] == "desc")
+    page = await task_events.page(call.backend.events, owner, type, asked)
     return {
         "events": page.events,
         "returned": len(page.events),

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apiserver.events.model import HISTORY, BucketAxis, EventBatch, MetricSelection, Owner, Scalars
+from apiserver.events.model import HISTORY, BucketAxis, EventBatch, EventType, MetricSelection, Owner, Scalars
+from apiserver.events.queries import BucketQuery, Range, SeriesQuery
 from apiserver.repeating import Repeating
 from apiserver.rpc.errors import validation_error
 from apiserver.services.history.steps import Curve, Steps
@@ -111,29 +112,22 @@ class History:
             raise validation_error(f"more than {MOST_POINTS} points in all: ask for longer steps", field="interval")
         weeks = self._kept(steps)
         selection = [MetricSelection(metric) for metric in sorted(metrics)]
+        inside = Range(steps.start, steps.stop)
+        asked = BucketQuery(BucketAxis.TIMESTAMP, lambda *_: steps.width, inside, envelope=True, ends=last)
         turns = asyncio.Semaphore(_READ_AT_ONCE if self._events.reads_in_parallel else 1)
         found: dict[Source, dict[Series, Curve]] = {}
 
-        async def read(source: Source) -> None:
+        async def add(source: Source) -> None:
             for week in weeks:
                 owner = _owner(source.company, _id(source, week * WEEK))
                 async with turns:
-                    series = await self._events.scalar_buckets(
-                        owner,
-                        BucketAxis.TIMESTAMP,
-                        lambda *_: steps.width,
-                        selection,
-                        start=steps.start,
-                        stop=steps.stop,
-                        envelope=True,
-                        ends=last,
-                    )
-                for buckets in series:
+                    read = await self._events.scalar_buckets(SeriesQuery(owner, EventType.SCALAR, selection), asked)
+                for buckets in read:
                     of_source = found.setdefault(source, {})
                     curve = of_source.setdefault((buckets.metric, buckets.variant), Curve.over(steps))
                     curve.add(steps, buckets)
 
-        await asyncio.gather(*(read(source) for source in sources))
+        await asyncio.gather(*(add(source) for source in sources))
         some = {source: _not_empty(of_source) for source, of_source in found.items()}
         return {source: of_source for source, of_source in some.items() if of_source}
 

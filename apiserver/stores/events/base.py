@@ -6,11 +6,10 @@ rules about intervals, pages and answers live above, in `aggregation/`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from apiserver.events.model import (
-    BucketAxis,
     Buckets,
     EventBatch,
     EventType,
@@ -29,12 +28,7 @@ from apiserver.events.model import (
     WorkerMeans,
     WorkerSpan,
 )
-
-#: From how many points a series has, and the least and the greatest x of them, to the width ≥ 1 of its buckets.
-Width = Callable[[int, int, int], int]
-
-#: Takes a number of series, and of all their buckets.
-CountedBuckets = Callable[[int, int], None]
+from apiserver.events.queries import EVERYWHERE, BucketQuery, Grid, PageQuery, Range, SeriesQuery
 
 #: A page of samples or log lines ends with the event with which it has so many bytes, however few events these are.
 PAGE_BYTES = 8 * 2**20
@@ -108,6 +102,8 @@ class EventStore(Protocol):
     Reads see every batch whose `add` has returned. All methods raise EventStoreBusy when they cannot serve now. Unknown
     owners and series are simply empty. A `limit`, and a number of values or iterations, is at least 1.
 
+    What is read is asked for by queries (`events/queries.py`). Each read is of series of the type that it names.
+
     Samples and log lines may be large: where a method says "a page", that ends with the event with which it has
     PAGE_BYTES, too, and `may_go_on` tells whether there may be more behind it.
     """
@@ -135,8 +131,8 @@ class EventStore(Protocol):
     async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:
         """Delete the owners' events (of `types`, or all); return how many there were."""
 
-    async def delete_logs(self, owner: Owner, before: int | None, exclude: Selection, include: Selection) -> int:
-        """Delete log lines older than `before` (epoch ms; None: all) whose metric is included and not excluded."""
+    async def delete_logs(self, series: SeriesQuery, before: int | None, exclude: Selection = ()) -> int:
+        """Delete log lines of the series older than `before` (epoch ms; None: all), but for those that are excluded."""
 
     def owners(self) -> AsyncIterator[Owner]:
         """Every owner that has events, of all companies, once and in any order; some may have none any more."""
@@ -146,93 +142,53 @@ class EventStore(Protocol):
 
     # scalars
 
-    async def scalar_stats(self, owners: Sequence[Owner], selection: Selection = ()) -> list[ScalarStats]:
-        """Stats of each selected scalar series of each owner, sorted by owner, metric, variant."""
+    async def scalar_stats(self, series: SeriesQuery) -> list[ScalarStats]:
+        """Stats of each series, sorted by metric and variant."""
 
-    async def scalar_buckets(
-        self,
-        owner: Owner,
-        axis: BucketAxis,
-        width: Width,
-        selection: Selection = (),
-        *,
-        start: int | None = None,
-        stop: int | None = None,
-        envelope: bool = False,
-        ends: bool = True,
-        counted: CountedBuckets | None = None,
-    ) -> list[Buckets]:
-        """The buckets of each selected series, sorted by metric and variant; iteration −2³¹ is left out.
+    async def scalar_buckets(self, series: SeriesQuery, buckets: BucketQuery) -> list[Buckets]:
+        """The buckets of each series, sorted by metric and variant; iteration −2³¹ is left out.
 
-        `width` says how wide the buckets of a series are. `start` and `stop` (inclusive) narrow the axis; series
-        without a point there have no buckets, series that are but a single value are not in the answer. On the
-        iteration axis an engine may widen the buckets somewhat, to a multiple of its own block, and answer from
+        Series without a point in the range have no buckets, series that are but a single value are not in the answer.
+        On the iteration axis an engine may widen the buckets somewhat, to a multiple of its own block, and answer from
         aggregates; it never makes them narrower. Counts always add up to the points. The first bucket's x is −2⁶³
-        where its start lies before that. Without `envelope`, min, max, first and last may be left empty; without
-        `ends`, first and last.
+        where its start lies before that.
 
-        `counted` is told of numbers of series and buckets before all of them are made, perhaps in a thread; what it
-        raises ends that.
+        `answers.will_read` is told of the size of buckets before all of them are made.
         """
 
-    async def scalar_points(
-        self,
-        owner: Owner,
-        selection: Selection = (),
-        *,
-        after: ScalarPosition | None = None,
-        descending: bool = False,
-        limit: int,
-        whole_iterations: bool = False,
-    ) -> ScalarPoints:
-        """Up to `limit` points beyond `after`, in (iter, metric, variant) order.
+    async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
+        """A page of points in (iter, metric, variant) order. A `whole` one never ends inside an iteration."""
 
-        With `whole_iterations` the page is extended so that it never ends inside an iteration.
-        """
-
-    async def earliest_points(
-        self, owner: Owner, selection: Selection = (), *, after: int | None = None, limit: int
-    ) -> ScalarPoints:
-        """The first `limit` ≥ 1 points beyond timestamp `after`, and all others that share the last one's timestamp.
+    async def earliest_points(self, series: SeriesQuery, limit: int, after: int | None = None) -> ScalarPoints:
+        """The first `limit` points beyond timestamp `after`, and all others that share the last one's timestamp.
 
         They are in (timestamp, iter, metric, variant) order.
         """
 
-    async def last_values(self, owner: Owner, selection: Selection, n: int) -> dict[tuple[str, str], list[float]]:
-        """The last `n` values by iteration of each selected series, oldest first."""
+    async def last_values(self, series: SeriesQuery, n: int) -> dict[tuple[str, str], list[float]]:
+        """The last `n` values by iteration of each series, oldest first."""
 
-    async def worker_spans(self, owner: Owner, selection: Selection = ()) -> list[WorkerSpan]:
-        """What each worker reported of each selected scalar series, sorted; times beyond ±2⁵³ may be rounded."""
+    async def worker_spans(self, series: SeriesQuery) -> list[WorkerSpan]:
+        """What each worker reported of each series, sorted; times beyond ±2⁵³ may be rounded."""
 
-    async def worker_means(
-        self, owner: Owner, selection: Selection = (), *, start: int, stop: int, step: int
-    ) -> list[WorkerMeans]:
-        """Means of what each worker reported from `start` to `stop`, of each selected scalar series.
+    async def worker_means(self, series: SeriesQuery, grid: Grid) -> list[WorkerMeans]:
+        """Means of what each worker reported of each series in each step.
 
-        Step n is the `step` ≥ 1 milliseconds from start + n · step on; −2⁵³ < start ≤ stop < 2⁵³, both inclusive. They
-        are sorted by metric, variant and worker; those without a finite value there are not in the answer.
+        They are sorted by metric, variant and worker; those without a finite value in the grid are not in the answer.
         """
 
     # logs
 
     async def log_lines(
-        self,
-        owner: Owner,
-        selection: Selection = (),
-        *,
-        after: LogPosition | None = None,
-        descending: bool = False,
-        limit: int,
-        whole_timestamps: bool = False,
-        workers: Collection[str] | None = None,
+        self, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None = None
     ) -> list[LogLine]:
-        """A page of up to `limit` lines beyond `after`, in (timestamp, sequence) order; of these workers, unless None.
+        """A page of lines in (timestamp, sequence) order; of these workers, unless None.
 
-        With `whole_timestamps`, lines that share its last timestamp are all in it: it goes on beyond `limit` for them,
-        and when it is large, it ends before that timestamp. If it has no other, it goes on up to TIMESTAMP_BYTES.
+        Lines that share the last timestamp of a `whole` page are all in it: when it is large, it ends before that
+        timestamp. If it has no other, it goes on up to TIMESTAMP_BYTES.
         """
 
-    async def log_count(self, owner: Owner, selection: Selection = ()) -> int:
+    async def log_count(self, series: SeriesQuery) -> int:
         """How many lines there are, exactly."""
 
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
@@ -240,48 +196,24 @@ class EventStore(Protocol):
 
     # vectors, plots and debug images
 
-    async def sample_series(self, owner: Owner, type: EventType, selection: Selection = ()) -> list[SampleSeries]:
-        """The selected series of `type`, sorted by metric and variant."""
+    async def sample_series(self, series: SeriesQuery) -> list[SampleSeries]:
+        """What is known of each series, sorted by metric and variant."""
 
     async def samples(
-        self,
-        owner: Owner,
-        type: EventType,
-        selection: Selection = (),
-        *,
-        after: SamplePosition | None = None,
-        descending: bool = False,
-        limit: int,
-        min_iter: int | None = None,
-        max_iter: int | None = None,
+        self, series: SeriesQuery, page: PageQuery[SamplePosition], iterations: Range = EVERYWHERE
     ) -> list[Sample]:
-        """A page of up to `limit` samples beyond `after` in (iter, metric, variant, key) order, bounds inclusive."""
+        """A page of the samples of these iterations, by (iter, metric, variant, key). It is never `whole`."""
 
     async def latest_samples(
-        self,
-        owner: Owner,
-        type: EventType,
-        selection: Selection = (),
-        *,
-        iterations: int,
-        after: SamplePosition | None = None,
+        self, series: SeriesQuery, iterations: int, after: SamplePosition | None = None
     ) -> list[Sample]:
-        """A page of the samples of each selected series' newest `iterations` iterations.
+        """A page of the samples of each series' newest `iterations` iterations.
 
         They are in (metric, variant, newest iteration first, key) order, and only those behind `after` in it.
         """
 
-    async def sample_iterations(
-        self,
-        owner: Owner,
-        type: EventType,
-        selection: Selection = (),
-        *,
-        beyond: int | None = None,
-        descending: bool = True,
-        limit: int,
-    ) -> list[int]:
-        """Up to `limit` distinct iterations, strictly beyond `beyond`, that hold a selected sample, in walk order."""
+    async def sample_iterations(self, series: SeriesQuery, page: PageQuery[int]) -> list[int]:
+        """A page of the distinct iterations that hold a sample."""
 
     async def events_count(self, owner: Owner, types: Sequence[EventType] | None = None) -> int:
         """How many events the owner has, exactly, each identity once."""

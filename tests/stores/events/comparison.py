@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import product
 from typing import Any
 
@@ -16,6 +16,7 @@ from apiserver.events.model import (
     Buckets,
     EventType,
     LogLine,
+    LogPosition,
     MetricSelection,
     Owner,
     SamplePosition,
@@ -24,7 +25,8 @@ from apiserver.events.model import (
     Selection,
     WorkerSpan,
 )
-from apiserver.stores.events.base import EventStore, Width
+from apiserver.events.queries import BucketQuery, Grid, PageQuery, Range, SeriesQuery, Width
+from apiserver.stores.events.base import EventStore
 from tests.contract.plain_event_store import PlainEventStore
 
 SELECTIONS: Sequence[Selection] = ((), (MetricSelection("a"),), (MetricSelection("b", ("x", "z")), MetricSelection("")))
@@ -56,50 +58,49 @@ async def assert_same_to_restate(store: EventStore, plain: PlainEventStore) -> N
 
 async def _assert_same_scalars(store: EventStore, plain: PlainEventStore, owner: Owner) -> None:
     for selection in SELECTIONS:
-        got, expected = await store.scalar_stats([owner], selection), await plain.scalar_stats([owner], selection)
+        series = SeriesQuery(owner, EventType.SCALAR, selection)
+        got, expected = await store.scalar_stats(series), await plain.scalar_stats(series)
         assert [_comparable(asdict(one)) for one in got] == [_comparable(asdict(one)) for one in expected]
         for limit in (1, 4, 1000):
-            await _assert_same_times(store, plain, owner, selection, limit)
-        await _assert_same_by_worker(store, plain, owner, selection)
+            await _assert_same_times(store, plain, series, limit)
+        await _assert_same_by_worker(store, plain, series)
         for n in (1, 3, 100):
-            values = await store.last_values(owner, selection, n)
-            assert _comparable(values) == _comparable(await plain.last_values(owner, selection, n))
-        for axis, width, (start, stop) in product(BucketAxis, WIDTHS, BOUNDS):
-            asked: dict[str, Any] = {"axis": axis, "width": width, "selection": selection, "start": start, "stop": stop}
-            await _assert_same_buckets(store, plain, owner, asked)
+            values = await store.last_values(series, n)
+            assert _comparable(values) == _comparable(await plain.last_values(series, n))
+        for axis, width, bounds in product(BucketAxis, WIDTHS, BOUNDS):
+            await _assert_same_buckets(store, plain, series, BucketQuery(axis, width, Range.of(*bounds)))
     for descending, limit, whole in product((False, True), (1, 4, 1000), (False, True)):
-        await _assert_same_walk(store, plain, owner, descending=descending, limit=limit, whole_iterations=whole)
+        await _assert_same_walk(store, plain, owner, PageQuery(limit, None, descending, whole))
 
 
-async def _assert_same_walk(store: EventStore, plain: PlainEventStore, owner: Owner, **how: Any) -> None:
-    after: ScalarPosition | None = None
+async def _assert_same_walk(
+    store: EventStore, plain: PlainEventStore, owner: Owner, page: PageQuery[ScalarPosition]
+) -> None:
+    series = SeriesQuery(owner, EventType.SCALAR)
     while True:
-        got = _rows(await store.scalar_points(owner, after=after, **how))
-        assert got == _rows(await plain.scalar_points(owner, after=after, **how))
+        got = _rows(await store.scalar_points(series, page))
+        assert got == _rows(await plain.scalar_points(series, page))
         if not got:
             return
-        after = ScalarPosition(*got[-1][:3])
+        page = replace(page, after=ScalarPosition(*got[-1][:3]))
 
 
-async def _assert_same_times(
-    store: EventStore, plain: PlainEventStore, owner: Owner, selection: Selection, limit: int
-) -> None:
+async def _assert_same_times(store: EventStore, plain: PlainEventStore, series: SeriesQuery, limit: int) -> None:
     after: int | None = None
     while True:
-        got = await store.earliest_points(owner, selection, after=after, limit=limit)
-        assert _rows(got) == _rows(await plain.earliest_points(owner, selection, after=after, limit=limit))
+        got = await store.earliest_points(series, limit, after)
+        assert _rows(got) == _rows(await plain.earliest_points(series, limit, after))
         if not len(got.iters):
             return
         after = int(got.timestamps[-1])
 
 
-async def _assert_same_by_worker(store: EventStore, plain: PlainEventStore, owner: Owner, selection: Selection) -> None:
-    got, expected = await store.worker_spans(owner, selection), await plain.worker_spans(owner, selection)
+async def _assert_same_by_worker(store: EventStore, plain: PlainEventStore, series: SeriesQuery) -> None:
+    got, expected = await store.worker_spans(series), await plain.worker_spans(series)
     assert list(map(_rounded_span, got)) == list(map(_rounded_span, expected))
-    for start, stop, step in ((-(2**52), 2**52, 2**20), (0, 20, 1), (3, 20, 4), (-2, 12, 10**30), (7, 7, 3)):
-        asked: dict[str, Any] = {"selection": selection, "start": start, "stop": stop, "step": step}
-        means, expected_means = await store.worker_means(owner, **asked), await plain.worker_means(owner, **asked)
-        for one, other in zip(means, expected_means, strict=True):
+    for steps in ((-(2**52), 2**52, 2**20), (0, 20, 1), (3, 20, 4), (-2, 12, 10**30), (7, 7, 3)):
+        means = await store.worker_means(series, Grid(*steps))
+        for one, other in zip(means, await plain.worker_means(series, Grid(*steps)), strict=True):
             assert (one.metric, one.variant, one.worker) == (other.metric, other.variant, other.worker)
             assert (one.steps.tolist(), one.counts.tolist()) == (other.steps.tolist(), other.counts.tolist())
             assert np.allclose(one.means, other.means, rtol=1e-9, atol=1e-9)
@@ -115,22 +116,24 @@ def _rows(points: ScalarPoints) -> list[tuple[Any, ...]]:
     return [(iter, *name, *rest) for iter, name, *rest in zip(points.iters.tolist(), names, *columns, strict=True)]
 
 
-async def _assert_same_buckets(store: EventStore, plain: PlainEventStore, owner: Owner, asked: dict[str, Any]) -> None:
+async def _assert_same_buckets(
+    store: EventStore, plain: PlainEventStore, series: SeriesQuery, asked: BucketQuery
+) -> None:
     """Intervals may be rounded up to a multiple of a power of two, on the iteration axis."""
-    got = await store.scalar_buckets(owner, **asked, envelope=True)
-    means = await store.scalar_buckets(owner, **asked)
+    got = await store.scalar_buckets(series, replace(asked, envelope=True))
+    means = await store.scalar_buckets(series, asked)
     for one, mean in zip(got, means, strict=True):
         assert (one.x.tolist(), one.count.tolist()) == (mean.x.tolist(), mean.count.tolist())
         assert np.array_equal(one.mean, mean.mean, equal_nan=True)
     missing = got
-    for shift in range(_LARGEST_SHIFT if asked["axis"] is BucketAxis.ITER else 1):
-        rounded = {**asked, "width": _rounded(asked["width"], shift)}
-        expected = {(one.metric, one.variant): one for one in await plain.scalar_buckets(owner, **rounded)}
+    for shift in range(_LARGEST_SHIFT if asked.axis is BucketAxis.ITER else 1):
+        rounded = replace(asked, width=_rounded(asked.width, shift))
+        expected = {(one.metric, one.variant): one for one in await plain.scalar_buckets(series, rounded)}
         assert [(one.metric, one.variant) for one in got] == list(expected)
         missing = [one for one in missing if not _same_buckets(one, expected[one.metric, one.variant])]
         if not missing:
             return
-    pytest.fail(f"{asked} gives {missing[0]}")
+    pytest.fail(f"{series} {asked} gives {missing[0]}")
 
 
 def _rounded(width: Width, shift: int) -> Width:
@@ -157,18 +160,18 @@ async def _assert_same_logs(store: EventStore, plain: PlainEventStore, owner: Ow
         worker: (float(size.first), size.bytes) for worker, size in expected_sizes.items()
     }
     for selection in SELECTIONS:
-        assert await store.log_count(owner, selection) == await plain.log_count(owner, selection)
+        series = SeriesQuery(owner, EventType.LOG, selection)
+        assert await store.log_count(series) == await plain.log_count(series)
         ways = product((False, True), (2, 1000), (False, True), (None, (), ("one", "")))
         for descending, limit, whole, workers in ways:
-            how: dict[str, Any] = {"descending": descending, "limit": limit, "whole_timestamps": whole}
-            how["workers"] = workers
-            page = await store.log_lines(owner, selection, **how)
-            expected = await plain.log_lines(owner, selection, **how)
+            first: PageQuery[LogPosition] = PageQuery(limit, None, descending, whole)
+            page = await store.log_lines(series, first, workers)
+            expected = await plain.log_lines(series, first, workers)
             while page or expected:
                 assert list(map(_without_sequence, page)) == list(map(_without_sequence, expected))
                 # Stores may number lines differently, but order them alike.
-                page = await store.log_lines(owner, selection, after=page[-1].position, **how)
-                expected = await plain.log_lines(owner, selection, after=expected[-1].position, **how)
+                page = await store.log_lines(series, replace(first, after=page[-1].position), workers)
+                expected = await plain.log_lines(series, replace(first, after=expected[-1].position), workers)
 
 
 def _without_sequence(line: LogLine) -> tuple[Any, ...]:
@@ -177,24 +180,22 @@ def _without_sequence(line: LogLine) -> tuple[Any, ...]:
 
 async def _assert_same_samples(store: EventStore, plain: PlainEventStore, owner: Owner) -> None:
     for type, selection in product(SAMPLE_TYPES, SELECTIONS):
-        asked = (owner, type, selection)
-        assert await store.sample_series(*asked) == await plain.sample_series(*asked)
+        series = SeriesQuery(owner, type, selection)
+        assert await store.sample_series(series) == await plain.sample_series(series)
         for n in (1, 2):
-            latest = await store.latest_samples(*asked, iterations=n)
-            assert latest == await plain.latest_samples(*asked, iterations=n)
+            assert await store.latest_samples(series, n) == await plain.latest_samples(series, n)
         for descending, beyond in product((False, True), (None, 2)):
-            walk: dict[str, Any] = {"beyond": beyond, "descending": descending, "limit": 3}
-            assert await store.sample_iterations(*asked, **walk) == await plain.sample_iterations(*asked, **walk)
-    for type, descending, (low, high) in product(SAMPLE_TYPES, (False, True), BOUNDS):
-        how: dict[str, Any] = {"descending": descending, "limit": 3, "min_iter": low, "max_iter": high}
-        after: SamplePosition | None = None
+            walk = PageQuery(3, beyond, descending)
+            assert await store.sample_iterations(series, walk) == await plain.sample_iterations(series, walk)
+    for type, descending, bounds in product(SAMPLE_TYPES, (False, True), BOUNDS):
+        series, iterations = SeriesQuery(owner, type), Range.of(*bounds)
+        page: PageQuery[SamplePosition] = PageQuery(3, None, descending)
         while True:
-            samples = await store.samples(owner, type, after=after, **how)
-            assert samples == await plain.samples(owner, type, after=after, **how)
+            samples = await store.samples(series, page, iterations)
+            assert samples == await plain.samples(series, page, iterations)
             if not samples:
                 break
-            last = samples[-1]
-            after = SamplePosition(last.iter, last.metric, last.variant, last.key)
+            page = replace(page, after=samples[-1].position)
 
 
 def _comparable(value: Any) -> Any:

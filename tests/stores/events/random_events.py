@@ -19,6 +19,7 @@ from apiserver.events.model import (
     ScalarColumns,
     Scalars,
 )
+from apiserver.events.queries import SeriesQuery
 
 OWNERS = (Owner("company", "task"), Owner("company", "task", is_model=True))
 
@@ -101,3 +102,4 @@ batches = st.builds(
 )
 types = st.none() | st.lists(st.sampled_from(EventType), min_size=1, max_size=2)
 selections = st.lists(st.sampled_from([MetricSelection("a"), MetricSelection("b", ("x",))]), max_size=1)
+log_series = st.builds(SeriesQuery, owners, st.just(EventType.LOG), selections)

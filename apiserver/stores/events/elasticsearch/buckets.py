@@ -13,24 +13,21 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from apiserver import answers
 from apiserver.events.model import (
     SINGLE_VALUE_ITERATION,
-    BucketAxis,
     Buckets,
-    EventType,
     Float64Array,
     Int64Array,
     JsonObject,
-    Owner,
-    Selection,
 )
-from apiserver.stores.events.base import CountedBuckets, Width
+from apiserver.events.queries import BucketQuery, SeriesQuery
 from apiserver.stores.events.elasticsearch import paging
 from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.names import owner_key
-from apiserver.stores.events.elasticsearch.queries import between, of_series, ordered, without
-from apiserver.stores.events.elasticsearch.scalars import index_of, value_of
+from apiserver.stores.events.elasticsearch.names import index_of, owner_key
+from apiserver.stores.events.elasticsearch.queries import inside, of_series, ordered, without
+from apiserver.stores.events.elasticsearch.scalars import value_of
 from apiserver.stores.events.elasticsearch.series import MOST_BUCKETS, Series, SeriesIndex
 from apiserver.stores.events.elasticsearch.stats import EXACT, exact, extent
 
@@ -61,40 +58,32 @@ class _Curve:
 
 @dataclass(slots=True, frozen=True)
 class Request:
-    """What is asked of an owner's series."""
+    """What is asked of which series."""
 
-    owner: Owner
-    axis: BucketAxis
-    start: int | None
-    stop: int | None
-    envelope: bool
-    ends: bool
-    """Whether the envelope has the values at the buckets' ends."""
+    series: SeriesQuery
+    buckets: BucketQuery
+
+    @property
+    def axis(self) -> str:
+        """The field that points are bucketed over."""
+        return self.buckets.axis.value
 
     @property
     def inside(self) -> list[JsonObject]:
         """What holds for the points that are bucketed."""
-        return [_A_CURVE, *between(self.axis.value, self.start, self.stop)]
+        return [_A_CURVE, *inside(self.axis, self.buckets.range)]
 
     @property
     def order(self) -> list[JsonObject]:
         """The order of points along the axis."""
-        return ordered(list(dict.fromkeys((self.axis.value, "iter"))))
+        return ordered(list(dict.fromkeys((self.axis, "iter"))))
 
 
-async def buckets(
-    cluster: Cluster,
-    known: SeriesIndex,
-    request: Request,
-    width: Width,
-    selection: Selection,
-    counted: CountedBuckets | None,
-) -> list[Buckets]:
-    """The buckets of each selected series, as the protocol says."""
-    index, routing = index_of(cluster, request.owner), owner_key(request.owner)
-    curves = await _curves(cluster, known, request, width, selection)
-    if counted is not None:
-        counted(len(curves), sum(curve.most for curve in curves))
+async def buckets(cluster: Cluster, known: SeriesIndex, request: Request) -> list[Buckets]:
+    """The buckets of each series, as the protocol says."""
+    index, routing = index_of(cluster.prefix, request.series), owner_key(request.series.owner)
+    curves = await _curves(cluster, known, request)
+    answers.will_read(request.buckets.size(len(curves), sum(curve.most for curve in curves)))
     aggs = {interval: _aggs(request, interval) for interval in {curve.interval for curve in curves}}
     wanted = [Wanted(curve.series, aggs[curve.interval], curve.most) for curve in curves if curve.by_nodes]
     found = await aggregate(cluster, index, routing, wanted, *request.inside)
@@ -110,13 +99,11 @@ async def buckets(
     )
 
 
-async def _curves(
-    cluster: Cluster, known: SeriesIndex, request: Request, width: Width, selection: Selection
-) -> list[_Curve]:
-    """Every selected series that is more than a single value, sorted."""
-    index, routing = index_of(cluster, request.owner), owner_key(request.owner)
-    series = await known.likely(request.owner, EventType.SCALAR, selection)
-    ends = extent(request.axis.value)
+async def _curves(cluster: Cluster, known: SeriesIndex, request: Request) -> list[_Curve]:
+    """Every series that is more than a single value, sorted."""
+    index, routing = index_of(cluster.prefix, request.series), owner_key(request.series.owner)
+    series = await known.likely(request.series)
+    ends = extent(request.axis)
     low, high = ends
     found = await aggregate(cluster, index, routing, [Wanted(one, ends) for one in series], _A_CURVE)
     curves = []
@@ -126,15 +113,15 @@ async def _curves(
             least, greatest = [
                 await exact(cluster, index, routing, one, found[one.key], name, _A_CURVE) for name in (low, high)
             ]
-            curves.append(_Curve(one, count, least, greatest, width(count, least, greatest)))
+            curves.append(_Curve(one, count, least, greatest, request.buckets.width(count, least, greatest)))
     return curves
 
 
 def _aggs(request: Request, interval: int) -> JsonObject:
-    histogram = {"field": request.axis.value, "interval": interval, "min_doc_count": 1}
+    histogram = {"field": request.axis, "interval": interval, "min_doc_count": 1}
     each: JsonObject = {"value": {"avg": {"field": "value"}}}
-    if request.envelope:
-        each = {"value": {"stats": {"field": "value"}}, **(extent(request.axis.value) if request.ends else {})}
+    if request.buckets.envelope:
+        each = {"value": {"stats": {"field": "value"}}, **(extent(request.axis) if request.buckets.ends else {})}
     return {"buckets": {"histogram": histogram, "aggs": each}}
 
 
@@ -145,10 +132,10 @@ async def _of_nodes(cluster: Cluster, request: Request, curve: _Curve, found: Js
     x = np.array([row["key"] for row in rows], np.float64).astype(np.int64)
     count = np.array([row["doc_count"] for row in rows], np.int64)
     none = np.empty(0)
-    if not request.envelope:
+    if not request.buckets.envelope:
         return Buckets(*name, x, count, _floats([row["value"]["value"] for row in rows]), none, none, none, none)
     mean, least, greatest = (_floats([row["value"][name] for row in rows]) for name in ("avg", "min", "max"))
-    if not request.ends:
+    if not request.buckets.ends:
         return Buckets(*name, x, count, mean, least, greatest, none, none)
     ends = await _ends(cluster, request, curve, rows)
     if ends is None:
@@ -160,11 +147,11 @@ async def _ends(
     cluster: Cluster, request: Request, curve: _Curve, rows: list[JsonObject]
 ) -> tuple[Float64Array, Float64Array] | None:
     """The first and the last value of each bucket; None when one was overwritten or deleted meanwhile."""
-    first, last = (np.array([row[name]["value"] for row in rows], np.int64) for name in extent(request.axis.value))
+    first, last = (np.array([row[name]["value"] for row in rows], np.int64) for name in extent(request.axis))
     wanted = np.union1d(first, last)
     if not len(wanted):
         return np.empty(0), np.empty(0)
-    x, values = await _points(cluster, request, curve, {"terms": {request.axis.value: wanted.tolist()}})
+    x, values = await _points(cluster, request, curve, {"terms": {request.axis: wanted.tolist()}})
     if not np.isin(wanted, x).all():
         return None
     return values[np.searchsorted(x, first)], values[np.searchsorted(x, last, "right") - 1]
@@ -187,8 +174,8 @@ async def _points(
     x, values = [np.empty(0, np.int64)], [np.empty(0)]
     async for hits in paging.pages(
         cluster,
-        index_of(cluster, request.owner),
-        owner_key(request.owner),
+        index_of(cluster.prefix, request.series),
+        owner_key(request.series.owner),
         of_series([curve.series.key], *request.inside, *conditions),
         request.order,
         fields=["value", "special"],

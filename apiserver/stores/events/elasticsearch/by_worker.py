@@ -8,17 +8,16 @@ Steps are those of a `date_histogram`, also where timestamps are no dates: it co
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 
-from apiserver.events.model import EventType, JsonObject, Owner, Selection, WorkerMeans, WorkerSpan
+from apiserver.events.model import JsonObject, WorkerMeans, WorkerSpan
+from apiserver.events.queries import Grid, SeriesQuery
 from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.names import owner_key
-from apiserver.stores.events.elasticsearch.queries import between, of_owner, of_series
-from apiserver.stores.events.elasticsearch.scalars import index_of
+from apiserver.stores.events.elasticsearch.names import index_of, owner_key
+from apiserver.stores.events.elasticsearch.queries import between, of, of_series
 from apiserver.stores.events.elasticsearch.series import MOST_BUCKETS, Series, SeriesIndex
 from apiserver.stores.events.elasticsearch.stats import extent
 
@@ -34,68 +33,50 @@ _GREATEST = 2**63 - 1
 _Row = tuple[int, int, float | None]
 
 
-@dataclass(slots=True, frozen=True)
-class Steps:
-    """Steps of `step` ms that are counted from `start`, as far as `stop`."""
-
-    start: int
-    stop: int
-    step: int
-
-    @property
-    def inside(self) -> list[JsonObject]:
-        """What holds for the points in them."""
-        return between("timestamp", self.start, self.stop)
-
-    @property
-    def width(self) -> int:
-        """Of a step; no more than there is, as of greater ones there would be the first only, too."""
-        return min(self.step, self.stop - self.start + 1)
-
-    @property
-    def by_step(self) -> JsonObject:
-        """How points are put into them."""
-        return {"field": "timestamp", "fixed_interval": f"{self.width}ms", "offset": self.start}
-
-
-async def spans(cluster: Cluster, owner: Owner, selection: Selection) -> list[WorkerSpan]:
-    """What each worker reported of each selected series, sorted."""
-    index, fields = index_of(cluster, owner), ("metric", "variant", "worker")
+async def spans(cluster: Cluster, asked: SeriesQuery) -> list[WorkerSpan]:
+    """What each worker reported of each series, sorted."""
+    index, fields = index_of(cluster.prefix, asked), ("metric", "variant", "worker")
     ends = extent("timestamp")
     found = []
-    async for bucket in cluster.composite(
-        index, of_owner(owner, selection), fields, routing=owner_key(owner), aggs=ends
-    ):
+    async for bucket in cluster.composite(index, of(asked), fields, routing=owner_key(asked.owner), aggs=ends):
         metric, variant, worker = (bucket["key"][field] for field in fields)
         first, last = (min(int(bucket[end]["value"]), _GREATEST) for end in ends)
         found.append(WorkerSpan(metric, variant, worker, bucket["doc_count"], first, last))
     return sorted(found)
 
 
-async def means(
-    cluster: Cluster, known: SeriesIndex, owner: Owner, selection: Selection, steps: Steps
-) -> list[WorkerMeans]:
-    """The means of each step of what each worker reported of each selected series, sorted by name and worker."""
-    index, routing = index_of(cluster, owner), owner_key(owner)
-    aggs = _shared(steps)
-    wanted = [Wanted(one, aggs, one.count or 1) for one in await known.likely(owner, EventType.SCALAR, selection)]
-    shared = await aggregate(cluster, index, routing, [one for one in wanted if one.short], *steps.inside)
+async def means(cluster: Cluster, known: SeriesIndex, asked: SeriesQuery, grid: Grid) -> list[WorkerMeans]:
+    """The means of each step of what each worker reported of each series, sorted by name and worker."""
+    index, routing = index_of(cluster.prefix, asked), owner_key(asked.owner)
+    aggs = _shared(grid)
+    wanted = [Wanted(one, aggs, one.count or 1) for one in await known.likely(asked)]
+    shared = await aggregate(cluster, index, routing, [one for one in wanted if one.short], *_inside(grid))
     found: dict[tuple[str, str, str], list[_Row]] = {}
     for one in (one.series for one in wanted if one.series.key in shared):
         for worker, rows in _of_shared(shared[one.key]):
             found[one.metric, one.variant, worker] = list(rows)
     long = [one.series for one in wanted if not one.short]
-    async for one, buckets in _pages(cluster, index, routing, long, steps):
+    async for one, buckets in _pages(cluster, index, routing, long, grid):
         for worker, rows in _of_page(buckets):
             found.setdefault((one.metric, one.variant, worker), []).extend(rows)
-    each = (_means(name, rows, steps) for name, rows in sorted(found.items()))
+    each = (_means(name, rows, grid) for name, rows in sorted(found.items()))
     return [means for means in each if len(means.steps)]
 
 
-def _means(name: tuple[str, str, str], rows: Sequence[_Row], steps: Steps) -> WorkerMeans:
+def _inside(grid: Grid) -> list[JsonObject]:
+    """What holds for the points in the grid."""
+    return between("timestamp", grid.start, grid.stop)
+
+
+def _by_step(grid: Grid) -> JsonObject:
+    """How points are put into steps."""
+    return {"field": "timestamp", "fixed_interval": f"{grid.width}ms", "offset": grid.start}
+
+
+def _means(name: tuple[str, str, str], rows: Sequence[_Row], grid: Grid) -> WorkerMeans:
     begins, counts = (np.array([row[n] for row in rows], np.int64) for n in (0, 1))
     values, some = np.array([mean for *_, mean in rows], np.float64), counts > 0
-    return WorkerMeans(*name, (begins[some] - steps.start) // steps.width, counts[some], values[some])
+    return WorkerMeans(*name, (begins[some] - grid.start) // grid.width, counts[some], values[some])
 
 
 def _values(bucket: JsonObject) -> tuple[int, float | None]:
@@ -105,9 +86,9 @@ def _values(bucket: JsonObject) -> tuple[int, float | None]:
 # --- short series ----------------------------------------------------------------------------------
 
 
-def _shared(steps: Steps) -> JsonObject:
+def _shared(grid: Grid) -> JsonObject:
     """Aggregations that make at most two buckets of a point."""
-    by_step = {"date_histogram": {**steps.by_step, "min_doc_count": 1}, "aggs": _MEAN}
+    by_step = {"date_histogram": {**_by_step(grid), "min_doc_count": 1}, "aggs": _MEAN}
     return {"workers": {"terms": {"field": "worker", "size": MOST_BUCKETS}, "aggs": {"steps": by_step}}}
 
 
@@ -120,13 +101,13 @@ def _of_shared(found: JsonObject) -> Iterator[tuple[str, Iterable[_Row]]]:
 
 
 async def _pages(
-    cluster: Cluster, index: str, routing: str, series: Iterable[Series], steps: Steps
+    cluster: Cluster, index: str, routing: str, series: Iterable[Series], grid: Grid
 ) -> AsyncIterator[tuple[Series, list[JsonObject]]]:
     """The buckets of each series by worker and step, in this order, page by page."""
     left: list[tuple[Series, JsonObject | None]] = [(one, None) for one in series]
     while left:
         asked, left = left[:_AT_ONCE], left[_AT_ONCE:]
-        bodies = [_page(one, after, steps) for one, after in asked]
+        bodies = [_page(one, after, grid) for one, after in asked]
         for (one, _), answer in zip(asked, await cluster.searches(index, bodies, routing=routing), strict=True):
             if found := answer.get("aggregations"):
                 buckets = found["group"]["buckets"]
@@ -135,15 +116,15 @@ async def _pages(
                     left.append((one, found["group"]["after_key"]))
 
 
-def _page(series: Series, after: JsonObject | None, steps: Steps) -> JsonObject:
+def _page(series: Series, after: JsonObject | None, grid: Grid) -> JsonObject:
     group: JsonObject = {
         "size": _PAGE,
-        "sources": [{"worker": {"terms": {"field": "worker"}}}, {"step": {"date_histogram": steps.by_step}}],
+        "sources": [{"worker": {"terms": {"field": "worker"}}}, {"step": {"date_histogram": _by_step(grid)}}],
     }
     if after is not None:
         group["after"] = after
     aggs = {"group": {"composite": group, "aggs": _MEAN}}
-    query = of_series([series.key], *steps.inside)
+    query = of_series([series.key], *_inside(grid))
     return {"size": 0, "track_total_hits": False, "query": query, "aggs": aggs}
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from apiserver.events.log_text import sizes_of
-from apiserver.events.model import LogSize, Owner
+from apiserver.events.model import EventType, LogSize, Owner
+from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.elasticsearch import names, paging
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.logs import index_of
-from apiserver.stores.events.elasticsearch.queries import of_owner, ordered, without
+from apiserver.stores.events.elasticsearch.queries import of, ordered, without
 from apiserver.stores.events.elasticsearch.stats import extent
 
 _WINDOW = 1000
@@ -16,28 +16,29 @@ _WITHOUT_SIZE = without({"exists": {"field": "size"}})
 
 async def sizes(cluster: Cluster, owner: Owner) -> dict[str, LogSize]:
     """How much each worker logged."""
-    index, routing = index_of(cluster, owner), names.owner_key(owner)
+    series = SeriesQuery(owner, EventType.LOG)
+    index, routing = names.index_of(cluster.prefix, series), names.owner_key(owner)
     ends = extent("timestamp")
     low = next(iter(ends))
     aggs = {low: ends[low], "size": {"stats": {"field": "size"}}}
     found: dict[str, LogSize] = {}
     unknown = 0
-    async for bucket in cluster.composite(index, of_owner(owner), ["worker"], routing=routing, aggs=aggs):
+    async for bucket in cluster.composite(index, of(series), ["worker"], routing=routing, aggs=aggs):
         size = bucket["size"]
         found[bucket["key"]["worker"]] = LogSize(int(bucket[low]["value"]), int(size["sum"]))
         unknown += bucket["doc_count"] - size["count"]
     if unknown:
-        await _add_unknown(cluster, owner, found)
+        await _add_unknown(cluster, series, found)
     return found
 
 
-async def _add_unknown(cluster: Cluster, owner: Owner, found: dict[str, LogSize]) -> None:
+async def _add_unknown(cluster: Cluster, series: SeriesQuery, found: dict[str, LogSize]) -> None:
     """Add the lines that do not know how long they are: looked at one by one."""
     pages = paging.texts(
         cluster,
-        index_of(cluster, owner),
-        names.owner_key(owner),
-        of_owner(owner, (), _WITHOUT_SIZE),
+        names.index_of(cluster.prefix, series),
+        names.owner_key(series.owner),
+        of(series, _WITHOUT_SIZE),
         ordered(("timestamp", "sequence")),
         fields=["worker"],
         stored=["message"],

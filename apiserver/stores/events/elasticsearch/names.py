@@ -16,6 +16,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from apiserver.events.model import EventType, Int64Array, Owner
+from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import EventStoreError
 
 KINDS = {
@@ -42,6 +43,11 @@ def index(prefix: str, type: EventType, company: str) -> str:
     if len(plain) > _LONGEST:
         raise EventStoreError(f"the name of a company is too long for Elasticsearch: {company[:50]}…")
     return f"{prefix}-{KINDS[type]}-{plain}"
+
+
+def index_of(prefix: str, series: SeriesQuery) -> str:
+    """Where the events of the series are."""
+    return index(prefix, series.type, series.owner.company)
 
 
 def indices(prefix: str) -> list[str]:

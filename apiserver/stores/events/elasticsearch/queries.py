@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from apiserver.events.model import JsonObject, Owner, Selection
+from apiserver.events.queries import GREATEST, LEAST, Range, SeriesQuery
 from apiserver.stores.events.elasticsearch.names import owner_key, series_hash, series_key
 
 #: Nothing but what is asked for is fetched of a document.
@@ -15,12 +16,12 @@ BARE: Mapping[str, Any] = {"_source": False, "stored_fields": "_none_", "track_t
 _TERMS = 50_000
 
 
-def of_owner(owner: Owner, selection: Selection = (), *more: JsonObject) -> JsonObject:
-    """The owner's events, of the selected series, for which all of `more` hold."""
-    key = owner_key(owner)
+def of(series: SeriesQuery, *more: JsonObject) -> JsonObject:
+    """The events of the series, for which all of `more` hold."""
+    key = owner_key(series.owner)
     filters = [{"term": {"owner": key}}, *more]
-    if selection:
-        filters.append(_selected(key, selection))
+    if series.selection:
+        filters.append(_selected(key, series.selection))
     return {"bool": {"filter": filters}}
 
 
@@ -43,6 +44,12 @@ def between(field: str, least: float | None, greatest: float | None) -> list[Jso
     """Conditions that hold for numbers from `least` to `greatest`, both inclusive."""
     bounds = {name: bound for name, bound in (("gte", least), ("lte", greatest)) if bound is not None}
     return [{"range": {field: bounds}}] if bounds else []
+
+
+def inside(field: str, range: Range) -> list[JsonObject]:
+    """Conditions that hold for numbers in the range."""
+    least = None if range.least == LEAST else range.least
+    return between(field, least, None if range.greatest == GREATEST else range.greatest)
 
 
 def all_of(*conditions: JsonObject) -> JsonObject:

@@ -6,12 +6,13 @@ from base64 import b64decode
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from apiserver.events.model import EventType, JsonObject, Owner, Sample, SamplePosition, SampleSeries, Selection
+from apiserver.events.model import JsonObject, Sample, SamplePosition, SampleSeries
+from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.stores.events.base import may_go_on, page_of
 from apiserver.stores.events.elasticsearch import names, paging
 from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.queries import any_of, between, of_owner, of_series, ordered
+from apiserver.stores.events.elasticsearch.queries import any_of, between, inside, of, of_series, ordered
 from apiserver.stores.events.elasticsearch.series import MOST_BUCKETS, Series, SeriesIndex
 from apiserver.stores.events.elasticsearch.stats import exact, extent
 from apiserver.stores.events.elasticsearch.writing import LARGE_SAMPLE, unpacked
@@ -25,23 +26,19 @@ _PARTS = 300
 
 
 class Samples:
-    """The selected samples of one type of an owner."""
+    """The samples of some series."""
 
-    def __init__(
-        self, cluster: Cluster, known: SeriesIndex, owner: Owner, type: EventType, selection: Selection
-    ) -> None:
+    def __init__(self, cluster: Cluster, known: SeriesIndex, asked: SeriesQuery) -> None:
         self._cluster = cluster
         self._known = known
-        self._owner = owner
-        self._type = type
-        self._selection = selection
-        self._index = names.index(cluster.prefix, type, owner.company)
-        self._routing = names.owner_key(owner)
+        self._asked = asked
+        self._index = names.index_of(cluster.prefix, asked)
+        self._routing = names.owner_key(asked.owner)
 
     async def series(self) -> list[SampleSeries]:
         """What is known of each series, sorted."""
         aggs = {**extent("iter"), **extent("timestamp")}
-        found = await self._aggregated(await self._known.find(self._owner, self._type, self._selection), aggs)
+        found = await self._aggregated(await self._known.find(self._asked), aggs)
         ends = ("min_iter", "max_iter", "max_timestamp")
         return [
             SampleSeries(
@@ -53,24 +50,16 @@ class Samples:
             for one, of in found
         ]
 
-    async def page(
-        self,
-        after: SamplePosition | None,
-        *,
-        descending: bool,
-        limit: int,
-        min_iter: int | None,
-        max_iter: int | None,
-    ) -> list[Sample]:
+    async def page(self, wanted: PageQuery[SamplePosition], iterations: Range) -> list[Sample]:
         """A page, as the protocol says."""
-        query = of_owner(self._owner, self._selection, *between("iter", min_iter, max_iter))
-        return await self._read(query, ordered(_BY, descending=descending), after, limit)
+        query = of(self._asked, *inside("iter", iterations))
+        return await self._read(query, ordered(_BY, descending=wanted.descending), wanted.after, wanted.limit)
 
     async def latest(self, iterations: int, after: SamplePosition | None) -> list[Sample]:
         """A page of the samples of each series' newest iterations."""
         most = min(iterations, MOST_BUCKETS)
         newest = {"iters": {"terms": {"field": "iter", "size": most, "order": {"_key": "desc"}}}}
-        series = await self._known.find(self._owner, self._type, self._selection)
+        series = await self._known.find(self._asked)
         if after is not None:
             series = [one for one in series if (one.metric, one.variant) >= (after.metric, after.variant)]
         least: list[tuple[Series, int | None]] = [
@@ -85,21 +74,21 @@ class Samples:
                 break
         return samples
 
-    async def iterations(self, beyond: int | None, *, descending: bool, limit: int) -> list[int]:
+    async def iterations(self, wanted: PageQuery[int]) -> list[int]:
         """Distinct iterations in walk order, as the protocol says."""
         buckets = self._cluster.composite(
             self._index,
-            of_owner(self._owner, self._selection),
+            of(self._asked),
             ["iter"],
             routing=self._routing,
-            after=None if beyond is None else {"iter": beyond},
-            descending=descending,
-            size=min(limit, MOST_BUCKETS),
+            after=None if wanted.after is None else {"iter": wanted.after},
+            descending=wanted.descending,
+            size=min(wanted.limit, MOST_BUCKETS),
         )
         found: list[int] = []
         async for bucket in buckets:
             found.append(bucket["key"]["iter"])
-            if len(found) == limit:
+            if len(found) == wanted.limit:
                 break
         return found
 
@@ -132,7 +121,11 @@ class Samples:
     def _sample(self, position: JsonObject, fields: JsonObject) -> Sample:
         document = unpacked(b64decode(fields["document"][0]))
         return Sample(
-            owner=self._owner, type=self._type, timestamp=fields["timestamp"][0], document=document, **position
+            owner=self._asked.owner,
+            type=self._asked.type,
+            timestamp=fields["timestamp"][0],
+            document=document,
+            **position,
         )
 
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from apiserver.events.model import EventType, JsonObject, Owner, ScalarPoints, ScalarPosition, Selection
+from apiserver.events.model import JsonObject, ScalarPoints, ScalarPosition
+from apiserver.events.queries import GREATEST, PageQuery, SeriesQuery
 from apiserver.stores.events.elasticsearch import names, paging
 from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.queries import BARE, between, of_owner, of_series, ordered
+from apiserver.stores.events.elasticsearch.queries import BARE, between, of, of_series, ordered
 from apiserver.stores.events.elasticsearch.series import SeriesIndex
 from apiserver.stores.events.elasticsearch.writing import INFINITE, MINUS_INFINITE
 
@@ -22,12 +23,6 @@ BY_TIME = ("timestamp", "iter", "metric", "variant")
 #: The most that `top_hits` gives.
 _MOST_TOP_HITS = 100
 _SPECIAL = {INFINITE: math.inf, MINUS_INFINITE: -math.inf}
-_GREATEST = 2**63 - 1
-
-
-def index_of(cluster: Cluster, owner: Owner) -> str:
-    """Where the owner's scalars are."""
-    return names.index(cluster.prefix, EventType.SCALAR, owner.company)
 
 
 def value_of(fields: Mapping[str, Sequence[Any]]) -> float:
@@ -37,49 +32,37 @@ def value_of(fields: Mapping[str, Sequence[Any]]) -> float:
     return _SPECIAL.get(fields["special"][0], math.nan)
 
 
-async def points(
-    cluster: Cluster,
-    owner: Owner,
-    selection: Selection,
-    after: ScalarPosition | None,
-    *,
-    descending: bool,
-    limit: int,
-    whole_iterations: bool,
-) -> ScalarPoints:
+async def points(cluster: Cluster, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
     """A page by iteration, as the protocol says."""
-    hits = await _page(cluster, owner, of_owner(owner, selection), BY_ITERATION, after, descending, limit)
-    if whole_iterations and len(hits) == limit:
+    hits = await _page(cluster, series, BY_ITERATION, page)
+    if page.whole and len(hits) == page.limit:
         iter = hits[-1]["sort"][0]
-        same = of_owner(owner, selection, *between("iter", iter, iter))
-        hits += await _page(cluster, owner, same, BY_ITERATION, hits[-1]["sort"], descending, paging.ALL)
+        rest = PageQuery(paging.ALL, hits[-1]["sort"], page.descending)
+        hits += await _page(cluster, series, BY_ITERATION, rest, *between("iter", iter, iter))
     return _columns(hits, BY_ITERATION)
 
 
-async def earliest_points(
-    cluster: Cluster, owner: Owner, selection: Selection, after: int | None, limit: int
-) -> ScalarPoints:
+async def earliest_points(cluster: Cluster, series: SeriesQuery, limit: int, after: int | None) -> ScalarPoints:
     """A page by time, as the protocol says."""
-    least = None if after is None else after + 1
-    if least is not None and least > _GREATEST:
+    if after is not None and after >= GREATEST:
         return _columns([], BY_TIME)
-    later = of_owner(owner, selection, *between("timestamp", least, None))
-    hits = await _page(cluster, owner, later, BY_TIME, None, False, limit)
+    later = between("timestamp", None if after is None else after + 1, None)
+    hits = await _page(cluster, series, BY_TIME, PageQuery(limit), *later)
     if len(hits) == limit:
         last = hits[-1]["sort"]
-        same = of_owner(owner, selection, *between("timestamp", last[0], last[0]))
-        hits += await _page(cluster, owner, same, BY_TIME, last, False, paging.ALL)
+        same = between("timestamp", last[0], last[0])
+        hits += await _page(cluster, series, BY_TIME, PageQuery(paging.ALL, last), *same)
     return _columns(hits, BY_TIME)
 
 
 async def last_values(
-    cluster: Cluster, known: SeriesIndex, owner: Owner, selection: Selection, n: int
+    cluster: Cluster, known: SeriesIndex, asked: SeriesQuery, n: int
 ) -> dict[tuple[str, str], list[float]]:
     """The last `n` values of each series, oldest first: short series share searches, long ones have one each."""
-    index, routing = index_of(cluster, owner), names.owner_key(owner)
+    index, routing = names.index_of(cluster.prefix, asked), names.owner_key(asked.owner)
     last = {"size": n, "sort": ordered(["iter"], descending=True), "docvalue_fields": ["value", "special"]}
     top = {"last": {"top_hits": {**last, "_source": False, "stored_fields": "_none_"}}}
-    series = await known.find(owner, EventType.SCALAR, selection)
+    series = await known.find(asked)
     short = [wanted for wanted in (Wanted(one, top) for one in series) if wanted.short and n <= _MOST_TOP_HITS]
     shared = await aggregate(cluster, index, routing, short)
     found = {key: one["last"] for key, one in shared.items()}
@@ -94,24 +77,18 @@ async def last_values(
 
 
 async def _page(
-    cluster: Cluster,
-    owner: Owner,
-    query: JsonObject,
-    by: Sequence[str],
-    after: Sequence[object] | None,
-    descending: bool,
-    limit: int,
+    cluster: Cluster, series: SeriesQuery, by: Sequence[str], page: PageQuery[Any], *conditions: JsonObject
 ) -> list[JsonObject]:
     return await paging.hits_of(
         paging.pages(
             cluster,
-            index_of(cluster, owner),
-            names.owner_key(owner),
-            query,
-            ordered(by, descending=descending),
+            names.index_of(cluster.prefix, series),
+            names.owner_key(series.owner),
+            of(series, *conditions),
+            ordered(by, descending=page.descending),
             fields=[field for field in ("timestamp", "value", "special", "worker", "received") if field not in by],
-            after=after,
-            limit=limit,
+            after=page.after,
+            limit=page.limit,
         )
     )
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from apiserver.events.model import EventType, JsonObject, Owner, Selection
+from apiserver.events.model import JsonObject
+from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.queries import BARE, of_owner, of_series
+from apiserver.stores.events.elasticsearch.queries import BARE, of, of_series
 from apiserver.stores.events.elasticsearch.writing import series_key
 
 Name = tuple[str, str]
@@ -43,23 +44,23 @@ class SeriesIndex:
         self._cluster = cluster
         self._names: dict[str, Name] = {}
 
-    async def find(self, owner: Owner, type: EventType, selection: Selection = ()) -> list[Series]:
-        """The selected series, sorted by metric and variant."""
-        counts = await self._counts(owner, type, selection)
-        named = await self._named(owner, type, counts)
+    async def find(self, asked: SeriesQuery) -> list[Series]:
+        """The series, sorted by metric and variant."""
+        counts = await self._counts(asked)
+        named = await self._named(asked, counts)
         return sorted(Series(*named[key], key, count) for key, count in counts.items() if key in named)
 
-    async def likely(self, owner: Owner, type: EventType, selection: Selection) -> list[Series]:
-        """The selected series, sorted; when they are few and all named, also those that are not there."""
-        named = {(wanted.metric, variant) for wanted in selection for variant in wanted.variants}
-        if not 0 < len(named) <= _FEW or any(not wanted.variants for wanted in selection):
-            return await self.find(owner, type, selection)
-        key = names.owner_key(owner)
+    async def likely(self, asked: SeriesQuery) -> list[Series]:
+        """The series, sorted; when they are few and all named, also those that are not there."""
+        named = {(wanted.metric, variant) for wanted in asked.selection for variant in wanted.variants}
+        if not 0 < len(named) <= _FEW or any(not wanted.variants for wanted in asked.selection):
+            return await self.find(asked)
+        key = names.owner_key(asked.owner)
         return [Series(*name, series_key(key, *name), None) for name in sorted(named)]
 
-    async def _counts(self, owner: Owner, type: EventType, selection: Selection) -> dict[str, int]:
-        index, routing = names.index(self._cluster.prefix, type, owner.company), names.owner_key(owner)
-        query = of_owner(owner, selection)
+    async def _counts(self, asked: SeriesQuery) -> dict[str, int]:
+        index, routing = self._place(asked)
+        query = of(asked)
         by_key = {"series": {"terms": {"field": "series", "size": MOST_BUCKETS}}}
         body = {"size": 0, "track_total_hits": False, "query": query, "aggs": by_key}
         found = (await self._cluster.search(index, body, routing=routing)).get("aggregations")
@@ -70,29 +71,34 @@ class SeriesIndex:
         buckets = self._cluster.composite(index, query, ["series"], routing=routing)
         return {bucket["key"]["series"]: bucket["doc_count"] async for bucket in buckets}
 
-    async def _named(self, owner: Owner, type: EventType, keys: Collection[str]) -> dict[str, Name]:
+    def _place(self, asked: SeriesQuery) -> tuple[str, str]:
+        """The index and the routing of the series."""
+        return names.index_of(self._cluster.prefix, asked), names.owner_key(asked.owner)
+
+    async def _named(self, asked: SeriesQuery, keys: Collection[str]) -> dict[str, Name]:
         """The names of series that are there, by key; without those that are gone meanwhile."""
         named = {key: self._names[key] for key in keys if key in self._names}
         unknown = [key for key in keys if key not in named]
         if unknown:
-            found = await (self._one_by_one if len(unknown) <= _FEW else self._all)(owner, type, unknown)
+            found = await (self._one_by_one if len(unknown) <= _FEW else self._all)(asked, unknown)
             if len(self._names) + len(found) > _MOST_NAMES:
                 self._names.clear()
             self._names |= found
             named |= found
         return named
 
-    async def _one_by_one(self, owner: Owner, type: EventType, keys: Collection[str]) -> dict[str, Name]:
+    async def _one_by_one(self, asked: SeriesQuery, keys: Collection[str]) -> dict[str, Name]:
         bodies: list[JsonObject] = [
             {**BARE, "size": 1, "query": of_series([key]), "docvalue_fields": ["metric", "variant"]} for key in keys
         ]
-        index = names.index(self._cluster.prefix, type, owner.company)
-        answers = await self._cluster.searches(index, bodies, routing=names.owner_key(owner))
+        index, routing = self._place(asked)
+        answers = await self._cluster.searches(index, bodies, routing=routing)
         found = [(key, hit["fields"]) for key, one in zip(keys, answers, strict=True) for hit in one["hits"]["hits"]]
         return {key: (fields["metric"][0], fields["variant"][0]) for key, fields in found}
 
-    async def _all(self, owner: Owner, type: EventType, keys: Collection[str]) -> dict[str, Name]:
-        index, routing = names.index(self._cluster.prefix, type, owner.company), names.owner_key(owner)
-        buckets = self._cluster.composite(index, of_owner(owner), ("metric", "variant"), routing=routing)
+    async def _all(self, asked: SeriesQuery, keys: Collection[str]) -> dict[str, Name]:
+        index, routing = self._place(asked)
+        query = of(SeriesQuery(asked.owner, asked.type))
+        buckets = self._cluster.composite(index, query, ("metric", "variant"), routing=routing)
         named = [(bucket["key"]["metric"], bucket["key"]["variant"]) async for bucket in buckets]
         return {series_key(routing, *name): name for name in named}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from apiserver.events.model import EventType, JsonObject, Owner, ScalarStats, Selection
+from apiserver.events.model import JsonObject, Owner, ScalarStats
+from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.names import owner_key
+from apiserver.stores.events.elasticsearch.names import index_of, owner_key
 from apiserver.stores.events.elasticsearch.queries import BARE, between, of_series, ordered
-from apiserver.stores.events.elasticsearch.scalars import index_of, value_of
+from apiserver.stores.events.elasticsearch.scalars import value_of
 from apiserver.stores.events.elasticsearch.series import Series, SeriesIndex
 
 #: Aggregations count in doubles, which hold whole numbers exactly up to here.
@@ -45,33 +46,33 @@ _WITH_ENDS = _SUMMED | {
 }
 
 
-async def stats(cluster: Cluster, known: SeriesIndex, owner: Owner, selection: Selection) -> list[ScalarStats]:
-    """Of each selected series, sorted by metric and variant.
+async def stats(cluster: Cluster, known: SeriesIndex, asked: SeriesQuery) -> list[ScalarStats]:
+    """Of each series, sorted by metric and variant.
 
     The points at the ends of a long series are found by searches of their own, once it is known where they are.
     """
-    series = await known.likely(owner, EventType.SCALAR, selection)
+    series = await known.likely(asked)
     wanted = [Wanted(one, _SUMMED) for one in series]
     wanted = [Wanted(one.series, _WITH_ENDS) if one.short else one for one in wanted]
-    index, routing = index_of(cluster, owner), owner_key(owner)
+    index, routing = index_of(cluster.prefix, asked), owner_key(asked.owner)
     summed = await aggregate(cluster, index, routing, wanted)
     found = [
         (one, summed[one.key], await _extents(cluster, index, routing, one, summed[one.key]))
         for one in series
         if one.key in summed
     ]
-    asked = [(at, name) for at, (_, of, _) in enumerate(found) for name in _ENDS if not _is_known(of, name)]
-    bodies = [_end(found[at][0], name, found[at][2], found[at][1]) for at, name in asked]
-    for (at, name), answer in zip(asked, await cluster.searches(index, bodies, routing=routing), strict=True):
+    missing = [(at, name) for at, (_, of, _) in enumerate(found) for name in _ENDS if not _is_known(of, name)]
+    bodies = [_end(found[at][0], name, found[at][2], found[at][1]) for at, name in missing]
+    for (at, name), answer in zip(missing, await cluster.searches(index, bodies, routing=routing), strict=True):
         found[at][1][name] = answer
-    missed = [(at, name) for at, name in asked if not found[at][1][name]["hits"]["hits"]]
+    missed = [(at, name) for at, name in missing if not found[at][1][name]["hits"]["hits"]]
     if missed:  # points were overwritten or deleted meanwhile: look in all that are there now
         anew = [_any_end(found[at][0], name) for at, name in missed]
         for (at, name), answer in zip(missed, await cluster.searches(index, anew, routing=routing), strict=True):
             found[at][1][name] = answer
     ends = [[of[name] for name in _ENDS] for _, of, _ in found]
     return [
-        _stats(owner, one, of, extents, its)
+        _stats(asked.owner, one, of, extents, its)
         for (one, of, extents), its in zip(found, ends, strict=True)
         if all(answer["hits"]["hits"] for answer in its)
     ]

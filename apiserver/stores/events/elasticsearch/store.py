@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from apiserver.answers import reading
 from apiserver.events.model import (
-    BucketAxis,
     Buckets,
     EventBatch,
     EventType,
@@ -28,13 +28,15 @@ from apiserver.events.model import (
     WorkerMeans,
     WorkerSpan,
 )
+from apiserver.events.queries import EVERYWHERE, BucketQuery, Grid, PageQuery, Range, SeriesQuery
 from apiserver.stores.addresses import ElasticsearchAddress
-from apiserver.stores.events.base import CountedBuckets, EventStoreError, Width
-from apiserver.stores.events.elasticsearch import buckets, bulk, by_worker, log_sizes, logs, names, scalars, stats
+from apiserver.stores.events.base import EventStoreError
+from apiserver.stores.events.elasticsearch import buckets as bucketing
+from apiserver.stores.events.elasticsearch import bulk, by_worker, log_sizes, logs, names, scalars, stats
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.marks import ABANDONED, Marks
 from apiserver.stores.events.elasticsearch.migrations import check_schema
-from apiserver.stores.events.elasticsearch.queries import of_owner, of_owners
+from apiserver.stores.events.elasticsearch.queries import of, of_owners
 from apiserver.stores.events.elasticsearch.samples import Samples
 from apiserver.stores.events.elasticsearch.series import SeriesIndex
 from apiserver.stores.events.elasticsearch.writing import Items, repeats
@@ -135,9 +137,9 @@ class ElasticsearchEventStore:
             deleted += await self._cluster.delete(indices, of_owners(of_company))
         return deleted
 
-    async def delete_logs(self, owner: Owner, before: int | None, exclude: Selection, include: Selection) -> int:
+    async def delete_logs(self, series: SeriesQuery, before: int | None, exclude: Selection = ()) -> int:
         """Delete log lines by age and series."""
-        return await logs.delete_logs(self._cluster, owner, before, exclude, include)
+        return await logs.delete_logs(self._cluster, series, before, exclude)
 
     # --- reading -----------------------------------------------------------------------------------
 
@@ -158,160 +160,83 @@ class ElasticsearchEventStore:
     async def series(self, owner: Owner, types: Sequence[EventType] | None = None) -> list[SeriesName]:
         """Every series of the owner, sorted."""
         asked = set(EventType if types is None else types)
-        found = await asyncio.gather(*(self._series.find(owner, type) for type in asked))
+        found = await asyncio.gather(*(self._series.find(SeriesQuery(owner, type)) for type in asked))
         return sorted(
             SeriesName(type, one.metric, one.variant) for type, its in zip(asked, found, strict=True) for one in its
         )
 
-    async def scalar_stats(self, owners: Sequence[Owner], selection: Selection = ()) -> list[ScalarStats]:
-        """Stats of each selected series of each owner."""
-        asked = sorted(set(owners))
-        found = await asyncio.gather(*(stats.stats(self._cluster, self._series, one, selection) for one in asked))
-        return [one for of_owner in found for one in of_owner]
+    async def scalar_stats(self, series: SeriesQuery) -> list[ScalarStats]:
+        """Stats of each series."""
+        return await stats.stats(self._cluster, self._series, series)
 
-    async def scalar_buckets(
-        self,
-        owner: Owner,
-        axis: BucketAxis,
-        width: Width,
-        selection: Selection = (),
-        *,
-        start: int | None = None,
-        stop: int | None = None,
-        envelope: bool = False,
-        ends: bool = True,
-        counted: CountedBuckets | None = None,
-    ) -> list[Buckets]:
-        """Buckets of each selected series that has a curve."""
-        request = buckets.Request(owner, axis, start, stop, envelope, envelope and ends)
-        return await buckets.buckets(self._cluster, self._series, request, width, selection, counted)
+    async def scalar_buckets(self, series: SeriesQuery, buckets: BucketQuery) -> list[Buckets]:
+        """Buckets of each series that has a curve."""
+        with reading():
+            return await bucketing.buckets(self._cluster, self._series, bucketing.Request(series, buckets))
 
-    async def scalar_points(
-        self,
-        owner: Owner,
-        selection: Selection = (),
-        *,
-        after: ScalarPosition | None = None,
-        descending: bool = False,
-        limit: int,
-        whole_iterations: bool = False,
-    ) -> ScalarPoints:
+    async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
         """A page of points by iteration."""
-        return await scalars.points(
-            self._cluster,
-            owner,
-            selection,
-            after,
-            descending=descending,
-            limit=limit,
-            whole_iterations=whole_iterations,
-        )
+        return await scalars.points(self._cluster, series, page)
 
-    async def earliest_points(
-        self, owner: Owner, selection: Selection = (), *, after: int | None = None, limit: int
-    ) -> ScalarPoints:
+    async def earliest_points(self, series: SeriesQuery, limit: int, after: int | None = None) -> ScalarPoints:
         """A page of points by time."""
-        return await scalars.earliest_points(self._cluster, owner, selection, after, limit)
+        return await scalars.earliest_points(self._cluster, series, limit, after)
 
-    async def last_values(self, owner: Owner, selection: Selection, n: int) -> dict[tuple[str, str], list[float]]:
-        """The last values of each selected series."""
-        return await scalars.last_values(self._cluster, self._series, owner, selection, n)
+    async def last_values(self, series: SeriesQuery, n: int) -> dict[tuple[str, str], list[float]]:
+        """The last values of each series."""
+        return await scalars.last_values(self._cluster, self._series, series, n)
 
-    async def worker_spans(self, owner: Owner, selection: Selection = ()) -> list[WorkerSpan]:
-        """What each worker reported of each selected series."""
-        return await by_worker.spans(self._cluster, owner, selection)
+    async def worker_spans(self, series: SeriesQuery) -> list[WorkerSpan]:
+        """What each worker reported of each series."""
+        return await by_worker.spans(self._cluster, series)
 
-    async def worker_means(
-        self, owner: Owner, selection: Selection = (), *, start: int, stop: int, step: int
-    ) -> list[WorkerMeans]:
+    async def worker_means(self, series: SeriesQuery, grid: Grid) -> list[WorkerMeans]:
         """Means by worker and step."""
-        steps = by_worker.Steps(start, stop, step)
-        return await by_worker.means(self._cluster, self._series, owner, selection, steps)
+        return await by_worker.means(self._cluster, self._series, series, grid)
 
     async def log_lines(
-        self,
-        owner: Owner,
-        selection: Selection = (),
-        *,
-        after: LogPosition | None = None,
-        descending: bool = False,
-        limit: int,
-        whole_timestamps: bool = False,
-        workers: Collection[str] | None = None,
+        self, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None = None
     ) -> list[LogLine]:
         """A page of log lines."""
-        return await logs.log_lines(
-            self._cluster,
-            owner,
-            selection,
-            after,
-            descending=descending,
-            limit=limit,
-            whole_timestamps=whole_timestamps,
-            workers=workers,
-        )
+        return await logs.log_lines(self._cluster, series, page, workers)
 
-    async def log_count(self, owner: Owner, selection: Selection = ()) -> int:
+    async def log_count(self, series: SeriesQuery) -> int:
         """How many lines there are."""
-        index = names.index(self._cluster.prefix, EventType.LOG, owner.company)
-        return await self._cluster.count(index, of_owner(owner, selection), routing=names.owner_key(owner))
+        return await self._count(series)
 
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
         """How much each worker logged."""
         return await log_sizes.sizes(self._cluster, owner)
 
-    async def sample_series(self, owner: Owner, type: EventType, selection: Selection = ()) -> list[SampleSeries]:
-        """The selected series of a type."""
-        return await self._samples(owner, type, selection).series()
+    async def sample_series(self, series: SeriesQuery) -> list[SampleSeries]:
+        """What is known of each series of samples."""
+        return await self._samples(series).series()
 
     async def samples(
-        self,
-        owner: Owner,
-        type: EventType,
-        selection: Selection = (),
-        *,
-        after: SamplePosition | None = None,
-        descending: bool = False,
-        limit: int,
-        min_iter: int | None = None,
-        max_iter: int | None = None,
+        self, series: SeriesQuery, page: PageQuery[SamplePosition], iterations: Range = EVERYWHERE
     ) -> list[Sample]:
         """A page of samples."""
-        return await self._samples(owner, type, selection).page(
-            after, descending=descending, limit=limit, min_iter=min_iter, max_iter=max_iter
-        )
+        return await self._samples(series).page(page, iterations)
 
     async def latest_samples(
-        self,
-        owner: Owner,
-        type: EventType,
-        selection: Selection = (),
-        *,
-        iterations: int,
-        after: SamplePosition | None = None,
+        self, series: SeriesQuery, iterations: int, after: SamplePosition | None = None
     ) -> list[Sample]:
         """A page of the samples of each series' newest iterations."""
-        return await self._samples(owner, type, selection).latest(iterations, after)
+        return await self._samples(series).latest(iterations, after)
 
-    async def sample_iterations(
-        self,
-        owner: Owner,
-        type: EventType,
-        selection: Selection = (),
-        *,
-        beyond: int | None = None,
-        descending: bool = True,
-        limit: int,
-    ) -> list[int]:
+    async def sample_iterations(self, series: SeriesQuery, page: PageQuery[int]) -> list[int]:
         """Distinct iterations in walk order."""
-        return await self._samples(owner, type, selection).iterations(beyond, descending=descending, limit=limit)
+        return await self._samples(series).iterations(page)
 
     async def events_count(self, owner: Owner, types: Sequence[EventType] | None = None) -> int:
         """How many events the owner has."""
         asked = set(EventType if types is None else types)
-        indices = [names.index(self._cluster.prefix, type, owner.company) for type in asked]
-        query, routing = of_owner(owner), names.owner_key(owner)
-        return sum(await asyncio.gather(*(self._cluster.count(index, query, routing=routing) for index in indices)))
+        return sum(await asyncio.gather(*(self._count(SeriesQuery(owner, type)) for type in asked)))
+
+    async def _count(self, series: SeriesQuery) -> int:
+        return await self._cluster.count(
+            names.index_of(self._cluster.prefix, series), of(series), routing=names.owner_key(series.owner)
+        )
 
     # --- recovery ----------------------------------------------------------------------------------
 
@@ -339,8 +264,8 @@ class ElasticsearchEventStore:
     def _series(self) -> SeriesIndex:
         return self._opened.series
 
-    def _samples(self, owner: Owner, type: EventType, selection: Selection) -> Samples:
-        return Samples(self._cluster, self._series, owner, type, selection)
+    def _samples(self, series: SeriesQuery) -> Samples:
+        return Samples(self._cluster, self._series, series)
 
 
 def _touched(batch: EventBatch, prefix: str) -> tuple[set[str], list[Owner]]:

@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from apiserver import answers
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Buckets, Int64Array
-from apiserver.stores.events.base import CountedBuckets, Width
+from apiserver.events.queries import GREATEST, BucketQuery, Width
 from apiserver.stores.events.embedded import aggregates
 from apiserver.stores.events.embedded.aggregates import BLOCK, Pieces
 from apiserver.stores.events.embedded.bucketing import SHORT, Part, Source, bucket_starts, bucketed
 from apiserver.stores.events.embedded.chunks import Room
 from apiserver.stores.events.embedded.points import Columns, Curve, take, within
 from apiserver.stores.events.embedded.series import Content, Series, merged_stats
-from apiserver.stores.events.embedded.stats import GREATEST, LEAST
 from apiserver.stores.events.embedded.unsettled import in_parts
 from apiserver.stores.events.embedded.walks import SeriesWalk
 
@@ -30,13 +30,6 @@ MOST_WIDENING = 0.1
 #: How many chunks of a series are summed up at once: as many as processors keep close.
 CHUNKS_OF_POINTS = 32
 CHUNKS_OF_BLOCKS = 64
-
-
-class Bounds(NamedTuple):
-    """The part of the axis that is looked at, inclusive."""
-
-    low: int = LEAST
-    high: int = GREATEST
 
 
 SumUp = Callable[[Sequence[Content]], Pieces]
@@ -50,26 +43,14 @@ class _Rooms(threading.local):
 _rooms = _Rooms()
 
 
-def all_buckets(
-    series: Sequence[Series],
-    axis: BucketAxis,
-    width: Width,
-    bounds: Bounds,
-    *,
-    envelope: bool,
-    counted: CountedBuckets | None = None,
-) -> list[Buckets]:
+def all_buckets(series: Sequence[Series], wanted: BucketQuery) -> list[Buckets]:
     """The buckets of each series that is not just a single value, sorted by name."""
     found: list[Buckets] = []
     for which in in_parts(series):
         part = [series[n] for n in which.tolist()]
-        if axis is BucketAxis.TIMESTAMP:
-            sources = _by_time(part, width, bounds)
-        else:
-            sources = _by_iteration(part, width, bounds, envelope)
-        more = bucketed(sources, envelope=envelope)
-        if counted is not None:
-            counted(len(more), sum([len(buckets.x) for buckets in more]))
+        sources = (_by_time if wanted.axis is BucketAxis.TIMESTAMP else _by_iteration)(part, wanted)
+        more = bucketed(sources, envelope=wanted.envelope)
+        answers.will_read(wanted.size(len(more), sum([len(buckets.x) for buckets in more])))
         found += more
     return sorted(found, key=lambda buckets: (buckets.metric, buckets.variant))
 
@@ -77,7 +58,7 @@ def all_buckets(
 # --- over times ------------------------------------------------------------------------------------
 
 
-def _by_time(series: Sequence[Series], width: Width, bounds: Bounds) -> Iterator[Source]:
+def _by_time(series: Sequence[Series], wanted: BucketQuery) -> Iterator[Source]:
     for one in series:
         points = _without_single_value(one.points())
         curve = Curve(points.timestamps, points.values)
@@ -85,8 +66,8 @@ def _by_time(series: Sequence[Series], width: Width, bounds: Bounds) -> Iterator
             continue
         if bool((curve.iters[1:] < curve.iters[:-1]).any()):
             curve = take(curve, np.argsort(curve.iters, kind="stable"))
-        interval = width(len(curve.iters), int(curve.iters[0]), int(curve.iters[-1]))
-        yield Source(*one.name, interval, [within(curve, *bounds)])
+        interval = wanted.width(len(curve.iters), int(curve.iters[0]), int(curve.iters[-1]))
+        yield Source(*one.name, interval, [within(curve, wanted.range.least, wanted.range.greatest)])
 
 
 # --- over iterations: how wide ---------------------------------------------------------------------
@@ -101,11 +82,11 @@ class _Extent(NamedTuple):
     last: int
 
 
-def _by_iteration(series: Sequence[Series], width: Width, bounds: Bounds, envelope: bool) -> Iterator[Source]:
+def _by_iteration(series: Sequence[Series], wanted: BucketQuery) -> Iterator[Source]:
     for one, extent in zip(series, _extents(series), strict=True):
         if extent.first == extent.last == SINGLE_VALUE_ITERATION:
             continue
-        interval, parts = _parts(one, _interval(one, extent, width), bounds, envelope)
+        interval, parts = _parts(one, _interval(one, extent, wanted.width), wanted)
         yield Source(*one.name, interval, parts)
 
 
@@ -152,9 +133,9 @@ def _next_iteration(series: Series, start: int, *, descending: bool) -> int:
 # --- over iterations: what of ----------------------------------------------------------------------
 
 
-def _parts(series: Series, interval: int, bounds: Bounds, envelope: bool) -> tuple[int, list[Part]]:
+def _parts(series: Series, interval: int, wanted: BucketQuery) -> tuple[int, list[Part]]:
     """The interval, perhaps widened, and what to bucket by it."""
-    low, high = bounds
+    low, high = wanted.range.least, wanted.range.greatest
     chunk_end = series.merged.chunk_end
     if interval == 1 or chunk_end is None or chunk_end < low:
         return interval, [_points(series, low, high)]
@@ -163,10 +144,10 @@ def _parts(series: Series, interval: int, bounds: Bounds, envelope: bool) -> tup
     if usable:
         interval = max(usable)
         contents, run = series.blocks(low, high, widened[interval]), CHUNKS_OF_BLOCKS
-        sum_up = partial(_sum_up_blocks, interval=interval, envelope=envelope)
+        sum_up = partial(_sum_up_blocks, interval=interval, envelope=wanted.envelope)
     else:
         contents, run = series.curves(low, high), CHUNKS_OF_POINTS
-        sum_up = partial(_sum_up_points, interval=interval, envelope=envelope)
+        sum_up = partial(_sum_up_points, interval=interval, envelope=wanted.envelope)
     parts: list[Part] = []
     while chunks := contents.fetchmany(run):
         parts += _of_chunks(series, chunks, low, high, sum_up)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import Float64Array, Int64Array, WorkerMeans, WorkerSpan
+from apiserver.events.queries import Grid
 from apiserver.stores.events.embedded import chunks
 from apiserver.stores.events.embedded.chunks import Reports
 from apiserver.stores.events.embedded.points import grouped
@@ -35,18 +36,15 @@ def spans(series: Sequence[Series], worker_names: Sequence[str]) -> list[WorkerS
     return sorted(found)
 
 
-def means(
-    series: Sequence[Series], worker_names: Sequence[str], *, start: int, stop: int, step: int
-) -> list[WorkerMeans]:
+def means(series: Sequence[Series], worker_names: Sequence[str], grid: Grid) -> list[WorkerMeans]:
     """The means of each step of what each worker reported of each series, sorted by name and worker."""
-    step = min(step, stop - start + 1)  # of a greater one there would be the first step only, too
     found = []
     for which in in_parts(series):
         for one in (series[n] for n in which.tolist()):
-            reports = _inside(_reports(one, start, stop), start, stop)
+            reports = _inside(_reports(one, grid), grid)
             metric, variant = one.name
             for worker, times, values in _by_worker(reports):
-                own = _means((times - start) // step, values)
+                own = _means((times - grid.start) // grid.width, values)
                 found.append(WorkerMeans(metric, variant, worker_names[worker], *own))
     return sorted(found, key=lambda means: (means.metric, means.variant, means.worker))
 
@@ -88,10 +86,10 @@ def _joined(extent: _Extent, known: _Extent) -> _Extent:
 # --- means -----------------------------------------------------------------------------------------
 
 
-def _reports(series: Series, start: int, stop: int) -> Reports:
-    """The series' points from `start` to `stop`, and perhaps others."""
+def _reports(series: Series, grid: Grid) -> Reports:
+    """The series' points in the grid, and perhaps others."""
     stats = series.settled_stats()
-    stats = stats[(stats["first_time"] <= stop) & (stats["last_time"] >= start)]
+    stats = stats[(stats["first_time"] <= grid.stop) & (stats["last_time"] >= grid.start)]
     rest = series.points(series.settled_end)
     parts = [Reports(rest.timestamps, rest.workers, rest.values)]
     if len(stats):
@@ -100,9 +98,9 @@ def _reports(series: Series, start: int, stop: int) -> Reports:
     return Reports(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _inside(reports: Reports, start: int, stop: int) -> Reports:
+def _inside(reports: Reports, grid: Grid) -> Reports:
     times, workers, values = reports
-    inside = (times >= start) & (times <= stop) & np.isfinite(values)
+    inside = (times >= grid.start) & (times <= grid.stop) & np.isfinite(values)
     return reports if inside.all() else Reports(times[inside], workers[inside], values[inside])
 
 

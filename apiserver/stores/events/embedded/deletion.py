@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 
 import msgspec
 import numpy as np
 
 from apiserver.events.model import EventType, Owner, Selection
+from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.hot import Name
 from apiserver.stores.events.embedded.log_merge import BlockWriter
@@ -44,7 +46,7 @@ def delete_owner(conn: sqlite3.Connection, owner: Owner, types: Sequence[EventTy
 
 
 def _delete_scalars(conn: sqlite3.Connection, owner: Owner, key: tuple[int, int]) -> int:
-    merged = merged_series(conn, owner, ()).values()
+    merged = merged_series(conn, SeriesQuery(owner, EventType.SCALAR)).values()
     tail.delete(conn, [series.runs for series in merged])
     for table in ("chunk_curves", "chunk_details"):
         conn.execute(f"DELETE FROM {table} WHERE id {_CHUNKS}", key)
@@ -68,14 +70,12 @@ def _delete_samples(conn: sqlite3.Connection, key: tuple[int, int]) -> int:
     return conn.execute(f"DELETE FROM samples WHERE series {_OF_OWNER}", key).rowcount
 
 
-def delete_lines(
-    conn: sqlite3.Connection, owner: Owner, before: int | None, exclude: Selection, include: Selection
-) -> int:
-    """Delete the owner's merged log lines older than `before` whose series is included and not excluded."""
-    ids = {name: id for name, (id,) in series_rows(conn, owner, EventType.LOG, ()).items()}
-    included, excluded = matcher(include), matcher(exclude)
+def delete_lines(conn: sqlite3.Connection, series: SeriesQuery, before: int | None, exclude: Selection) -> int:
+    """Delete the merged log lines of the series older than `before`, but for those that are excluded."""
+    ids = {name: id for name, (id,) in series_rows(conn, replace(series, selection=())).items()}
+    included, excluded = matcher(series.selection), matcher(exclude)
     doomed = {name for name in ids if included(*name) and not (exclude and excluded(*name))}
-    number = owner_id(conn, owner)
+    number = owner_id(conn, series.owner)
     if number is None or not doomed:
         return 0
     limit = math.inf if before is None else before

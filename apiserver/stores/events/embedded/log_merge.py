@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from apiserver.events.model import EventType, Owner
+from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.embedded import lines as codec
 from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.hot import HotOwner, Memtable, Name
@@ -113,7 +114,7 @@ def _merge_owner(conn: sqlite3.Connection, owner: Owner, hot: HotOwner, registra
         "INSERT INTO log_series VALUES (?, ?) ON CONFLICT (series) DO UPDATE SET lines = lines + excluded.lines",
         zip(new_ids, np.bincount(names.places, minlength=len(names.table)).tolist(), strict=True),
     )
-    ids = {name: id for name, (id,) in series_rows(conn, owner, EventType.LOG, ()).items()}
+    ids = {name: id for name, (id,) in series_rows(conn, SeriesQuery(owner, EventType.LOG)).items()}
     _lay_in(conn, number, lines, BlockWriter(conn, number, ids))
 
 

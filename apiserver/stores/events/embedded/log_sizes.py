@@ -10,6 +10,7 @@ import numpy as np
 
 from apiserver.events.log_text import sizes_of
 from apiserver.events.model import EventType, Int64Array, LogSize, Owner
+from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.embedded import lines as codec
 from apiserver.stores.events.embedded.hot import LogPart
 from apiserver.stores.events.embedded.lines import Column, Lines
@@ -27,7 +28,7 @@ def sizes(conn: sqlite3.Connection, owner: Owner, hot: Sequence[Sequence[LogPart
     number = owner_id(conn, owner)
     for (known,) in conn.execute("SELECT sizes FROM log_blocks WHERE owner = ? AND sizes IS NOT NULL", (number,)):
         _add(found, _decoder.decode(known))
-    names = {id: name for name, (id,) in series_rows(conn, owner, EventType.LOG, ()).items()}
+    names = {id: name for name, (id,) in series_rows(conn, SeriesQuery(owner, EventType.LOG)).items()}
     for (body,) in conn.execute("SELECT body FROM log_blocks WHERE owner = ? AND sizes IS NULL", (number,)):
         _add(found, _of_lines(codec.decode(body, names)))
     for part in (part for table in hot for part in table):

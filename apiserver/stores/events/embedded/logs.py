@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from apiserver.events.model import EventType, Int64Array, LogLine, LogPosition, Owner, Selection
+from apiserver.events.model import EventType, Int64Array, LogLine, LogPosition, Owner
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import PAGE_BYTES, TIMESTAMP_BYTES, bytes_of, page_of, whole_timestamps_of
 from apiserver.stores.events.embedded import lines as codec
 from apiserver.stores.events.embedded import log_sizes
@@ -29,27 +30,13 @@ _BEGIN = LogPosition(-(2**63), -1)
 _END = LogPosition(2**63 - 1, 2**63 - 1)
 
 
-def page(
-    conn: sqlite3.Connection,
-    owner: Owner,
-    hot: Sequence[Sequence[LogPart]],
-    selection: Selection,
-    after: LogPosition | None,
-    descending: bool,
-    limit: int,
-    whole_timestamps: bool,
-    workers: Collection[str] | None,
-) -> list[LogLine]:
-    """A page of up to `limit` lines beyond `after`, or more when lines with one timestamp are to stay together."""
-    if limit < 1:
+def page(conn: sqlite3.Connection, owner: Owner, hot: Sequence[Sequence[LogPart]], wanted: Wanted) -> list[LogLine]:
+    """A page, as the protocol says."""
+    if wanted.limit < 1:
         return []
-    matches = matcher(selection) if selection else None
-    wanted = Wanted(
-        matches, None if workers is None else frozenset(workers), after, descending, limit, whole_timestamps
-    )
     parts = [part for table in hot for part in table]
     found, goes_on = _page(conn, owner, parts, wanted)
-    if goes_on and whole_timestamps:
+    if goes_on and wanted.whole:
         return (
             whole_timestamps_of(found) or _page(conn, owner, parts, wanted._replace(most=TIMESTAMP_BYTES, limit=1))[0]
         )
@@ -75,12 +62,19 @@ class Wanted(NamedTuple):
     after: LogPosition | None
     descending: bool
     limit: int
-    whole_timestamps: bool
+    whole: bool
     most: int = PAGE_BYTES
+
+    @classmethod
+    def of(cls, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None) -> Self:
+        """What the queries ask for."""
+        matches = matcher(series.selection) if series.selection else None
+        of_workers = None if workers is None else frozenset(workers)
+        return cls(matches, of_workers, page.after, page.descending, page.limit, page.whole)
 
     def end(self, times: Int64Array) -> int:
         """How many lines, which have these timestamps in walking order, are on the page, were there no others."""
-        if self.limit >= len(times) or not self.whole_timestamps:
+        if self.limit >= len(times) or not self.whole:
             return min(self.limit, len(times))
         beyond = np.flatnonzero(times[self.limit :] != times[self.limit - 1])
         return self.limit + int(beyond[0]) if len(beyond) else len(times)
@@ -88,7 +82,7 @@ class Wanted(NamedTuple):
 
 def _merged_lines(conn: sqlite3.Connection, owner: Owner, wanted: Wanted) -> tuple[list[LogLine], int]:
     """The page as it would be if there were only merged lines, or more than it, and bytes of what was read for it."""
-    names = {id: name for name, (id,) in series_rows(conn, owner, EventType.LOG, ()).items()}
+    names = {id: name for name, (id,) in series_rows(conn, SeriesQuery(owner, EventType.LOG)).items()}
     matches = wanted.matches
     selected = {id for id, name in names.items() if matches is None or matches(*name)}
     number = owner_id(conn, owner)
@@ -206,12 +200,12 @@ def names_of(parts: Sequence[LogPart]) -> set[Name]:
     return {name for part in parts for name in zip(part.columns.metrics, part.columns.variants, strict=True)}
 
 
-def count(conn: sqlite3.Connection, owner: Owner, hot: Sequence[Sequence[LogPart]], selection: Selection) -> int:
-    """How many selected lines there are."""
+def count(conn: sqlite3.Connection, series: SeriesQuery, hot: Sequence[Sequence[LogPart]]) -> int:
+    """How many lines there are."""
     query = "SELECT lines FROM series JOIN log_series ON series = id"
-    merged = sum(int(lines) for (lines,) in series_rows(conn, owner, EventType.LOG, selection, query).values())
+    merged = sum(int(lines) for (lines,) in series_rows(conn, series, query).values())
     columns = [part.columns for table in hot for part in table]
-    if not selection:
+    if not series.selection:
         return merged + sum(len(one.messages) for one in columns)
-    matches = matcher(selection)
+    matches = matcher(series.selection)
     return merged + sum(int(matches(*name)) for one in columns for name in zip(one.metrics, one.variants, strict=True))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from apiserver.events.model import EventType, Owner, Selection
+from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.embedded.hot import Matcher, Name
 
 #: The number of each event type on disk: its place here.
@@ -40,17 +41,17 @@ def owner_id(conn: sqlite3.Connection, owner: Owner) -> int | None:
 
 
 def series_rows(
-    conn: sqlite3.Connection, owner: Owner, type: EventType, selection: Selection, query: str = "SELECT id FROM series"
+    conn: sqlite3.Connection, series: SeriesQuery, query: str = "SELECT id FROM series"
 ) -> dict[Name, tuple[Any, ...]]:
-    """What `query` finds of the owner's selected series that were merged, by name, sorted by metric and variant.
+    """What `query` finds of the series that were merged, by name, sorted by metric and variant.
 
     `query` is `SELECT … FROM series`, perhaps with joins.
     """
-    number = owner_id(conn, owner)
+    number, selection = owner_id(conn, series.owner), series.selection
     if number is None:
         return {}
     query = query.replace("SELECT ", "SELECT metric, variant, ", 1) + " WHERE owner = ? AND type = ?"
-    key = (number, CODES[type])
+    key = (number, CODES[series.type])
     if sum(len(wanted.variants) or 1 for wanted in selection) > _MOST_ASKED:
         matches = matcher(selection)
         found = conn.execute(f"{query} ORDER BY metric, variant", key)

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from apiserver import answers
-from apiserver.events.model import EventType, Owner, Sample, SamplePosition, SampleSeries, Selection
+from apiserver.events.model import EventType, Owner, Sample, SamplePosition, SampleSeries
+from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.stores.events.base import page_of
 from apiserver.stores.events.embedded import compression
 from apiserver.stores.events.embedded.hot import Name, SampleKey
@@ -45,16 +46,14 @@ class Samples:
     hot: dict[Name, dict[SampleKey, Sample]]
 
     @classmethod
-    def view(
-        cls, conn: sqlite3.Connection, owner: Owner, type: EventType, selection: Selection, hot: Sequence[HotSamples]
-    ) -> Samples:
-        """The selected series; `hot` are the samples in each memtable, oldest first."""
-        merged = {name: id for name, (id,) in series_rows(conn, owner, type, selection).items()}
+    def view(cls, conn: sqlite3.Connection, series: SeriesQuery, hot: Sequence[HotSamples]) -> Samples:
+        """The samples of the series; `hot` are those in each memtable, oldest first."""
+        merged = {name: id for name, (id,) in series_rows(conn, series).items()}
         laid_over: dict[Name, dict[SampleKey, Sample]] = {}
         for table in hot:
             for name, found in table.items():
                 laid_over.setdefault(name, {}).update(found)
-        return cls(conn, owner, type, merged, laid_over)
+        return cls(conn, series.owner, series.type, merged, laid_over)
 
     @property
     def names(self) -> list[Name]:
@@ -83,22 +82,20 @@ class Samples:
         """How many samples there are."""
         return sum(series.count for series in self.series())
 
-    def page(
-        self, after: SamplePosition | None, descending: bool, limit: int, min_iter: int | None, max_iter: int | None
-    ) -> list[Sample]:
-        """Up to `limit` samples beyond `after`, iterations bounds inclusive."""
-        low = LEAST if min_iter is None else min_iter
-        high = GREATEST if max_iter is None else max_iter
+    def page(self, wanted: PageQuery[SamplePosition], iterations: Range) -> list[Sample]:
+        """A page of the samples of these iterations."""
+        low, high = iterations.least, iterations.greatest
+        after, descending = wanted.after, wanted.descending
         if after is not None:
             low, high = (low, min(high, after.iter)) if descending else (max(low, after.iter), high)
         if len(self.merged) + len(self.hot) > _MANY:
-            walk = self._walk_of_many(low, high, after, descending, limit)
+            walk = self._walk_of_many(low, high, wanted)
         else:
             walks = [self._walk(name, low, high, descending) for name in self.names]
             walk = heapq.merge(*walks, key=_position, reverse=descending)
         if after is not None:
             walk = (one for one in walk if (_position(one) < after if descending else _position(one) > after))
-        return page_of(map(self._sample, islice(walk, max(limit, 0))))
+        return page_of(map(self._sample, islice(walk, max(wanted.limit, 0))))
 
     def latest(self, iterations: int, after: SamplePosition | None) -> list[Sample]:
         """A page of the samples of each series' newest iterations, newest first."""
@@ -116,20 +113,20 @@ class Samples:
                     one for one in in_order if after is None or _newest_first(_position(one)) > _newest_first(after)
                 )
 
-    def iterations(self, beyond: int | None, descending: bool, limit: int) -> list[int]:
-        """Up to `limit` distinct iterations with a sample, strictly beyond `beyond`, in walking order."""
-        low, high = LEAST, GREATEST
-        if beyond is not None:
-            low, high = (LEAST, beyond - 1) if descending else (beyond + 1, GREATEST)
+    def iterations(self, wanted: PageQuery[int]) -> list[int]:
+        """A page of the distinct iterations with a sample."""
+        low, high, descending = LEAST, GREATEST, wanted.descending
+        if wanted.after is not None:
+            low, high = (LEAST, wanted.after - 1) if descending else (wanted.after + 1, GREATEST)
         if not LEAST <= low <= high <= GREATEST:
             return []
         if len(self.merged) + len(self.hot) > _MANY:
             found = {iter for keys in self.hot.values() for iter, _ in keys if low <= iter <= high}
             found.update(iter for (iter,) in self._of_many("DISTINCT iter", low, high))
-            return sorted(found, reverse=descending)[:limit]
+            return sorted(found, reverse=descending)[: wanted.limit]
         walks = [self._iterations(name, low, high, descending) for name in self.names]
         merged = heapq.merge(*walks, reverse=descending)
-        return [iter for iter, _ in islice(groupby(merged), max(limit, 0))]
+        return [iter for iter, _ in islice(groupby(merged), max(wanted.limit, 0))]
 
     def _iterations(self, name: Name, low: int, high: int, descending: bool) -> Iterator[int]:
         hot = {iter for iter, _ in self.hot.get(name, ()) if low <= iter <= high}
@@ -153,17 +150,15 @@ class Samples:
         )
         return heapq.merge(recent, merged, key=_position, reverse=descending)
 
-    def _walk_of_many(
-        self, low: int, high: int, after: SamplePosition | None, descending: bool, limit: int
-    ) -> Iterator[Sample | _Row]:
-        """The samples with low ≤ iter ≤ high, as far as the `limit` samples beyond `after` reach at least.
+    def _walk_of_many(self, low: int, high: int, wanted: PageQuery[SamplePosition]) -> Iterator[Sample | _Row]:
+        """The samples with low ≤ iter ≤ high, as far as the page reaches at least.
 
         A statement for each of very many series would take minutes. So it is asked which iteration the samples reach,
         and then for all up to that one. As many more are asked for as may lie before `after`, or be overwritten.
         """
-        enough = limit + sum(map(len, self.hot.values()))
-        if after is not None:
-            enough += next(self._of_many("count(*)", after.iter, after.iter))[0]
+        enough, descending = wanted.limit + sum(map(len, self.hot.values())), wanted.descending
+        if wanted.after is not None:
+            enough += next(self._of_many("count(*)", wanted.after.iter, wanted.after.iter))[0]
         way = "ORDER BY iter DESC" if descending else "ORDER BY iter"
         last = next(self._of_many("iter", low, high, f"{way} LIMIT 1 OFFSET {enough - 1}"), None)
         if last is not None:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import Owner, ScalarPoints, ScalarPosition, ScalarStats
+from apiserver.events.queries import PageQuery
 from apiserver.stores.events.embedded import stats
 from apiserver.stores.events.embedded.earliest import earliest
 from apiserver.stores.events.embedded.hot import Name, points_by_series
@@ -50,22 +51,15 @@ def scalar_stats(owner: Owner, series: Sequence[Series]) -> list[ScalarStats]:
 # --- points ----------------------------------------------------------------------------------------
 
 
-def page(
-    series: Sequence[Series],
-    after: ScalarPosition | None,
-    descending: bool,
-    limit: int,
-    whole_iterations: bool,
-    worker_names: Sequence[str],
-) -> ScalarPoints:
-    """Up to `limit` points beyond `after`, or somewhat more when iterations are to be whole."""
+def page(series: Sequence[Series], wanted: PageQuery[ScalarPosition], worker_names: Sequence[str]) -> ScalarPoints:
+    """A page by iteration."""
     points, numbers = NO_POINTS, np.empty(0, np.int32)
     for which in in_parts(series):
-        walks = [_walk_beyond(series[n], after, descending) for n in which.tolist()]
-        more, walked = walk_together(walks, limit, whole_iterations)
+        walks = [_walk_beyond(series[n], wanted.after, wanted.descending) for n in which.tolist()]
+        more, walked = walk_together(walks, wanted)
         points = concat([points, more])
         numbers = np.concatenate([numbers, which[walked].astype(np.int32)])
-        points, numbers = first_of(points, numbers, descending, limit, whole_iterations)
+        points, numbers = first_of(points, numbers, wanted)
     return _answer(series, points, numbers, worker_names)
 
 

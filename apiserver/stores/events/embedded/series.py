@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from apiserver.events.model import EventType, Owner, Selection
+from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.embedded import chunks, tail
 from apiserver.stores.events.embedded.chunks import WholeBody
 from apiserver.stores.events.embedded.hot import HotPoints, Name
@@ -60,10 +60,9 @@ class MergedSeries(NamedTuple):
 NOT_MERGED = MergedSeries(0, None, b"", EMPTY.tobytes())
 
 
-def merged_series(conn: sqlite3.Connection, owner: Owner, selection: Selection) -> dict[Name, MergedSeries]:
-    """The owner's selected scalar series that were merged, sorted by name."""
-    query = "SELECT id, chunk_end, runs, stats FROM series JOIN scalars ON series = id"
-    rows = series_rows(conn, owner, EventType.SCALAR, selection, query)
+def merged_series(conn: sqlite3.Connection, series: SeriesQuery) -> dict[Name, MergedSeries]:
+    """The scalar series that were merged, sorted by name."""
+    rows = series_rows(conn, series, "SELECT id, chunk_end, runs, stats FROM series JOIN scalars ON series = id")
     return {name: MergedSeries(*row) for name, row in rows.items()}
 
 
@@ -217,14 +216,12 @@ def _overlaid(parts: Sequence[Columns], low: int, high: int) -> Columns | None:
     return parts[0] if parts else None
 
 
-def views(
-    conn: sqlite3.Connection, owner: Owner, selection: Selection, hot: Sequence[Mapping[Name, HotPoints]]
-) -> list[Series]:
-    """The owner's selected series, sorted by name; `hot` are the points in each memtable, oldest first."""
+def views(conn: sqlite3.Connection, series: SeriesQuery, hot: Sequence[Mapping[Name, HotPoints]]) -> list[Series]:
+    """The scalar series, sorted by name; `hot` are their points in each memtable, oldest first."""
     recent: dict[Name, list[HotPoints]] = {}
     for table in hot:
         for name, points in table.items():
             recent.setdefault(name, []).append(points)
-    merged = merged_series(conn, owner, selection)
+    merged = merged_series(conn, series)
     names = sorted(merged.keys() | recent.keys())
     return [Series(conn, name, merged.get(name, NOT_MERGED), recent.get(name, ())) for name in names]

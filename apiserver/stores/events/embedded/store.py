@@ -18,7 +18,6 @@ from typing import TypeVar
 from apiserver import answers
 from apiserver.events.model import (
     SAMPLE_TYPES,
-    BucketAxis,
     Buckets,
     EventBatch,
     EventType,
@@ -37,8 +36,10 @@ from apiserver.events.model import (
     WorkerMeans,
     WorkerSpan,
 )
-from apiserver.stores.events.base import CountedBuckets, EventStoreBusy, EventStoreError, Width
-from apiserver.stores.events.embedded import buckets, by_worker, deletion, log_sizes, logs, records, scalars
+from apiserver.events.queries import EVERYWHERE, BucketQuery, Grid, PageQuery, Range, SeriesQuery
+from apiserver.stores.events.base import EventStoreBusy, EventStoreError
+from apiserver.stores.events.embedded import by_worker, deletion, log_sizes, logs, records, scalars
+from apiserver.stores.events.embedded.buckets import all_buckets
 from apiserver.stores.events.embedded.commit import GroupCommit
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.hot import HotOwner, LogPart
@@ -47,8 +48,7 @@ from apiserver.stores.events.embedded.lock import FolderLock
 from apiserver.stores.events.embedded.merge import Merger
 from apiserver.stores.events.embedded.names import TYPES, matcher, owner_id
 from apiserver.stores.events.embedded.samples import Samples
-from apiserver.stores.events.embedded.series import views
-from apiserver.stores.events.embedded.stats import GREATEST, LEAST
+from apiserver.stores.events.embedded.series import Series, views
 from apiserver.stores.reserve import Reserve, free_bytes
 
 _READERS = 4
@@ -201,9 +201,9 @@ class EmbeddedEventStore:
 
         return await self._change(owners, work)
 
-    async def delete_logs(self, owner: Owner, before: int | None, exclude: Selection, include: Selection) -> int:
+    async def delete_logs(self, series: SeriesQuery, before: int | None, exclude: Selection = ()) -> int:
         """Delete log lines by age and series."""
-        return await self._change([owner], lambda conn: deletion.delete_lines(conn, owner, before, exclude, include))
+        return await self._change([series.owner], lambda conn: deletion.delete_lines(conn, series, before, exclude))
 
     async def merge(self) -> None:
         """Merge all that was added; it happens by itself, this is for who cannot wait (a backup, a measurement)."""
@@ -266,189 +266,90 @@ class EmbeddedEventStore:
 
         return await self._read(owner, HotOwner.names, work)
 
-    async def scalar_stats(self, owners: Sequence[Owner], selection: Selection = ()) -> list[ScalarStats]:
-        """Stats of the selected series, owner by owner."""
-        matches = matcher(selection)
-        found = []
-        for owner in sorted(set(owners)):
-            found += await self._read(
-                owner,
-                lambda hot: hot.points(matches),
-                lambda conn, hot, owner=owner: scalars.scalar_stats(owner, views(conn, owner, selection, hot)),  # type: ignore[misc]
-            )
-        return found
-
-    async def scalar_buckets(
-        self,
-        owner: Owner,
-        axis: BucketAxis,
-        width: Width,
-        selection: Selection = (),
-        *,
-        start: int | None = None,
-        stop: int | None = None,
-        envelope: bool = False,
-        ends: bool = True,
-        counted: CountedBuckets | None = None,
-    ) -> list[Buckets]:
-        """Buckets of each selected series that has a curve."""
-        matches = matcher(selection)
-        bounds = buckets.Bounds(LEAST if start is None else start, GREATEST if stop is None else stop)
+    async def _read_scalars(self, series: SeriesQuery, work: Callable[[list[Series]], Result]) -> Result:
+        matches = matcher(series.selection)
         return await self._read(
-            owner,
-            lambda hot: hot.points(matches),
-            lambda conn, hot: buckets.all_buckets(
-                views(conn, owner, selection, hot), axis, width, bounds, envelope=envelope, counted=counted
-            ),
+            series.owner, lambda hot: hot.points(matches), lambda conn, hot: work(views(conn, series, hot))
         )
 
-    async def scalar_points(
-        self,
-        owner: Owner,
-        selection: Selection = (),
-        *,
-        after: ScalarPosition | None = None,
-        descending: bool = False,
-        limit: int,
-        whole_iterations: bool = False,
-    ) -> ScalarPoints:
+    async def scalar_stats(self, series: SeriesQuery) -> list[ScalarStats]:
+        """Stats of each series."""
+        return await self._read_scalars(series, lambda found: scalars.scalar_stats(series.owner, found))
+
+    async def scalar_buckets(self, series: SeriesQuery, buckets: BucketQuery) -> list[Buckets]:
+        """Buckets of each series that has a curve."""
+        return await self._read_scalars(series, lambda found: all_buckets(found, buckets))
+
+    async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
         """A page of points."""
-        matches, workers = matcher(selection), self._parts.live.workers.names
-        return await self._read(
-            owner,
-            lambda hot: hot.points(matches),
-            lambda conn, hot: scalars.page(
-                views(conn, owner, selection, hot), after, descending, limit, whole_iterations, workers
-            ),
-        )
+        workers = self._parts.live.workers.names
+        return await self._read_scalars(series, lambda found: scalars.page(found, page, workers))
 
-    async def earliest_points(
-        self, owner: Owner, selection: Selection = (), *, after: int | None = None, limit: int
-    ) -> ScalarPoints:
+    async def earliest_points(self, series: SeriesQuery, limit: int, after: int | None = None) -> ScalarPoints:
         """The first points beyond a timestamp."""
-        matches, workers = matcher(selection), self._parts.live.workers.names
-        return await self._read(
-            owner,
-            lambda hot: hot.points(matches),
-            lambda conn, hot: scalars.earliest_page(views(conn, owner, selection, hot), after, limit, workers),
-        )
+        workers = self._parts.live.workers.names
+        return await self._read_scalars(series, lambda found: scalars.earliest_page(found, after, limit, workers))
 
-    async def last_values(self, owner: Owner, selection: Selection, n: int) -> dict[tuple[str, str], list[float]]:
-        """The last values of each selected series."""
-        matches = matcher(selection)
-        return await self._read(
-            owner,
-            lambda hot: hot.points(matches),
-            lambda conn, hot: scalars.last_values(views(conn, owner, selection, hot), n),
-        )
+    async def last_values(self, series: SeriesQuery, n: int) -> dict[tuple[str, str], list[float]]:
+        """The last values of each series."""
+        return await self._read_scalars(series, lambda found: scalars.last_values(found, n))
 
-    async def worker_spans(self, owner: Owner, selection: Selection = ()) -> list[WorkerSpan]:
-        """What each worker reported of each selected series."""
-        matches, workers = matcher(selection), self._parts.live.workers.names
-        return await self._read(
-            owner,
-            lambda hot: hot.points(matches),
-            lambda conn, hot: by_worker.spans(views(conn, owner, selection, hot), workers),
-        )
+    async def worker_spans(self, series: SeriesQuery) -> list[WorkerSpan]:
+        """What each worker reported of each series."""
+        workers = self._parts.live.workers.names
+        return await self._read_scalars(series, lambda found: by_worker.spans(found, workers))
 
-    async def worker_means(
-        self, owner: Owner, selection: Selection = (), *, start: int, stop: int, step: int
-    ) -> list[WorkerMeans]:
+    async def worker_means(self, series: SeriesQuery, grid: Grid) -> list[WorkerMeans]:
         """Means by worker and step."""
-        matches, workers = matcher(selection), self._parts.live.workers.names
-        return await self._read(
-            owner,
-            lambda hot: hot.points(matches),
-            lambda conn, hot: by_worker.means(
-                views(conn, owner, selection, hot), workers, start=start, stop=stop, step=step
-            ),
-        )
+        workers = self._parts.live.workers.names
+        return await self._read_scalars(series, lambda found: by_worker.means(found, workers, grid))
 
     async def log_lines(
-        self,
-        owner: Owner,
-        selection: Selection = (),
-        *,
-        after: LogPosition | None = None,
-        descending: bool = False,
-        limit: int,
-        whole_timestamps: bool = False,
-        workers: Collection[str] | None = None,
+        self, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None = None
     ) -> list[LogLine]:
         """A page of log lines."""
+        wanted = logs.Wanted.of(series, page, workers)
         return await self._read(
-            owner,
-            lambda hot: hot.logs.copy(),
-            lambda conn, hot: logs.page(
-                conn, owner, hot, selection, after, descending, limit, whole_timestamps, workers
-            ),
+            series.owner, lambda hot: hot.logs.copy(), lambda conn, hot: logs.page(conn, series.owner, hot, wanted)
         )
 
-    async def log_count(self, owner: Owner, selection: Selection = ()) -> int:
-        """How many selected log lines there are."""
+    async def log_count(self, series: SeriesQuery) -> int:
+        """How many log lines there are."""
         return await self._read(
-            owner, lambda hot: hot.logs.copy(), lambda conn, hot: logs.count(conn, owner, hot, selection)
+            series.owner, lambda hot: hot.logs.copy(), lambda conn, hot: logs.count(conn, series, hot)
         )
 
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
         """How much each worker logged."""
         return await self._read(owner, lambda hot: hot.logs.copy(), lambda conn, hot: log_sizes.sizes(conn, owner, hot))
 
-    async def _read_samples(
-        self, owner: Owner, type: EventType, selection: Selection, work: Callable[[Samples], Result]
-    ) -> Result:
-        matches = matcher(selection)
+    async def _read_samples(self, series: SeriesQuery, work: Callable[[Samples], Result]) -> Result:
+        matches = matcher(series.selection)
         return await self._read(
-            owner,
-            lambda hot: hot.samples_of(type, matches),
-            lambda conn, hot: work(Samples.view(conn, owner, type, selection, hot)),
+            series.owner,
+            lambda hot: hot.samples_of(series.type, matches),
+            lambda conn, hot: work(Samples.view(conn, series, hot)),
         )
 
-    async def sample_series(self, owner: Owner, type: EventType, selection: Selection = ()) -> list[SampleSeries]:
-        """The selected series of samples."""
-        return await self._read_samples(owner, type, selection, Samples.series)
+    async def sample_series(self, series: SeriesQuery) -> list[SampleSeries]:
+        """What is known of each series of samples."""
+        return await self._read_samples(series, Samples.series)
 
     async def samples(
-        self,
-        owner: Owner,
-        type: EventType,
-        selection: Selection = (),
-        *,
-        after: SamplePosition | None = None,
-        descending: bool = False,
-        limit: int,
-        min_iter: int | None = None,
-        max_iter: int | None = None,
+        self, series: SeriesQuery, page: PageQuery[SamplePosition], iterations: Range = EVERYWHERE
     ) -> list[Sample]:
         """A page of samples."""
-        return await self._read_samples(
-            owner, type, selection, lambda view: view.page(after, descending, limit, min_iter, max_iter)
-        )
+        return await self._read_samples(series, lambda view: view.page(page, iterations))
 
     async def latest_samples(
-        self,
-        owner: Owner,
-        type: EventType,
-        selection: Selection = (),
-        *,
-        iterations: int,
-        after: SamplePosition | None = None,
+        self, series: SeriesQuery, iterations: int, after: SamplePosition | None = None
     ) -> list[Sample]:
-        """A page of the newest samples of each selected series."""
-        return await self._read_samples(owner, type, selection, lambda view: view.latest(iterations, after))
+        """A page of the newest samples of each series."""
+        return await self._read_samples(series, lambda view: view.latest(iterations, after))
 
-    async def sample_iterations(
-        self,
-        owner: Owner,
-        type: EventType,
-        selection: Selection = (),
-        *,
-        beyond: int | None = None,
-        descending: bool = True,
-        limit: int,
-    ) -> list[int]:
-        """Iterations that hold a selected sample."""
-        return await self._read_samples(owner, type, selection, lambda view: view.iterations(beyond, descending, limit))
+    async def sample_iterations(self, series: SeriesQuery, page: PageQuery[int]) -> list[int]:
+        """Iterations that hold a sample."""
+        return await self._read_samples(series, lambda view: view.iterations(page))
 
     async def events_count(self, owner: Owner, types: Sequence[EventType] | None = None) -> int:
         """How many events the owner has."""
@@ -458,12 +359,13 @@ class EmbeddedEventStore:
             count = 0
             if EventType.SCALAR in wanted:
                 points = [table.points(matcher(())) for table in hot]
-                count += int(scalars.stats_of(views(conn, owner, (), points))["count"].sum())
+                series = views(conn, SeriesQuery(owner, EventType.SCALAR), points)
+                count += int(scalars.stats_of(series)["count"].sum())
             if EventType.LOG in wanted:
-                count += logs.count(conn, owner, [table.logs for table in hot], ())
+                count += logs.count(conn, SeriesQuery(owner, EventType.LOG), [table.logs for table in hot])
             for type in wanted.intersection(SAMPLE_TYPES):
                 recent = [table.samples.get(type, {}) for table in hot]
-                count += Samples.view(conn, owner, type, (), recent).count()
+                count += Samples.view(conn, SeriesQuery(owner, type), recent).count()
             return count
 
         return await self._read(owner, HotOwner.everything, work)

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from apiserver.events.model import ScalarPosition
+from apiserver.events.queries import PageQuery
 from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat, take
 from apiserver.stores.events.embedded.series import Series
 from apiserver.stores.events.embedded.stats import GREATEST, LEAST
@@ -80,12 +82,13 @@ class SeriesWalk:
 
 
 def walk_together(
-    walks: Sequence[SeriesWalk], limit: int, whole_iterations: bool
+    walks: Sequence[SeriesWalk], wanted: PageQuery[ScalarPosition]
 ) -> tuple[Points, npt.NDArray[np.int32]]:
-    """The first `limit` points in (iteration, walk) order and the walk's number of each; descending, all reversed."""
+    """A page of the walks in (iteration, walk) order and the walk's number of each point; descending, all reversed."""
+    limit = wanted.limit
     if not walks or limit < 1:
         return NO_POINTS, np.empty(0, np.int32)
-    ahead = _ahead(walks[0].descending)
+    ahead = _ahead(wanted.descending)
     want = limit // len(walks) + _SPARE
     for walk in walks:
         walk.fill(want)
@@ -103,16 +106,16 @@ def walk_together(
     counts = [min(count, limit) for count in complete]
     points = concat([take(walk.points(), slice(0, count)) for walk, count in zip(walks, counts, strict=True)])
     numbers = np.repeat(np.arange(len(walks), dtype=np.int32), counts)
-    return first_of(points, numbers, walks[0].descending, limit, whole_iterations)
+    return first_of(points, numbers, wanted)
 
 
 def first_of(
-    points: Points, numbers: npt.NDArray[np.int32], descending: bool, limit: int, whole_iterations: bool
+    points: Points, numbers: npt.NDArray[np.int32], wanted: PageQuery[ScalarPosition]
 ) -> tuple[Points, npt.NDArray[np.int32]]:
-    """The first `limit` of some points in (iteration, walk) order and the walk's number of each; as above."""
-    ahead = _ahead(descending)
+    """A page of some points in (iteration, walk) order and the walk's number of each; as above."""
+    ahead = _ahead(wanted.descending)
     order = np.lexsort((ahead(numbers), ahead(points.iters)))
-    order = order[: _page_end(points.iters[order], limit, whole_iterations)]
+    order = order[: _page_end(points.iters[order], wanted.limit, wanted.whole)]
     return take(points, order), numbers[order]
 
 

@@ -21,7 +21,7 @@ from tests.contract.event_stores import batch, scalars
 from tests.contract.plain_event_store import PlainEventStore
 from tests.engines.fixtures import own_prefix
 from tests.stores.events import comparison
-from tests.stores.events.random_events import OWNERS, batches, owners, selections, times, types
+from tests.stores.events.random_events import OWNERS, batches, log_series, owners, selections, times, types
 
 operations = st.lists(
     st.one_of(
@@ -31,7 +31,7 @@ operations = st.lists(
         st.tuples(st.sampled_from(["reopen", "tell"])),
         st.tuples(st.just("restated"), st.sets(owners)),
         st.tuples(st.just("delete"), st.lists(owners, min_size=1, max_size=2), types),
-        st.tuples(st.just("delete_logs"), owners, st.none() | times, selections, selections),
+        st.tuples(st.just("delete_logs"), log_series, st.none() | times, selections),
     ),
     min_size=2,
     max_size=8,

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from apiserver.events.model import EventType, Sample, SamplePosition
+from apiserver.events.queries import PageQuery
 from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.base import PAGE_BYTES, EventStoreBusy
 from apiserver.stores.events.elasticsearch import logs, node, writing
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from apiserver.stores.events.elasticsearch.writing import LARGE_LINE
-from tests.contract.event_stores import OWNER, batch, lines, messages, sample
+from tests.contract.event_stores import LOGS, PLOTS, batch, lines, messages, sample
 
 pytestmark = pytest.mark.anyio
 
@@ -60,17 +61,17 @@ async def test_a_page_of_plots_reads_what_it_answers(
         text = b'"%b"' % dice.randbytes(large // 2).hex().encode()
         await store.add(batch(sample(n, variant="a", document=text), *plots))
     for page, events in (
-        (store.samples(OWNER, PLOT, limit=1000), 9),
-        (store.samples(OWNER, PLOT, limit=1000, descending=True), 12),
-        (store.latest_samples(OWNER, PLOT, iterations=5), 3),
-        (store.latest_samples(OWNER, PLOT, iterations=1), 4),
+        (store.samples(PLOTS, PageQuery(1000)), 9),
+        (store.samples(PLOTS, PageQuery(1000, descending=True)), 12),
+        (store.latest_samples(PLOTS, 5), 3),
+        (store.latest_samples(PLOTS, 1), 4),
     ):
         count, read, at_once = await read_by(answers, page)
         assert count == events
         assert (read, at_once) < (2 * PAGE_BYTES, PAGE_BYTES * 3 // 2)
     latest: list[Sample] = []
     after: SamplePosition | None = None
-    while found := await store.latest_samples(OWNER, PLOT, iterations=5, after=after):
+    while found := await store.latest_samples(PLOTS, 5, after):
         latest += found
         after = SamplePosition(found[-1].iter, "plots", found[-1].variant, "")
     assert [(one.variant, one.iter) for one in latest] == [(v, n) for v in "abcd" for n in range(9, 4, -1)]
@@ -80,7 +81,7 @@ async def test_a_page_of_lines_reads_what_it_answers(store: ElasticsearchEventSt
     for n in range(8):
         await store.add(batch(lines([f"{n}", f"{n}" * (PAGE_BYTES * 2 // 5), f"{n}"], timestamps=[n // 3] * 3)))
     for whole in (False, True):
-        page = store.log_lines(OWNER, limit=2, whole_timestamps=whole)
+        page = store.log_lines(LOGS, PageQuery(2, whole=whole))
         count, read, at_once = await read_by(answers, page)
         assert count == (9 if whole else 2)
         assert (read, at_once) < (2 * PAGE_BYTES, PAGE_BYTES * 3 // 2)
@@ -88,8 +89,8 @@ async def test_a_page_of_lines_reads_what_it_answers(store: ElasticsearchEventSt
 
 async def test_small_events_are_one_request(store: ElasticsearchEventStore, answers: list[int]) -> None:
     await store.add(batch(*(sample(n) for n in range(100)), lines(["a line"] * 1000)))
-    await messages(store, limit=1), await store.samples(OWNER, PLOT, limit=1)  # refreshed by now
-    for page in (store.log_lines(OWNER, limit=500), store.samples(OWNER, PLOT, limit=50)):
+    await messages(store, limit=1), await store.samples(PLOTS, PageQuery(1))  # refreshed by now
+    for page in (store.log_lines(LOGS, PageQuery(500)), store.samples(PLOTS, PageQuery(50))):
         before = len(answers)
         await page
         assert len(answers) == before + 1
@@ -105,7 +106,7 @@ async def test_large_lines_that_do_not_say_so(store: ElasticsearchEventStore, mo
     monkeypatch.setattr(node, "LARGEST_ANSWER", 10_000)
     with pytest.raises(EventStoreBusy, match="an answer of a node has more than 10,000 bytes"):
         await messages(store)
-    assert await store.log_count(OWNER) == 40
+    assert await store.log_count(LOGS) == 40
 
 
 async def test_windows_of_large_and_small_lines(

@@ -10,10 +10,11 @@ import pytest
 from elasticsearch import AsyncElasticsearch
 
 from apiserver.events.model import BucketAxis, EventType
+from apiserver.events.queries import BucketQuery
 from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
-from tests.contract.event_stores import OWNER, batch, lines, scalars
+from tests.contract.event_stores import LOGS, OWNER, SCALARS, batch, lines, scalars
 
 pytestmark = pytest.mark.anyio
 
@@ -45,9 +46,9 @@ async def test_a_delete_takes_what_another_acknowledged_just_now(stores: Stores)
 
 async def test_a_delete_of_lines_takes_what_another_acknowledged_just_now(stores: Stores) -> None:
     one, other = stores
-    assert await one.log_count(OWNER) == 1
+    assert await one.log_count(LOGS) == 1
     await other.add(batch(lines(["a", "b"])))
-    assert await one.delete_logs(OWNER, None, (), ()) == 3
+    assert await one.delete_logs(LOGS, None) == 3
 
 
 async def test_a_series_that_is_deleted_while_its_name_is_looked_up_is_not_there(
@@ -76,10 +77,10 @@ async def test_points_that_are_overwritten_while_they_are_bucketed_are_bucketed_
     async def overwrite_first(self: Cluster, *asked: Any, **how: Any) -> AsyncIterator[str | None]:
         monkeypatch.setattr(Cluster, "point_in_time", point_in_time)
         await other.add(batch(scalars([4.0, 5.0, 6.0], timestamps=[11, 21, 31])))
-        await other.scalar_stats([OWNER])
+        await other.scalar_stats(SCALARS)
         async with point_in_time(self, *asked, **how) as point:
             yield point
 
     monkeypatch.setattr(Cluster, "point_in_time", overwrite_first)
-    (found,) = await one.scalar_buckets(OWNER, BucketAxis.TIMESTAMP, lambda *_: 1, envelope=True)
+    (found,) = await one.scalar_buckets(SCALARS, BucketQuery(BucketAxis.TIMESTAMP, lambda *_: 1, envelope=True))
     assert (found.x.tolist(), found.first.tolist(), found.last.tolist()) == ([11, 21, 31], [4, 5, 6], [4, 5, 6])

@@ -8,11 +8,12 @@ import pytest
 from elasticsearch import AsyncElasticsearch
 
 from apiserver.events.model import EventType
+from apiserver.events.queries import PageQuery
 from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
-from tests.contract.event_stores import OWNER, batch, lines, messages, scalars
+from tests.contract.event_stores import OWNER, SCALARS, batch, lines, messages, scalars
 
 pytestmark = pytest.mark.anyio
 
@@ -41,8 +42,8 @@ async def test_a_closed_index_is_unavailable_and_not_empty(
     await client.indices.close(index=index)
     for call in (
         lambda: store.add(sent),
-        lambda: store.scalar_stats([OWNER]),
-        lambda: store.scalar_points(OWNER, limit=10**6),
+        lambda: store.scalar_stats(SCALARS),
+        lambda: store.scalar_points(SCALARS, PageQuery(10**6)),
         lambda: store.events_count(OWNER),
         lambda: store.delete([OWNER]),
     ):
@@ -60,12 +61,12 @@ async def test_what_is_removed_is_gone_and_comes_back(
 ) -> None:
     await store.add(batch(scalars([1.0]), lines(["line"])))
     await client.indices.delete(index=names.index(elasticsearch_prefix, EventType.SCALAR, OWNER.company))
-    assert await store.scalar_stats([OWNER]) == []
+    assert await store.scalar_stats(SCALARS) == []
     assert await store.delete([OWNER], [EventType.SCALAR]) == 0
     assert await messages(store) == ["line"]
     assert [owner async for owner in store.owners()] == [OWNER]
     await store.add(batch(scalars([2.0])))
-    (stats,) = await store.scalar_stats([OWNER])
+    (stats,) = await store.scalar_stats(SCALARS)
     assert stats.sum == 2.0
 
 

@@ -24,7 +24,7 @@ from tests.contract.plain_event_store import PlainEventStore
 from tests.stores.events.comparison import assert_same, assert_same_to_restate
 from tests.stores.events.embedded.sizes import make_small
 from tests.stores.events.embedded.waiting import eventually
-from tests.stores.events.random_events import OWNERS, batches, owners, selections, times, types
+from tests.stores.events.random_events import OWNERS, batches, log_series, owners, selections, times, types
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -45,7 +45,7 @@ operations = st.lists(
         st.tuples(st.sampled_from(["reopen", "crash", "compare", "tell"])),
         st.tuples(st.just("restated"), st.sets(owners)),
         st.tuples(st.just("delete"), st.lists(owners, min_size=1, max_size=2), types),
-        st.tuples(st.just("delete_logs"), owners, st.none() | times, selections, selections),
+        st.tuples(st.just("delete_logs"), log_series, st.none() | times, selections),
     ),
     max_size=14,
 )

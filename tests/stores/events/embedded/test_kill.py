@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from apiserver.events.model import EventType
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from tests.contract.event_stores import iters, messages
 from tests.stores.events.embedded.adding import OWNERS, POINTS, numbered
@@ -64,10 +65,10 @@ async def test_a_killed_store_has_everything_acknowledged_once(
 
 async def batches_in(store: EmbeddedEventStore) -> int:
     """How many of the numbered batches are there, each wholly and once."""
-    count = await store.log_count(OWNERS[0])
+    count = await store.log_count(SeriesQuery(OWNERS[0], EventType.LOG))
     for owner in OWNERS:
-        assert await messages(store, owner) == [str(n) for n in range(count)]
-        points = await store.scalar_points(owner, limit=10**6)
+        assert await messages(store, SeriesQuery(owner, EventType.LOG)) == [str(n) for n in range(count)]
+        points = await store.scalar_points(SeriesQuery(owner, EventType.SCALAR), PageQuery(10**6))
         assert points.iters.tolist() == points.values.tolist() == list(range(POINTS * count))
-    assert await iters(store, EventType.PLOT, OWNERS[0]) == list(range(count))
+    assert await iters(store, SeriesQuery(OWNERS[0], EventType.PLOT)) == list(range(count))
     return count

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from apiserver.events.queries import PageQuery
 from apiserver.stores.events.base import EventStore, EventStoreBusy, EventStoreError
 from apiserver.stores.events.embedded import EmbeddedEventStore, database, deletion, journal, logs, merge
 from apiserver.stores.events.embedded import store as store_module
-from tests.contract.event_stores import OWNER, batch, lines, messages, scalars
+from tests.contract.event_stores import LOGS, OWNER, SCALARS, batch, lines, messages, scalars
 from tests.stores.events.embedded.waiting import add_until_busy, eventually
 
 pytestmark = pytest.mark.anyio
@@ -163,7 +164,7 @@ async def test_the_log_stays_short_though_reads_overlap(tmp_path: Path, monkeypa
 
     async def read() -> None:
         while not done:
-            await store.scalar_points(OWNER, limit=10_000)
+            await store.scalar_points(SCALARS, PageQuery(10_000))
 
     reads = [asyncio.create_task(read()) for _ in range(3)]
     for n in range(5):
@@ -192,7 +193,7 @@ async def test_the_log_is_shortened_when_the_reader_that_stayed_is_gone(
         await store.merge()
         assert log.stat().st_size > 100_000
         assert await store.events_count(OWNER) == 50_000
-    await store.delete_logs(OWNER, None, [], [])
+    await store.delete_logs(LOGS, None)
     await eventually(lambda: log.stat().st_size <= 100_000)
     await store.close()
 
@@ -215,7 +216,7 @@ async def test_a_check_waits_for_no_read_and_a_read_for_no_change(
         await eventually(lambda: under_way.acquire(blocking=False))
         assert await store.events_count(OWNER) == 0
         patch.setattr(logs, "count", wait)
-        reads = [asyncio.create_task(store.log_count(OWNER)) for _ in range(20)]
+        reads = [asyncio.create_task(store.log_count(LOGS)) for _ in range(20)]
         await eventually(lambda: under_way.acquire(blocking=False))
         await store.check()
         go_on.set()

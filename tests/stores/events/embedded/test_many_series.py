@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from apiserver.events.model import EventType, SamplePosition
+from apiserver.events.model import SamplePosition
+from apiserver.events.queries import PageQuery, Range
 from apiserver.stores.events.embedded import EmbeddedEventStore, samples
-from tests.contract.event_stores import OWNER, batch, sample
+from tests.contract.event_stores import PLOTS, batch, sample
 from tests.contract.plain_event_store import PlainEventStore
 
 pytestmark = pytest.mark.anyio
-
-PLOT = EventType.PLOT
 
 
 async def test_samples_of_many_series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,15 +32,13 @@ async def test_samples_of_many_series(tmp_path: Path, monkeypatch: pytest.Monkey
         if not round:
             await store.merge()
     for descending, limit, (low, high) in product((False, True), (1, 2, 5, 100), ((None, None), (2, 5))):
-        how: dict[str, Any] = {"descending": descending, "limit": limit, "min_iter": low, "max_iter": high}
-        after: SamplePosition | None = None
+        asked: PageQuery[SamplePosition] = PageQuery(limit, None, descending)
         while True:
-            page = await store.samples(OWNER, PLOT, after=after, **how)
-            assert page == await plain.samples(OWNER, PLOT, after=after, **how)
+            page = await store.samples(PLOTS, asked, Range.of(low, high))
+            assert page == await plain.samples(PLOTS, asked, Range.of(low, high))
             if not page:
                 break
-            last = page[-1]
-            after = SamplePosition(last.iter, last.metric, last.variant, last.key)
-        walk: dict[str, Any] = {"descending": descending, "limit": limit, "beyond": low}
-        assert await store.sample_iterations(OWNER, PLOT, **walk) == await plain.sample_iterations(OWNER, PLOT, **walk)
+            asked = replace(asked, after=page[-1].position)
+        walk = PageQuery(limit, low, descending)
+        assert await store.sample_iterations(PLOTS, walk) == await plain.sample_iterations(PLOTS, walk)
     await store.close()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from apiserver.events.model import SAMPLE_TYPES, EventType, MetricSelection
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from apiserver.stores.events.embedded.database import Database
 from tests.contract.event_stores import OWNER, batch, lines, sample, scalars
@@ -45,7 +46,7 @@ async def test_every_read_goes_by_an_index(tmp_path: Path, monkeypatch: pytest.M
     for one in (store, plain):
         await one.add(sent)
     await store.merge()
-    await store.log_lines(OWNER, [MetricSelection("a")], limit=1)
+    await store.log_lines(SeriesQuery(OWNER, EventType.LOG, [MetricSelection("a")]), PageQuery(1))
     await assert_same(store, plain, [OWNER])
     await store.series(OWNER, [EventType.PLOT])
     await store.close()

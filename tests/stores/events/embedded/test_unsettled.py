@@ -9,24 +9,25 @@ from typing import Any
 
 import pytest
 
-from apiserver.events.model import BucketAxis, EventBatch, MetricSelection
+from apiserver.events.model import BucketAxis, EventBatch, EventType, MetricSelection
+from apiserver.events.queries import BucketQuery, PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.embedded import EmbeddedEventStore, chunks, tail
 from apiserver.stores.events.embedded.points import NO_POINTS, Points
 from apiserver.stores.events.embedded.series import Series
-from tests.contract.event_stores import OWNER, batch, scalars
+from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
 
 pytestmark = pytest.mark.anyio
 
 SERIES, POINTS, AT_A_TIME = 30, 10, 50
 
 READS: dict[str, Callable[[EventStore], Awaitable[object]]] = {
-    "page": lambda store: store.scalar_points(OWNER, limit=3),
-    "page down": lambda store: store.scalar_points(OWNER, limit=3, descending=True, whole_iterations=True),
-    "earliest": lambda store: store.earliest_points(OWNER, limit=3),
-    "last": lambda store: store.last_values(OWNER, (), 2),
-    "by iteration": lambda store: store.scalar_buckets(OWNER, BucketAxis.ITER, lambda *extent: 3),
-    "by time": lambda store: store.scalar_buckets(OWNER, BucketAxis.TIMESTAMP, lambda *extent: 3),
+    "page": lambda store: store.scalar_points(SCALARS, PageQuery(3)),
+    "page down": lambda store: store.scalar_points(SCALARS, PageQuery(3, descending=True, whole=True)),
+    "earliest": lambda store: store.earliest_points(SCALARS, 3),
+    "last": lambda store: store.last_values(SCALARS, 2),
+    "by iteration": lambda store: store.scalar_buckets(SCALARS, BucketQuery(BucketAxis.ITER, lambda *extent: 3)),
+    "by time": lambda store: store.scalar_buckets(SCALARS, BucketQuery(BucketAxis.TIMESTAMP, lambda *extent: 3)),
 }
 
 
@@ -96,6 +97,6 @@ async def test_only_the_asked_runs_of_a_page_are_kept(tmp_path: Path, monkeypatc
     await store.add(_sent(0))
     await store.merge()
     monkeypatch.setattr(tail, "_runs", counted)
-    await store.last_values(OWNER, [MetricSelection("1"), MetricSelection("7")], 1)
+    await store.last_values(SeriesQuery(OWNER, EventType.SCALAR, [MetricSelection("1"), MetricSelection("7")]), 1)
     await store.close()
     assert kept == [POINTS]

@@ -10,8 +10,9 @@ import pytest
 
 from apiserver import resources
 from apiserver.events.model import LogSize
+from apiserver.events.queries import PageQuery
 from apiserver.stores.events.embedded import EmbeddedEventStore, stats
-from tests.contract.event_stores import OWNER, batch, lines, scalars
+from tests.contract.event_stores import OWNER, SCALARS, batch, lines, scalars
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +42,7 @@ def of_schema_1(folder: Path) -> None:
 
 
 async def points_of(store: EmbeddedEventStore) -> list[tuple[int, float, str]]:
-    page = await store.scalar_points(OWNER, limit=100)
+    page = await store.scalar_points(SCALARS, PageQuery(100))
     return list(zip(page.iters.tolist(), page.values.tolist(), page.workers, strict=True))
 
 
