@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from apiserver.events.model import EventBatch, LogColumns
 from apiserver.importing import lines as importing
 from apiserver.importing.lines import LinesThere
+from apiserver.stores.events import base
 from tests.contract.event_stores import OWNER
 from tests.contract.plain_event_store import PlainEventStore
 
@@ -35,9 +36,9 @@ def columns(found: list[Line]) -> LogColumns:
     )
 
 
-@given(there=lines, source=lines, page=st.integers(1, 5))
+@given(there=lines, source=lines, page=st.integers(1, 5), size=st.sampled_from([2 * base.EVENT_BYTES, base.PAGE_BYTES]))
 def test_in_the_end_there_are_as_many_of_each_line_as_in_the_source(
-    there: list[Line], source: list[Line], page: int
+    there: list[Line], source: list[Line], page: int, size: int
 ) -> None:
     async def check() -> None:
         target = PlainEventStore()
@@ -55,4 +56,5 @@ def test_in_the_end_there_are_as_many_of_each_line_as_in_the_source(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(importing, "_LINES", 3)
+        patch.setattr(base, "PAGE_BYTES", size)  # the target's pages end early when lines are large
         asyncio.run(check())
