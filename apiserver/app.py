@@ -29,7 +29,7 @@ from apiserver.rpc.body import Limits
 from apiserver.rpc.dispatch import METHODS, Dispatcher
 from apiserver.rpc.openapi import openapi, with_routes
 from apiserver.rpc.reply import SAFE_HEADERS
-from apiserver.rpc.schema import Table, load_schemas
+from apiserver.rpc.schema import EndpointTable, load_schemas
 from apiserver.rpc.sending import LargeResponse
 from apiserver.services.access import defaults, fixed_users, identities, roles
 from apiserver.services.access.attempts import Attempts
@@ -113,7 +113,7 @@ class App:
 def create_app(settings: Settings) -> App:
     """The server as an app; its stores open and close with its lifespan.
 
-    Creates the data folder and its secrets. Raises DataFolderError and SchemaError.
+    Creates the data folder and its secrets. Raises DataFolderError and SchemaFileError.
     """
     folder = DataFolder(settings.data)
     folder.make()
@@ -167,7 +167,7 @@ def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backen
     )
 
 
-def _dispatcher(settings: Settings, table: Table, backend: Backend) -> Dispatcher:
+def _dispatcher(settings: Settings, table: EndpointTable, backend: Backend) -> Dispatcher:
     for service in {name.partition(".")[0] for name in table}:
         importlib.import_module(f"apiserver.services.{service}")
     limits = Limits(
@@ -179,7 +179,7 @@ def _dispatcher(settings: Settings, table: Table, backend: Backend) -> Dispatche
     return Dispatcher(table, handlers, backend.auth, backend, rules=roles, limits=limits, errors=STORE_ERRORS)
 
 
-def _openapi(table: Table) -> Callable[[Request], Response]:
+def _openapi(table: EndpointTable) -> Callable[[Request], Response]:
     making = threading.Lock()
 
     @cache

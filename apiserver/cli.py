@@ -18,7 +18,7 @@ from apiserver import __version__
 from apiserver.settings import Settings, SettingsError, load, masked, setting_fields
 
 if TYPE_CHECKING:
-    from apiserver.importing.sources import Source
+    from apiserver.importing.sources import ClearmlSource
     from apiserver.services.access.credentials import Credential
     from apiserver.stores.documents.base import Document, DocumentStore
 
@@ -254,7 +254,7 @@ def _import_clearml(settings: Settings, options: argparse.Namespace) -> None:
         raise CommandError("not everything could be imported")
 
 
-def _source(options: argparse.Namespace) -> Source:
+def _source(options: argparse.Namespace) -> ClearmlSource:
     """The source that the options name. ValueError if they name none or two."""
     from apiserver.importing.sources import Databases, OverApi, elasticsearch_of
 

@@ -33,7 +33,7 @@ from apiserver.data_folder import DataFolder, DataFolderError, write_private
 from apiserver.events import scan
 from apiserver.memory import give_back_large_blocks
 from apiserver.processes import Child, Processes, StartFailed
-from apiserver.rpc.schema import SchemaError
+from apiserver.rpc.schema import SchemaFileError
 from apiserver.services.access.credentials import Credential
 from apiserver.settings import Settings, SettingsError
 from apiserver.signals import heard
@@ -84,7 +84,14 @@ def _run(settings: Settings, sockets: list[socket.socket], worker: Child | None 
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(settings, sockets, worker))
-    except (SettingsError, DataFolderError, SchemaError, DocumentStoreError, EventStoreError, FileStoreError) as error:
+    except (
+        SettingsError,
+        DataFolderError,
+        SchemaFileError,
+        DocumentStoreError,
+        EventStoreError,
+        FileStoreError,
+    ) as error:
         raise CannotServe(str(error)) from error
 
 

@@ -17,7 +17,7 @@ import pytest
 from pyhocon import ConfigFactory
 
 from apiserver import serve as serving
-from apiserver.connections.bounds import Bounds
+from apiserver.connections.bounds import ConnectionBounds
 from apiserver.serve import CannotServe, _announce, _copies, _run, take_port
 from apiserver.services.access.credentials import Credential
 from apiserver.settings import Settings
@@ -76,7 +76,7 @@ def test_stopping_is_clean_and_frees_the_ports(server: Served) -> None:
 
 
 def test_idle_connections_are_left_to_proxies_to_close() -> None:
-    assert Bounds().idle_seconds > 60  # of nginx, which sends no POST twice
+    assert ConnectionBounds().idle_seconds > 60  # of nginx, which sends no POST twice
 
 
 def test_an_interrupt_is_clean_too(server: Served) -> None:

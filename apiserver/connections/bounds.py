@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ConnectionBounds:
     """Limits of each connection. Times are in seconds, and are checked every `look_seconds`."""
 
     head_bytes: int = 64 * 2**10

@@ -36,7 +36,7 @@ from apiserver.connections.writes import JoinedWrites
 #:   REFUSED  that the client reads why it was refused
 _NEW, _IDLE, _HEAD, _BODY, _ANSWER, _REST, _REFUSED = range(7)
 _BEFORE_REQUEST = (_NEW, _IDLE, _HEAD)
-#: The bound of the time in a state, by its name in `Bounds`.
+#: The bound of the time in a state, by its name in `ConnectionBounds`.
 _WAITS = {
     _NEW: "silent_seconds",
     _IDLE: "idle_seconds",

@@ -22,7 +22,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import Protocol
 
-from apiserver.connections.bounds import KEPT_BY_EACH, Bounds
+from apiserver.connections.bounds import KEPT_BY_EACH, ConnectionBounds
 from apiserver.connections.proxies import Proxies
 from apiserver.connections.reading_turns import ReadingTurns
 from apiserver.ip_addresses import neighbourhood
@@ -62,9 +62,9 @@ class Slots:
         total: int = 10_000,
         per_address: int = 10_000,
         proxies: Proxies | None = None,
-        bounds: Bounds | None = None,
+        bounds: ConnectionBounds | None = None,
     ) -> None:
-        self.bounds = bounds or Bounds()
+        self.bounds = bounds or ConnectionBounds()
         self.proxies = proxies or Proxies()
         self.turns = ReadingTurns()
         self._total = total

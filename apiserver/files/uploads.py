@@ -124,7 +124,7 @@ class End:
     """The file that began last is complete."""
 
 
-Step = Begin | Data | End
+FormStep = Begin | Data | End
 
 
 @dataclass(slots=True)
@@ -141,7 +141,7 @@ class _Form:
     """Parses a multipart form into steps. Parts without a file name are not files, and are skipped."""
 
     def __init__(self, boundary: bytes) -> None:
-        self._steps: list[Step] = []
+        self._steps: list[FormStep] = []
         self._part = _Part()
         self._files = self._others = 0
         self._complete = False
@@ -162,11 +162,11 @@ class _Form:
         except FormParserError as error:
             raise bad_request(f"The form cannot be read: {error}") from None
 
-    async def read(self, data: bytes) -> list[Step]:
+    async def read(self, data: bytes) -> list[FormStep]:
         """The steps in the next piece of the body."""
         return self._feed(data) if len(data) <= _SMALL else await asyncio.to_thread(self._feed, data)
 
-    def _feed(self, data: bytes) -> list[Step]:
+    def _feed(self, data: bytes) -> list[FormStep]:
         try:
             self._parser.write(data)
         except FormParserError as error:

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Collection, Sequence
 import msgspec
 
 from apiserver.events.model import EventType
-from apiserver.importing.elasticsearch import EVENTS, SAMPLES, Event, Tally
+from apiserver.importing.elasticsearch import EVENTS, SAMPLES, StoredEvent, Tally
 from apiserver.importing.http import Http, basic
-from apiserver.importing.report import ImportFailed, Refused
+from apiserver.importing.report import ImportFailed, SourceRefused
 from apiserver.stores.documents.base import Document
 from apiserver.times import epoch_millis
 
@@ -25,17 +25,17 @@ _AT_ONCE = 8
 _LISTS = {"model": "models", "task": "tasks", "queue": "queues"}
 
 
-class _Page(msgspec.Struct):
+class _EventPage(msgspec.Struct):
     events: list[msgspec.Raw]
     total: int | None = None
     scroll_id: str | None = None
 
 
-class _Answer(msgspec.Struct):
-    data: _Page
+class _EventAnswer(msgspec.Struct):
+    data: _EventPage
 
 
-_answers = msgspec.json.Decoder(_Answer)
+_answers = msgspec.json.Decoder(_EventAnswer)
 
 
 class Api:
@@ -61,7 +61,7 @@ class Api:
         data: Document = answer["data"]
         return data
 
-    async def events(self, endpoint: str, request: Document) -> _Page:
+    async def events(self, endpoint: str, request: Document) -> _EventPage:
         """The page of events in an endpoint's answer."""
         try:
             return _answers.decode(await self._http.send("POST", f"/{endpoint}", request)).data
@@ -185,13 +185,13 @@ class ApiEvents:
 
     async def pages(
         self, index: str, type: EventType, ids: Collection[str], count: int
-    ) -> AsyncIterator[Sequence[Event]]:
+    ) -> AsyncIterator[Sequence[StoredEvent]]:
         """All events of tasks or models, one after another."""
         for id in ids:
             walk = self._lines(id) if type is EventType.LOG else self._by_iteration(id, type)
             number = 0
             async for page in walk:
-                yield [Event(f"{id} {number + n}", source) for n, source in enumerate(page)]
+                yield [StoredEvent(f"{id} {number + n}", source) for n, source in enumerate(page)]
                 number += len(page)
 
     async def _count(self, id: str, type: EventType, model: bool) -> int:
@@ -199,7 +199,7 @@ class ApiEvents:
         request = {"task": id, "event_type": type.value, "model_events": model, "batch_size": 1}
         try:
             return (await self._api.events(endpoint, request)).total or 0
-        except Refused:
+        except SourceRefused:
             return 1
 
     async def _lines(self, task: str) -> AsyncIterator[list[msgspec.Raw]]:

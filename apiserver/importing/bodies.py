@@ -13,7 +13,7 @@ import orjson
 from apiserver.events.ingest import Ingest, ingest_lines
 from apiserver.events.model import EventType, Owner
 from apiserver.events.rejects import Contradiction
-from apiserver.importing.elasticsearch import Event
+from apiserver.importing.elasticsearch import StoredEvent
 from apiserver.importing.urls import Replacements
 from apiserver.times import epoch_millis, now_ms
 
@@ -22,7 +22,7 @@ _ADDRESSES = {EventType.IMAGE: "url", EventType.PLOT: "plot_str"}
 
 
 def batch_of(
-    events: Sequence[Event], type: EventType, owners: Collection[Owner], urls: Replacements
+    events: Sequence[StoredEvent], type: EventType, owners: Collection[Owner], urls: Replacements
 ) -> tuple[Ingest, dict[str, str]]:
     """The batch of the events, and the ids of events that cannot be taken, each with the reason.
 

@@ -9,19 +9,21 @@ from pathlib import Path
 from apiserver.copying.locations import Location, opened
 from apiserver.copying.retrying import Say
 from apiserver.data_folder import DataFolder
-from apiserver.importing.documents import Writer, take_documents, take_people
+from apiserver.importing.documents import DocumentWriter, take_documents, take_people
 from apiserver.importing.events import EventImport
 from apiserver.importing.files import take_files
 from apiserver.importing.mapping.common import Context
-from apiserver.importing.marks import Marks
+from apiserver.importing.marks import ImportMarks
 from apiserver.importing.report import Report
-from apiserver.importing.sources import Source
+from apiserver.importing.sources import ClearmlSource
 from apiserver.importing.urls import Replacements
 from apiserver.settings import Settings
 from apiserver.stores.files.disk import FileStore
 
 
-async def import_clearml(source: Source, files: Path | None, settings: Settings, urls: Replacements, say: Say) -> bool:
+async def import_clearml(
+    source: ClearmlSource, files: Path | None, settings: Settings, urls: Replacements, say: Say
+) -> bool:
     """Import everything; returns whether that was possible. Raises ImportFailed or an error of a store to give up.
 
     `files` is the folder of ClearML's file server, if files are to be imported, too.
@@ -34,8 +36,8 @@ async def import_clearml(source: Source, files: Path | None, settings: Settings,
         to_events, to_documents = await stack.enter_async_context(opened(location))
         assert to_events is not None
         assert to_documents is not None
-        marks = Marks(to_documents, say)
-        writer = Writer(to_documents, marks, report, Context(home, urls, documents.escaped))
+        marks = ImportMarks(to_documents, say)
+        writer = DocumentWriter(to_documents, marks, report, Context(home, urls, documents.escaped))
         await take_people(documents, writer)
         await take_documents(documents, writer)
         await EventImport(events, to_events, to_documents, marks, report, urls).run()

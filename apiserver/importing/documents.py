@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from apiserver.copying.retrying import patiently
 from apiserver.importing.mapping import others, people, tasks
 from apiserver.importing.mapping.common import Context, identity
-from apiserver.importing.marks import Marks, mark
+from apiserver.importing.marks import ImportMarks, mark
 from apiserver.importing.report import Progress, Report
 from apiserver.stores.documents.base import (
     Document,
@@ -38,7 +38,7 @@ KINDS: dict[str, tuple[str, Mapped]] = {
 }
 
 
-class Documents(Protocol):
+class SourceDocuments(Protocol):
     """The documents of a ClearML server, as JSON."""
 
     @property
@@ -56,11 +56,11 @@ class Documents(Protocol):
 
 
 @dataclass(slots=True)
-class Writer:
+class DocumentWriter:
     """Writes those documents of the source that are new or have changed."""
 
     target: DocumentStore
-    marks: Marks
+    marks: ImportMarks
     report: Report
     context: Context
 
@@ -122,7 +122,7 @@ class Writer:
         self.report.problem(collection, name.partition("/")[2], reason)
 
 
-async def take_documents(source: Documents, writer: Writer) -> None:
+async def take_documents(source: SourceDocuments, writer: DocumentWriter) -> None:
     """Import the documents of all `KINDS`."""
     for kind, (collection, mapped) in KINDS.items():
         progress = Progress(collection, await source.total(kind), writer.report.say)
@@ -140,7 +140,7 @@ async def _make_room(target: DocumentStore, queues: Sequence[Document]) -> None:
         await target.delete("queues", {**same, "user": None, "entries": {"$size": 0}, "system_tags": "default"})
 
 
-async def take_people(source: Documents, writer: Writer) -> None:
+async def take_people(source: SourceDocuments, writer: DocumentWriter) -> None:
     """Import all companies, users and access keys."""
     settings = {identity(one): one.get("value") async for page in source.pages("settings") for one in page}
     server_uid = str(settings.get("server.uuid") or "") or None
@@ -168,7 +168,7 @@ def _as_it_is(document: Mapping[str, Any], context: Context) -> Document:
     return dict(document)
 
 
-async def _name_apart(writer: Writer, users: Sequence[Document]) -> None:
+async def _name_apart(writer: DocumentWriter, users: Sequence[Document]) -> None:
     """Rename each user whose name an older user of the company has: "Ann" becomes "Ann (0a1b2c3d)", with their id."""
     there = await writer.target.find("users", {}, projection=("company", "name"))
     taken = {(user["company"], user["name"]): user["id"] for user in there}

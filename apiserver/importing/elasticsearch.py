@@ -35,7 +35,7 @@ class Tally(NamedTuple):
     newest: int
 
 
-class Event(msgspec.Struct, gc=False):
+class StoredEvent(msgspec.Struct, gc=False):
     """One stored event."""
 
     id: str = msgspec.field(name="_id")
@@ -48,20 +48,20 @@ class Event(msgspec.Struct, gc=False):
 
 
 class _Hits(msgspec.Struct):
-    hits: list[Event]
+    hits: list[StoredEvent]
 
 
 class _Shards(msgspec.Struct):
     failed: int = 0
 
 
-class _Page(msgspec.Struct):
+class _SearchPage(msgspec.Struct):
     hits: _Hits
     shards: _Shards = msgspec.field(name="_shards")
     scroll_id: str | None = msgspec.field(name="_scroll_id", default=None)
 
 
-_pages = msgspec.json.Decoder(_Page)
+_pages = msgspec.json.Decoder(_SearchPage)
 
 
 class ElasticsearchEvents:
@@ -112,7 +112,7 @@ class ElasticsearchEvents:
 
     async def pages(
         self, index: str, type: EventType, ids: Collection[str], count: int
-    ) -> AsyncIterator[Sequence[Event]]:
+    ) -> AsyncIterator[Sequence[StoredEvent]]:
         """Pages of all events of some tasks or models, about `count`; log lines by time, others in any order."""
         size = SAMPLES.get(type, EVENTS)
         body = {
@@ -128,7 +128,7 @@ class ElasticsearchEvents:
         async for page in self._scrolled(index, body):
             yield page.hits.hits
 
-    async def _scrolled(self, index: str, body: dict[str, Any]) -> AsyncIterator[_Page]:
+    async def _scrolled(self, index: str, body: dict[str, Any]) -> AsyncIterator[_SearchPage]:
         page = await self._page(f"/{index}/_search?scroll={_KEEP}", body)
         try:
             while page.hits.hits:
@@ -144,7 +144,7 @@ class ElasticsearchEvents:
         mapped = [one["mappings"].get("properties", {}).get("task", {}) for one in found.values()]
         return "task.keyword" if any(one.get("type") == "text" for one in mapped) else "task"
 
-    async def _page(self, target: str, body: dict[str, Any]) -> _Page:
+    async def _page(self, target: str, body: dict[str, Any]) -> _SearchPage:
         try:
             page = _pages.decode(await self._http.send("POST", target, body))
         except msgspec.DecodeError as error:

@@ -21,10 +21,10 @@ from apiserver.events.ingest import Ingest
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.importing.bodies import batch_of
-from apiserver.importing.elasticsearch import Event, Tally
+from apiserver.importing.elasticsearch import StoredEvent, Tally
 from apiserver.importing.lines import LinesThere
-from apiserver.importing.marks import Marks, mark
-from apiserver.importing.report import Progress, Refused, Report
+from apiserver.importing.marks import ImportMarks, mark
+from apiserver.importing.report import Progress, Report, SourceRefused
 from apiserver.importing.urls import Replacements
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.events.base import EventStore
@@ -37,7 +37,7 @@ _CHECKED = 1_000_000
 Item = TypeVar("Item")
 
 
-class Events(Protocol):
+class SourceEvents(Protocol):
     """The events of a ClearML server."""
 
     async def indices(self, type: EventType) -> list[str]:
@@ -49,7 +49,9 @@ class Events(Protocol):
     def tallies(self, index: str) -> AsyncIterator[list[Tally]]:
         """Pages of the tallies of all tasks and models in an index."""
 
-    def pages(self, index: str, type: EventType, ids: Collection[str], count: int) -> AsyncIterator[Sequence[Event]]:
+    def pages(
+        self, index: str, type: EventType, ids: Collection[str], count: int
+    ) -> AsyncIterator[Sequence[StoredEvent]]:
         """Pages of all events of some tasks or models, about `count`; log lines by time."""
 
 
@@ -67,10 +69,10 @@ class _Due:
 class EventImport:
     """Imports all events whose tasks and models the target has."""
 
-    source: Events
+    source: SourceEvents
     target: EventStore
     documents: DocumentStore
-    marks: Marks
+    marks: ImportMarks
     report: Report
     urls: Replacements
     _refused: Counter[str] = field(default_factory=Counter, init=False)
@@ -135,7 +137,7 @@ class EventImport:
         """
         try:
             await self._take(index, type, group)
-        except Refused as refused:
+        except SourceRefused as refused:
             if len(group) > 1:
                 return [taken for one in group for taken in await self._take_group(index, type, [one])]
             self.report.problem(type.value, f"of {group[0].tally.id}", str(refused))
@@ -172,7 +174,7 @@ class EventImport:
         for reason, count in (await patiently(self.report.say, self.target.add, batch)).items():
             self.report.problem(type.value, f"({count} events)", f"the target refuses them: {reason}")
 
-    def _refuse(self, type: EventType, index: str, event: Event, reason: str) -> None:
+    def _refuse(self, type: EventType, index: str, event: StoredEvent, reason: str) -> None:
         self._refused[str(orjson.loads(event.line).get("task"))] += 1
         self.report.count(type.value).left += 1
         self.report.problem(type.value, f"{event.id} in {index}", reason)

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from elastic_transport import AsyncTransport, HttpHeaders, JsonSerializer, NodeConfig, TransportError, client_utils
 
-from apiserver.importing.report import ImportFailed, Refused
+from apiserver.importing.report import ImportFailed, SourceRefused
 
 _TIMEOUT = 120.0
 _LONGEST_REASON = 300
@@ -50,7 +50,7 @@ class Http:
         return answer
 
     async def send(self, method: str, target: str, body: Mapping[str, Any] | None = None) -> bytes:
-        """The body of the answer; Refused if it is an error, ImportFailed if there is no answer."""
+        """The body of the answer; SourceRefused if it is an error, ImportFailed if there is no answer."""
         with self._errors():
             answer = await self._transport.perform_request(
                 method,
@@ -62,7 +62,7 @@ class Http:
         found = answer.body if isinstance(answer.body, bytes) else b""
         if not 200 <= answer.meta.status < 300:
             reason = found[:_LONGEST_REASON].decode(errors="replace")
-            raise Refused(f"{self._name} answers {answer.meta.status} to {target}: {reason}")
+            raise SourceRefused(f"{self._name} answers {answer.meta.status} to {target}: {reason}")
         return found
 
     @contextmanager

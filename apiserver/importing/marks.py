@@ -17,7 +17,7 @@ from apiserver.stores.documents.base import DocumentStore
 COLLECTION = "imported"
 
 
-class Marks:
+class ImportMarks:
     """The marks in one target, read and written in pages."""
 
     def __init__(self, documents: DocumentStore, say: Say) -> None:

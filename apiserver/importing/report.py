@@ -14,7 +14,7 @@ class ImportFailed(Exception):
     """The import cannot go on; the message says why. What was imported stays, and another run goes on from there."""
 
 
-class Refused(ImportFailed):
+class SourceRefused(ImportFailed):
     """The source answered one request with an error; it may still answer others."""
 
 

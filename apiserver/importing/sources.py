@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from apiserver.importing.api import Api, ApiDocuments, ApiEvents
-from apiserver.importing.documents import Documents
+from apiserver.importing.documents import SourceDocuments
 from apiserver.importing.elasticsearch import ElasticsearchEvents
-from apiserver.importing.events import Events
+from apiserver.importing.events import SourceEvents
 from apiserver.importing.mongodb import MongoDocuments
 from apiserver.stores import addresses
 from apiserver.stores.addresses import ElasticsearchAddress
 
 
-class Source(Protocol):
+class ClearmlSource(Protocol):
     """A ClearML server whose data can be read."""
 
-    async def open(self, stack: AsyncExitStack) -> tuple[Documents, Events]:
+    async def open(self, stack: AsyncExitStack) -> tuple[SourceDocuments, SourceEvents]:
         """Its documents and events, until the stack is closed. Raises ImportFailed."""
 
 
@@ -29,7 +29,7 @@ class Databases:
     mongodb: str
     elasticsearch: ElasticsearchAddress
 
-    async def open(self, stack: AsyncExitStack) -> tuple[Documents, Events]:
+    async def open(self, stack: AsyncExitStack) -> tuple[SourceDocuments, SourceEvents]:
         documents = MongoDocuments(self.mongodb)
         stack.push_async_callback(documents.close)
         events = ElasticsearchEvents(self.elasticsearch)
@@ -47,7 +47,7 @@ class OverApi:
     key: str
     secret: str = field(repr=False)
 
-    async def open(self, stack: AsyncExitStack) -> tuple[Documents, Events]:
+    async def open(self, stack: AsyncExitStack) -> tuple[SourceDocuments, SourceEvents]:
         api = Api(self.url, self.key, self.secret)
         stack.push_async_callback(api.close)
         await api.open()

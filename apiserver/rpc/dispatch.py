@@ -26,7 +26,7 @@ from apiserver.rpc.parse import memory_of, parse_json, parse_lines, parse_query
 from apiserver.rpc.registry import Registration
 from apiserver.rpc.reply import Reply, StreamReply
 from apiserver.rpc.routes import Route, build_routes
-from apiserver.rpc.schema import Table
+from apiserver.rpc.schema import EndpointTable
 from apiserver.rpc.sending import pieces_of
 from apiserver.rpc.versions import newest_at_most, not_found, split_path
 
@@ -37,7 +37,7 @@ _ALLOW = ", ".join((*METHODS, "OPTIONS"))
 
 
 class Dispatcher:
-    """Serves every endpoint of `table` by its handler in `registry`; SchemaError if the two do not match.
+    """Serves every endpoint of `table` by its handler in `registry`; SchemaFileError if the two do not match.
 
     Handlers get `backend` in their call. `rules` say which roles may call what. `errors` says which answer an exception
     of a lower layer becomes, by its class or a base class. Any other exception is logged, and answered 500 without its
@@ -46,7 +46,7 @@ class Dispatcher:
 
     def __init__(
         self,
-        table: Table,
+        table: EndpointTable,
         registry: Iterable[Registration],
         auth: Authenticator,
         backend: Any,

@@ -31,7 +31,7 @@ class Share:
     size: int = 0
 
 
-class _Waiting(NamedTuple):
+class _WaitingBody(NamedTuple):
     share: Share
     size: int
     admitted: asyncio.Future[None]
@@ -45,7 +45,7 @@ class InFlight:
         self._patience = patience
         self._bytes = 0
         self._numbers = itertools.count()
-        self._queue: list[_Waiting] = []
+        self._queue: list[_WaitingBody] = []
         self._ahead: Share | None = None
         """The body that exceeded the limit, while the limit is exceeded."""
 
@@ -60,7 +60,7 @@ class InFlight:
             self._resize(share, size)
             self._admit()
             return
-        waiting = _Waiting(share, size, asyncio.get_running_loop().create_future())
+        waiting = _WaitingBody(share, size, asyncio.get_running_loop().create_future())
         insort(self._queue, waiting, key=lambda one: one.share.number)
         self._admit()
         try:

@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute
 
 from apiserver.rpc.auth import TOKEN_COOKIE
 from apiserver.rpc.bounds import FREE_BOUNDS, Schema
-from apiserver.rpc.schema import EndpointVersion, Table
+from apiserver.rpc.schema import EndpointTable, EndpointVersion
 from apiserver.rpc.versions import NEWEST
 
 _META = {"$ref": "#/components/schemas/meta"}
@@ -18,7 +18,7 @@ _TEXT: Schema = {"type": "string"}
 _COUNT: Schema = {"type": "integer"}
 
 
-def openapi(table: Table) -> dict[str, Any]:
+def openapi(table: EndpointTable) -> dict[str, Any]:
     """The document: a path for each version of each public endpoint, and a path without version for its newest."""
     paths: dict[str, Any] = {}
     for name, versions in sorted(table.items()):

@@ -21,7 +21,7 @@ _BOUNDS = {"minimum", "maximum"}
 _REF = "#/definitions/"
 
 
-class SchemaError(Exception):
+class SchemaFileError(Exception):
     """A schema file is wrong; the message names the file, the endpoint and version, and the field."""
 
 
@@ -37,7 +37,7 @@ class Resolver:
             self.resolve({"$ref": _REF + name}, f"definition {name}")
 
     def resolve(self, node: Any, where: str, within: tuple[str, ...] = ()) -> Schema:
-        """The schema `node` without references, ready to compile. Raises SchemaError.
+        """The schema `node` without references, ready to compile. Raises SchemaFileError.
 
         `where` is its place, for errors; `within` names the definitions that it is inside of. Keys beside a `$ref`
         override those of the definition. Keys that begin with an underscore are dropped.
@@ -56,9 +56,9 @@ class Resolver:
     def _definition(self, reference: Any, where: str, within: tuple[str, ...]) -> str:
         name = str(reference).removeprefix(_REF)
         if name not in self._definitions or not str(reference).startswith(_REF):
-            raise SchemaError(f"{where}: unknown $ref {reference}")
+            raise SchemaFileError(f"{where}: unknown $ref {reference}")
         if name in within:
-            raise SchemaError(f"{where}: $ref {reference} leads back to itself")
+            raise SchemaFileError(f"{where}: $ref {reference} leads back to itself")
         return name
 
     def _resolve_inner(self, schema: Schema, where: str, within: tuple[str, ...]) -> None:
@@ -74,41 +74,43 @@ class Resolver:
 
 
 def as_object(value: Any, where: str) -> dict[str, Any]:
-    """`value`, which stands at `where`; SchemaError unless it is an object."""
+    """`value`, which stands at `where`; SchemaFileError unless it is an object."""
     if not isinstance(value, dict):
-        raise SchemaError(f"{where}: must be an object")
+        raise SchemaFileError(f"{where}: must be an object")
     return value
 
 
 def _list(value: Any, where: str) -> list[Any]:
     if not isinstance(value, list) or not value:
-        raise SchemaError(f"{where}: must be a list that is not empty")
+        raise SchemaFileError(f"{where}: must be a list that is not empty")
     return value
 
 
 def _check_keywords(schema: Schema, where: str) -> None:
     kind = schema.get("type")
     if kind is not None and (not isinstance(kind, str) or kind not in TYPES):
-        raise SchemaError(f"{where}: unknown type {kind}")
+        raise SchemaFileError(f"{where}: unknown type {kind}")
     if unknown := schema.keys() - _ANY_TYPE - _OF_TYPE.get(kind or "", set()):
-        raise SchemaError(f"{where}: a schema {f'of type {kind}' if kind else 'without type'} has no {min(unknown)}")
+        raise SchemaFileError(
+            f"{where}: a schema {f'of type {kind}' if kind else 'without type'} has no {min(unknown)}"
+        )
     if "anyOf" in schema and "properties" in schema:
-        raise SchemaError(f"{where}: anyOf and properties exclude each other")
+        raise SchemaFileError(f"{where}: anyOf and properties exclude each other")
     for key in schema.keys() & (_LENGTHS | _BOUNDS):
         wanted = (int,) if key in _LENGTHS else (int, float)
         if type(schema[key]) not in wanted:
-            raise SchemaError(f"{where}: {key} must be a number, not {schema[key]}")
+            raise SchemaFileError(f"{where}: {key} must be a number, not {schema[key]}")
     if not isinstance(schema.get("additionalProperties", True), (bool, dict)):
-        raise SchemaError(f"{where}: additionalProperties must be true, false or a schema")
+        raise SchemaFileError(f"{where}: additionalProperties must be true, false or a schema")
 
 
 def _check_required(schema: Schema, where: str) -> None:
     required = schema.get("required", [])
     if not isinstance(required, list):
-        raise SchemaError(f"{where}: required must be a list")
+        raise SchemaFileError(f"{where}: required must be a list")
     for name in required:
         if name not in schema.get("properties", {}):
-            raise SchemaError(f"{where}: required field {name} is not in properties")
+            raise SchemaFileError(f"{where}: required field {name} is not in properties")
 
 
 def _check_values(schema: Schema, where: str) -> None:
@@ -126,6 +128,6 @@ def _check_value(schema: Schema, value: Any, where: str) -> None:
     try:
         seen = compile_schema(schema)(value)
     except Invalid as invalid:
-        raise SchemaError(f"{where}: {invalid.message}") from None
+        raise SchemaFileError(f"{where}: {invalid.message}") from None
     if type(seen) is not type(value):
-        raise SchemaError(f"{where}: expected a value of type {schema['type']}, got {value!r}")
+        raise SchemaFileError(f"{where}: expected a value of type {schema['type']}, got {value!r}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from apiserver.rpc.call import Handler
 from apiserver.rpc.registry import Registration
-from apiserver.rpc.schema import EndpointVersion, SchemaError, Table
+from apiserver.rpc.schema import EndpointTable, EndpointVersion, SchemaFileError
 from apiserver.rpc.validate import Validator, compile_request
 from apiserver.rpc.versions import Version
 
@@ -36,7 +36,7 @@ class Route:
 Routes = dict[str, tuple[Route, ...]]
 
 
-def check(table: Table, registry: Iterable[Registration]) -> list[str]:
+def check(table: EndpointTable, registry: Iterable[Registration]) -> list[str]:
     """The endpoint versions that have a schema but no handler, or a handler but no schema, as sentences."""
     described = {
         (endpoint.name, str(endpoint.version)): endpoint for versions in table.values() for endpoint in versions
@@ -48,11 +48,11 @@ def check(table: Table, registry: Iterable[Registration]) -> list[str]:
     )
 
 
-def build_routes(table: Table, registry: Iterable[Registration]) -> Routes:
-    """The routes of a server; SchemaError lists every schema without handler and every handler without schema."""
+def build_routes(table: EndpointTable, registry: Iterable[Registration]) -> Routes:
+    """The routes of a server; SchemaFileError lists every schema without handler and every handler without schema."""
     handlers = {(handler.name, handler.version): handler for handler in registry}
     if mismatches := check(table, handlers.values()):
-        raise SchemaError("\n".join(["schemas and handlers do not match:", *mismatches]))
+        raise SchemaFileError("\n".join(["schemas and handlers do not match:", *mismatches]))
     return {
         name: tuple(_route(endpoint, handlers[name, str(endpoint.version)]) for endpoint in versions)
         for name, versions in table.items()

@@ -14,10 +14,10 @@ from typing import Any
 
 from apiserver.rpc.bounds import Schema, bounded
 from apiserver.rpc.hocon import HoconError, Tree, read_hocon
-from apiserver.rpc.resolve import Resolver, SchemaError, as_object
+from apiserver.rpc.resolve import Resolver, SchemaFileError, as_object
 from apiserver.rpc.versions import Version
 
-__all__ = ["EndpointVersion", "SchemaError", "Table", "load_schemas"]
+__all__ = ["EndpointTable", "EndpointVersion", "SchemaFileError", "load_schemas"]
 
 #: The file with the definitions that all services share, by name.
 SHARED_DEFINITIONS = "_definitions.conf"
@@ -49,19 +49,19 @@ class EndpointVersion:
 
 
 #: Endpoint name to its versions, ascending.
-Table = dict[str, tuple[EndpointVersion, ...]]
+EndpointTable = dict[str, tuple[EndpointVersion, ...]]
 
 
-def load_schemas(folder: Path, cache: Path | None = None) -> Table:
+def load_schemas(folder: Path, cache: Path | None = None) -> EndpointTable:
     """The table of every `<service>.conf` in `folder`; the folder `cache` keeps the parsed forms."""
     shared_file = folder / SHARED_DEFINITIONS
     shared = _read(shared_file, cache) if shared_file.exists() else {}
-    table: Table = {}
+    table: EndpointTable = {}
     for file in sorted(folder.glob("*.conf")):
         if file != shared_file:
             table.update(_endpoints(file, _read(file, cache), shared))
     if not table:
-        raise SchemaError(f"{folder}: there are no schemas")
+        raise SchemaFileError(f"{folder}: there are no schemas")
     return table
 
 
@@ -69,7 +69,7 @@ def _read(file: Path, cache: Path | None) -> Tree:
     try:
         return read_hocon(file, cache)
     except (HoconError, OSError, UnicodeDecodeError) as error:
-        raise SchemaError(f"{file.name}: {error}") from error
+        raise SchemaFileError(f"{file.name}: {error}") from error
 
 
 def _endpoints(file: Path, tree: Tree, shared: Tree) -> Iterator[tuple[str, tuple[EndpointVersion, ...]]]:
@@ -78,8 +78,8 @@ def _endpoints(file: Path, tree: Tree, shared: Tree) -> Iterator[tuple[str, tupl
             file.stem, tree, Resolver({**shared, **as_object(tree.get("_definitions", {}), "_definitions")})
         )
         yield from service.endpoints()
-    except SchemaError as error:
-        raise SchemaError(f"{file.name}: {error}") from None
+    except SchemaFileError as error:
+        raise SchemaFileError(f"{file.name}: {error}") from None
 
 
 class _Service:
@@ -100,16 +100,18 @@ class _Service:
         content = as_object(self._tree[action], where)
         reads = content.get("_reads", False)
         if not isinstance(reads, bool):
-            raise SchemaError(f"{where}: _reads: must be true or false")
+            raise SchemaFileError(f"{where}: _reads: must be true or false")
         versions = sorted(
             (self._version(action, key, content[key], reads) for key in _own_keys(content)),
             key=lambda endpoint: endpoint.version,
         )
         if not versions:
-            raise SchemaError(f"{where}: has no version")
+            raise SchemaFileError(f"{where}: has no version")
         for older, newer in pairwise(versions):
             if newer.since <= older.since:
-                raise SchemaError(f"{where} {newer.version}: since: must be above {older.since}, where another begins")
+                raise SchemaFileError(
+                    f"{where} {newer.version}: since: must be above {older.since}, where another begins"
+                )
         return tuple(versions)
 
     def _version(self, action: str, key: str, content: Any, reads: bool) -> EndpointVersion:
@@ -117,7 +119,7 @@ class _Service:
         version = _version_number(key, f'{where}: versions are quoted keys, such as "2.1"')
         content = as_object(content, where)
         if unknown := set(_own_keys(content)) - _KEYS:
-            raise SchemaError(f"{where}: unknown key {min(unknown)}")
+            raise SchemaFileError(f"{where}: unknown key {min(unknown)}")
         since = self._since(content, version, where)
         return EndpointVersion(
             name,
@@ -135,22 +137,22 @@ class _Service:
     def _since(self, content: Tree, version: Version, where: str) -> Version:
         text = content.get("since", str(version))
         if not isinstance(text, str):
-            raise SchemaError(f"{where}: since: {text} must be quoted: as a number, 2.10 would be 2.1")
+            raise SchemaFileError(f"{where}: since: {text} must be quoted: as a number, 2.10 would be 2.1")
         since = _version_number(text, f"{where}: since")
         if since > version:
-            raise SchemaError(f"{where}: since: {since} is above the version itself")
+            raise SchemaFileError(f"{where}: since: {since} is above the version itself")
         return since
 
     def _request(self, content: Tree, where: str) -> Schema:
         request = self._resolver.resolve(content.get("request", _NO_FIELDS), f"{where}: request")
         if request.get("type") != "object":
-            raise SchemaError(f"{where}: request: must be of type object")
+            raise SchemaFileError(f"{where}: request: must be of type object")
         return bounded(request)
 
     def _most_items(self, content: Tree, where: str) -> int | None:
         most = content.get("batch_request", {}).get("maxItems")
         if most is not None and type(most) is not int:
-            raise SchemaError(f"{where}: batch_request: maxItems must be a number, not {most}")
+            raise SchemaFileError(f"{where}: batch_request: maxItems must be a number, not {most}")
         return most
 
     def _item(self, batch: Any, where: str) -> Schema:
@@ -161,13 +163,13 @@ class _Service:
         where = f"{where}: batch_request"
         action = as_object(batch, where).get("action")
         if not isinstance(action, str) or action not in _own_keys(self._tree):
-            raise SchemaError(f"{where}: action: this file has no action {action}")
+            raise SchemaFileError(f"{where}: action: this file has no action {action}")
         content = as_object(self._tree[action], where)
         wanted = _version_number(batch.get("version", ""), f"{where}: version")
         versions = sorted((_version_number(key, f"{where}: {action}"), key) for key in _own_keys(content))
         older = [key for version, key in versions if version <= wanted] or [key for _, key in versions[:1]]
         if not older or "batch_request" in (item := as_object(content[older[-1]], where)):
-            raise SchemaError(f"{where}: action: {action} does not take a single request")
+            raise SchemaFileError(f"{where}: action: {action} does not take a single request")
         return self._request(item, where)
 
 
@@ -179,4 +181,4 @@ def _version_number(value: Any, where: str) -> Version:
     try:
         return Version.parse(str(value))
     except ValueError as error:
-        raise SchemaError(f"{where}: {error}") from None
+        raise SchemaFileError(f"{where}: {error}") from None

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from apiserver.rpc.bounds import Schema
-from apiserver.rpc.schema import EndpointVersion, Table
+from apiserver.rpc.schema import EndpointTable, EndpointVersion
 from docs.site.examples import Call
 from docs.site.running import Answered, given
 
@@ -24,7 +24,7 @@ _MOST_ITEMS, _MOST_NAMES, _LONGEST_TEXT = 3, 24, 100
 # --- endpoints --------------------------------------------------------------------------------------
 
 
-def service_page(service: str, description: str, table: Table, answers: Sequence[Answered]) -> str:
+def service_page(service: str, description: str, table: EndpointTable, answers: Sequence[Answered]) -> str:
     """The page of a service: each endpoint with its fields, an example, and what was answered to it."""
     sections = [
         _endpoint(versions, _examples(name, answers))
@@ -188,7 +188,7 @@ def shortened(value: Any) -> Any:
 # --- events -----------------------------------------------------------------------------------------
 
 
-def event_page(table: Table) -> str:
+def event_page(table: EndpointTable) -> str:
     """The fields of each type of event."""
     text = (
         "# Event fields\n"

@@ -16,7 +16,7 @@ import uvicorn
 from starlette.types import Message, Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from apiserver.connections.bounds import Bounds
+from apiserver.connections.bounds import ConnectionBounds
 from apiserver.connections.protocol import Protocol
 from apiserver.connections.proxies import Proxies
 from apiserver.connections.slots import Slots
@@ -165,9 +165,9 @@ class Client:
 
 
 @asynccontextmanager
-async def serving(bounds: Bounds | None = None, **slots: Any) -> AsyncIterator[Server]:
+async def serving(bounds: ConnectionBounds | None = None, **slots: Any) -> AsyncIterator[Server]:
     app, state, loop = App(), ServerState(), asyncio.get_running_loop()
-    of = Slots(bounds=bounds or Bounds(look_seconds=0.01), **slots)
+    of = Slots(bounds=bounds or ConnectionBounds(look_seconds=0.01), **slots)
     config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None, access_log=False, proxy_headers=False)
     config.load()
     listener = await loop.create_server(
@@ -190,8 +190,8 @@ async def wait_until(condition: Any) -> None:
             await asyncio.sleep(0.005)
 
 
-def short(**bounds: Any) -> Bounds:
-    return Bounds(look_seconds=0.01, **bounds)
+def short(**bounds: Any) -> ConnectionBounds:
+    return ConnectionBounds(look_seconds=0.01, **bounds)
 
 
 def post(body: bytes = b"", path: bytes = b"/small", headers: bytes = b"", length: int | None = None) -> bytes:

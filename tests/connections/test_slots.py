@@ -7,14 +7,14 @@ from ipaddress import ip_network
 
 import pytest
 
-from apiserver.connections.bounds import Bounds
+from apiserver.connections.bounds import ConnectionBounds
 from apiserver.connections.proxies import Proxies
 from apiserver.connections.slots import Idle, Slots
 from tests.harness import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
-BOUNDS = Bounds(look_seconds=0.01, grace_seconds=0)
+BOUNDS = ConnectionBounds(look_seconds=0.01, grace_seconds=0)
 
 
 class One:
@@ -84,7 +84,7 @@ async def test_of_an_address_its_own_give_way() -> None:
 
 
 async def test_who_sends_a_request_meanwhile_keeps_the_place() -> None:
-    slots = Slots(total=2, per_address=2, bounds=Bounds(look_seconds=60, grace_seconds=0))
+    slots = Slots(total=2, per_address=2, bounds=ConnectionBounds(look_seconds=60, grace_seconds=0))
     first, second = One((False, -9.0)), One((False, -1.0))
     assert slots.enter(first, "1")
     assert slots.enter(second, "2")
@@ -95,7 +95,7 @@ async def test_who_sends_a_request_meanwhile_keeps_the_place() -> None:
 
 
 async def test_a_new_one_has_time_to_send_a_request() -> None:
-    slots = Slots(total=1, bounds=Bounds(look_seconds=0.01, grace_seconds=3600))
+    slots = Slots(total=1, bounds=ConnectionBounds(look_seconds=0.01, grace_seconds=3600))
     young = One((False, asyncio.get_running_loop().time()))
     assert slots.enter(young, "1")
     assert not slots.enter(One(None), "2")
@@ -124,7 +124,7 @@ async def test_all_are_looked_at_for_as_long_as_there_are_any() -> None:
 
 
 async def test_what_came_too_early_is_bounded_together() -> None:
-    slots = Slots(bounds=Bounds(kept_bytes=100_000))
+    slots = Slots(bounds=ConnectionBounds(kept_bytes=100_000))
     assert slots.keep(0, 60_000)
     assert not slots.keep(0, 60_000)
     assert slots.keep(0, 4_096)  # so much each may keep

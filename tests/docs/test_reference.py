@@ -10,7 +10,7 @@ import pytest
 
 from apiserver import resources
 from apiserver.cli import command_line
-from apiserver.rpc.schema import Table, load_schemas
+from apiserver.rpc.schema import EndpointTable, load_schemas
 from docs.site.errors import SiteError
 from docs.site.examples import SERVICES, Call, calls_of
 from docs.site.reference import command_page, event_page, field_rows, pretty, service_page, shell, shortened
@@ -19,17 +19,17 @@ from tests.harness import Served
 
 
 @pytest.fixture(scope="module")
-def table() -> Table:
+def table() -> EndpointTable:
     schemas = resources.path("schemas")
     return load_schemas(schemas, schemas / resources.PARSED)
 
 
-def test_every_endpoint_has_an_example(table: Table) -> None:
+def test_every_endpoint_has_an_example(table: EndpointTable) -> None:
     shown = {call.endpoint for service in SERVICES for call in calls_of(service) if call.service == service}
     assert shown == {name for name, versions in table.items() if not versions[-1].internal}
 
 
-def test_every_example_is_answered_and_shown(server: Served, table: Table) -> None:
+def test_every_example_is_answered_and_shown(server: Served, table: EndpointTable) -> None:
     with server.client() as client:
         for service in SERVICES:
             done = list(answers(client, calls_of(service)))
@@ -96,7 +96,7 @@ def test_answers_are_shortened_and_fit() -> None:
     assert json.loads(pretty(shown)) == shown
 
 
-def test_every_event_field_and_every_command_is_shown(table: Table) -> None:
+def test_every_event_field_and_every_command_is_shown(table: EndpointTable) -> None:
     fields = [name for kind in table["events.add"][-1].request["anyOf"] for name in kind["properties"]]
     text = event_page(table)
     assert len(fields) > 30

@@ -104,10 +104,10 @@ class Scripted:
     def __init__(self, most: int) -> None:
         self.most = most
 
-    async def events(self, endpoint: str, request: dict[str, Any]) -> importing._Page:
+    async def events(self, endpoint: str, request: dict[str, Any]) -> importing._EventPage:
         plots = [{"iter": 0, "variant": n} for n in range(3)] + [{"iter": 1, "variant": 3}]
         page = plots[: min(request["batch_size"], self.most)]
-        return importing._Page([msgspec.Raw(orjson.dumps(plot)) for plot in page], total=4, scroll_id="s")
+        return importing._EventPage([msgspec.Raw(orjson.dumps(plot)) for plot in page], total=4, scroll_id="s")
 
 
 @pytest.mark.anyio

@@ -18,7 +18,7 @@ from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Call, Handler, Identity
 from apiserver.rpc.dispatch import Dispatcher
 from apiserver.rpc.registry import Registry
-from apiserver.rpc.schema import Table, load_schemas
+from apiserver.rpc.schema import EndpointTable, load_schemas
 
 SECRET = "a secret of the tests, long enough"
 ALICE = Identity(user="alice", company="acme", role="admin", user_name="Alice", company_name="Acme", key="AK")
@@ -94,7 +94,7 @@ def demo_registry() -> Registry:
     return registry
 
 
-def demo_table(tmp_path: Path) -> Table:
+def demo_table(tmp_path: Path) -> EndpointTable:
     return load_schemas(write(tmp_path / "schemas", demo=DEMO))
 
 

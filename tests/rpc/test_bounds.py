@@ -8,7 +8,7 @@ import pytest
 
 from apiserver.rpc.bounds import DEEPEST, LONGEST_NAME, LONGEST_TEXT, MOST_ITEMS, MOST_VALUES, bounded
 from apiserver.rpc.errors import ApiError
-from apiserver.rpc.resolve import Resolver, SchemaError
+from apiserver.rpc.resolve import Resolver, SchemaFileError
 from apiserver.rpc.validate import compile_request
 
 TEXT = {"type": "string", "maxLength": LONGEST_TEXT}
@@ -102,7 +102,7 @@ def test_the_error_is_of_the_choice_that_has_the_type() -> None:
 @pytest.mark.parametrize("keyword", ["maxValues", "maxDepth", "maxText", "maxName"])
 def test_bounds_are_for_types_that_can_have_them(keyword: str) -> None:
     assert Resolver({}).resolve({keyword: 5}, "here") == {keyword: 5}
-    with pytest.raises(SchemaError, match=keyword):
+    with pytest.raises(SchemaFileError, match=keyword):
         Resolver({}).resolve({"type": "integer", keyword: 5}, "here")
-    with pytest.raises(SchemaError, match=keyword):
+    with pytest.raises(SchemaFileError, match=keyword):
         Resolver({}).resolve({keyword: "5"}, "here")

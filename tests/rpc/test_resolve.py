@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.rpc.resolve import Resolver, SchemaError
+from apiserver.rpc.resolve import Resolver, SchemaFileError
 
 
 def resolve(node: Any, **definitions: Any) -> Any:
@@ -109,5 +109,5 @@ def test_right_schemas_stay_as_they_are(schema: dict[str, Any]) -> None:
 )
 def test_a_mistake_is_named_with_its_place(schema: Any, message: str) -> None:
     loop = {"type": "object", "properties": {"again": {"$ref": "#/definitions/loop"}}}
-    with pytest.raises(SchemaError, match=f"^{message}$"):
+    with pytest.raises(SchemaFileError, match=f"^{message}$"):
         resolve(schema, loop=loop, number=5)

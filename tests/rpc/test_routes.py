@@ -8,7 +8,7 @@ import pytest
 
 from apiserver.rpc.registry import Registry
 from apiserver.rpc.routes import build_routes, check
-from apiserver.rpc.schema import SchemaError
+from apiserver.rpc.schema import SchemaFileError
 from tests.rpc.apps import demo_registry, demo_table
 
 
@@ -34,7 +34,7 @@ def test_every_mismatch_is_listed(tmp_path: Path) -> None:
         "other.thing 1.0 has a handler but no schema",
     ]
     assert check(demo_table(tmp_path), registry) == mismatches
-    with pytest.raises(SchemaError) as error:
+    with pytest.raises(SchemaFileError) as error:
         build_routes(demo_table(tmp_path), registry)
     assert str(error.value).splitlines()[1:] == mismatches
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from apiserver.rpc.bounds import bounded
-from apiserver.rpc.schema import EndpointVersion, SchemaError, load_schemas
+from apiserver.rpc.schema import EndpointVersion, SchemaFileError, load_schemas
 from apiserver.rpc.versions import Version
 from tests.rpc.apps import write
 
@@ -268,17 +268,17 @@ def test_a_line_of_a_batch_is_the_newest_request_up_to_the_named_version(tmp_pat
     ],
 )
 def test_a_mistake_is_named_with_file_endpoint_and_field(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(SchemaError) as mistake:
+    with pytest.raises(SchemaFileError) as mistake:
         load_schemas(write(tmp_path, events=text))
     assert str(mistake.value).startswith(message)
 
 
 def test_text_that_is_not_utf8_is_a_mistake_of_its_file(tmp_path: Path) -> None:
     (tmp_path / "events.conf").write_bytes(b"a: \xff")
-    with pytest.raises(SchemaError, match=r"^events\.conf: "):
+    with pytest.raises(SchemaFileError, match=r"^events\.conf: "):
         load_schemas(tmp_path)
 
 
 def test_a_folder_without_schemas_is_a_mistake(tmp_path: Path) -> None:
-    with pytest.raises(SchemaError, match="there are no schemas"):
+    with pytest.raises(SchemaFileError, match="there are no schemas"):
         load_schemas(tmp_path)
