@@ -1,4 +1,4 @@
-"""Which engine keeps what: the one place that knows the engines by name. Only those that are used are imported."""
+"""Chooses the engines by the settings. Only this module knows them by name; it imports only those that are used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from apiserver.stores.reserve import Reserve
 
 
 def document_store(settings: Settings, folder: DataFolder) -> DocumentStore:
-    """The store of documents, not yet open."""
+    """The document store, not open yet."""
     uri = mongo_address(settings)
     if uri is not None:
         from apiserver.stores.documents.mongo.store import MongoDocumentStore
@@ -29,7 +29,7 @@ def document_store(settings: Settings, folder: DataFolder) -> DocumentStore:
 
 
 def event_store(settings: Settings, folder: DataFolder) -> EventStore:
-    """The store of events, not yet open."""
+    """The event store, not open yet."""
     address = elasticsearch_address(settings)
     if address is not None:
         from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
@@ -54,9 +54,9 @@ def _reserve(settings: Settings, folder: DataFolder) -> Reserve:
 
 @contextmanager
 def owned(settings: Settings, folder: DataFolder) -> Iterator[None]:
-    """Inside, no other server keeps documents in the folder; EventStoreError when one does already.
+    """Keep other servers from the folder inside the block, if documents are in it; EventStoreError if one uses it.
 
-    Embedded events see to that themselves, so this is for documents whose events are elsewhere.
+    An embedded event store locks the folder itself. So this only locks it if events are elsewhere.
     """
     if settings.documents == EMBEDDED and settings.events != EMBEDDED:
         with locked(folder):
@@ -67,7 +67,7 @@ def owned(settings: Settings, folder: DataFolder) -> Iterator[None]:
 
 @contextmanager
 def locked(folder: DataFolder) -> Iterator[None]:
-    """Inside, no server that keeps anything embedded uses the folder; EventStoreError when one does already."""
+    """Lock the folder inside the block; EventStoreError if a server with an embedded store uses it."""
     from apiserver.stores.events.embedded.lock import FolderLock
 
     folder.events.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,10 @@ def locked(folder: DataFolder) -> Iterator[None]:
 
 @asynccontextmanager
 async def schemas(settings: Settings) -> AsyncIterator[dict[str, tuple[Target, list[Step]]]]:
-    """The schemas that are not the stores' own business, by setting, each with the steps that it is made by."""
+    """The schemas of Elasticsearch and MongoDB, by setting, each with its migration steps.
+
+    Embedded stores are left out: they migrate themselves.
+    """
     async with AsyncExitStack() as opened:
         found: dict[str, tuple[Target, list[Step]]] = {}
         address, uri = elasticsearch_address(settings), mongo_address(settings)

@@ -392,7 +392,7 @@ def _user(item: object) -> FixedUser:
     if not isinstance(item, dict) or not all(isinstance(value, str) for value in item.values()):
         raise ValueError("a user is a table of texts, such as {name = …, password = …}")
     if unknown := item.keys() - known:
-        raise ValueError(f"a user has no {min(unknown)}")
+        raise ValueError(f"a user has no field {min(unknown)}")
     passwords.check_name(item.get("name", ""))
     if item.get("role", "user") not in ("user", "admin"):
         raise ValueError(f"{item['name']}: role: neither user nor admin")

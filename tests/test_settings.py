@@ -79,7 +79,7 @@ def test_users_come_from_tables_or_json(tmp_path: Path) -> None:
         ('[{"name": 5}]', "a user is a table of texts"),
         ('[{"password": "x"}]', "to have a password, a user needs a name"),
         ('[{"name": "a:b"}]', "without a colon"),
-        ('[{"name": "a", "shoe": "39"}]', "a user has no shoe"),
+        ('[{"name": "a", "shoe": "39"}]', "a user has no field shoe"),
         ('[{"name": "a", "role": "guest"}]', "a: role: neither user nor admin"),
         ('[{"name": "a"}]', "a: password: not a hash of a password; `apiserver user hash` makes one"),
         ('[{"name": "a", "password": "secret"}]', "a: password: not a hash"),

@@ -169,7 +169,10 @@ def _as_it_is(document: Mapping[str, Any], context: Context) -> Document:
 
 
 async def _name_apart(writer: DocumentWriter, users: Sequence[Document]) -> None:
-    """Rename each user whose name an older user of the company has: "Ann" becomes "Ann (0a1b2c3d)", with their id."""
+    """Rename each user whose name another user of the company has: "Ann" becomes "Ann (0a1b2c3d)", with their id.
+
+    Users that the target has keep their names, and so does the oldest of those that are new.
+    """
     there = await writer.target.find("users", {}, projection=("company", "name"))
     taken = {(user["company"], user["name"]): user["id"] for user in there}
     for user in sorted(users, key=lambda user: str(user["created"])):
