@@ -51,7 +51,7 @@ class Child:
 
 
 @dataclass(slots=True)
-class _Place:
+class _Worker:
     """One of the processes to be kept running. `pid` is 0 while it does not run; `due` is when to start it."""
 
     pid: int = 0
@@ -72,13 +72,13 @@ class Processes:
     work: Callable[[Child], int]
     patience: float
     let_go: Callable[[], None]
-    _places: list[_Place] = field(default_factory=list, init=False)
+    _workers: list[_Worker] = field(default_factory=list, init=False)
     _ready: bool = field(default=False, init=False)
     _deadline: float = field(default=float("inf"), init=False)
 
     def run(self) -> None:
         """Run until a signal stops all processes. StartFailed if the first one ends before it is ready."""
-        self._places = [_Place() for _ in range(self.count)]
+        self._workers = [_Worker() for _ in range(self.count)]
         lifeline, held = os.pipe()
         gc.collect()
         gc.freeze()  # collections would write to the objects, and so copy the memory that all processes share
@@ -90,7 +90,7 @@ class Processes:
             os.close(lifeline)
 
     def _supervise(self, arriving: int, lifeline: int, held: int) -> None:
-        while not self._stopping or any(place.pid for place in self._places):
+        while not self._stopping or any(worker.pid for worker in self._workers):
             now = time.monotonic()
             if now > self._deadline:
                 self._send(signal.SIGKILL)
@@ -111,39 +111,39 @@ class Processes:
 
     def _wait_seconds(self, now: float) -> float:
         """Seconds until the next thing to do, if no signal arrives."""
-        times = [self._deadline, *(place.due for place in self._places if not place.pid and self._ready)]
+        times = [self._deadline, *(worker.due for worker in self._workers if not worker.pid and self._ready)]
         return min(1.0, max(0.01, min(times) - now))
 
     def _fill(self, now: float, lifeline: int, held: int) -> None:
         """Start each process that does not run and is due."""
-        for place in self._places if self._ready else self._places[:1]:
-            if place.pid or place.due > now:
+        for worker in self._workers if self._ready else self._workers[:1]:
+            if worker.pid or worker.due > now:
                 continue
             with _no_signals():
                 pid = os.fork()
                 if not pid:
                     os.close(held)
                     _run_child(Child(not self._ready, lifeline), self.work)
-            place.pid, place.born = pid, now
+            worker.pid, worker.born = pid, now
 
     def _send(self, number: int) -> None:
-        for place in self._places:
-            if place.pid:
-                os.kill(place.pid, number)
+        for worker in self._workers:
+            if worker.pid:
+                os.kill(worker.pid, number)
 
     def _note_ended(self) -> None:
         """Find the processes that have ended, and plan their successors."""
-        for place in self._places:
-            if not place.pid or not os.waitpid(place.pid, os.WNOHANG)[0]:
+        for worker in self._workers:
+            if not worker.pid or not os.waitpid(worker.pid, os.WNOHANG)[0]:
                 continue
-            ended, place.pid = place.pid, 0
+            ended, worker.pid = worker.pid, 0
             if self._stopping:
                 continue
             if not self._ready:
                 raise StartFailed
             now = time.monotonic()
-            place.short_lives = place.short_lives + 1 if now - place.born < _SHORT_LIFE else 0
-            place.due = now + _PAUSES[min(place.short_lives, len(_PAUSES) - 1)]
+            worker.short_lives = worker.short_lives + 1 if now - worker.born < _SHORT_LIFE else 0
+            worker.due = now + _PAUSES[min(worker.short_lives, len(_PAUSES) - 1)]
             log.error("a process ended; another takes its place", extra={"pid": ended})
 
 
