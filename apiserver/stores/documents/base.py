@@ -1,6 +1,8 @@
-"""The DocumentStore protocol: collections of JSON documents under MongoDB's filter and update dialect.
+"""The DocumentStore protocol: collections of JSON documents, and a small language of filters, updates and sorts.
 
-Filters, updates and sorts are MongoDB's, so that a MongoDB engine takes them unchanged; every engine supports at least
+The language looks like MongoDB's, and what it has means the same there. It has no more than is listed here. `dialect`
+parses it for every engine, and says what it means for one document; an engine gets conditions, terms and changes, and
+finds the same documents in its own way. It has
 
 - filters: equality (also of a list field with one of its items), `$eq $ne $gt $gte $lt $lte $in $nin $exists $regex`
   (in RE2's syntax, and `$options: "i"`) `$not $all $size $elemMatch $and $or $nor`, dotted paths through objects and

@@ -363,6 +363,9 @@ async def test_documents_change_while_a_side_table_is_filled(tmp_path: Path, mon
         monkeypatch.setattr(Upkeep, "_read", slow)
         by_value = await ids(documents, {}, BY_VALUE, 20)
         assert by_value == ["001", "new", "010", "009", "008", "007", "006", "005", "004", "003", "000"]
+        await documents.delete("things", {"id": {"$in": ["001", "new"]}})
+    with closing(sqlite3.connect(tmp_path / "documents.db")) as connection:
+        assert connection.execute('SELECT count(*) FROM "side:1"').fetchone() == (9,)
 
 
 @pytest.mark.anyio
