@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver import answers
 from apiserver.services.access.roles import GIVEN
 from apiserver.services.backend import Call, documents, endpoint, visible
 from apiserver.services.queries import QuerySpec, build_filter
@@ -18,7 +19,9 @@ async def get_tags(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     kinds = ("tags", "system_tags") if request["include_system"] else ("tags",)
     answer: dict[str, list[str]] = {}
     for kind in kinds:
-        found = {tag for entity in ("tasks", "models") for tag in await visible(call).distinct(entity, kind, chosen)}
+        found: set[str] = set()
+        for entity in ("tasks", "models"):
+            found.update(await visible(call).distinct(entity, kind, chosen, counted=answers.counter()))
         answer[kind] = sorted(found)
     return answer
 

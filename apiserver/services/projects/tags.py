@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver import answers
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.lists import list_filter
 from apiserver.services.project_tree import PROJECTS, with_descendants
@@ -33,8 +34,8 @@ async def _tags(call: Call, collection: str, request: dict[str, Any], place: str
     ]
     if projects := request.get("projects"):
         conditions.append({place: {"$in": await with_descendants(call, projects)}})
-    chosen = all_of(conditions)
-    tags = {"tags": await visible(call).distinct(collection, "tags", chosen)}
+    chosen, counter = all_of(conditions), answers.counter()
+    tags = {"tags": await visible(call).distinct(collection, "tags", chosen, counted=counter)}
     if request["include_system"]:
-        tags["system_tags"] = await visible(call).distinct(collection, "system_tags", chosen)
+        tags["system_tags"] = await visible(call).distinct(collection, "system_tags", chosen, counted=counter)
     return tags

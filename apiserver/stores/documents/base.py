@@ -134,8 +134,13 @@ class DocumentStore(Protocol):
         A field that is a list or an object counts by its JSON text.
         """
 
-    async def distinct(self, collection: str, field: str, filter: Filter) -> list[Any]:
-        """The distinct values of a field over the matching documents, list items one by one, sorted, without null."""
+    async def distinct(
+        self, collection: str, field: str, filter: Filter, *, counted: Counted | None = None
+    ) -> list[Any]:
+        """The distinct values of a field over the matching documents, list items one by one, sorted, without null.
+
+        `counted` as in `find`.
+        """
 
     async def varieties(self, collection: str, field: str, filter: Filter) -> list[Document]:
         """Some matching documents, `id` and `field`, that have all names there are in that top-level field.

@@ -103,8 +103,11 @@ class VisibleDocuments:
     async def varieties(self, collection: str, field: str, filter: Filter) -> list[Document]:
         return await self._store.varieties(collection, field, await self._narrowed(collection, filter))
 
-    async def distinct(self, collection: str, field: str, filter: Filter) -> list[Any]:
-        return await self._store.distinct(collection, field, await self._narrowed(collection, filter))
+    async def distinct(
+        self, collection: str, field: str, filter: Filter, *, counted: Counted | None = None
+    ) -> list[Any]:
+        narrowed = await self._narrowed(collection, filter)
+        return await self._store.distinct(collection, field, narrowed, counted=counted)
 
 
 class CompanyDocuments(VisibleDocuments):

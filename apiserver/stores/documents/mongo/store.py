@@ -129,10 +129,14 @@ class MongoDocumentStore:
             counts[key] = counts.get(key, 0) + number
         return counts
 
-    async def distinct(self, collection: str, field: str, filter: Filter) -> list[Any]:
+    async def distinct(
+        self, collection: str, field: str, filter: Filter, *, counted: Counted | None = None
+    ) -> list[Any]:
         found = [value for _, (value,) in await self._grouped(collection, filter, [field], by_item=True)]
         items = (item for value in found for item in (value if isinstance(value, list) else [value]))
         distinct = {order(item): item for item in items if item is not None}
+        if counted is not None:
+            counted(sum(len(item) for item in distinct.values() if isinstance(item, str)))
         return [distinct[key] for key in sorted(distinct)]
 
     async def varieties(self, collection: str, field: str, filter: Filter) -> list[Document]:

@@ -35,8 +35,19 @@ class Answers:
             for root in [None] if roots is None else roots:
                 self._changes[table, root] += 1
 
-    def of(self, table: str, roots: Collection[str], question: str, ask: Callable[[], T]) -> T:
-        """The answer that `ask` gives, or gave when these fields were as they are now. Nobody is to change it."""
+    def of(
+        self,
+        table: str,
+        roots: Collection[str],
+        question: str,
+        ask: Callable[[], T],
+        *,
+        worth: Callable[[], bool] = lambda: True,
+    ) -> T:
+        """The answer that `ask` gives, or gave when these fields were as they are now. Nobody is to change it.
+
+        `worth`: whether it is to be remembered, asked when it has been given.
+        """
         key = (table, question)
         with self._lock:
             now = [self._changes[table, root] for root in [None, *sorted(roots)]]
@@ -47,7 +58,7 @@ class Answers:
         found = ask()
         with self._lock:
             self._forget(key)
-            if len(question) <= _LONGEST and _rows(found) <= _MOST_ROWS:
+            if worth() and len(question) <= _LONGEST and _rows(found) <= _MOST_ROWS:
                 self._found[key] = now, found
                 self._rows += _rows(found)
                 while len(self._found) > _MOST or self._rows > _MOST_ROWS:

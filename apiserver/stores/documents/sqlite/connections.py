@@ -33,12 +33,20 @@ LONGEST_READ = 30.0
 _STEPS = 100_000
 
 
+#: Bytes of a value of which one is looked at at a time, as it takes a multiple of them meanwhile.
+_LARGE = 2**20
+_asking_of_large = threading.Lock()
+
+
 class Callbacks(dict[int, list[Callable[[Any], Any]]]):
     """Python functions that running statements may ask in SQL: `ask(statement, place, value)`."""
 
     def ask(self, statement: int, place: int, value: Any) -> Any:
         """What the function says about the value."""
-        return self[statement][place](value)
+        if not isinstance(value, str | bytes) or len(value) <= _LARGE:
+            return self[statement][place](value)
+        with _asking_of_large:
+            return self[statement][place](value)
 
 
 class Connections:

@@ -51,11 +51,17 @@ Ask = Callable[[Statement], T]
 logger = logging.getLogger(__name__)
 
 _THREADS = 4
+_LOOKING_UP = 1
+"""Threads for collections without large fields: who calls is found out also while all others search tasks."""
 _LARGE_LOG = 4 * 2**20
 _MANY_FIELDS = 1000
 #: After so many calls that were done at once, the event loop has its turn: a handler that asks for one document after
 #: the other keeps nobody waiting.
 _TURN = 16
+_LONG, _LONG_TAKES = 1000, 3
+"""Characters of a value of a group that are counted for the answer; and what they take, as JSON and decoded."""
+_LARGE_ANSWER = 256 * 1024
+"""Characters of long values, all together, of an answer that is not remembered."""
 _SMALL = 64 * 1024
 """Characters of documents that are inserted at once."""
 _LARGEST = 17 * 2**20
@@ -102,6 +108,7 @@ class SqliteDocumentStore:
         self._numbers = itertools.count(1)
         self._answers = Answers()
         self._upkeep = Upkeep(self._connections)
+        self._looking_up: ThreadPoolExecutor | None = None
         self._filler: ThreadPoolExecutor | None = None
         """One thread, which makes side tables one after another."""
         self._waiting = 0
@@ -119,6 +126,7 @@ class SqliteDocumentStore:
     async def open(self) -> None:
         self._connections.open()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="documents")
+        self._looking_up = ThreadPoolExecutor(_LOOKING_UP, thread_name_prefix="documents-lookup")
         self._filler = ThreadPoolExecutor(1, thread_name_prefix="documents-filler")
 
     async def close(self) -> None:
@@ -127,6 +135,8 @@ class SqliteDocumentStore:
             self._connections.end_reads()
             await asyncio.to_thread(filler.shutdown)
             await asyncio.to_thread(threads.shutdown)
+            if self._looking_up is not None:
+                await asyncio.to_thread(self._looking_up.shutdown)
             self._connections.close()
             self._tables.clear()
 
@@ -168,10 +178,10 @@ class SqliteDocumentStore:
         condition = parse_filter(filter)
         names = names_one(condition)
         terms = () if names else tuple(parse_sort(sort, table.numeric))  # one document is in order
-        columns, made = ["doc", *map(apart_column, apart)], Documents(apart, wanted, counted)
+        made = Documents(apart, wanted, counted)
 
         def ask(statement: Statement) -> list[Document]:
-            sql = select(statement, condition, columns, Page(terms, skip, limit))
+            sql = select(statement, condition, made.columns, Page(terms, skip, limit))
             return made.of(statement.connection.execute(sql, statement.parameters))
 
         sides = {Sorted(terms)} if terms and not is_indexed(table, terms) else set[Side]()
@@ -207,11 +217,18 @@ class SqliteDocumentStore:
             counts[key] = counts.get(key, 0) + number
         return counts
 
-    async def distinct(self, collection: str, field: str, filter: Filter) -> list[Any]:
-        found = [value for _, value in await self._grouped(collection, filter, [field])]
-        items = (item for value in found for item in (value if isinstance(value, list) else [value]))
-        distinct = {order(item): item for item in items if item is not None}
-        return [distinct[key] for key in sorted(distinct)]
+    async def distinct(
+        self, collection: str, field: str, filter: Filter, *, counted: Counted | None = None
+    ) -> list[Any]:
+        found = await self._grouped(collection, filter, [field], counted)
+        lists = [value if isinstance(value, list) else [value] for _, value in found]
+
+        def in_order() -> list[Any]:
+            distinct = {order(item): item for items in lists for item in items if item is not None}
+            return [distinct[key] for key in sorted(distinct)]
+
+        many = sum(map(len, lists)) > _MANY
+        return await asyncio.to_thread(in_order) if many else in_order()
 
     async def varieties(self, collection: str, field: str, filter: Filter) -> list[Document]:
         table = await self._table(collection)
@@ -304,27 +321,45 @@ class SqliteDocumentStore:
             self._tables[collection] = table
         return table
 
-    async def _grouped(self, collection: str, filter: Filter, fields: Sequence[str]) -> list[list[Any]]:
+    async def _grouped(
+        self, collection: str, filter: Filter, fields: Sequence[str], counted: Counted | None = None
+    ) -> list[list[Any]]:
         """The number of matching documents, and the values of the fields they share, for each group of the same."""
         if not fields:
             raise InvalidFilter("a field to group by is needed")
         table = await self._table(collection)
         condition, parsed = parse_filter(filter), [paths.parse(field) for field in fields]
 
+        lists = all(len(path) == 1 and path[0] in table.apart for path in parsed)
+        long = 0
+
+        def read(readers: Sequence[Callable[[Any], Any]], number: int, *found: Any) -> list[Any]:
+            nonlocal long
+            size = sum([len(value) for value in found if isinstance(value, str) and len(value) > _LONG])
+            long += size
+            if size and counted is not None:
+                counted(_LONG_TAKES * size)
+            return [number, *(reader(value) for reader, value in zip(readers, found, strict=True))]
+
         def ask(statement: Statement) -> list[list[Any]]:
             columns, readers = zip(*(statement.grouped(path) for path in parsed), strict=True)
-            values = ", ".join(columns)
-            groups = ", ".join(f"+{column}" for column in columns)  # in no index's order: one that covers is faster
-            where = statement.where(condition, of_all=True)
-            rows = statement.found(f'SELECT count(*), {values} FROM "{table.name}" WHERE {where} GROUP BY {groups}')
-            return [
-                [number, *(read(value) for read, value in zip(readers, found, strict=True))] for number, *found in rows
-            ]
+            sql = _groups(table, columns, statement.where(condition, of_all=True), lists=lists)
+            return [read(readers, *row) for row in statement.connection.execute(sql, statement.parameters)]
 
         roots = {path[0] for path in [*parsed, *paths_of(condition)]}
-        return await self._remembered(table, condition, repr((filter, fields)), roots, ask)
+        question = repr((filter, fields))
+        return await self._remembered(table, condition, question, roots, ask, worth=lambda: long < _LARGE_ANSWER)
 
-    async def _remembered(self, table: Table, condition: Condition, question: str, roots: set[str], ask: Ask[T]) -> T:
+    async def _remembered(
+        self,
+        table: Table,
+        condition: Condition,
+        question: str,
+        roots: set[str],
+        ask: Ask[T],
+        *,
+        worth: Callable[[], bool] = lambda: True,
+    ) -> T:
         """What `ask` finds, or found when the top-level fields that it depends on were as they are now."""
         if names_one(condition) or not table.apart:
             return await self._read(table, condition, ask, quick=names_one(condition))
@@ -332,7 +367,7 @@ class SqliteDocumentStore:
         return await self._read(
             table,
             condition,
-            lambda statement: self._answers.of(table.name, roots, question, lambda: ask(statement)),
+            lambda statement: self._answers.of(table.name, roots, question, lambda: ask(statement), worth=worth),
         )
 
     async def _read(
@@ -355,7 +390,7 @@ class SqliteDocumentStore:
                 with Statement(table, self._connections.callbacks, connection, used) as statement:
                     return ask(statement)
 
-        return await self._run(quick, work)
+        return await self._run(quick, work, small=not table.apart)
 
     async def _make(self, table: Table, sides: Collection[Side], others: Sequence[Condition]) -> None:
         """Make side tables that are not there, if many documents meet `others`, which need no side table."""
@@ -427,7 +462,7 @@ class SqliteDocumentStore:
             self._checkpoint = self._threads.submit(self._connections.checkpoint)
         return result
 
-    async def _run(self, quick: bool, work: Callable[[], T]) -> T:
+    async def _run(self, quick: bool, work: Callable[[], T], *, small: bool = False) -> T:
         if self._threads is None:
             raise DocumentStoreError("the document store is not open")
         if quick:
@@ -436,7 +471,22 @@ class SqliteDocumentStore:
             if self._at_once % _TURN == 0:
                 await asyncio.sleep(0)
             return done
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        return await asyncio.get_running_loop().run_in_executor(self._looking_up if small else self._threads, work)
+
+
+def _groups(table: Table, columns: Sequence[str], where: str, *, lists: bool) -> str:
+    """SQL of how many rows there are with each combination of values, and of these.
+
+    `lists`: they are columns of JSON, such as tags. Rows with a long one are groups of their own: SQLite would have the
+    values of all of them in memory at once.
+    """
+    values = ", ".join(columns)
+    if not lists:
+        groups = ", ".join(f"+{column}" for column in columns)  # in no index's order: one that covers is faster
+        return f'SELECT count(*), {values} FROM "{table.name}" WHERE {where} GROUP BY {groups}'
+    groups = ", ".join(f"CASE WHEN length(CAST({one} AS BLOB)) > {_LONG} THEN row ELSE {one} END" for one in columns)
+    places = f'SELECT count(*) AS number, min(row) AS place FROM "{table.name}" WHERE {where} GROUP BY {groups}'
+    return f'SELECT number, {values} FROM ({places}) CROSS JOIN "{table.name}" ON row = place'
 
 
 def _change(

@@ -141,7 +141,7 @@ def dumps(value: Any) -> str:
         raise InvalidDocument(f"not a JSON value: {error}") from None
 
 
-def decode(doc: str, names: Sequence[str], apart: Sequence[str | None]) -> Document:
+def decode(doc: str | bytes, names: Sequence[str], apart: Sequence[str | bytes | None]) -> Document:
     """The document of a `doc` column and some columns kept apart."""
     document: Document = orjson.loads(doc)
     for name, text in zip(names, apart, strict=True):

@@ -1,0 +1,70 @@
+"""Large texts in documents: what is asked of all documents takes no more memory than a few of them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from apiserver.answers import Answers, AnswerTooLarge, Held
+from apiserver.stores.documents.base import Filter
+from apiserver.stores.documents.sqlite import SqliteDocumentStore
+from apiserver.stores.documents.sqlite import store as module
+
+pytestmark = pytest.mark.anyio
+
+COUNT = 30
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteDocumentStore]:
+    opened = SqliteDocumentStore(tmp_path / "documents.db")
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+async def test_values_of_groups_count_while_they_are_read(store: SqliteDocumentStore) -> None:
+    lists = [[f"{number}-{item}" + "x" * 1000 for item in range(1000)] for number in range(COUNT)]
+    await store.insert("tasks", [{"id": f"{number}", "tags": tags} for number, tags in enumerate(lists)])
+    held = Held(Answers())
+    few: Filter = {"id": {"$in": ["1", "2"]}}
+
+    assert await store.distinct("tasks", "tags", few, counted=held.add) == sorted([*lists[1], *lists[2]])
+    once = held.size
+    assert once > 2 * 2**20
+    await store.distinct("tasks", "tags", few, counted=held.add)  # nothing was remembered
+    assert held.size == 2 * once
+    with pytest.raises(AnswerTooLarge):
+        await store.distinct("tasks", "tags", {}, counted=held.add)
+
+
+async def test_documents_are_grouped_by_long_and_short_values(
+    store: SqliteDocumentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LONG", 8)
+    values = [["a"], ["a"], ["a long one"], ["a long one"], [], None, None]
+    await store.insert("tasks", [{"id": f"{number}", "tags": tags} for number, tags in enumerate(values)])
+    assert await store.count_by("tasks", {}, ["tags"]) == {
+        ('["a"]',): 2,
+        ('["a long one"]',): 2,
+        ("[]",): 1,
+        (None,): 2,
+    }
+
+
+async def test_who_calls_is_found_out_while_all_threads_search(store: SqliteDocumentStore) -> None:
+    await store.insert("credentials", [{"id": "a", "key": "k"}])
+    await store.find_one("tasks", {"id": "a"})
+    done = threading.Event()
+    assert store._threads is not None
+    for _ in range(module._THREADS):
+        store._threads.submit(done.wait)
+    try:
+        async with asyncio.timeout(20):
+            assert await store.find_one("credentials", {"key": "k"}) == {"id": "a", "key": "k"}
+    finally:
+        done.set()
