@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,15 +30,6 @@ MAX_SAMPLES = 10_000
 _SHORT_NAME = MAX_NAME_BYTES // 4
 
 
-@dataclass(slots=True)
-class Grouped:
-    """A batch not yet checked against the owners' documents."""
-
-    batch: EventBatch
-    locked_allowed: dict[Owner, bool]
-    """For each owner, whether its events may go to a published task; also the list of all owners."""
-
-
 def group(
     gathered: Gathered,
     others: Iterable[EventLine],
@@ -50,12 +40,12 @@ def group(
     worker: str,
     body: bytes,
     bounded: bool = True,
-) -> Grouped:
-    """The batch that the points and the lines of other types make; what cannot be taken is added to `rejects`.
+) -> tuple[EventBatch, dict[Owner, bool]]:
+    """The batch that the points and the lines of other types make, and for each owner the `allow_locked` of its lines.
 
-    `worker` and `received` stand in for a missing worker and timestamp; `bounded`: what is beyond the bounds of a batch
-    cannot be taken. Raises Contradiction when lines disagree
-    about one owner: nothing can be taken then.
+    What cannot be taken is added to `rejects`. `worker` and `received` stand in for a missing worker and timestamp;
+    `bounded`: what is beyond the bounds of a batch cannot be taken. Raises Contradiction when lines disagree about one
+    owner: nothing can be taken then.
     """
     logs: dict[Source, list[LogLine]] = defaultdict(list)
     samples: list[VectorLine | ImageLine | PlotLine] = []
@@ -79,7 +69,7 @@ def group(
         del samples[MAX_SAMPLES:]
     for sample in samples:
         grouping.add_sample(sample)
-    return Grouped(grouping.batch, grouping.locked_allowed)
+    return grouping.batch, grouping.locked_allowed
 
 
 class _Grouping:

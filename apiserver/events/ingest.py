@@ -17,6 +17,7 @@ class Ingest:
 
     batch: EventBatch
     locked_allowed: dict[Owner, bool]
+    """For each owner, whether its events may go to a published task; also the list of all owners."""
     rejects: Rejects
 
     @property
@@ -69,7 +70,7 @@ def ingest_lines(
     Raises Contradiction when nothing of it can be taken, Stopped when told to `stop`.
     """
     gathered, others, rejects = scan.read(body, stop)
-    grouped = columns.group(
+    batch, locked_allowed = columns.group(
         gathered,
         others,
         rejects,
@@ -79,7 +80,7 @@ def ingest_lines(
         body=body,
         bounded=bounded,
     )
-    return Ingest(grouped.batch, grouped.locked_allowed, rejects)
+    return Ingest(batch, locked_allowed, rejects)
 
 
 def ingest_object(event: JsonObject, *, company: str, received: int, worker: str, body: bytes) -> Ingest:
@@ -90,5 +91,7 @@ def ingest_object(event: JsonObject, *, company: str, received: int, worker: str
         parsed.append(lines.from_object(event))
     except Reject as reject:
         rejects.add(reject)
-    grouped = columns.group(*gather(parsed), rejects, company=company, received=received, worker=worker, body=body)
-    return Ingest(grouped.batch, grouped.locked_allowed, rejects)
+    batch, locked_allowed = columns.group(
+        *gather(parsed), rejects, company=company, received=received, worker=worker, body=body
+    )
+    return Ingest(batch, locked_allowed, rejects)
