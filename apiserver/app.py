@@ -35,12 +35,12 @@ from apiserver.services.access import defaults, fixed_users, identities, roles
 from apiserver.services.access.attempts import Attempts
 from apiserver.services.access.credentials import Credential
 from apiserver.services.backend import Backend, registry
+from apiserver.services.document_cache import DocumentCache
 from apiserver.services.history.store import History
 from apiserver.services.last_metrics import LastMetrics
 from apiserver.services.older_metadata import with_older_metadata
 from apiserver.services.older_tags import with_older_tags
-from apiserver.services.remembered import Remembered
-from apiserver.services.series_bound import SeriesBound
+from apiserver.services.series_limit import SeriesLimit
 from apiserver.services.store_errors import STORE_ERRORS
 from apiserver.settings import Settings
 from apiserver.stores.files.disk import FileStore
@@ -150,7 +150,7 @@ def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backen
         documents=documents,
         events=events,
         last_metrics=LastMetrics(events, documents),
-        series_bound=SeriesBound(events, settings.max_series_per_task),
+        series_limit=SeriesLimit(events, settings.max_series_per_task),
         history=History(events, documents, days=settings.history_days),
         auth=Authenticator(
             settings.token_secret,
@@ -161,7 +161,7 @@ def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backen
         ),
         attempts=Attempts(),
         scrolls=Scrolls(settings.token_secret),
-        remembered=Remembered(documents),
+        document_cache=DocumentCache(documents),
         file_deletions=FileDeletions(files, documents),
         file_links=FileLinks(settings.token_secret),
     )

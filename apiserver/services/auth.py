@@ -11,7 +11,7 @@ from apiserver.services.access import credentials
 from apiserver.services.access.fixed_users import login_modes
 from apiserver.services.access.identities import of_user
 from apiserver.services.access.password_login import caller_of
-from apiserver.services.access.roles import GIVEN, LOGIN_PAGE, USER, is_admin
+from apiserver.services.access.roles import ASSIGNABLE, LOGIN_PAGE, USER, is_admin
 from apiserver.services.access.sessions import end_session, log_in, set_cookie
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.stores.documents.base import DuplicateDocument
@@ -111,7 +111,7 @@ async def create_user(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if request["role"] != USER and not is_admin(call):
         raise forbidden("only admins make others admins")
     given = {field: request.get(field) for field in ("given_name", "family_name", "email", "avatar")}
-    # The login page says the company that its copy of the web UI was built with.
+    # The login page sends the company that its copy of the web UI was built with, so it is not checked.
     company = call.identity.company if call.identity.role == LOGIN_PAGE else own_company(call, request.get("company"))
     try:
         user = await credentials.add_user(call.backend.documents, company, request["name"], request["role"], **given)
@@ -126,7 +126,7 @@ async def edit_user(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         raise validation_error("admins do not change their own role", field="user")
     fields = {"role": request["role"]} if request.get("role") is not None else {}
     user = await documents(call).find_one("users", {"id": request["user"]}, projection=["role"])
-    if user is None or user["role"] not in GIVEN:  # guest and login page stay what they are
+    if user is None or user["role"] not in ASSIGNABLE:  # the guest and the login page keep their roles
         raise invalid_id("user", request["user"])
     updated = await credentials.update_user(call.backend.documents, call.identity.company, request["user"], fields)
     if not updated:
@@ -135,17 +135,17 @@ async def edit_user(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def own_company(call: Call, company: str | None) -> str:
-    """The caller's company, which is the only one that users may be added to."""
+    """The caller's company. 400/12 if the request names another: users are added to the caller's company only."""
     if company not in (None, "", call.identity.company):
         raise validation_error("users are added to the caller's own company only", field="company")
     return call.identity.company
 
 
 def unknown_key(key: str) -> ApiError:
-    """The caller has no such access key."""
+    """The error for an access key that the caller does not have."""
     return ApiError(400, 75, f"Invalid access key: access_key={key}")
 
 
 def name_taken(name: str) -> ApiError:
-    """Another user of the company has that name."""
+    """The error for a name that another user of the company has."""
     return ApiError(400, 801, f"The user's name is in use: name={name}")

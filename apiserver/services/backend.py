@@ -1,4 +1,4 @@
-"""What the services work with: the stores, the settings, and the endpoint registry they fill."""
+"""What the handlers work with: the stores, the settings, and the registry that they enter themselves in."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Call as RpcCall
 from apiserver.rpc.registry import Registry
 from apiserver.services.access.attempts import Attempts
+from apiserver.services.document_cache import DocumentCache
 from apiserver.services.history.store import History
 from apiserver.services.last_metrics import LastMetrics
-from apiserver.services.remembered import Remembered
-from apiserver.services.series_bound import SeriesBound
+from apiserver.services.series_limit import SeriesLimit
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.scoped import CompanyDocuments, VisibleDocuments
@@ -25,18 +25,18 @@ from apiserver.stores.events.base import EventStore
 
 @dataclass(slots=True)
 class Backend:
-    """Everything a handler may reach, made once by `create_app`."""
+    """Everything that a handler may use. `create_app` makes it once."""
 
     settings: Settings
     documents: DocumentStore
     events: EventStore
     last_metrics: LastMetrics
-    series_bound: SeriesBound
+    series_limit: SeriesLimit
     history: History
     auth: Authenticator
     attempts: Attempts
     scrolls: Scrolls
-    remembered: Remembered
+    document_cache: DocumentCache
     file_deletions: FileDeletions
     file_links: FileLinks
 
@@ -61,7 +61,7 @@ def documents(call: Call) -> CompanyDocuments:
 
 
 def visible(call: Call, request: Mapping[str, Any] | None = None) -> VisibleDocuments:
-    """The documents the caller may read; a request with `allow_public: false` asks for none that are public."""
+    """The documents the caller may read. Public ones are left out if the request says `allow_public: false`."""
     if request is not None and not request.get("allow_public", True):
         return documents(call)
     return call.backend.visible_to(call.identity.company)

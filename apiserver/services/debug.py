@@ -1,4 +1,4 @@
-"""debug.*: for whoever looks into a connection."""
+"""debug.*: shows that a client reaches the server."""
 
 from __future__ import annotations
 

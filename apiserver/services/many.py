@@ -1,4 +1,4 @@
-"""What `*_many` endpoints do: the same thing to each of several documents, one's failure leaving the others alone."""
+"""What `*_many` endpoints share: they do one thing to each of several documents. One failure does not stop the rest."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Literal
 from apiserver.rpc.errors import ApiError, invalid_id
 from apiserver.services.backend import Call, visible
 
-#: So many are made ready at once.
-TOGETHER = 100
+#: How many ids are looked up at once.
+BATCH = 100
 
 
 async def do_each(
@@ -20,19 +20,19 @@ async def do_each(
     *,
     first: Callable[[Sequence[str]], Awaitable[Any]] | None = None,
 ) -> dict[str, Any]:
-    """Call `do` with each id once; answers `{succeeded: [{id, **its answer}], failed: [{id, error}]}`.
+    """Call `do` once for each id; answers `{succeeded: [{id, **its answer}], failed: [{id, error}]}`.
 
-    `first` is called with some ids at a time, before `do` is with these: for what costs as much for many as for one.
-    So is it looked for things of that kind which the caller may see: `do` is called with no other ids.
-    Overload is nobody's failure: it is raised, and the whole call can be tried again.
+    Ids of documents that the caller may not read fail without `do`. `first` is called with each batch of ids before
+    `do`, for work that costs as much for many ids as for one. Overload (429, 503) is raised, not noted as a failure of
+    one id, so that the client tries the whole call again.
     """
     succeeded: list[dict[str, Any]] = []
     failed: list[dict[str, Any]] = []
-    for some in together(ids):
-        known = set(await visible(call).distinct(f"{kind}s", "id", {"id": {"$in": some}}))
+    for batch in batches(ids):
+        known = set(await visible(call).distinct(f"{kind}s", "id", {"id": {"$in": batch}}))
         if first is not None:
-            await first(some)
-        for id in some:
+            await first(batch)
+        for id in batch:
             try:
                 if id not in known:
                     raise invalid_id(kind, id)
@@ -44,13 +44,13 @@ async def do_each(
     return {"succeeded": succeeded, "failed": failed}
 
 
-def together(ids: Sequence[str]) -> Iterator[list[str]]:
-    """Each id once, some at a time."""
+def batches(ids: Sequence[str]) -> Iterator[list[str]]:
+    """The ids without repetitions, in batches of at most `BATCH`."""
     once = list(dict.fromkeys(ids))
-    for start in range(0, len(once), TOGETHER):
-        yield once[start : start + TOGETHER]
+    for start in range(0, len(once), BATCH):
+        yield once[start : start + BATCH]
 
 
 def failure(id: str, error: ApiError) -> dict[str, Any]:
-    """What an answer says of one that could not be done."""
+    """The entry in `failed` for one id."""
     return {"id": id, "error": {"codes": [error.code, error.subcode], "msg": error.message, "data": error.data}}

@@ -11,13 +11,13 @@ from typing import Any
 
 from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.document_keys import escape
 from apiserver.services.many import do_each
-from apiserver.services.names import escape
 from apiserver.services.project_tree import find_by_name, find_or_create, get_project
 from apiserver.services.tasks.cleanup import delete_task
 from apiserver.services.tasks.clone import cloned
-from apiserver.services.tasks.documents import TASKS, get_task, insert_task
 from apiserver.services.tasks.queueing import enqueue_task, wanted_queue, watched
+from apiserver.services.tasks.task_documents import TASKS, get_task, insert_task
 from apiserver.stores.documents.base import Document
 
 _ARGS, _PROPERTIES = "Args", "properties"

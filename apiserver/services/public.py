@@ -1,6 +1,6 @@
-"""Making tasks, models and projects public, and private again; and why what is public cannot be changed.
+"""Making tasks, models and projects public and private again, and the errors when a call would change a public one.
 
-Which documents a caller may read or change, the views of documents say (`stores/documents/scoped.py`).
+`stores/documents/scoped.py` decides which documents a caller may read or change.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ _KINDS = {"tasks": "task", "models": "model", "projects": "project"}
 
 
 async def make_public(call: Call, collection: str, ids: list[str]) -> dict[str, Any]:
-    """Answers `{updated}`; 400 naming those that are not there, or are public already: then none is changed."""
+    """Answers `{updated}`. If some ids are unknown or already public, 400 names them and nothing is changed."""
     known = await documents(call).distinct(collection, "id", {"id": {"$in": ids}})
     _require_all(collection, ids, set(known))
     return {"updated": await documents(call).make_public(collection, known, _stamps(call, collection))}
 
 
 async def make_private(call: Call, collection: str, ids: list[str]) -> dict[str, Any]:
-    """Answers `{updated}`; 400 naming those that are not public, or another company's: then none is changed."""
+    """Answers `{updated}`. If some ids are not public, or of another company, 400 names them and nothing is changed."""
     known = await documents(call).own_public(collection, {"id": {"$in": ids}})
     _require_all(collection, ids, set(known))
     return {"updated": await documents(call).make_private(collection, known, _stamps(call, collection))}
 
 
 async def denied(call: Call, collection: str, *ids: str) -> ApiError:
-    """Why the caller cannot change documents of these ids: 403/21 when they are public, 400 when there are none."""
+    """The error for documents that the caller cannot change: 403/21 if they are public, 400 if they do not exist."""
     public = await visible(call).distinct(collection, "id", {"id": {"$in": list(ids)}})
     kind = _KINDS[collection]
     if public:
@@ -39,7 +39,7 @@ async def denied(call: Call, collection: str, *ids: str) -> ApiError:
 
 
 async def require_private(call: Call, collection: str, filter: Filter) -> None:
-    """403/21 when documents of the caller's company are public among those that match, and so cannot be changed."""
+    """403/21 if some of the company's matching documents are public: public documents cannot be changed."""
     if public := await documents(call).own_public(collection, filter):
         raise await denied(call, collection, *public)
 

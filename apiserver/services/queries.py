@@ -1,6 +1,6 @@
-"""The query side of every `get_all`: from a request to a filter, a sort, a projection and a page of documents.
+"""How every `get_all` turns its request into a filter, a sort order, a projection and a page.
 
-Empty lists and null mean "no filter". The functions do no I/O and raise validation errors that name the field.
+Empty lists and null mean "no filter". The functions do no I/O. Their validation errors name the request's field.
 """
 
 from __future__ import annotations
@@ -12,35 +12,35 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from apiserver.rpc.errors import validation_error
-from apiserver.services.lists import list_filter, lists_filter
-from apiserver.services.names import escape_path
+from apiserver.services.document_keys import escape_path
+from apiserver.services.list_filters import include_exclude_filter, list_filter
 from apiserver.stores.documents.base import Document, Filter, InvalidFilter
 from apiserver.stores.documents.dialect.patterns import compile_pattern
 from apiserver.times import utc_text
 
-#: How many documents an answer has when the request does not say.
+#: How many documents a page has if the request does not say.
 DEFAULT_PAGE_SIZE = 500
-#: No page begins later: stores count in 64 bits.
+#: The largest number of documents to skip: stores count in 64 bits.
 FURTHEST = 2**62
-#: Fields that are sorted by, words that are looked for, and conditions: of 100,000 tasks, each may take half a second.
+#: Limits on the sort fields, search words and conditions of a request. With 100,000 tasks, each may cost half a second.
 MOST_SORTED, MOST_WORDS, MOST_CONDITIONS = 10, 16, 100
 
-#: Dotted fields as a tree of names; those that have none inside end them.
+#: Dotted fields as a tree of names: `a.b` and `a.c` are `{a: {b: {}, c: {}}}`.
 _Names: TypeAlias = "dict[str, _Names]"
 
 _COMPARISONS = {">=": "$gte", ">": "$gt", "<=": "$lte", "<": "$lt", "": "$eq"}
 _EXACT = re.compile(r"\^((?:[^\\.^$*+?{}\[\]|()]|\\[^a-zA-Z0-9])*)\$", re.DOTALL)
-#: A hyperparameter of a task, or metadata of a model, as a whole.
+#: The path of one whole hyperparameter or metadata item.
 _PARAMETER = re.compile(r"hyperparams\.[^.]+\.[^.]+|metadata\.[^.]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuerySpec:
-    """Which request fields narrow a query, by how they do it; a field that ends in `.*` stands for all below it.
+    """Which request fields are filters, and of which form. A field that ends in `.*` stands for all fields below it.
 
-    `patterns` are regular expressions; `lists` name wanted values, with the operators of `lists.py`; `values` are
-    equal, or one of a list's; `times` are comparisons such as `>=2026-11-21T08:00:00`; `ranges` are `[min, max]`, both
-    included, one may be null; `text` are the document's fields that `search_text` looks in.
+    `patterns`: a regular expression. `lists`: wanted values, with the operators of `list_filters.py`. `values`: one
+    value, or a list of allowed ones. `times`: comparisons such as `>=2026-11-21T08:00:00`. `ranges`: `[min, max]`, both
+    inclusive, one of them may be null. `text`: not filters, but the document's fields that `search_text` searches.
     """
 
     patterns: tuple[str, ...] = ("name",)
@@ -53,26 +53,26 @@ class QuerySpec:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The slice of the matches to answer."""
+    """Which of the matching documents are answered."""
 
     skip: int
     limit: int
 
 
 def build_filter(request: Mapping[str, Any], spec: QuerySpec) -> Filter:
-    """The conditions that `request` sets, all of which a document must meet; `{}` when it sets none."""
+    """The filter for documents that meet all conditions of the request; `{}` if it has none."""
     conditions = [*_simple_conditions(request, spec), *_multi_field_conditions(request, spec)]
     if text := request.get("search_text"):
         conditions.append(_text_filter(text, spec.text))
     if filters := request.get("filters"):
-        conditions.append(lists_filter(filters, spec.lists))
+        conditions.append(include_exclude_filter(filters, spec.lists))
     if sum(map(_size, conditions)) > MOST_CONDITIONS:
         raise validation_error(f"at most {MOST_CONDITIONS} conditions are allowed")
     return all_of(conditions)
 
 
 def _size(condition: Filter) -> int:
-    """How many conditions there are in one; a list of values that a field may have is a single one."""
+    """The number of single conditions in `condition`. A list of allowed values counts as one."""
     size = 0
     for name, operand in condition.items():
         if name in ("$and", "$or", "$nor"):
@@ -91,37 +91,36 @@ def all_of(conditions: Iterable[Filter]) -> Filter:
 
 
 def hide_hidden(request: Mapping[str, Any]) -> Filter:
-    """The condition that keeps hidden documents out, unless they are asked for by id or by `search_hidden`."""
+    """The condition that leaves hidden documents out; `{}` if the request names ids or says `search_hidden`."""
     return {} if request.get("search_hidden") or request.get("id") else {"system_tags": {"$ne": "hidden"}}
 
 
 def sort_of(
     request: Mapping[str, Any], default: tuple[tuple[str, int], ...] = (("created", 1),)
 ) -> list[tuple[str, int]]:
-    """The order that `order_by` asks for ("-" before a field: descending); parameters are sorted by their values."""
+    """The sort order that `order_by` asks for ("-" before a field: descending). Parameters sort by their values."""
     fields = request.get("order_by") or []
     fields = _at_most(MOST_SORTED, [fields] if isinstance(fields, str) else fields, "order_by")
     return [
-        (_valued(escape_path(field.lstrip("-"))), -1 if field.startswith("-") else 1)
+        (f"{path}.value" if _PARAMETER.fullmatch(path) else path, -1 if field.startswith("-") else 1)
         for field in fields
-        if field.lstrip("-") and not field.lstrip("-").startswith("@")
+        if (path := escape_path(field.lstrip("-"))) and not path.startswith("@")
     ] or list(default)
 
 
-def _valued(path: str) -> str:
-    return f"{path}.value" if _PARAMETER.fullmatch(path) else path
-
-
 def projection_of(request: Mapping[str, Any]) -> list[str] | None:
-    """The fields that `only_fields` asks for (dotted), none of them inside another; None: all (but see `leave_out`)."""
+    """The dotted fields that `only_fields` asks for, none of them inside another; None for all fields.
+
+    Entries with a "-" in front do not count here: `leave_out` removes those fields.
+    """
     wanted = request.get("only_fields") or []
     return outermost(escape_path(field) for field in wanted if field and not field.startswith("-")) or None
 
 
 def outermost(fields: Iterable[str]) -> list[str]:
-    """Those of some dotted fields that are inside none of the others, sorted: `["a", "b.c"]` of `a`, `a.b`, `b.c`.
+    """The dotted fields that are inside none of the others, sorted: `a`, `a.b`, `b.c` give `["a", "b.c"]`.
 
-    Sorted by their names, fields come right after the one that they are inside.
+    The fields inside another one come right after it when fields are sorted by their lists of names.
     """
     found: list[str] = []
     for field in sorted(set(fields), key=lambda field: field.split(".")):
@@ -131,7 +130,7 @@ def outermost(fields: Iterable[str]) -> list[str]:
 
 
 def leave_out(request: Mapping[str, Any], found: Iterable[Document]) -> None:
-    """Take the fields that `only_fields` has after a "-" (dotted) out of stored documents, in place; never the id."""
+    """Remove from the documents, in place, the dotted fields that `only_fields` has after a "-". The id stays."""
     unwanted = [field for field in request.get("only_fields") or [] if field.startswith("-")]
     names: _Names = {}
     for field in outermost(escape_path(field[1:]) for field in unwanted if field not in ("-", "-id")):
@@ -145,7 +144,7 @@ def leave_out(request: Mapping[str, Any], found: Iterable[Document]) -> None:
 
 
 def _drop(value: Any, names: _Names) -> None:
-    """Take out what is named, in time for the names that are there: of thousands, a document has but some."""
+    """Remove the named fields. It takes time only for names that the value has: thousands may be asked for."""
     if isinstance(value, list):
         for item in value:
             _drop(item, names)
@@ -167,9 +166,9 @@ def page_of(request: Mapping[str, Any]) -> Page:
 
 
 def pattern_filter(field: str, pattern: str, *, ignore_case: bool = False, source: str | None = None) -> Filter:
-    """The condition that `field` matches the regular expression; one that spells out the whole value is an equality.
+    """The condition that `field` matches the regular expression. If it spells a whole value (`^loss$`): equals it.
 
-    `source` names the request's field in the error of a malformed pattern.
+    `source` is the request's field, for the error about a malformed pattern.
     """
     literal = None if ignore_case else exact_literal(pattern)
     if literal is not None:
@@ -183,13 +182,13 @@ def pattern_filter(field: str, pattern: str, *, ignore_case: bool = False, sourc
 
 
 def exact_literal(pattern: str) -> str | None:
-    """The one text that `pattern` matches when it is `^`, plain or escaped characters, and `$`; else None."""
+    """The only text that `pattern` matches if it is `^`, plain or escaped characters, and `$`; else None."""
     match = _EXACT.fullmatch(pattern)
     return None if match is None else re.sub(r"\\(.)", r"\1", match[1], flags=re.DOTALL)
 
 
 def parse_time(text: Any, field: str) -> str:
-    """An ISO-8601 date or time as documents keep it; without an offset it is UTC."""
+    """An ISO-8601 date or time in the form that documents store. Without an offset it is UTC."""
     try:
         moment = datetime.fromisoformat(text)
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
@@ -214,7 +213,7 @@ def _simple_conditions(request: Mapping[str, Any], spec: QuerySpec) -> Iterable[
 
 
 def _given(request: Mapping[str, Any], fields: tuple[str, ...]) -> Iterable[tuple[str, Any]]:
-    """The (field, value) pairs of the request that set a filter."""
+    """The (field, value) pairs of the request that are filters, with fields below `.*` entries."""
     for field in fields:
         below = [name for name in request if name.startswith(field[:-1])] if field.endswith(".*") else [field]
         for name in below:
@@ -232,7 +231,7 @@ def _range_filter(field: str, value: Any) -> Filter:
 
 
 def _number(value: Any) -> Any:
-    """A number that was written as text is compared as a number."""
+    """The value as a number if it is a number, or text that spells one."""
     try:
         return float(value) if isinstance(value, str) else value
     except ValueError:
@@ -240,7 +239,7 @@ def _number(value: Any) -> Any:
 
 
 def _time_filter(field: str, value: Any) -> Filter:
-    """All comparisons of `value` (one, or a list); two plain times are a range, its ends included."""
+    """The condition of one comparison or a list of them. Two times without operators are a range with both ends."""
     texts = value if isinstance(value, list) else [value]
     if not all(isinstance(text, str) or text is None for text in texts):
         raise validation_error("expected times, such as '>=2026-11-21T08:00:00'", field=field)
@@ -259,7 +258,7 @@ def _comparison(text: str, field: str) -> tuple[str, str]:
 
 
 def _multi_field_conditions(request: Mapping[str, Any], spec: QuerySpec) -> Iterable[Filter]:
-    """`_any_` / `_all_`: {fields, pattern} or {fields, datetime}."""
+    """The conditions of `_any_` and `_all_`, which have {fields, pattern} or {fields, datetime}."""
     for name, operator in (("_any_", "$or"), ("_or_", "$or"), ("_all_", "$and"), ("_and_", "$and")):
         condition = request.get(name)
         if condition and condition.get("fields"):
@@ -278,7 +277,7 @@ def _multi_field_term(name: str, field: str, condition: Mapping[str, Any], spec:
 
 
 def _text_filter(text: str, fields: tuple[str, ...]) -> Filter:
-    """Every word of `text` occurs in some of the fields, in any case."""
+    """The condition that each word of `text` occurs in at least one of the fields, whatever its case."""
     return all_of(
         {"$or": [{field: {"$regex": re.escape(word), "$options": "i"}} for field in fields]}
         for word in _at_most(MOST_WORDS, text.split(), "search_text")
@@ -286,7 +285,7 @@ def _text_filter(text: str, fields: tuple[str, ...]) -> Filter:
 
 
 def _at_most(count: int, items: list[str], field: str) -> list[str]:
-    """The items of a request's field; 400 when there are more than that."""
+    """The items of a request's field; 400/12 if there are more than `count`."""
     if len(items) > count:
         raise validation_error(f"at most {count} are allowed", field=field)
     return items

@@ -16,8 +16,8 @@ import numpy as np
 
 from apiserver.events.model import Float64Array
 from apiserver.services.backend import Call
-from apiserver.services.history.steps import Curve, Steps
-from apiserver.services.history.store import Series, Source
+from apiserver.services.history.steps import ChartCurve, Steps
+from apiserver.services.history.store import Series, Subject
 from apiserver.stores.documents.base import Document, DocumentStoreError
 from apiserver.stores.events.base import EventStoreError
 from apiserver.times import epoch_millis, now_ms
@@ -40,7 +40,7 @@ async def note(call: Call, queue: Document) -> None:
     """Note what a queue holds now; the change that led to it holds, also when this cannot be noted."""
     at = now_ms()
     try:
-        await call.backend.history.record(_source(call, queue["id"]), at, _state(queue["entries"], at))
+        await call.backend.history.record(_subject(call, queue["id"]), at, _state(queue["entries"], at))
     except (EventStoreError, DocumentStoreError) as error:
         log.warning("what queue %s holds is not noted: %s", queue["id"], error)
 
@@ -74,12 +74,12 @@ class _Held:
     waiting: Float64Array
 
     @classmethod
-    def of(cls, curves: dict[Series, Curve], steps: Steps, now: int, state: Mapping[Series, float]) -> Self:
+    def of(cls, curves: dict[Series, ChartCurve], steps: Steps, now: int, state: Mapping[Series, float]) -> Self:
         """By what was noted, and by its state now (epoch ms), if a step is about now.
 
         A queue of which nothing was noted up to now has been in this state all the time.
         """
-        length, added, waiting = (curves.get(series) or Curve.over(steps) for series in (LENGTH, ADDED, WAITING))
+        length, added, waiting = (curves.get(series) or ChartCurve.over(steps) for series in (LENGTH, ADDED, WAITING))
         ended = np.minimum(steps.dates + steps.width, min(now, steps.stop)) / 1000
         most, longest = length.values("max"), waiting.values("max")
         length_then, added_then = length.last, added.last
@@ -111,13 +111,13 @@ def _number_of(now: int, steps: Steps) -> int | None:
 
 
 async def _held(call: Call, queues: Sequence[Document], steps: Steps) -> list[_Held]:
-    sources = [_source(call, queue["id"]) for queue in queues]
+    subjects = [_subject(call, queue["id"]) for queue in queues]
     metrics = [metric for metric, _ in (WAITING, LENGTH, ADDED)]
-    curves = await call.backend.history.curves(sources, metrics, steps, last=True)
+    curves = await call.backend.history.curves(subjects, metrics, steps, last=True)
     now = now_ms()
     return [
-        _Held.of(curves.get(source, {}), steps, now, _state(queue["entries"], now))
-        for source, queue in zip(sources, queues, strict=True)
+        _Held.of(curves.get(subject, {}), steps, now, _state(queue["entries"], now))
+        for subject, queue in zip(subjects, queues, strict=True)
     ]
 
 
@@ -138,5 +138,5 @@ def _state(entries: Sequence[Document], at: int) -> dict[Series, float]:
     return {WAITING: max(0.0, (at - mean) / 1000), LENGTH: len(added), ADDED: mean / 1000}
 
 
-def _source(call: Call, queue: str) -> Source:
-    return Source(call.identity.company, "queue", queue)
+def _subject(call: Call, queue: str) -> Subject:
+    return Subject(call.identity.company, "queue", queue)

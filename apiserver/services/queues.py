@@ -8,9 +8,9 @@ from typing import Any
 from apiserver.rpc.errors import ApiError, invalid_id, validation_error
 from apiserver.services import queue_entries, queue_history
 from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.document_keys import unescape_keys
 from apiserver.services.history.steps import Steps
-from apiserver.services.metadata import metadata_of, metadata_removal, metadata_update
-from apiserver.services.names import unescape_keys
+from apiserver.services.metadata_items import metadata_of, metadata_removal, metadata_update
 from apiserver.services.queries import QuerySpec, all_of, build_filter, projection_of
 from apiserver.services.queue_documents import (
     FIELDS,
@@ -22,9 +22,9 @@ from apiserver.services.queue_documents import (
 )
 from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
-from apiserver.services.tasks.documents import changed_now
 from apiserver.services.tasks.queueing import leave_queues, release
-from apiserver.services.workers.documents import key_of, live_workers
+from apiserver.services.tasks.task_documents import changed_now
+from apiserver.services.workers.worker_documents import key_of, live_workers
 from apiserver.stores.documents.base import Document, Filter
 
 SPEC = QuerySpec()

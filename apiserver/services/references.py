@@ -1,6 +1,6 @@
-"""Ids in documents that name other documents, as `*_ex` calls answer them: `project: {id, name}` for `project: "…"`.
+"""References to other documents, as `*_ex` calls answer them: `project: {id, name}` in place of `project: "<id>"`.
 
-References are given as path → collection; paths may lead through lists. Each collection is asked once an answer.
+References are given as path → collection. Paths may go through lists. Each path costs one query per answer.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from typing import Any
 import orjson
 
 from apiserver import answers
-from apiserver.services.names import unescape_keys
+from apiserver.services.document_keys import unescape_keys
 from apiserver.services.queries import outermost, projection_of
 from apiserver.stores.documents.base import Document
 from apiserver.stores.documents.scoped import VisibleDocuments
 
-#: What others may know of things that hold more: a user's preferences are their own.
-SHOWN = {
+#: The fields that other users may see, for collections that also hold private ones, such as a user's preferences.
+PUBLIC_FIELDS = {
     "users": (
         *("id", "name", "given_name", "family_name", "email", "avatar", "role", "company"),
         *("created", "created_in_version"),
     ),
 }
-#: Bytes of what an id leads to, of which more are counted wherever that is shown.
+#: If a referenced document has more bytes than this, every place that shows it counts towards the answer's memory.
 _LARGE = 4096
 
 
 async def names_of(documents: VisibleDocuments, collection: str, ids: Iterable[str | None]) -> dict[str, str]:
-    """The names of those documents of the collection that are there, by id."""
+    """The names of the collection's documents with these ids, by id. Unknown ids are left out."""
     wanted = sorted({id for id in ids if id})
     if not wanted:
         return {}
@@ -37,7 +37,7 @@ async def names_of(documents: VisibleDocuments, collection: str, ids: Iterable[s
 
 
 def projection_with(references: Mapping[str, str], request: Mapping[str, Any]) -> list[str] | None:
-    """The fields that `only_fields` asks for, with a reference in the place of fields of what it leads to."""
+    """The stored fields for `only_fields`: `project` in place of `project.name` if `project` is a reference."""
     fields = projection_of(request)
     if fields is None:
         return None
@@ -51,9 +51,9 @@ async def expand(
     references: Mapping[str, str],
     fields: Sequence[str] | None = None,
 ) -> None:
-    """Replace ids by `{id, name}` in place, or by the id and those `fields` (`project.tags`) that lie beyond it.
+    """Replace ids, in place, by `{id, name}`, or by the id and the asked `fields` of its document (`project.tags`).
 
-    What an id of nothing leads to has nulls.
+    If no document has the id, its fields are null.
     """
     for path, collection in references.items():
         beyond = [field.removeprefix(f"{path}.") for field in fields or () if field.startswith(f"{path}.")]
@@ -62,14 +62,14 @@ async def expand(
         known = await _fields_of(documents, collection, {holder[key] for holder, key in slots}, wanted)
         unknown = {field: None for field in wanted if "." not in field}
         sizes = {id: len(orjson.dumps(other)) for id, other in known.items()}
-        if max(sizes.values(), default=0) > _LARGE:  # and many may lead to it
+        if max(sizes.values(), default=0) > _LARGE:  # many documents may refer to a large one
             answers.hold(sum(sizes.get(holder[key], 0) for holder, key in slots))
         for holder, key in slots:
             holder[key] = {"id": holder[key], **known.get(holder[key], unknown)}
 
 
 def _may_be_shown(collection: str, field: str) -> bool:
-    return field != "id" and (collection not in SHOWN or field.partition(".")[0] in SHOWN[collection])
+    return field != "id" and (collection not in PUBLIC_FIELDS or field.partition(".")[0] in PUBLIC_FIELDS[collection])
 
 
 async def _fields_of(
@@ -83,7 +83,7 @@ async def _fields_of(
 
 
 def _slots(value: Any, path: Sequence[str]) -> Iterator[tuple[dict[str, Any], str]]:
-    """The (object, key) pairs at `path` that hold an id."""
+    """The (object, key) pairs at `path` whose value is an id."""
     if isinstance(value, list):
         for item in value:
             yield from _slots(item, path)

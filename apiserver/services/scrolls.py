@@ -1,8 +1,8 @@
-"""Scrolling through lists: `size` documents a call, each going on where the last one ended.
+"""Scrolling through lists: each call answers the next `size` documents.
 
-The web UI takes a list for changed when its scroll id does, so an id stays the same from page to page and the server
-keeps how far it has come: in the documents, because the next page may be another server's to answer. An id that is not
-known any more begins anew under another one, as does one that comes with another query.
+The web UI takes a change of the scroll id for a change of the list. So the id stays the same from page to page, and the
+server stores its position. It is stored as a document, because another server may answer the next page. A call with an
+unknown id, or with another query than before, begins a new scroll with a new id.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import orjson
 
 from apiserver import answers
 from apiserver.services.backend import Call, documents
-from apiserver.services.expiring import new_id, oldest_id
+from apiserver.services.expiring_ids import new_id, oldest_id
 from apiserver.services.queries import DEFAULT_PAGE_SIZE, Page, leave_out, page_of, sort_of
 from apiserver.stores.documents.base import Document, DocumentStoreBusy, Filter
 from apiserver.stores.documents.scoped import VisibleDocuments
 
 SCROLLS = "scrolls"
-#: How long a scroll is kept after its first page.
+#: How long a scroll is stored after its first page.
 KEPT_SECONDS = 24 * 3600
 
 _PAGING = ("page", "page_size", "scroll_id", "refresh_scroll", "size", "only_fields", "projection")
@@ -31,17 +31,17 @@ _PAGING = ("page", "page_size", "scroll_id", "refresh_scroll", "size", "only_fie
 
 @dataclass(frozen=True, slots=True)
 class Scroll:
-    """A walk through what a query matches."""
+    """A caller's way through the documents that match a query."""
 
     id: str
     query: str
     position: int | None = None
-    """How many documents the caller has seen; None before the first page."""
+    """How many documents were answered so far; None before the first page."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScrolledPage(Page):
-    """A page, and the scroll that it belongs to when the caller scrolls."""
+    """A page, and the scroll that it belongs to if the caller scrolls."""
 
     scroll: Scroll | None = None
 
@@ -49,7 +49,7 @@ class ScrolledPage(Page):
 async def scrolled_page(call: Call, request: Mapping[str, Any]) -> ScrolledPage:
     """The page that `page` and `page_size`, or `scroll_id` and `size`, ask for.
 
-    With `refresh_scroll` it is all that the scroll has answered so far, once more.
+    With `refresh_scroll` it is everything that the scroll has answered so far.
     """
     if request.get("scroll_id") is None and request.get("size") is None:
         page = page_of(request)
@@ -70,7 +70,7 @@ async def find_page(
     wanted: Filter,
     projection: Sequence[str] | None,
 ) -> list[Document]:
-    """The documents of a page of those wanted, in the order of a request, and without what its `-fields` leave out."""
+    """The documents of a page, in the order that the request asks for, without the fields that it leaves out."""
     found = await view.find(
         collection,
         wanted,
@@ -85,13 +85,13 @@ async def find_page(
 
 
 def scroll_answer(call: Call, page: ScrolledPage, returned: int) -> dict[str, str]:
-    """What a list answers beside its documents: `{scroll_id}` if the caller scrolls. Its position is kept later."""
+    """The `{scroll_id}` of an answer if the caller scrolls. The position is stored after the answer was sent."""
     scroll, position = page.scroll, page.skip + returned
     if scroll is None:
         return {}
 
     async def keep() -> None:
-        # Whoever reads is answered even while nothing can be written.
+        # Readers are answered even while the store cannot write.
         with contextlib.suppress(DocumentStoreBusy):
             if scroll.position is None:
                 await documents(call).delete(SCROLLS, {"id": {"$lt": oldest_id(KEPT_SECONDS)}})
@@ -104,7 +104,7 @@ def scroll_answer(call: Call, page: ScrolledPage, returned: int) -> dict[str, st
 
 
 async def _scroll(call: Call, request: Mapping[str, Any]) -> Scroll:
-    """The scroll that the request goes on with, or a new one."""
+    """The scroll that the request continues, or a new one."""
     query = _fingerprint(request)
     if scroll_id := request.get("scroll_id"):
         found = await documents(call).find_one(SCROLLS, {"id": scroll_id, "query": query})
@@ -114,6 +114,6 @@ async def _scroll(call: Call, request: Mapping[str, Any]) -> Scroll:
 
 
 def _fingerprint(request: Mapping[str, Any]) -> str:
-    """Names what a request asks for, whichever page of it."""
+    """A hash of the query without its paging: the same for all pages."""
     query = {key: value for key, value in request.items() if key not in _PAGING}
     return hashlib.sha256(orjson.dumps(query, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]

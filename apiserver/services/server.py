@@ -33,7 +33,7 @@ async def config(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         hidden = field.metadata.get("secret") or field.metadata.get("address")
         shown[field.name] = safe[field.name] if hidden else getattr(settings, field.name)
     shown["data"] = str(settings.data)
-    shown["users"] = [user.name for user in settings.users]  # and not their passwords' hashes
+    shown["users"] = [user.name for user in settings.users]  # without the hashes of their passwords
     path = request.get("path")
     if not path:
         return shown
@@ -62,6 +62,6 @@ async def report_stats_option(call: Call, request: dict[str, Any]) -> dict[str, 
 
 
 async def _uid(call: Call) -> str:
-    """The installation's own name."""
+    """The random id of this installation; "" before its company was made."""
     company = await call.backend.documents.find_one("companies", {"id": call.backend.settings.company})
     return str(company["server_uid"]) if company else ""

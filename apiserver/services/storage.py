@@ -1,6 +1,6 @@
-"""storage.*: a company's access to buckets of others, kept for the clients that ask for it.
+"""storage.*: a company's credentials for S3, Google Cloud Storage and Azure, kept for its clients.
 
-Admins see and change it; all others see which buckets there are, but none of the secrets.
+Admins see and change all of it. Other users see the buckets without the secrets.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from apiserver.times import utc_now
 
 SETTINGS = "storage_settings"
 KINDS = ("aws", "google", "azure")
-#: What is for admins alone.
+#: The fields that only admins see.
 SECRETS = frozenset({"secret", "token", "credentials_json", "account_key"})
 
-#: What is answered as long as nothing was set.
-_NOTHING: dict[str, Document] = {
+#: The settings of a company that has set none.
+_UNSET: dict[str, Document] = {
     "aws": {"key": "", "secret": "", "token": "", "region": "", "use_credentials_chain": False, "buckets": []},
     "google": {"project": None, "credentials_json": None, "buckets": []},
     "azure": {"containers": []},
@@ -31,7 +31,7 @@ _NOTHING: dict[str, Document] = {
 @endpoint("storage.get_settings", "2.22")
 async def get_settings(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     found = await documents(call).find_one(SETTINGS, {"id": call.identity.company}) or {}
-    settings = {kind: {**_NOTHING[kind], **(found.get(kind) or {})} for kind in KINDS}
+    settings = {kind: {**_UNSET[kind], **(found.get(kind) or {})} for kind in KINDS}
     shown = settings if is_admin(call) else _without_secrets(settings)
     return {"settings": {**shown, "last_update": found.get("last_update")}}
 
@@ -58,7 +58,7 @@ async def reset_settings(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_credentials(google: Document) -> None:
-    """400/12 when the contents of a credentials file are none."""
+    """400/12 if a `credentials_json` is not JSON."""
     named = {"google": google, **{f"google.buckets[{n}]": one for n, one in enumerate(google.get("buckets", []))}}
     for path, settings in named.items():
         if text := settings.get("credentials_json"):

@@ -1,4 +1,4 @@
-"""The answers that the exceptions of the layers below become."""
+"""The API errors that clients get for the exceptions of the stores."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The files of what is deleted or begun anew: those that lie here are deleted, too, by the server itself.
+"""The files of tasks and models that are deleted or reset. The server deletes the files that it stores itself.
 
-The SDK deletes a task's artifacts and models by itself, as far as its user wants that, and its events' files, too; the
-web UI deletes none. What lies in object stores only clients can delete: it is named to them.
+The SDK deletes a task's artifacts and models itself if its user wants that, and the files of its events. The web UI
+deletes none. Only clients can delete files in object stores, so the answer names those.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from apiserver.events.model import EventType, Owner, Sample, SamplePosition
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.services.backend import Call, documents
 
-#: Images and plots that are read at once. A plot may have megabytes.
+#: How many images, and how many plots, are read at once. A plot may have megabytes.
 _PAGES = ((EventType.IMAGE, 1000), (EventType.PLOT, 50))
 _SDK = ("clearml-", "trains-")
 
 
 async def event_urls(call: Call, owners: Iterable[Owner]) -> set[str]:
-    """The files that the owners' debug images and plots show."""
+    """The URLs of the files that the owners' debug images and plots show."""
     urls: set[str] = set()
     for owner in owners:
         for type, size in _PAGES:
@@ -35,12 +35,13 @@ async def event_urls(call: Call, owners: Iterable[Owner]) -> set[str]:
 async def delete_files(
     call: Call, *, shown: Collection[str], made: Collection[str], models: Collection[str] = ()
 ) -> None:
-    """Have files deleted as far as they lie here: those `shown` by events, and those `made`, artifacts and models.
+    """Have the server delete those of the files that it stores: `shown` by events, and `made` (artifacts and models).
 
-    Files of models stay, but of `models`, which are deleted, too. It is sure to be done once this returns.
+    Files of other models than `models`, which are being deleted, stay. The deletions are stored when this returns, so
+    they are done even after a crash.
     """
     urls = set(shown)
-    if made and not _is_sdk(call):
+    if made and not _is_sdk(call):  # the SDK deletes them itself, if its user wants that
         others = {"uri": {"$in": sorted(made)}, "id": {"$nin": sorted(models)}}
         urls |= set(made) - {model["uri"] for model in await documents(call).find("models", others, projection=["uri"])}
     if urls:

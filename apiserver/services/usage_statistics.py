@@ -1,4 +1,4 @@
-"""How much a company uses the server: its tasks, and what the server and its workers are like."""
+"""How much a company uses the server: its tasks, and the load of the server and of its workers."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from apiserver.services.backend import Call, documents
-from apiserver.services.history.steps import Curve, Steps
+from apiserver.services.history.steps import ChartCurve, Steps
 from apiserver.services.history.store import Series
-from apiserver.services.tasks.documents import TASKS
-from apiserver.services.workers.documents import WORKERS, source_of
+from apiserver.services.tasks.task_documents import TASKS
 from apiserver.services.workers.machine_stats import curve_of, curves_of
+from apiserver.services.workers.worker_documents import WORKERS, subject_of
 from apiserver.stores.documents.base import Document, Filter
 from apiserver.times import epoch_millis, now_ms, utc_now
 
-#: What is told of machines, the metric that it comes from, and what that is divided by.
+#: By the name in the answer: the workers' metric that it comes from, and what the values are divided by.
 _RESOURCES = {"cpu_usage": ("cpu_usage", 1), "mem_used_gb": ("memory_used", 1024), "mem_free_gb": ("memory_free", 1024)}
 _RAN: Filter = {"started": {"$nin": [None]}, "status": {"$nin": ["created", "queued"]}}
 
 
 async def of_company(call: Call, server: dict[str, Any], seconds: int) -> dict[str, Any]:
-    """The answer of server.get_stats, with these fields of the server, and of machines what was in the last seconds."""
+    """The answer of server.get_stats. `server`: more fields of the server. `seconds`: how far back workers count."""
     tasks = await documents(call).find(
         TASKS, _RAN, projection=["started", "last_update", "last_iteration", "last_worker"]
     )
@@ -45,14 +45,14 @@ async def _agents(call: Call, tasks: Iterable[Document], seconds: int) -> list[d
         if (worker := task.get("last_worker")) in of_worker:
             of_worker[worker].append(task)
     metrics = [metric for metric, _ in _RESOURCES.values()]
-    curves = await call.backend.history.curves([source_of(call, name) for name in of_worker], metrics, steps)
+    curves = await call.backend.history.curves([subject_of(call, name) for name in of_worker], metrics, steps)
     return [
         {
             "uuid": name,
             "resources": {
                 "interval_sec": seconds,
                 "num_cores": cores.get(name, 0),
-                **_reported(curves.get(source_of(call, name), {}), steps),
+                **_reported(curves.get(subject_of(call, name), {}), steps),
             },
             "experiments": _experiments(its),
         }
@@ -60,7 +60,7 @@ async def _agents(call: Call, tasks: Iterable[Document], seconds: int) -> list[d
     ]
 
 
-def _reported(curves: dict[Series, Curve], steps: Steps) -> dict[str, Any]:
+def _reported(curves: dict[Series, ChartCurve], steps: Steps) -> dict[str, Any]:
     found = {}
     for name, (metric, unit) in _RESOURCES.items():
         if curves_of(metric, curves):
@@ -84,7 +84,7 @@ def _this_machine() -> dict[str, Any]:
 
 
 def _experiments(tasks: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """How many tasks there are, for how long they ran on average (s), and how many iterations."""
+    """The number of tasks, and their mean run time (s) and iterations."""
     found = list(tasks)
     if not found:
         return {"count": 0}

@@ -1,7 +1,7 @@
-"""users.*: the users of the caller's company, and what their user interface keeps for them.
+"""users.*: the users of the caller's company, and their preferences.
 
-Preferences are JSON text in the user's document, because their names are the user interface's own and may hold
-anything; a change replaces the text that it was made from, or starts again.
+Preferences are stored as JSON text, because the user interface chooses their names, and a name may hold any character.
+A change replaces the text only if nobody else changed it meanwhile; otherwise it is tried again.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from apiserver.services.auth import name_taken, own_company
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import PROJECTS, with_descendants
 from apiserver.services.queries import QuerySpec, all_of, build_filter, page_of, projection_of, sort_of
-from apiserver.services.references import SHOWN
+from apiserver.services.references import PUBLIC_FIELDS
 from apiserver.stores.documents.base import Document, DuplicateDocument, Filter
 
-FIELDS = SHOWN["users"]
+FIELDS = PUBLIC_FIELDS["users"]
 SPEC = QuerySpec(lists=("id", "role"), times=())
 MAX_PREFERENCES = 2**20
 MAX_DEPTH = 64
@@ -37,7 +37,7 @@ GETTING_STARTED = {
 
 
 async def current_user(call: Call) -> Document:
-    """The caller's document; 400/301 when the user was removed after the token was issued."""
+    """The caller's document; 400/301 if the user was deleted after the token was issued."""
     user = await documents(call).find_one("users", {"id": call.identity.user})
     if user is None:
         raise invalid_id("user", call.identity.user)
@@ -73,7 +73,7 @@ async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _active(call: Call, request: dict[str, Any]) -> Filter:
-    """Only who has made something in the projects `active_in_projects` or below; anywhere when that is empty."""
+    """The condition for users who made something in `active_in_projects` or below; anywhere if that list is empty."""
     projects = request.get("active_in_projects")
     if projects is None:
         return {}
@@ -146,7 +146,7 @@ async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _check_renaming(call: Call, user: str, name: str) -> None:
-    """403/21 for who is named by the settings: who got that name would get what they say."""
+    """403/21 for users whose name is in the settings: another user with that name would get the role set there."""
     fixed = await documents(call).find_one(PASSWORDS, {"id": user, "fixed": True})
     if fixed and not await documents(call).find_one("users", {"id": user, "name": name}):
         raise forbidden("the settings name this user")
@@ -156,7 +156,7 @@ async def _check_renaming(call: Call, user: str, name: str) -> None:
 async def get_sessions(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     current = call.identity.session
     sessions = await _sessions(call, request, MOST_SESSIONS)
-    if call.identity.role == GUEST:  # whom all guests are
+    if call.identity.role == GUEST:  # all guests are the same user, and must not see each other's logins
         sessions = [session for session in sessions if session["id"] == current]
     shown = ("id", "created", "last_used", "expires", "address", "agent", "worker")
     return {
@@ -205,7 +205,7 @@ async def set_preferences(call: Call, request: dict[str, Any]) -> dict[str, Any]
 
 
 def merged(preferences: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """`preferences` with `changes` made to them in place; dots in a change's name lead into nested objects."""
+    """Change `preferences` in place, and return them. Dots in a change's name lead into nested objects."""
     for name, value in changes.items():
         *path, last = name.split(".")
         if len(path) >= MAX_DEPTH:

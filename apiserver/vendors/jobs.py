@@ -12,7 +12,7 @@ from apiserver.aggregation.monitoring.quantities import Kind
 from apiserver.events.model import LogSize, Owner
 from apiserver.rpc.call import Identity
 from apiserver.services.backend import Backend
-from apiserver.services.names import unescape_keys
+from apiserver.services.document_keys import unescape_keys
 from apiserver.stores.documents.base import Document
 from apiserver.stores.documents.scoped import VisibleDocuments
 from apiserver.stores.events.base import EventStore

@@ -14,7 +14,7 @@ from apiserver.settings import ENVIRONMENT_PREFIX, elasticsearch_address, load, 
 from tests.deployment.compose import PROFILES, ROOT, Service, env_file, environment, mounts, project, services
 
 SECRET = re.compile(r"PASSWORD|SECRET|TOKEN|_KEY")
-GIVEN = {"ELASTIC_PASSWORD": "one", "MONGO_PASSWORD": "two"}
+ASSIGNABLE = {"ELASTIC_PASSWORD": "one", "MONGO_PASSWORD": "two"}
 CONTAINERS = pytest.mark.parametrize("name", sorted(services()))
 
 
@@ -97,7 +97,7 @@ def _settings_of(service: Service) -> dict[str, str]:
 def _given(value: str) -> str:
     """A value of the file with passwords given, and all else as it is by default."""
     value = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value)
-    return re.sub(r"\$\{(\w+):\?[^}]*\}", lambda found: GIVEN[found[1]], value)
+    return re.sub(r"\$\{(\w+):\?[^}]*\}", lambda found: ASSIGNABLE[found[1]], value)
 
 
 @pytest.mark.parametrize("name", ["apiserver-1", "apiserver-2"])
@@ -163,7 +163,7 @@ def _config(option: str, profile: str, **variables: str) -> subprocess.Completed
 
 def test_compose_takes_the_file() -> None:
     for profile in PROFILES:
-        done = _config("--services", profile, **GIVEN)
+        done = _config("--services", profile, **ASSIGNABLE)
         assert done.returncode == 0, done.stderr
         assert set(done.stdout.split()) == {
             name for name, service in services().items() if profile in service["profiles"]
@@ -172,8 +172,8 @@ def test_compose_takes_the_file() -> None:
 
 def test_compose_wants_passwords_where_they_are_needed() -> None:
     assert _config("--quiet", "default").returncode == 0
-    assert _config("--quiet", "scale", **GIVEN).returncode == 0
-    for missing in GIVEN:
-        done = _config("--quiet", "scale", **{name: value for name, value in GIVEN.items() if name != missing})
+    assert _config("--quiet", "scale", **ASSIGNABLE).returncode == 0
+    for missing in ASSIGNABLE:
+        done = _config("--quiet", "scale", **{name: value for name, value in ASSIGNABLE.items() if name != missing})
         assert done.returncode != 0
         assert f"required variable {missing} is missing a value: choose a password" in done.stderr

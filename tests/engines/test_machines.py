@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.services.history.store import DAY, Source
+from apiserver.services.history.store import DAY, Subject
 from apiserver.services.queue_history import LENGTH, WAITING
 from apiserver.services.serving.quantities import values_of
 from apiserver.times import now_ms
@@ -28,16 +28,16 @@ async def reported(api: Api) -> dict[str, Any]:
         machine = {"cpu_usage": [n, 3 * n], "gpu_usage": [10 + n, 20 + n], "memory_used": 100.5 - n}
         report = {"worker": f"w{n % 2}", "timestamp": (START + 35 * n) * 1000, "machine_stats": machine}
         await api.call("workers.status_report", {**report, **({"task": task} if n < 4 else {})})
-        container = Source(company, "container", f"c{n % 3}", "http://a")
+        container = Subject(company, "container", f"c{n % 3}", "http://a")
         stats = {"requests_num": n * n, "requests_min": n, "machine_stats": machine}
         await history.record(container, (START + 35 * n) * 1000, values_of(stats))
     queue = (await api.call("queues.get_default"))["id"]
     for n in range(5):
         held = {WAITING: abs(2.5 - n), LENGTH: n}
-        await history.record(Source(company, "queue", queue), (START + 11 * n) * 1000, held)
+        await history.record(Subject(company, "queue", queue), (START + 11 * n) * 1000, held)
     await api.call("workers.unregister", {"worker": "w1"})
     await history.record(
-        Source(company, "worker", "old"), (START - 100 * DAY // 1000) * 1000, {("cpu_usage", "avg"): 1}
+        Subject(company, "worker", "old"), (START - 100 * DAY // 1000) * 1000, {("cpu_usage", "avg"): 1}
     )
 
     items = [{"key": key, "aggregation": name} for key in ("cpu_usage", "gpu_usage") for name in ("avg", "min", "max")]

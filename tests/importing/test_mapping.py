@@ -10,7 +10,7 @@ from apiserver.importing.mapping import others, people, tasks
 from apiserver.importing.mapping.common import Context
 from apiserver.importing.mongodb import plain
 from apiserver.importing.urls import replacements
-from apiserver.services.tasks.documents import answered
+from apiserver.services.tasks.task_documents import answered
 from tests.importing import clearml_server as there
 
 CONTEXT = Context("home", replacements(["http://old:8081=https://new"]))

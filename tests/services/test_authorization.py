@@ -20,7 +20,7 @@ from apiserver import resources
 from apiserver.rpc.hocon import read_hocon
 from apiserver.rpc.schema import SHARED_DEFINITIONS
 from apiserver.services.access import credentials
-from apiserver.services.access.roles import ADMINS_ONLY, ANYONES
+from apiserver.services.access.roles import ADMINS_ONLY, FOR_ALL_ROLES
 from apiserver.services.backend import registry
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api, basic, running_api
 from tests.services.generated import ENDPOINTS, Requests, ask, send
@@ -193,7 +193,7 @@ async def test_who_is_not_known_is_kept_out_everywhere(world: World) -> None:
 
 async def test_few_endpoints_are_for_anybody(world: World) -> None:
     assert anonymous() == {"auth.fixed_users_mode", "debug.ping", "login.logout", "login.supported_modes"}
-    assert anonymous() | {"auth.login", "auth.logout"} == ANYONES
+    assert anonymous() | {"auth.login", "auth.logout"} == FOR_ALL_ROLES
 
 
 # --- another company --------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ async def test_what_guests_may_do_changes_nothing(world: World) -> None:
     key = await credentials.create_credential(api.backend.documents, guest)
     before, events = await kept(api), await events_of(api, world.ids["task"])
     for endpoint in ENDPOINTS:
-        if endpoint.name in ANYONES:
+        if endpoint.name in FOR_ALL_ROLES:
             continue
         allowed = endpoint.reads and endpoint.name not in ADMINS_ONLY
         for request in requests.naming(endpoint):
@@ -281,7 +281,7 @@ async def test_what_admins_may_do_alone(world: World) -> None:
 
 
 def test_the_table_of_roles_names_what_there_is() -> None:
-    assert {endpoint.name for endpoint in ENDPOINTS} >= ADMINS_ONLY | ANYONES
+    assert {endpoint.name for endpoint in ENDPOINTS} >= ADMINS_ONLY | FOR_ALL_ROLES
 
 
 def test_the_schema_says_of_every_endpoint_whether_it_only_reads() -> None:

@@ -10,7 +10,7 @@ import pytest
 from apiserver.events.model import EventType
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.services import queue_entries, queue_history
-from apiserver.services.history.store import History, Source
+from apiserver.services.history.store import History, Subject
 from apiserver.services.queue_history import ADDED, LENGTH, WAITING
 from apiserver.stores.documents.base import DocumentStoreError
 from apiserver.stores.events.base import EventStoreError
@@ -37,9 +37,9 @@ async def new_task(api: Api) -> str:
 
 async def held(api: Api, queue: str, at: int, waiting: float, length: int) -> None:
     """Have a queue held so much at START + `at` seconds."""
-    source = Source(api.backend.settings.company, "queue", queue)
+    subject = Subject(api.backend.settings.company, "queue", queue)
     added = {ADDED: START + at - waiting} if length else {}
-    await api.backend.history.record(source, (START + at) * 1000, {WAITING: waiting, LENGTH: length, **added})
+    await api.backend.history.record(subject, (START + at) * 1000, {WAITING: waiting, LENGTH: length, **added})
 
 
 async def charts(api: Api, *queues: str, **request: Any) -> dict[str, Chart]:
@@ -129,10 +129,10 @@ def now_until(seconds: float = 0) -> dict[str, Any]:
 
 async def test_each_change_is_noted(api: Api) -> None:
     queue, other = await new_queue(api, "a"), await new_queue(api, "b")
-    source = Source(api.backend.settings.company, "queue", queue)
+    subject = Subject(api.backend.settings.company, "queue", queue)
 
     async def noted() -> list[float]:
-        return [float(value) for value in await _values(api, source)]
+        return [float(value) for value in await _values(api, subject)]
 
     tasks = [await new_task(api) for _ in range(4)]
     for task in tasks:
@@ -148,12 +148,12 @@ async def test_each_change_is_noted(api: Api) -> None:
     assert max(length for _, _, length in chart) == 4
 
 
-async def _values(api: Api, source: Source) -> list[float]:
+async def _values(api: Api, subject: Subject) -> list[float]:
     """The lengths that were noted, by their times."""
     owners = [owner async for owner in api.backend.events.owners()]
     found: list[float] = []
-    weeks = await api.backend.history.weeks(source.company, "queue", start=0, stop=now_ms())
-    ids = {week["id"].partition("/")[2] for week in weeks if week["name"] == source.name}
+    weeks = await api.backend.history.weeks(subject.company, "queue", start=0, stop=now_ms())
+    ids = {week["id"].partition("/")[2] for week in weeks if week["name"] == subject.name}
     for owner in (owner for owner in owners if owner.id.removeprefix("history/") in ids):
         points = await api.backend.events.scalar_points(SeriesQuery(owner, EventType.SCALAR), PageQuery(100))
         length = points.names.index(LENGTH)
@@ -178,11 +178,11 @@ async def test_a_chart_of_now_has_what_a_queue_holds_now(api: Api) -> None:
 
 async def test_refreshing_notes_what_queues_hold(api: Api) -> None:
     queue = await new_queue(api, "a")
-    source = Source(api.backend.settings.company, "queue", queue)
+    subject = Subject(api.backend.settings.company, "queue", queue)
     await charts(api, queue)
-    assert await _values(api, source) == []
+    assert await _values(api, subject) == []
     await charts(api, queue, refresh=True)
-    assert await _values(api, source) == [0]
+    assert await _values(api, subject) == [0]
 
 
 async def test_only_the_next_task_is_taken_when_it_is_named(api: Api) -> None:

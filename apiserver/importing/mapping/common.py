@@ -8,7 +8,7 @@ from typing import Any
 
 from apiserver.importing import names
 from apiserver.importing.urls import Replacements
-from apiserver.services.names import escape
+from apiserver.services.document_keys import escape
 from apiserver.stores.documents.base import Document
 
 #: Fields that are internal to ClearML's server, or obsolete there.

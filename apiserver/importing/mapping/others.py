@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from apiserver.importing.mapping.common import Context, base, metadata
-from apiserver.services.models.documents import empty_model
-from apiserver.services.names import escape_keys
+from apiserver.services.document_keys import escape_keys
+from apiserver.services.models.model_documents import empty_model
 from apiserver.stores.documents.base import Document
 
 

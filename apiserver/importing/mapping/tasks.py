@@ -7,10 +7,10 @@ from typing import Any
 
 from apiserver.importing.mapping.common import Context, base, keyed
 from apiserver.importing.names import unescape_if_escaped
-from apiserver.services.names import escape_keys
+from apiserver.services.document_keys import escape_keys
 from apiserver.services.tasks.artifacts import in_order
-from apiserver.services.tasks.documents import empty_task, new_execution
 from apiserver.services.tasks.legacy import modernise
+from apiserver.services.tasks.task_documents import empty_task, new_execution
 from apiserver.stores.documents.base import Document
 
 #: Parts of a task that are converted by themselves.

@@ -1,4 +1,4 @@
-"""Who calls and what they may do: users, their access keys, passwords and logins, and what roles allow.
+"""Who calls and what they may do: users, access keys, passwords, logins and roles.
 
-`auth.py`, `login.py` and `users.py` beside it are the handlers.
+The handlers are in `services/auth.py`, `services/login.py` and `services/users.py`.
 """

@@ -1,8 +1,8 @@
-"""Guesses of passwords and of access keys' secrets: how many may fail before one has to wait.
+"""Limits on failed logins, against guessing passwords and the secrets of access keys.
 
-They are counted by name (or key) and address, so that who guesses locks out nobody elsewhere. At the same address, too,
-whoever got in from there before goes on: with the right secret they never wait, while all guesses do. All this is a
-server's own, and forgotten when it ends.
+Failures are counted by name (or key) and address, so a guesser locks out nobody at other addresses. At the guesser's
+own address, a user who logged in from there before never waits with the right secret. The counts are in this process's
+memory only.
 """
 
 from __future__ import annotations
@@ -19,32 +19,33 @@ from dataclasses import dataclass
 from apiserver.ip_addresses import neighbourhood
 from apiserver.rpc.errors import overloaded
 
+#: How many successes, and how many failure counts, are in memory.
 _REMEMBERED = 10_000
-#: Passwords being compared, each by a core of its own, and those that wait for it.
+#: How many passwords are compared at once, each on one core, and how many comparisons may wait.
 _AT_ONCE, _WAITING = 2, 16
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How many attempts may fail at once, and the seconds until there is one more."""
+    """`burst` attempts may fail; after that, one more every `seconds`."""
 
     burst: int
     seconds: float
 
 
-#: For one name from one address, and for all names from one address.
+#: The limits for one name from one address, and for all names from one address.
 OF_NAME, OF_ADDRESS = Limit(10, 30.0), Limit(100, 3.0)
 
 
 class Attempts:
-    """Counts attempts until they succeed.
+    """Counts failed logins, and remembers successful ones.
 
-    What succeeded is remembered apart from what failed, so that guesses, however many, push out nobody.
+    Both are bounded separately, so that many guesses cannot push out the memory of a success.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        #: By name and place, a digest of the secret that was right, made with a key that never leaves this memory.
+        #: By name and place: a digest of the right secret. Its key is random and never leaves this process.
         self._known: OrderedDict[tuple[str, str], bytes] = OrderedDict()
         self._failed: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
         self._key = secrets.token_bytes(32)
@@ -52,15 +53,16 @@ class Attempts:
         self._waiting = 0
 
     def begin(self, name: str, address: str) -> None:
-        """Count an attempt as one that failed; 429 when it has to wait."""
+        """Count a failed attempt before it is checked (`succeeded` takes it back); 429 if it must wait."""
         limits = self._limits(name, neighbourhood(address))
         self._check(limits)
         for key, limit in limits.items():
             self._remember(key, self._count(key, limit) + 1)
 
     def let_in(self, name: str, address: str) -> None:
-        """A secret that is cheap to compare is the right one: 429 when it may be guessed, which it is not where it was
-        right before.
+        """Note a right secret that was compared before the limits were checked.
+
+        429 if too many attempts failed, because it may have been guessed; never where it was right before.
         """
         known = name, neighbourhood(address)
         if known not in self._known:
@@ -68,7 +70,7 @@ class Attempts:
             self.succeeded(name, address)
 
     def succeeded(self, name: str, address: str, secret: str = "") -> None:
-        """Forget what was counted for the name, and remember that its secret was the right one from there."""
+        """Forget the failures of the name at this address, and remember that the secret was right there."""
         known = name, neighbourhood(address)
         self._failed.pop(known, None)
         self._known[known] = self._digest(secret)
@@ -77,12 +79,12 @@ class Attempts:
             self._known.popitem(last=False)
 
     def knows(self, name: str, address: str, secret: str) -> bool:
-        """Whether the secret was the right one from there before; it may have been changed since."""
+        """Whether the secret was right at this address before. It may have been changed since."""
         known = self._known.get((name, neighbourhood(address)))
         return known is not None and hmac.compare_digest(known, self._digest(secret))
 
     async def check(self, compare: Callable[[], bool]) -> bool:
-        """What `compare` says, in a thread, when it is its turn; 429 when too many wait already."""
+        """Run `compare` in a thread when it is its turn; 429 if too many are waiting already."""
         if self._waiting >= _WAITING:
             raise overloaded("Too many are logging in")
         self._waiting += 1

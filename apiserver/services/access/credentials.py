@@ -1,7 +1,7 @@
-"""Users and their access keys: who may call, kept as documents, and the secrets only as digests.
+"""Users and their access keys, stored as documents.
 
-A secret is 256 random bits, so a plain SHA-256 of it cannot be searched; it is shown once, when made. What changes a
-key or a user has `identities.py` forget what it remembers.
+A secret is shown once, when it is made; only its SHA-256 is stored. That is safe without salt, because a secret is 256
+random bits. Functions that change a key or a user also empty the cache of `identities.py`.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from uuid import uuid4
 
 from apiserver.rpc.versions import SERVER_VERSION
 from apiserver.services.access.identities import PASSWORDS, SESSIONS, digest, forget
-from apiserver.services.access.roles import GIVEN, USER
+from apiserver.services.access.roles import ASSIGNABLE, USER
 from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
 from apiserver.times import utc_now
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """An access key and its secret, in plain text: the only moment the secret is known."""
+    """A new access key with its secret in plain text."""
 
     key: str
     secret: str = field(repr=False)
 
 
 class UnknownUser(Exception):
-    """Neither a user nor an access key has that name."""
+    """The error if neither a user nor an access key has a name."""
 
 
 async def add_user(
@@ -36,8 +36,8 @@ async def add_user(
 
     ValueError when there is no such role; DuplicateDocument when the id or the name is taken.
     """
-    if role not in GIVEN:
-        raise ValueError(f"role must be one of {', '.join(GIVEN)}")
+    if role not in ASSIGNABLE:
+        raise ValueError(f"role must be one of {', '.join(ASSIGNABLE)}")
     user = {**new_user(company, name, role), **{key: value for key, value in fields.items() if value is not None}}
     await documents.insert("users", [user])
     return user
@@ -64,7 +64,7 @@ async def list_users(documents: DocumentStore, company: str) -> list[Document]:
 
 
 async def delete_user(documents: DocumentStore, company: str, user: str) -> int:
-    """Delete a user and all their access keys, with which their tokens end; returns how many there were."""
+    """Delete a user with their access keys, password and logins, so their tokens end; returns 0 or 1."""
     deleted = await documents.delete("users", {"company": company, "id": user})
     if deleted:
         for kept in ("credentials", PASSWORDS, SESSIONS):
@@ -81,7 +81,7 @@ async def create_credential(documents: DocumentStore, user: Document, label: str
 
 
 async def rotate(documents: DocumentStore, company: str, user_or_key: str) -> Credential:
-    """Replace one access key, or all of a user's (by id or name), by a new one. UnknownUser when there is neither."""
+    """Replace one access key, or all keys of a user (by id or name), by a new one. UnknownUser if there is neither."""
     old = await documents.find_one("credentials", {"company": company, "key": user_or_key})
     owner = {"id": old["user"]} if old else {"$or": [{"id": user_or_key}, {"name": user_or_key}]}
     user = await documents.find_one("users", {"$and": [{"company": company}, owner]})
@@ -95,7 +95,7 @@ async def rotate(documents: DocumentStore, company: str, user_or_key: str) -> Cr
 
 
 async def revoke(documents: DocumentStore, company: str, key: str, user: str | None = None) -> int:
-    """Take an access key (of `user` only, if given) out of use at once; returns how many there were."""
+    """Delete an access key (only if it is of `user`, if given), with effect at once; returns 0 or 1."""
     owner = {"user": user} if user is not None else {}
     revoked = await documents.delete("credentials", {"company": company, "key": key, **owner})
     forget(documents)
@@ -103,12 +103,12 @@ async def revoke(documents: DocumentStore, company: str, key: str, user: str | N
 
 
 async def mark_used(documents: DocumentStore, key: str, worker: str) -> None:
-    """Note that a key was used to log in, now and from that worker."""
+    """Store that a key was used to log in now, from this worker."""
     await documents.update("credentials", {"key": key}, {"$set": {"last_used": utc_now(), "last_used_from": worker}})
 
 
 async def update_user(documents: DocumentStore, company: str, user: str, fields: Document) -> int:
-    """Set fields of a user; returns how many matched. DuplicateDocument: the name is taken."""
+    """Set fields of a user; returns 0 if there is no such user, else 1. DuplicateDocument if the name is taken."""
     owner = {"company": company, "id": user}
     if not fields:
         return await documents.count("users", owner)
@@ -118,7 +118,7 @@ async def update_user(documents: DocumentStore, company: str, user: str, fields:
 
 
 def new_user(company: str, name: str, role: str) -> Document:
-    """A user as it is kept."""
+    """The document of a new user."""
     return {
         "id": uuid4().hex,
         "name": name,
@@ -135,12 +135,12 @@ def new_user(company: str, name: str, role: str) -> Document:
 
 
 def new_pair() -> Credential:
-    """An access key that nobody has yet."""
+    """A new random access key and secret."""
     return Credential(key=secrets.token_hex(10).upper(), secret=secrets.token_urlsafe(32))
 
 
 def stored_credential(user: Document, credential: Credential, label: str | None) -> Document:
-    """A new access key of the user as it is stored, its secret as a digest."""
+    """The document of a new access key, with the digest of its secret."""
     return {
         "id": uuid4().hex,
         "key": credential.key,
@@ -155,7 +155,7 @@ def stored_credential(user: Document, credential: Credential, label: str | None)
 
 
 async def insert_if_new(documents: DocumentStore, collection: str, document: Document) -> bool:
-    """Insert the document; False when one like it is there."""
+    """Insert the document; False if one with the same id or unique field exists."""
     try:
         await documents.insert(collection, [document])
     except DuplicateDocument:

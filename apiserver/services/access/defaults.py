@@ -1,4 +1,4 @@
-"""What every server has from its start on: a company, its default queue, and an admin with an access key."""
+"""What a server makes at its first start: a company, its default queue, and an admin with an access key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ADMIN_NAME = "admin"
 
 
 async def ensure_defaults(documents: DocumentStore, settings: Settings) -> None:
-    """Make the default company and its default queue unless they are there: then nothing is written."""
+    """Make the company and its default queue if they do not exist. If they do, nothing is written."""
     if await documents.find_one("companies", {"id": settings.company}) is None:
         company = {"id": settings.company, "company": settings.company, "name": "default", "created": utc_now()}
         await insert_if_new(documents, "companies", {**company, "server_uid": uuid4().hex})
@@ -27,25 +27,25 @@ async def ensure_defaults(documents: DocumentStore, settings: Settings) -> None:
 
 
 async def ensure_admin(documents: DocumentStore, settings: Settings) -> Credential | None:
-    """Make the admin and a key of theirs unless they are there; `admin_key` and `admin_secret` decide that key.
+    """Make an admin, and an access key for them if they have none. `admin_key` and `admin_secret` set that key.
 
-    Returns the pair when it was made or changed by this call. ValueError when only one of the two settings is given.
+    Returns the key if this call made or changed it. ValueError if only one of the two settings is given.
     """
     if bool(settings.admin_key) != bool(settings.admin_secret):
         raise ValueError("admin_key and admin_secret must be set together")
     user = await _ensure_admin_user(documents, settings.company)
     if settings.admin_key:
-        return await _fix(documents, user, Credential(settings.admin_key, settings.admin_secret))
+        return await _apply_fixed_key(documents, user, Credential(settings.admin_key, settings.admin_secret))
     if await documents.count("credentials", {"user": user["id"]}):
         return None
     credential = new_pair()
     first = {**stored_credential(user, credential, "made at first start"), "id": f"first-{user['id']}"}
-    # Of servers that start at once, one makes it.
+    # If several servers start at once, one of them inserts the key.
     return credential if await insert_if_new(documents, "credentials", first) else None
 
 
 async def _ensure_admin_user(documents: DocumentStore, company: str) -> Document:
-    """The company's first admin, by whatever name; made when there is none."""
+    """The company's oldest admin; made if there is none."""
     admin = await documents.find_one("users", {"company": company, "role": ADMIN}, sort=[("created", 1)])
     if admin is not None:
         return admin
@@ -54,20 +54,23 @@ async def _ensure_admin_user(documents: DocumentStore, company: str) -> Document
     assert user is not None
     if user["role"] != ADMIN:
         raise SettingsError(
-            f"there is no admin, and a user named {ADMIN_NAME}, who is none: rename or delete them first"
+            f"there is no admin, and the user named {ADMIN_NAME} is not one: rename or delete that user first"
         )
     return user
 
 
-async def _fix(documents: DocumentStore, admin: Document, wanted: Credential) -> Credential | None:
-    """Make `wanted` valid for the admin, and the pair that the settings gave before invalid."""
+async def _apply_fixed_key(documents: DocumentStore, admin: Document, wanted: Credential) -> Credential | None:
+    """Give the admin the key `wanted` from the settings, and delete the key that the settings had before.
+
+    Returns None if nothing had to change.
+    """
     there = {"key": wanted.key, "secret_hash": digest(wanted.secret), "user": admin["id"]}
     await documents.delete("credentials", {"fixed": True, "company": admin["company"], "key": {"$ne": wanted.key}})
     if await documents.find_one("credentials", there) is not None:
         return None
     fresh = {**stored_credential(admin, wanted, "set by the settings"), "fixed": True}
     changes = {name: fresh[name] for name in ("secret_hash", "user", "company", "label", "fixed")}
-    with contextlib.suppress(DuplicateDocument):  # another server that starts makes it, too
+    with contextlib.suppress(DuplicateDocument):  # another server, starting too, has made it
         await documents.update("credentials", {"key": wanted.key}, {"$set": changes}, upsert=fresh)
     forget(documents)
     return wanted

@@ -1,6 +1,6 @@
-"""Who is there because the settings say so: users with passwords, the guest, and the login page.
+"""Users that the settings define: users with passwords, the guest, and the login page.
 
-They are made, changed and taken away when a server starts.
+A server that starts adds, changes and deletes them.
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ from apiserver.services.access.roles import GUEST, LOGIN_PAGE
 from apiserver.settings import FixedUser, Settings, SettingsError
 from apiserver.stores.documents.base import Document, DocumentStore
 
-#: The access key that every copy of ClearML's web UI is built with, and thus no secret: it counts only where a name is
-#: enough to log in.
+#: The access key that every copy of ClearML's web UI has, so it is no secret. It is valid only if users log in without
+#: a password.
 WEB_UI = Credential(
     "EYVQ385RW7Y2QQUH88CZ7DWIQ1WUHP", "XhkH6a6ds9JBnM_MrahYyYdO-wS2bqFSm8gl-V0UZXH26Ydd6Eyi28TeBEoSr6Z3Bes"
 )
 
 
 async def ensure_fixed_users(documents: DocumentStore, settings: Settings) -> None:
-    """Make users, guest and login page what the settings say; SettingsError when a name is somebody else's."""
+    """Add, change and delete users, guest and login page as the settings say.
+
+    SettingsError if a name belongs to a user that the settings did not make.
+    """
     company = settings.company
     wanted = {user.name: user for user in settings.users}
     for name, user in wanted.items():
@@ -45,7 +48,7 @@ async def ensure_fixed_users(documents: DocumentStore, settings: Settings) -> No
 
 
 def login_modes(settings: Settings) -> dict[str, Any]:
-    """What a login page asks for: `enabled`, whether a password; `guest`, with what guests log in."""
+    """What a login page must know. `enabled`: it asks for a password. `guest`: how guests log in."""
     guest: dict[str, Any] = {"enabled": settings.guest}
     if settings.guest:
         guest |= {"name": "Guest", "username": GUEST_NAME, "password": GUEST_PASSWORD}
@@ -53,10 +56,10 @@ def login_modes(settings: Settings) -> dict[str, Any]:
 
 
 async def _ensure_user(documents: DocumentStore, company: str, name: str, wanted: FixedUser) -> None:
-    """Make or change one user. Their id says who they are, so that they come back as the same when they come back.
+    """Add or change one user. The id is made from the name, so a user who is removed and added again is the same.
 
-    Another user who has that name may have chosen it to become who the settings say. To take such a user over, the
-    settings say their id.
+    If a user whom the settings did not make has the name, it is an error: that user may have chosen the name to get the
+    role set here. The settings must name the user's id to take them over.
     """
     fields = {
         "name": name,
@@ -74,7 +77,7 @@ async def _ensure_user(documents: DocumentStore, company: str, name: str, wanted
             f"users: there is a user {name} already, whom the settings did not make. To take them over, add "
             f'id = "{named["id"]}" there; else rename or delete them first, or choose another name'
         )
-    # Who had another name meanwhile is found by the id.
+    # If the user was renamed meanwhile, the id finds them.
     user = named or await documents.find_one("users", {"company": company, "id": wanted.id or fresh["id"]})
     if user is None:
         raise SettingsError(f"users: {name}: there is no user with the id {wanted.id}")
@@ -85,12 +88,12 @@ async def _ensure_user(documents: DocumentStore, company: str, name: str, wanted
 
 
 async def _is_of_settings(documents: DocumentStore, user: Document) -> bool:
-    """Whether the settings made a user, or gave them their password before."""
+    """Whether the settings made the user, or gave them their password."""
     return bool(user.get("fixed")) or await documents.count(PASSWORDS, {"id": user["id"], "fixed": True}) > 0
 
 
 async def _take_away_passwords(documents: DocumentStore, company: str, names: set[str]) -> None:
-    """Take away the passwords that the settings gave to users who were there before, and are no longer named."""
+    """Delete passwords from the settings whose users the settings no longer name."""
     for password in await documents.find(PASSWORDS, {"company": company, "fixed": True}):
         user = await documents.find_one("users", {"id": password["user"]})
         if user is None or user["name"] not in names:
@@ -99,7 +102,7 @@ async def _take_away_passwords(documents: DocumentStore, company: str, names: se
 
 
 async def _ensure_role(documents: DocumentStore, company: str, role: str, name: str, *, wanted: bool) -> None:
-    """Make the one user of a role that nobody is given, or delete it."""
+    """Make or delete the only user of one of the server's own roles."""
     if wanted:
         await insert_if_new(documents, "users", {**new_user(company, name, role), "id": _id(company, "role", role)})
     else:

@@ -1,6 +1,6 @@
-"""Who calls: the users behind access keys and tokens, remembered for a moment.
+"""Who calls: finds the users of access keys and tokens, with a cache.
 
-Each change of a key, a user or a session goes through a module that then calls `forget`, which keeps this true.
+Every module that changes a key, a user or a session calls `forget`, which empties the cache.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from apiserver.services.access.roles import may_become
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreBusy
 from apiserver.times import from_now, utc_now
 
-#: Logins that were ended, by session id, until their tokens would have expired.
+#: Collection of ended logins by session id. They stay until their tokens would have expired.
 ENDED_SESSIONS = "ended_sessions"
-#: Logins that go on, by session id: who, when, from where.
+#: Collection of active logins by session id: who, when, from where.
 SESSIONS = "sessions"
-#: How exactly it is noted when one was used.
+#: A session's `last_used` is updated at most once in so many seconds.
 NOTED_SECONDS = 3600
-#: Hashes of passwords by user, each with a key that stands for it in tokens, and that another password does not have:
-#: `password-<user>-<anything>`.
+#: Collection of password hashes by user. Each has a `key`, `password-<user>-<random>`, which tokens name; a new
+#: password has a new key, so tokens from the old one end.
 PASSWORDS = "passwords"
 PASSWORD_KEY = "password-"
-REMEMBERED = 4096
-#: Another process may revoke a key: this much later it is refused here too.
+MOST_CACHED = 4096
+#: If another process revokes a key, this one accepts it for so long.
 CACHED_SECONDS = 2.0
 
 
 def lookup(documents: DocumentStore) -> Lookup:
-    """A coroutine function that tells whose (key, secret) is, or None when the pair is not valid.
+    """A coroutine function that returns the user of a (key, secret), or None if the pair is not valid.
 
-    429 for wrong secrets after too many of them; for the right one only if somebody chose it, in the settings. Secrets
-    that are made here cannot be guessed, so that who tries keeps nobody out. A key that does not exist is not counted:
-    there is nothing to guess, and hundreds of processes may still have one that was revoked.
+    After too many wrong secrets, wrong ones get 429. The right one gets it only if it was chosen in the settings: the
+    server's own secrets cannot be guessed, so their owners are not locked out. An unknown key is not counted, because
+    there is nothing to guess, and hundreds of processes may still use a key that was revoked.
     """
 
-    attempts, memory = Attempts(), _memory_of(documents)
+    attempts, cache = Attempts(), _cache_of(documents)
 
     async def identify(key: str, secret: str, client: str = "") -> Identity | None:
         presented = digest(secret)
-        known: _Key | None = await _remembered(memory, key, lambda: _of_key(documents, key))
+        known: _Key | None = await cache.get(key, lambda: _of_key(documents, key))
         if known is None:
             return None
         if not hmac.compare_digest(known.secret_hash, presented):
@@ -63,28 +63,28 @@ def lookup(documents: DocumentStore) -> Lookup:
 
 
 def current(documents: DocumentStore) -> Current:
-    """A coroutine function that tells who a token's bearer is by now: its role may have changed.
+    """A coroutine function that returns a token's user with the role that the user has now.
 
-    None when its session was ended, when the access key it came from was revoked, or when its user was deleted.
+    None if the token's session was ended, the access key it came from was revoked, or the user was deleted.
     """
 
-    memory = _memory_of(documents)
+    cache = _cache_of(documents)
 
     async def now(claimed: Identity) -> Identity | None:
         token = (claimed.user, claimed.company, claimed.key, claimed.session, claimed.logged_in)
-        found: Identity | None = await _remembered(memory, token, lambda: _of_token(documents, claimed))
+        found: Identity | None = await cache.get(token, lambda: _of_token(documents, claimed))
         return found
 
     return now
 
 
 def become(documents: DocumentStore) -> Become:
-    """A coroutine function that tells who a caller becomes that acts for a user; None when they may not."""
+    """A coroutine function that returns the identity of a caller who acts for another user; None if not allowed."""
 
-    memory = _memory_of(documents)
+    cache = _cache_of(documents)
 
     async def in_the_name_of(caller: Identity, user: str) -> Identity | None:
-        other: Identity | None = await _remembered(memory, ("user", user), lambda: of_user(documents, user))
+        other: Identity | None = await cache.get(("user", user), lambda: of_user(documents, user))
         if other is None or not may_become(caller, other):
             return None
         return replace(other, key=caller.key, session=caller.session, logged_in=caller.logged_in)
@@ -93,7 +93,7 @@ def become(documents: DocumentStore) -> Become:
 
 
 async def of_user(documents: DocumentStore, user: str) -> Identity | None:
-    """A user as one who calls; None when there is no such user."""
+    """The identity of a user; None if there is no such user."""
     found = await documents.find_one("users", {"id": user}, projection=("id", "company", "role", "name"))
     if found is None:
         return None
@@ -109,7 +109,7 @@ async def of_user(documents: DocumentStore, user: str) -> Identity | None:
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """An access key: the hash of its secret, whose it is, and whether somebody chose that secret."""
+    """An access key: the hash of its secret, its user, and whether the settings chose the secret."""
 
     secret_hash: str
     identity: Identity
@@ -138,7 +138,7 @@ async def _of_token(documents: DocumentStore, claimed: Identity) -> Identity | N
 
 
 async def _note_use(documents: DocumentStore, session: str) -> None:
-    """Note that a session is used, once in a while; whoever only reads is let in while nothing can be written."""
+    """Update when the session was last used, at most once in `NOTED_SECONDS`; skipped while the store cannot write."""
     kept = await documents.find_one(SESSIONS, {"id": session}, projection=("last_used",))
     if kept is not None and kept["last_used"] < from_now(-NOTED_SECONDS):
         with contextlib.suppress(DocumentStoreBusy):
@@ -146,7 +146,7 @@ async def _note_use(documents: DocumentStore, session: str) -> None:
 
 
 async def _in_use(documents: DocumentStore, key: str) -> bool:
-    """Whether an access key or a password is still good."""
+    """Whether an access key, or the password that `key` stands for, is still valid."""
     if key.startswith(PASSWORD_KEY):
         owner = key.removeprefix(PASSWORD_KEY).rpartition("-")[0]
         return await documents.find_one(PASSWORDS, {"id": owner, "key": key}) is not None
@@ -154,44 +154,43 @@ async def _in_use(documents: DocumentStore, key: str) -> bool:
 
 
 def digest(secret: str) -> str:
-    """What is kept of an access key's secret."""
+    """The digest of an access key's secret, which is all that is stored of it."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-# --- remembered --------------------------------------------------------------------------------------
+# --- the cache ---------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class _Memory:
-    """What was found, and when; `generation` tells a reader that it came too late."""
+class _Cache:
+    """What was found, and when. `generation` changes when the cache is emptied."""
 
     found: OrderedDict[Any, tuple[Any, float]] = field(default_factory=OrderedDict)
     generation: int = 0
 
+    async def get(self, key: Any, read: Callable[[], Awaitable[Any]]) -> Any:
+        """What `read` found less than `CACHED_SECONDS` ago, or finds now. None is not cached."""
+        found, since = self.found.get(key, (None, 0.0))
+        if found is not None and time.monotonic() - since <= CACHED_SECONDS:
+            return found
+        generation = self.generation
+        found = await read()
+        if found is not None and generation == self.generation:  # else it may be outdated already
+            self.found[key] = (found, time.monotonic())
+            if len(self.found) > MOST_CACHED:
+                self.found.popitem(last=False)
+        return found
 
-_memories: WeakKeyDictionary[DocumentStore, _Memory] = WeakKeyDictionary()
+
+_caches: WeakKeyDictionary[DocumentStore, _Cache] = WeakKeyDictionary()
 
 
-def _memory_of(documents: DocumentStore) -> _Memory:
-    return _memories.setdefault(documents, _Memory())
+def _cache_of(documents: DocumentStore) -> _Cache:
+    return _caches.setdefault(documents, _Cache())
 
 
 def forget(documents: DocumentStore) -> None:
-    """Drop what is remembered of this store."""
-    memory = _memory_of(documents)
-    memory.found.clear()
-    memory.generation += 1
-
-
-async def _remembered(memory: _Memory, what: Any, read: Callable[[], Awaitable[Any]]) -> Any:
-    """What `read` finds, or found a moment ago; that there is nothing is not remembered."""
-    found, since = memory.found.get(what, (None, 0.0))
-    if found is not None and time.monotonic() - since <= CACHED_SECONDS:
-        return found
-    generation = memory.generation
-    found = await read()
-    if found is not None and generation == memory.generation:
-        memory.found[what] = (found, time.monotonic())
-        if len(memory.found) > REMEMBERED:
-            memory.found.popitem(last=False)
-    return found
+    """Empty the cache of this store."""
+    cache = _cache_of(documents)
+    cache.found.clear()
+    cache.generation += 1

@@ -1,7 +1,7 @@
-"""Logging in by name and password, which is what people do; programs have access keys.
+"""Logging in with name and password, for people. Programs use access keys.
 
-A password is good for nothing but a token, so that no other call can be made to compare slow hashes. Whatever is wrong,
-the answer is the same, and takes as long: who guesses learns neither names nor who has a password.
+Only `auth.login` takes a password, so that no other call can make the server compare slow hashes. Whatever is wrong,
+the answer is the same and takes the same time, so a guesser learns neither who exists nor who has a password.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from apiserver.services.access.roles import GUEST
 from apiserver.services.backend import Call
 from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
 
-#: The guest's name and password, which the login page tells everybody.
+#: The guest's name and password. The login page shows them to everybody.
 GUEST_NAME = GUEST_PASSWORD = "guest"
 _NOBODYS = nobodys_hash()
 
 
 async def by_password(call: Call) -> Identity:
-    """Who logs in, by the name and password of the header; 401/22 when that is nobody, 429 after too many attempts."""
+    """The user with the header's name and password; 401/22 if there is none, 429 after too many failed attempts."""
     _, _, credentials = call.headers.get("authorization", "").strip().partition(" ")
     name, password = basic_credentials(credentials) or ("", "")
     try:
         check_name(name)
-    except ValueError:  # programs with an old access key are told at once
+    except ValueError:  # not a name but an access key: a program with a revoked key is answered at once
         raise bad_credentials() from None
     settings, documents, attempts = call.backend.settings, call.backend.documents, call.backend.attempts
     user = await documents.find_one("users", {"company": settings.company, "name": name})
     kept = await documents.find_one(PASSWORDS, {"id": user["id"] if user else ""})
     hashed: str = kept["hash"] if kept else _NOBODYS
-    secret = f"{hashed} {password}"  # with another password, the old one is known no more
+    secret = f"{hashed} {password}"  # with the hash, so that an old password is not known after a change
     known = attempts.knows(name, call.client, secret)
     if not known:
         attempts.begin(name, call.client)
@@ -52,7 +52,7 @@ async def by_password(call: Call) -> Identity:
 
 
 async def caller_of(call: Call) -> Identity:
-    """Who calls with a name and a password; whatever else they are known by has been tried, and is refused again."""
+    """The caller of `auth.login` by name and password. Callers without these get their authentication error again."""
     auth = call.backend.auth
     if not call.headers.get("authorization", "").strip().lower().startswith("basic"):
         return await auth.authenticate(call.headers, method=call.method, client=call.client)
@@ -60,12 +60,12 @@ async def caller_of(call: Call) -> Identity:
 
 
 async def set_password(documents: DocumentStore, user: Document, hashed: str, *, fixed: bool = False) -> None:
-    """Give a user (a document) the password with this hash, in place of any other; tokens got by that one end."""
+    """Set a user's password, as a hash. Tokens from the password before end."""
     own = {"id": user["id"]}
     key = f"{PASSWORD_KEY}{user['id']}-{secrets.token_hex(16)}"
     kept = {"user": user["id"], "company": user["company"], "key": key, "hash": hashed, "fixed": fixed}
     try:
         await documents.update(PASSWORDS, own, {"$set": kept}, upsert=own)
-    except DuplicateDocument:  # another server that starts has just made it
+    except DuplicateDocument:  # another server, starting too, has just inserted it
         await documents.update(PASSWORDS, own, {"$set": kept})
     forget(documents)

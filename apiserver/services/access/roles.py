@@ -1,9 +1,8 @@
-"""What a role allows: who may call which endpoint, and who may act for whom.
+"""Which endpoints each role may call, and who may act for another user.
 
-Admins may do everything in their company; users everything but `ADMINS_ONLY`, and guests only read: the schema says
-which endpoints do. The login page is the web UI where a name is enough to log in: with the key that every copy of it
-has, it lists and adds users, and logs them in. What of a thing is whose (one's own access keys, say) is its endpoint's
-business.
+Admins may do everything in their company. Users may do everything but `ADMINS_ONLY`. Guests may call endpoints that the
+schema marks as reading. The role "login page" is for a web UI where a name is enough to log in: it lists users, adds
+them and logs them in. Rules about single things, such as a user's own access keys, are in their endpoints.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from apiserver.rpc.errors import role_not_allowed
 from apiserver.services.backend import Call
 
 ADMIN, USER, GUEST, LOGIN_PAGE = "admin", "user", "guest", "login page"
-#: Those that users are given; the others are the server's own.
-GIVEN = (ADMIN, USER)
+#: The roles that users can have. The others are for the server's own users.
+ASSIGNABLE = (ADMIN, USER)
 
 ADMINS_ONLY = frozenset(
     {
@@ -31,8 +30,8 @@ ADMINS_ONLY = frozenset(
         "users.delete",
     }
 )
-#: What any role may do: log in and out, and ask how.
-ANYONES = frozenset(
+#: What every role may do: log in and out, and ask how to.
+FOR_ALL_ROLES = frozenset(
     {
         "auth.fixed_users_mode",
         "auth.login",
@@ -42,11 +41,11 @@ ANYONES = frozenset(
         "login.supported_modes",
     }
 )
-LOGIN_PAGES = frozenset({"auth.create_user", "users.get_all"})
+FOR_LOGIN_PAGE = frozenset({"auth.create_user", "users.get_all"})
 
 
 def check(caller: Identity, endpoint: str, *, reads: bool) -> None:
-    """403/20 when the caller's role does not allow the endpoint; `reads`: whether that changes nothing."""
+    """403/20 if the caller's role may not call the endpoint. `reads`: the endpoint changes nothing."""
     if not _allows(caller.role, endpoint, reads):
         raise role_not_allowed(caller.role, endpoint)
 
@@ -57,12 +56,12 @@ def _allows(role: str, endpoint: str, reads: bool) -> bool:
     if role == USER:
         return endpoint not in ADMINS_ONLY
     if role == GUEST:
-        return endpoint in ANYONES or (reads and endpoint not in ADMINS_ONLY)
-    return role == LOGIN_PAGE and (endpoint in ANYONES or endpoint in LOGIN_PAGES)
+        return endpoint in FOR_ALL_ROLES or (reads and endpoint not in ADMINS_ONLY)
+    return role == LOGIN_PAGE and (endpoint in FOR_ALL_ROLES or endpoint in FOR_LOGIN_PAGE)
 
 
 def may_become(caller: Identity, other: Identity) -> bool:
-    """Whether the caller may act for another user: admins for all of their company, the login page for its users."""
+    """Whether the caller may act for `other`: admins for everybody in their company, the login page for users."""
     if caller.company != other.company:
         return False
     return caller.role == ADMIN or (caller.role == LOGIN_PAGE and other.role == USER)

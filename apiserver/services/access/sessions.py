@@ -1,7 +1,8 @@
-"""Logins: the tokens they give, the web UI's cookie, and their end.
+"""Logins: their tokens, the web UI's cookie, and how they end.
 
-A token names its session, and a token that is got by another has the same one: to log out ends them all, here at once
-and on other servers within two seconds. Logins that go on are documents, so that people see them and can end them.
+A login is a session, and its tokens name it. A token got with another token has the same session. Logging out ends all
+tokens of the session: on this server at once, on others within two seconds. Active sessions are stored as documents, so
+that users can see and end them.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ from apiserver.times import from_now, utc_now
 SHORTEST_TOKEN = 3600
 """Seconds; SDK clients log in again when less than six minutes are left."""
 LONGEST_TOKEN = 365 * 86400
-_AT_ONCE = 500
+#: How many sessions are ended with one write.
+_BATCH = 500
 
 
 async def log_in(call: Call, identity: Identity, asked: int | None) -> tuple[str, int]:
-    """A token for who `identity` is, and the seconds that it is valid: those asked for, within limits.
+    """A token for `identity`, and for how many seconds it is valid: as many as asked for, within limits.
 
-    One that is got by another token goes on with its session, which can be renewed for so many days (the setting
-    `token_renewal_days`): then it is 401/30.
+    A caller with a token stays in its session. A session can be renewed for `token_renewal_days` after its login; later
+    it is 401/30.
     """
     settings, now = call.backend.settings, int(time.time())
     seconds = settings.token_lifetime if asked is None else asked
@@ -48,7 +50,7 @@ async def log_in(call: Call, identity: Identity, asked: int | None) -> tuple[str
 
 
 async def _begin(call: Call, identity: Identity, expires: str) -> None:
-    """Keep that there is a login, and forget those that have ended by themselves."""
+    """Store the new session, and delete expired ones."""
     documents, now = call.backend.documents, utc_now()
     session = {
         "id": identity.session,
@@ -68,20 +70,20 @@ async def _begin(call: Call, identity: Identity, expires: str) -> None:
 async def sessions_of(
     documents: DocumentStore, company: str, user: str | None = None, limit: int | None = None
 ) -> list[Document]:
-    """The logins of a user, or of all of a company, that go on; those used last come first."""
+    """The active sessions of a user, or of a whole company, the last used first."""
     wanted = {"company": company, "expires": {"$gte": utc_now()}, **({} if user is None else {"user": user})}
     return await documents.find(SESSIONS, wanted, sort=[("last_used", -1)], limit=limit)
 
 
 async def end_sessions(documents: DocumentStore, sessions: Sequence[Document]) -> int:
-    """Refuse all tokens of these logins from now on; returns how many there were."""
-    for start in range(0, len(sessions), _AT_ONCE):
-        group = sessions[start : start + _AT_ONCE]
+    """Refuse all tokens of these sessions from now on; returns how many sessions there were."""
+    for start in range(0, len(sessions), _BATCH):
+        group = sessions[start : start + _BATCH]
         try:
             await documents.insert(
                 ENDED_SESSIONS, [_ended(item["id"], item["user"], item["company"]) for item in group]
             )
-        except DuplicateDocument:  # somebody logs out meanwhile
+        except DuplicateDocument:  # one of them was ended meanwhile: end them one at a time
             for item in group:
                 await _end(documents, item["id"], item["user"], item["company"])
         await documents.delete(SESSIONS, {"id": {"$in": [item["id"] for item in group]}})
@@ -90,24 +92,21 @@ async def end_sessions(documents: DocumentStore, sessions: Sequence[Document]) -
 
 
 def set_cookie(call: Call, token: str, seconds: int) -> None:
-    """Have the browser keep the token, or forget it at 0 seconds; from a page that came by TLS, by TLS only.
+    """Have the browser store the token as a cookie, or delete the cookie if `seconds` is 0.
 
-    Not by another page's doing: a link or a form would log the user out, or in as whoever made it.
+    Calls from other sites' pages set no cookie: their link or form could log the user out, or in as another user.
     """
     if not call.backend.auth.origins.may_set_cookie(call.method, call.headers):
         return
-    secure = "; Secure" if _by_tls(call) else ""
+    # A proxy says that the client uses TLS by the first header, a browser says the same of its page by the second.
+    by_tls = any(call.headers.get(name, "").startswith("https") for name in ("x-forwarded-proto", "origin"))
+    secure = "; Secure" if by_tls else ""
     cookie = f"{TOKEN_COOKIE}={token}; Max-Age={seconds}; Path=/; HttpOnly; SameSite=Lax{secure}"
     call.response_headers.append(("Set-Cookie", cookie))
 
 
-def _by_tls(call: Call) -> bool:
-    """What the proxy says that ends TLS, and what browsers say of pages."""
-    return any(call.headers.get(name, "").startswith("https") for name in ("x-forwarded-proto", "origin"))
-
-
 async def end_session(call: Call) -> None:
-    """Refuse all tokens of the caller's login from now on, and clear the cookie."""
+    """Refuse all tokens of the caller's session from now on, and clear the cookie."""
     documents, session = call.backend.documents, call.identity.session
     set_cookie(call, "", 0)
     if session is None:
@@ -117,13 +116,13 @@ async def end_session(call: Call) -> None:
 
 
 async def _end(documents: DocumentStore, session: str, user: str, company: str) -> None:
-    with contextlib.suppress(DuplicateDocument):  # a second tab logs out, too
+    with contextlib.suppress(DuplicateDocument):  # already ended, by a second tab for example
         await documents.insert(ENDED_SESSIONS, [_ended(session, user, company)])
     await documents.delete(SESSIONS, {"id": session})
     await documents.delete(ENDED_SESSIONS, {"expires": {"$lt": utc_now()}})
 
 
 def _ended(session: str, user: str, company: str) -> Document:
-    """What is kept of a login that was ended, for as long as one of its tokens could be good."""
+    """The document of an ended session. It stays as long as one of its tokens could be valid."""
     times = {"ended": utc_now(), "expires": from_now(LONGEST_TOKEN)}
     return {"id": session, "company": company, "user": user, **times}

@@ -11,7 +11,7 @@ from apiserver.events.model import EventType, Sample
 from apiserver.events.queries import SeriesQuery
 from apiserver.off_loop import together
 from apiserver.services.backend import Call, endpoint
-from apiserver.services.events import owners, pictures
+from apiserver.services.events import owners, picture_links
 
 #: {metric: {variant: {task: {iteration: {name, plots}}}}}
 Plots = dict[str, dict[str, dict[str, dict[str, dict[str, Any]]]]]
@@ -34,7 +34,7 @@ async def get_multi_task_plots(call: Call, request: dict[str, Any]) -> dict[str,
         )
         for owner in asked
     )
-    show = await pictures.showing(call)
+    show = await picture_links.plot_encoder(call)
     plots: Plots = {}
     total = 0
     for (owner, name), found in zip(asked.items(), await together(*reads), strict=True):

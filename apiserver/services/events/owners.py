@@ -21,7 +21,7 @@ async def find(call: Call, ids: Sequence[str], *, model: bool, to_change: bool =
     """The documents with these ids whose events the caller may read, or change, by id."""
     collection, allowed = "models" if model else "tasks", documents(call) if to_change else visible(call)
     if len(ids) == 1:
-        one = await call.backend.remembered.find_one(allowed, collection, ids[0], _FIELDS)
+        one = await call.backend.document_cache.find_one(allowed, collection, ids[0], _FIELDS)
         return {ids[0]: one} if one else {}
     return {document["id"]: document for document in await allowed.find_kept(collection, ids, _FIELDS)}
 

@@ -13,7 +13,7 @@ from apiserver.aggregation.scroll import InvalidScroll
 from apiserver.events.model import EventType, MetricSelection, SamplePosition, Selection
 from apiserver.events.queries import SeriesQuery
 from apiserver.services.backend import Call, endpoint
-from apiserver.services.events import owners, pictures
+from apiserver.services.events import owners, picture_links
 from apiserver.stores.events.base import bytes_of_all, may_go_on
 
 
@@ -41,7 +41,7 @@ async def get_task_plots(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         answers.hold(bytes_of_all(found))
         goes_on = may_go_on(found, samples.MOST)
     seen += len(found)
-    show = await pictures.showing(call)
+    show = await picture_links.plot_encoder(call)
     return {
         "plots": await show(found),
         "returned": len(found),
@@ -97,7 +97,7 @@ async def walk_each(
     model = request["model_events"]
     known = await owners.require(call, list(selections), model=model)
     answer = []
-    show = await pictures.showing(call)
+    show = await picture_links.plot_encoder(call)
     for id, selection in selections.items():
         page = await samples.walk(
             call.backend.events,

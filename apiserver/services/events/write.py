@@ -77,10 +77,10 @@ async def _store(call: Call, read: Callable[..., Ingest]) -> dict[str, Any]:
             refuse()
     if not events.batch:
         raise _nothing_added(events.rejects)
-    crowded = call.backend.series_bound.spend(events.batch)
+    crowded = call.backend.series_limit.spend(events.batch)
     if not crowded:
         return await _add(call, events, known)
-    async with call.backend.series_bound.counted(events, crowded):
+    async with call.backend.series_limit.counted(events, crowded):
         if not events.batch:
             raise _nothing_added(events.rejects)
         return await _add(call, events, known)

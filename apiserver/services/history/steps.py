@@ -69,7 +69,7 @@ class Steps:
 
 
 @dataclass(slots=True)
-class Curve:
+class ChartCurve:
     """Of some values: how many are in each step, and their sum, least and greatest (±infinity where there are none).
 
     `last`: the latest of each step, NaN where there are none, or where they were not asked for.
@@ -110,9 +110,9 @@ class Curve:
         return np.where(self.count > 0, extreme, np.nan)
 
 
-def together(steps: Steps, curves: Iterable[Curve]) -> Curve:
+def combined(steps: Steps, curves: Iterable[ChartCurve]) -> ChartCurve:
     """All values of several curves as those of one."""
-    whole = Curve.over(steps)
+    whole = ChartCurve.over(steps)
     for curve in curves:
         whole.count += curve.count
         whole.sum += curve.sum

@@ -1,6 +1,6 @@
-"""The history of sources: workers, queues, containers.
+"""The history of subjects: workers, queues, containers.
 
-A source has an owner of events of its own for each week, and its values are scalars whose iteration is their time. So
+A subject has an owner of events of its own for each week, and its values are scalars whose iteration is their time. So
 the engines keep them and make the buckets of charts as they do for tasks, and a week that is old is deleted as a whole.
 A document of the collection `history` goes with each owner, and is what finds it again: its id begins with company,
 kind and week; it tells whose it is and which metrics there are, and holds what is no number.
@@ -20,7 +20,7 @@ from apiserver.events.model import HISTORY, BucketAxis, EventBatch, EventType, M
 from apiserver.events.queries import BucketQuery, Range, SeriesQuery
 from apiserver.repeating import Repeating
 from apiserver.rpc.errors import validation_error
-from apiserver.services.history.steps import Curve, Steps
+from apiserver.services.history.steps import ChartCurve, Steps
 from apiserver.stores.documents.base import Document, DocumentStore, DocumentStoreError, Filter, Update
 from apiserver.stores.events.base import EventStore, EventStoreError
 from apiserver.times import now_ms
@@ -33,7 +33,7 @@ WEEK = 7 * DAY
 #: Seconds between looks for what is too old.
 SWEEP_INTERVAL = 3600.0
 
-#: Steps of all metrics of all sources that are charted at once: they have to fit the memory.
+#: Steps of all metrics of all subjects that are charted at once: they have to fit the memory.
 MOST_POINTS = 4_000_000
 
 _MOST_KNOWN = 10_000
@@ -46,7 +46,7 @@ _READ_AT_ONCE = 16
 Series = tuple[str, str]
 
 
-class Source(NamedTuple):
+class Subject(NamedTuple):
     """Who has a history. Names are unique in the company among those of one kind and group."""
 
     company: str
@@ -58,7 +58,7 @@ class Source(NamedTuple):
 
 
 class History:
-    """What sources reported, of at least the last `days`."""
+    """What subjects reported, of at least the last `days`."""
 
     def __init__(self, events: EventStore, documents: DocumentStore, *, days: int) -> None:
         self._events = events
@@ -72,23 +72,23 @@ class History:
 
     # --- writing -----------------------------------------------------------------------------------
 
-    async def record(self, source: Source, at: int, values: Mapping[Series, float]) -> None:
+    async def record(self, subject: Subject, at: int, values: Mapping[Series, float]) -> None:
         """Keep values of a time (epoch ms); another value of the same series and time replaces that one."""
         if not values:
             return
-        id, metrics = _id(source, at), frozenset(metric for metric, _ in values)
+        id, metrics = _id(subject, at), frozenset(metric for metric, _ in values)
         if not metrics <= self._known.get(id, frozenset()):
-            await self.note(source, at, {"$addToSet": {"metrics": {"$each": sorted(metrics)}}})
+            await self.note(subject, at, {"$addToSet": {"metrics": {"$each": sorted(metrics)}}})
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             self._known[id] = self._known.get(id, frozenset()) | metrics
-        await self._events.add(_batch(_owner(source.company, id), at, values))
+        await self._events.add(_batch(_owner(subject.company, id), at, values))
 
-    async def note(self, source: Source, at: int, update: Update) -> None:
+    async def note(self, subject: Subject, at: int, update: Update) -> None:
         """Change the document of the week that a time is in."""
-        id = _id(source, at)
-        new = {**source._asdict(), "id": id, "week": at // WEEK, "metrics": []}
-        await self._documents.update(COLLECTION, {"id": id, "company": source.company}, update, upsert=new)
+        id = _id(subject, at)
+        new = {**subject._asdict(), "id": id, "week": at // WEEK, "metrics": []}
+        await self._documents.update(COLLECTION, {"id": id, "company": subject.company}, update, upsert=new)
 
     # --- reading -----------------------------------------------------------------------------------
 
@@ -101,35 +101,35 @@ class History:
         return await self._documents.find(COLLECTION, wanted, projection=["name", *fields])
 
     async def curves(
-        self, sources: Iterable[Source], metrics: Collection[str], steps: Steps, *, last: bool = False
-    ) -> dict[Source, dict[Series, Curve]]:
-        """What each source reported of each series in the steps; none of those without a value there.
+        self, subjects: Iterable[Subject], metrics: Collection[str], steps: Steps, *, last: bool = False
+    ) -> dict[Subject, dict[Series, ChartCurve]]:
+        """What each subject reported of each series in the steps; none of those without a value there.
 
         `last`: with the latest value of each step. 400/12 when that is more than can be charted at once.
         """
-        sources = dict.fromkeys(sources)
-        if steps.count * len(sources) * len(metrics) > MOST_POINTS:
+        subjects = dict.fromkeys(subjects)
+        if steps.count * len(subjects) * len(metrics) > MOST_POINTS:
             raise validation_error(f"more than {MOST_POINTS} points in all: ask for longer steps", field="interval")
         weeks = self._kept(steps)
         selection = [MetricSelection(metric) for metric in sorted(metrics)]
         inside = Range(steps.start, steps.stop)
         asked = BucketQuery(BucketAxis.TIMESTAMP, lambda *_: steps.width, inside, envelope=True, ends=last)
         turns = asyncio.Semaphore(_READ_AT_ONCE if self._events.reads_in_parallel else 1)
-        found: dict[Source, dict[Series, Curve]] = {}
+        found: dict[Subject, dict[Series, ChartCurve]] = {}
 
-        async def add(source: Source) -> None:
+        async def add(subject: Subject) -> None:
             for week in weeks:
-                owner = _owner(source.company, _id(source, week * WEEK))
+                owner = _owner(subject.company, _id(subject, week * WEEK))
                 async with turns:
                     read = await self._events.scalar_buckets(SeriesQuery(owner, EventType.SCALAR, selection), asked)
                 for buckets in read:
-                    of_source = found.setdefault(source, {})
-                    curve = of_source.setdefault((buckets.metric, buckets.variant), Curve.over(steps))
+                    of_subject = found.setdefault(subject, {})
+                    curve = of_subject.setdefault((buckets.metric, buckets.variant), ChartCurve.over(steps))
                     curve.add(steps, buckets)
 
-        await asyncio.gather(*(add(source) for source in sources))
-        some = {source: _not_empty(of_source) for source, of_source in found.items()}
-        return {source: of_source for source, of_source in some.items() if of_source}
+        await asyncio.gather(*(add(subject) for subject in subjects))
+        some = {subject: _not_empty(of_subject) for subject, of_subject in found.items()}
+        return {subject: of_subject for subject, of_subject in some.items() if of_subject}
 
     def _kept(self, steps: Steps) -> range:
         """The weeks of the steps, but for those of which there is nothing, or nothing any more."""
@@ -154,20 +154,20 @@ class History:
 
 
 def plausible(at: int) -> int:
-    """The time that a source gives (epoch ms), unless its clock is off by more than a day: then now."""
+    """The time that a subject gives (epoch ms), unless its clock is off by more than a day: then now."""
     now = now_ms()
     return at if abs(at - now) <= DAY else now
 
 
-def _not_empty(curves: Mapping[Series, Curve]) -> dict[Series, Curve]:
+def _not_empty(curves: Mapping[Series, ChartCurve]) -> dict[Series, ChartCurve]:
     return {series: curve for series, curve in curves.items() if not curve.empty}
 
 
-def _id(source: Source, at: int) -> str:
-    """The document of a source's week."""
-    named = f"{len(source.group)}:{source.group}{source.name}".encode("utf-8", "surrogatepass")
+def _id(subject: Subject, at: int) -> str:
+    """The document of a subject's week."""
+    named = f"{len(subject.group)}:{subject.group}{subject.name}".encode("utf-8", "surrogatepass")
     hashed = hashlib.blake2b(named, digest_size=16).hexdigest()
-    return f"{source.company}/{source.kind}/{at // WEEK:06d}/{hashed}"
+    return f"{subject.company}/{subject.kind}/{at // WEEK:06d}/{hashed}"
 
 
 def _owner(company: str, id: str) -> Owner:

@@ -5,10 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.models.documents import MODELS, answered, change_model, checked_fields, get_model, new_model
+from apiserver.services.models.model_documents import (
+    MODELS,
+    answered,
+    change_model,
+    checked_fields,
+    get_model,
+    new_model,
+)
 from apiserver.services.project_tree import touch_projects
-from apiserver.services.tasks.documents import changed_now
 from apiserver.services.tasks.edit import change_tags, destination
+from apiserver.services.tasks.task_documents import changed_now
 from apiserver.stores.documents.base import Document
 
 _UPDATE_FIELDS = (

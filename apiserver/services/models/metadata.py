@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.services.backend import Call, endpoint
-from apiserver.services.metadata import metadata_removal, metadata_update
-from apiserver.services.models.documents import change_model
+from apiserver.services.metadata_items import metadata_removal, metadata_update
+from apiserver.services.models.model_documents import change_model
 
 
 @endpoint("models.add_or_update_metadata", "1.0")

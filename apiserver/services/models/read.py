@@ -8,9 +8,9 @@ from typing import Any
 from apiserver import answers
 from apiserver.rpc.errors import ApiError, invalid_id
 from apiserver.services.backend import Call, endpoint, visible
-from apiserver.services.lists import only_values
-from apiserver.services.models.documents import MODELS, answered, read_model
-from apiserver.services.names import escape, unescape
+from apiserver.services.document_keys import escape, unescape
+from apiserver.services.list_filters import only_values
+from apiserver.services.models.model_documents import MODELS, answered, read_model
 from apiserver.services.project_tree import with_descendants
 from apiserver.services.queries import (
     QuerySpec,
@@ -22,7 +22,7 @@ from apiserver.services.queries import (
 )
 from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
-from apiserver.services.tasks.documents import read_task
+from apiserver.services.tasks.task_documents import read_task
 from apiserver.stores.documents.base import Document, Filter
 
 SPEC = QuerySpec(

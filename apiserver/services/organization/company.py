@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver import answers
-from apiserver.services.access.roles import GIVEN
+from apiserver.services.access.roles import ASSIGNABLE
 from apiserver.services.backend import Call, documents, endpoint, visible
 from apiserver.services.queries import QuerySpec, build_filter
 from apiserver.stores.documents.base import Filter
@@ -30,7 +30,7 @@ async def get_tags(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def get_user_companies(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     """The one company, whose users all own it."""
     company = await documents(call).find_one("companies", {"id": call.identity.company}, projection=["name"])
-    given: Filter = {"role": {"$in": list(GIVEN)}}
+    given: Filter = {"role": {"$in": list(ASSIGNABLE)}}
     users = await documents(call).find("users", given, projection=["name", "avatar"], sort=[("name", 1)])
     owners = [{"id": user["id"], "name": user["name"], "avatar": user.get("avatar") or None} for user in users]
     name = company["name"] if company else ""

@@ -7,13 +7,13 @@ from typing import Any
 from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.models import read as models
-from apiserver.services.models.documents import MODELS
+from apiserver.services.models.model_documents import MODELS
 from apiserver.services.project_tree import PROJECTS, with_descendants
 from apiserver.services.projects import read as projects
 from apiserver.services.projects.children import holding_children
 from apiserver.services.queries import all_of, build_filter, hide_hidden
 from apiserver.services.tasks import read as tasks
-from apiserver.services.tasks.documents import TASKS
+from apiserver.services.tasks.task_documents import TASKS
 from apiserver.stores.documents.base import Filter
 
 #: What is counted: where it is, and how it is found there.

@@ -19,9 +19,9 @@ from apiserver import answers
 from apiserver.rpc.call import Streamed
 from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.backend import Call, documents, endpoint, visible
-from apiserver.services.expiring import new_id, oldest_id
+from apiserver.services.document_keys import unescape
+from apiserver.services.expiring_ids import new_id, oldest_id
 from apiserver.services.models import read as models
-from apiserver.services.names import unescape
 from apiserver.services.project_tree import PROJECTS
 from apiserver.services.tasks import read as tasks
 

@@ -15,7 +15,7 @@ from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, documents, endpoint, visible
 from apiserver.services.project_tree import PROJECTS
 from apiserver.services.references import names_of
-from apiserver.services.tasks.documents import TASKS
+from apiserver.services.tasks.task_documents import TASKS
 from apiserver.stores.documents.base import Document, Filter
 from apiserver.times import utc_text
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from apiserver.services.backend import Call, visible
-from apiserver.services.lists import list_filter, lists_filter
+from apiserver.services.list_filters import include_exclude_filter, list_filter
 from apiserver.services.project_tree import PROJECTS
 from apiserver.services.queries import all_of
 from apiserver.stores.documents.base import Filter
@@ -57,7 +57,7 @@ def of_users(request: dict[str, Any]) -> Filter:
 def children_tags(request: dict[str, Any]) -> Filter:
     """Children with the tags that a request wants, by `children_tags_filter` or else `children_tags`."""
     if wanted := request.get("children_tags_filter"):
-        return lists_filter({"tags": wanted}, ("tags",))
+        return include_exclude_filter({"tags": wanted}, ("tags",))
     return list_filter("tags", request["children_tags"]) if request.get("children_tags") else {}
 
 

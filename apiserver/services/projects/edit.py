@@ -17,7 +17,7 @@ from apiserver.services.projects.contents import (
     delete_models,
     delete_tasks,
 )
-from apiserver.services.projects.places import relocate
+from apiserver.services.projects.move import relocate
 from apiserver.services.queries import all_of
 from apiserver.stores.documents.base import Document, Filter, Update
 from apiserver.times import utc_now

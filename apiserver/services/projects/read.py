@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.services.backend import Call, endpoint, visible
-from apiserver.services.lists import list_filter
+from apiserver.services.list_filters import list_filter
 from apiserver.services.project_tree import PROJECTS, read_project
 from apiserver.services.projects.children import holding_children
 from apiserver.services.projects.stats import dataset_stats, own_counts, scope_of, stats_of, sub_projects

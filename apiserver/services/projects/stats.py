@@ -14,8 +14,8 @@ from apiserver.services.backend import Call, visible
 from apiserver.services.project_tree import PROJECTS
 from apiserver.services.projects.children import DATASETS, children_tags, counted_tasks, of_users
 from apiserver.services.queries import all_of, build_filter, hide_hidden
-from apiserver.services.tasks.documents import STATUSES, TASKS
 from apiserver.services.tasks.read import SPEC
+from apiserver.services.tasks.task_documents import STATUSES, TASKS
 from apiserver.stores.documents.base import Document, Filter
 from apiserver.times import from_now
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from apiserver import answers
 from apiserver.services.backend import Call, endpoint, visible
-from apiserver.services.lists import list_filter
+from apiserver.services.list_filters import list_filter
 from apiserver.services.project_tree import PROJECTS, with_descendants
 from apiserver.services.queries import all_of
 from apiserver.stores.documents.base import Filter

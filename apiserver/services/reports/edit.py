@@ -6,8 +6,8 @@ from typing import Any
 
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import touch_projects
-from apiserver.services.reports.documents import REPORT, SYSTEM_TAGS, get_report, home_for, leave_home, settled
-from apiserver.services.tasks.documents import TASKS, change_task, new_task
+from apiserver.services.reports.report_documents import REPORT, SYSTEM_TAGS, get_report, home_for, leave_home, settled
+from apiserver.services.tasks.task_documents import TASKS, change_task, new_task
 
 #: What a report says: it stays as it is once the report is published.
 _CONTENT = ("report", "report_assets")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.services.backend import Call, endpoint
-from apiserver.services.reports.documents import get_report, leave_home
+from apiserver.services.reports.report_documents import get_report, leave_home
 from apiserver.services.tasks.cleanup import delete_task
-from apiserver.services.tasks.documents import change_task
 from apiserver.services.tasks.status import change_status
+from apiserver.services.tasks.task_documents import change_task
 from apiserver.stores.documents.base import Document
 from apiserver.times import utc_now
 

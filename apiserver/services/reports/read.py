@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.services.backend import Call, endpoint, visible
-from apiserver.services.reports.documents import REPORT, homes_below
+from apiserver.services.reports.report_documents import REPORT, homes_below
 from apiserver.services.tasks import read
-from apiserver.services.tasks.documents import TASKS
+from apiserver.services.tasks.task_documents import TASKS
 
 
 @endpoint("reports.get_all_ex", "2.27")

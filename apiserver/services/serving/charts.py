@@ -9,7 +9,7 @@ import numpy as np
 from apiserver.events.model import Float64Array
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.history.steps import Steps
-from apiserver.services.history.store import Source
+from apiserver.services.history.store import Subject
 from apiserver.services.serving.containers import KIND
 from apiserver.services.serving.quantities import QUANTITIES, REQUESTS, series_of
 
@@ -39,10 +39,10 @@ async def _values(call: Call, url: str, quantity: str, steps: Steps) -> dict[str
     """What each container reported in each step, NaN where nothing: the mean, or the greatest number of requests."""
     history, company = call.backend.history, call.identity.company
     weeks = await history.weeks(company, KIND, start=steps.start, stop=steps.stop, group=url)
-    sources = {Source(company, KIND, week["name"], url) for week in weeks}
-    found = await history.curves(sources, [quantity], steps)
+    subjects = {Subject(company, KIND, week["name"], url) for week in weeks}
+    found = await history.curves(subjects, [quantity], steps)
     aggregation = "max" if quantity == REQUESTS else "avg"
-    return {source.name: curves[series_of(quantity)].values(aggregation) for source, curves in found.items()}
+    return {subject.name: curves[series_of(quantity)].values(aggregation) for subject, curves in found.items()}
 
 
 def _rounded(values: Float64Array) -> list[float]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.history.store import Source
+from apiserver.services.history.store import Subject
 from apiserver.services.serving.quantities import values_of
 from apiserver.stores.documents.base import Document, Filter
 from apiserver.times import from_now, now_ms, utc_now
@@ -54,8 +54,8 @@ async def container_status_report(call: Call, request: dict[str, Any]) -> dict[s
     if not (url := request.get("endpoint_url")):
         raise validation_error("is required", field="endpoint_url")
     await _seen(call, request, {key: request[key] for key in (*SERVED, *STATE) if key in request})
-    source = Source(call.identity.company, KIND, request["container_id"], url)
-    await call.backend.history.record(source, now_ms(), values_of(request))
+    subject = Subject(call.identity.company, KIND, request["container_id"], url)
+    await call.backend.history.record(subject, now_ms(), values_of(request))
     return {}
 
 

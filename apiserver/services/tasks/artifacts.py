@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.services.backend import Call, endpoint
-from apiserver.services.names import escape_keys
-from apiserver.services.tasks.documents import editable, revise_task
+from apiserver.services.document_keys import escape_keys
+from apiserver.services.tasks.task_documents import editable, revise_task
 from apiserver.stores.documents.base import Document, Update
 
 _ARTIFACTS = ["execution.artifacts"]

@@ -12,7 +12,12 @@ from apiserver.services.last_metrics import RESET, REVISION, new_revision
 from apiserver.services.many import do_each
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.tasks.artifacts import artifacts_of
-from apiserver.services.tasks.documents import (
+from apiserver.services.tasks.edit import DELETED
+from apiserver.services.tasks.models import models_of
+from apiserver.services.tasks.pipeline_steps import of_step, steps_of
+from apiserver.services.tasks.queueing import leave_queues, release
+from apiserver.services.tasks.status import change_status
+from apiserver.services.tasks.task_documents import (
     LOCKED,
     STATUSES,
     TASKS,
@@ -21,11 +26,6 @@ from apiserver.services.tasks.documents import (
     new_execution,
     wrong_status,
 )
-from apiserver.services.tasks.edit import DELETED
-from apiserver.services.tasks.models import models_of
-from apiserver.services.tasks.queueing import leave_queues, release
-from apiserver.services.tasks.status import change_status
-from apiserver.services.tasks.steps import of_step, steps_of
 from apiserver.services.unneeded_files import delete_files, event_urls
 from apiserver.stores.documents.base import Document
 

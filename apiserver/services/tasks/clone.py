@@ -7,8 +7,8 @@ from typing import Any
 from apiserver.rpc.errors import invalid_id
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.project_tree import find_or_create
-from apiserver.services.tasks.documents import insert_task, new_task, read_task
 from apiserver.services.tasks.edit import DELETED, check_references, checked_fields
+from apiserver.services.tasks.task_documents import insert_task, new_task, read_task
 from apiserver.stores.documents.base import Document
 from apiserver.times import utc_now
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, endpoint
-from apiserver.services.names import escape, unescape
-from apiserver.services.tasks.documents import change_task, editable, read_tasks
+from apiserver.services.document_keys import escape, unescape
+from apiserver.services.tasks.task_documents import change_task, editable, read_tasks
 from apiserver.stores.documents.base import Document
 
 

@@ -6,12 +6,14 @@ from typing import Any
 
 from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.names import escape, escape_keys
+from apiserver.services.document_keys import escape, escape_keys
 from apiserver.services.project_tree import find_or_create, get_project, touch_projects
 from apiserver.services.queries import parse_time
 from apiserver.services.tasks.artifacts import in_order
 from apiserver.services.tasks.configurations import named_configuration
-from apiserver.services.tasks.documents import (
+from apiserver.services.tasks.hyperparams import named_param
+from apiserver.services.tasks.legacy import modernise, replacing
+from apiserver.services.tasks.task_documents import (
     STATUSES,
     TASKS,
     answered,
@@ -25,8 +27,6 @@ from apiserver.services.tasks.documents import (
     read_task,
     set_fields,
 )
-from apiserver.services.tasks.hyperparams import named_param
-from apiserver.services.tasks.legacy import modernise, replacing
 from apiserver.stores.documents.base import Document, Update
 from apiserver.times import utc_now
 

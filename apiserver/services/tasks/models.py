@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.services.backend import Call, endpoint
-from apiserver.services.tasks.documents import editable, revise_task
+from apiserver.services.tasks.task_documents import editable, revise_task
 from apiserver.stores.documents.base import Document, Update
 from apiserver.times import utc_now
 

@@ -10,12 +10,12 @@ from typing import Any
 from apiserver.rpc.errors import ApiError, invalid_id, validation_error
 from apiserver.services import queue_entries
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.many import do_each, failure, together
+from apiserver.services.many import batches, do_each, failure
 from apiserver.services.queue_documents import create_queue, default_queue
-from apiserver.services.tasks.documents import get_task
 from apiserver.services.tasks.edit import check_references
 from apiserver.services.tasks.status import change_status, check_transition
-from apiserver.services.workers.documents import live_workers
+from apiserver.services.tasks.task_documents import get_task
+from apiserver.services.workers.worker_documents import live_workers
 from apiserver.stores.documents.base import Document
 
 
@@ -36,7 +36,7 @@ async def enqueue_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
     succeeded: list[dict[str, Any]] = []
     failed: list[dict[str, Any]] = []
-    for some in together(request["ids"]):
+    for some in batches(request["ids"]):
         done = await do_each(call, "task", some, act)
         begun = [item["id"] for item in done["succeeded"]]
         added = await queue_entries.append_many(call, queue, begun)

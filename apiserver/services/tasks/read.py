@@ -8,7 +8,7 @@ from typing import Any
 from apiserver.events.last_metrics import run_time
 from apiserver.rpc.errors import invalid_id
 from apiserver.services.backend import Call, endpoint, visible
-from apiserver.services.lists import only_values
+from apiserver.services.list_filters import only_values
 from apiserver.services.project_tree import with_descendants
 from apiserver.services.queries import (
     Page,
@@ -20,8 +20,8 @@ from apiserver.services.queries import (
 )
 from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
-from apiserver.services.tasks.documents import TASKS, answered, read_task
 from apiserver.services.tasks.legacy import with_legacy
+from apiserver.services.tasks.task_documents import TASKS, answered, read_task
 from apiserver.stores.documents.base import Document, Filter
 from apiserver.times import utc_now
 

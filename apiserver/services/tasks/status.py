@@ -8,7 +8,7 @@ from apiserver.events.last_metrics import run_time
 from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents
 from apiserver.services.project_tree import touch_projects
-from apiserver.services.tasks.documents import ATTEMPTS, TASKS, answered, changed_meanwhile, changed_now, get_task
+from apiserver.services.tasks.task_documents import ATTEMPTS, TASKS, answered, changed_meanwhile, changed_now, get_task
 from apiserver.stores.documents.base import Document
 
 #: From each status, where a task may go without `force`. It may stay where it is, so that a retried call succeeds, but

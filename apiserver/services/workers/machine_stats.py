@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.services.history.steps import Curve, Steps, together
+from apiserver.services.history.steps import ChartCurve, Steps, combined
 from apiserver.services.history.store import Series
 
 _AGGREGATIONS = ("avg", "min", "max")
@@ -35,13 +35,13 @@ def has_parts(metric: str) -> bool:
     return metric.startswith("gpu_")
 
 
-def curves_of(metric: str, curves: dict[Series, Curve]) -> dict[str, Curve]:
+def curves_of(metric: str, curves: dict[Series, ChartCurve]) -> dict[str, ChartCurve]:
     """The curves of a metric's variants, those of cards in the order of their numbers."""
     found = {variant: curve for (of, variant), curve in curves.items() if of == metric}
     return dict(sorted(found.items(), key=lambda item: (len(item[0]), item[0])))
 
 
-def curve_of(metric: str, aggregation: str, curves: dict[Series, Curve], steps: Steps) -> Curve:
+def curve_of(metric: str, aggregation: str, curves: dict[Series, ChartCurve], steps: Steps) -> ChartCurve:
     """The curve of all values of a metric, good for this aggregation."""
     found = curves_of(metric, curves)
-    return found[aggregation] if aggregation in found else together(steps, found.values())
+    return found[aggregation] if aggregation in found else combined(steps, found.values())

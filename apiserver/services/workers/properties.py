@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.names import escape
-from apiserver.services.workers.documents import id_of
+from apiserver.services.document_keys import escape
+from apiserver.services.workers.worker_documents import id_of
 from apiserver.stores.documents.base import Document
 from apiserver.times import from_now, utc_now
 

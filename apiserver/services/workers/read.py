@@ -9,7 +9,7 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.queries import all_of
 from apiserver.services.queue_entries import tasks_of
 from apiserver.services.references import expand
-from apiserver.services.workers.documents import BUSY, PRESENT, WORKERS, key_of, live, live_workers, wanted
+from apiserver.services.workers.worker_documents import BUSY, PRESENT, WORKERS, key_of, live, live_workers, wanted
 from apiserver.stores.documents.base import Document
 from apiserver.stores.documents.scoped import CompanyDocuments
 

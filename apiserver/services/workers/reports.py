@@ -6,10 +6,10 @@ from typing import Any
 
 from apiserver.rpc.errors import ApiError, invalid_id
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.history.presence import Span, joined
+from apiserver.services.history.spans import Span, joined
 from apiserver.services.history.store import plausible
-from apiserver.services.workers.documents import BUSY, PRESENT, WORKERS, forget, id_of, note_spans, source_of
 from apiserver.services.workers.machine_stats import values_of
+from apiserver.services.workers.worker_documents import BUSY, PRESENT, WORKERS, forget, id_of, note_spans, subject_of
 from apiserver.stores.documents.base import Document
 from apiserver.times import from_now, utc_now
 
@@ -52,7 +52,7 @@ async def status_report(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     spans, ended = _spans(known, at, busy=bool(task_id))
     await _seen(call, worker, fields | spans, known)
     await note_spans(call, worker, ended)
-    await call.backend.history.record(source_of(call, worker), at, values_of(request.get("machine_stats") or {}))
+    await call.backend.history.record(subject_of(call, worker), at, values_of(request.get("machine_stats") or {}))
     if task:
         report = {"last_worker": worker, "last_worker_report": now, "last_update": now}
         await documents(call).update("tasks", {"id": task["id"]}, {"$set": report})

@@ -10,11 +10,11 @@ import numpy as np
 from apiserver.events.model import Float64Array
 from apiserver.rpc.errors import ApiError, some_of
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.history.presence import Span, counts
-from apiserver.services.history.steps import Curve, Steps
+from apiserver.services.history.spans import Span, counts
+from apiserver.services.history.steps import ChartCurve, Steps
 from apiserver.services.history.store import DAY, Series
-from apiserver.services.workers.documents import BUSY, PRESENT, WORKERS, source_of
 from apiserver.services.workers.machine_stats import curve_of, curves_of, has_parts
+from apiserver.services.workers.worker_documents import BUSY, PRESENT, WORKERS, subject_of
 from apiserver.stores.documents.base import Document
 from apiserver.times import now_ms
 
@@ -43,18 +43,18 @@ async def get_stats(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         aggregations = wanted.setdefault(item["key"], [])
         if item["aggregation"] not in aggregations:
             aggregations.append(item["aggregation"])
-    found = await call.backend.history.curves([source_of(call, name) for name in names], list(wanted), steps)
+    found = await call.backend.history.curves([subject_of(call, name) for name in names], list(wanted), steps)
     split = request.get("split_by_resource")
     workers = [
         {
-            "worker": source.name,
+            "worker": subject.name,
             "metrics": [
                 {"metric": metric, "stats": [_stats(metric, one, curves, steps, split) for one in aggregations]}
                 for metric, aggregations in wanted.items()
                 if curves_of(metric, curves)
             ],
         }
-        for source, curves in found.items()
+        for subject, curves in found.items()
     ]
     return {"workers": sorted(workers, key=lambda worker: str(worker["worker"]))}
 
@@ -78,7 +78,7 @@ async def _reporting(call: Call, steps: Steps) -> list[str]:
 
 
 def _stats(
-    metric: str, aggregation: str, curves: dict[Series, Curve], steps: Steps, split: bool | None
+    metric: str, aggregation: str, curves: dict[Series, ChartCurve], steps: Steps, split: bool | None
 ) -> dict[str, Any]:
     """The points of a metric's chart, and, when it is `split`, those of its cards, if there are several."""
     values = _filled(curve_of(metric, aggregation, curves, steps).values(aggregation))

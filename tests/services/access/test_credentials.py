@@ -116,10 +116,10 @@ async def test_unknown_roles_are_refused(documents: DocumentStore) -> None:
 
 
 async def test_the_cache_is_bounded(documents: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identities, "REMEMBERED", 2)
+    monkeypatch.setattr(identities, "MOST_CACHED", 2)
     pairs = [(await credentials.create_user(documents, "c0ffee", f"user {n}"))[1] for n in range(4)]
     identify = identities.lookup(documents)
 
     for pair in [*pairs, *pairs]:
         assert await identify(pair.key, pair.secret, "") is not None
-    assert len(identities._memories[documents].found) == 2
+    assert len(identities._caches[documents].found) == 2

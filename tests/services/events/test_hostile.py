@@ -11,7 +11,7 @@ from apiserver import resources
 from apiserver.rpc.schema import EndpointVersion, load_schemas
 from tests.harness import Api
 from tests.services.events.conftest import Add
-from tests.services.events.test_one_by_one import image, plot
+from tests.services.events.test_navigate import image, plot
 from tests.services.events.test_scalars import scalar
 from tests.services.test_endpoints import required, spoilt
 

@@ -19,7 +19,7 @@ from apiserver.rpc.openapi import openapi
 from apiserver.rpc.schema import load_schemas
 from tests.chance import examples
 from tests.harness import served
-from tests.services.events.test_one_by_one import image, plot
+from tests.services.events.test_navigate import image, plot
 from tests.services.events.test_read import event
 from tests.services.events.test_scalars import scalar
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.harness import Api
 from tests.services.events.conftest import Add
-from tests.services.events.test_one_by_one import image, plot
+from tests.services.events.test_navigate import image, plot
 from tests.services.events.test_read import NOW, event
 from tests.services.events.test_scalars import scalar
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from apiserver.events.model import Buckets
 from apiserver.rpc.errors import ApiError
-from apiserver.services.history.steps import LEAST_INTERVAL, MOST_STEPS, Curve, Steps, together
+from apiserver.services.history.steps import LEAST_INTERVAL, MOST_STEPS, ChartCurve, Steps, combined
 
 NO_VALUES = np.empty(0)
 
@@ -55,15 +55,15 @@ def buckets(x: list[int], *of_each: list[float]) -> Buckets:
 
 def test_a_curve_has_the_values_of_all_series_and_weeks() -> None:
     steps = Steps.whole(request(80, 200, 40))
-    first, second = Curve.over(steps), Curve.over(steps)
+    first, second = ChartCurve.over(steps), ChartCurve.over(steps)
     first.add(steps, buckets([80_000, 160_000], [1, 2], [4]))
     first.add(steps, buckets([160_000], [10]))  # of the week after
     second.add(steps, buckets([40_000, 80_000, 200_000], [99], [6], [99]))
-    both = together(steps, [first, second])
+    both = combined(steps, [first, second])
 
     assert both.values("avg").tolist() == pytest.approx([3, np.nan, 7], nan_ok=True)
     assert both.values("min").tolist() == pytest.approx([1, np.nan, 4], nan_ok=True)
     assert both.values("max").tolist() == pytest.approx([6, np.nan, 10], nan_ok=True)
     assert both.count.tolist() == [3, 0, 2]
     assert not both.empty
-    assert Curve.over(steps).empty
+    assert ChartCurve.over(steps).empty

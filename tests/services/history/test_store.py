@@ -1,4 +1,4 @@
-"""The history of sources: weeks, groups, what is kept and what is forgotten."""
+"""The history of subjects: weeks, groups, what is kept and what is forgotten."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from apiserver.events.model import HISTORY
 from apiserver.rpc.errors import ApiError
 from apiserver.services.history.steps import Steps
-from apiserver.services.history.store import COLLECTION, DAY, WEEK, Source, plausible
+from apiserver.services.history.store import COLLECTION, DAY, WEEK, Subject, plausible
 from apiserver.times import now_ms
 from tests.harness import Api, running_api
 
@@ -21,8 +21,8 @@ BORDER = now_ms() // WEEK * WEEK
 
 
 async def record(api: Api, name: str, at: int, **values: float) -> None:
-    source = Source(api.backend.settings.company, "worker", name)
-    await api.backend.history.record(source, at, {(metric, "total"): value for metric, value in values.items()})
+    subject = Subject(api.backend.settings.company, "worker", name)
+    await api.backend.history.record(subject, at, {(metric, "total"): value for metric, value in values.items()})
 
 
 def around(border: int, seconds: int, interval: int = 40) -> Steps:
@@ -40,8 +40,8 @@ async def test_curves_are_those_of_all_values_also_across_weeks(api: Api) -> Non
         await record(api, "w", at, cpu=cpu, memory=memory)
     await record(api, "v", BORDER, cpu=1)
 
-    source = Source(api.backend.settings.company, "worker", "w")
-    curves = (await api.backend.history.curves([source, source], ["cpu"], steps))[source]
+    subject = Subject(api.backend.settings.company, "worker", "w")
+    curves = (await api.backend.history.curves([subject, subject], ["cpu"], steps))[subject]
     assert list(curves) == [("cpu", "total")]
     for n, date in enumerate(steps.dates.tolist()):
         inside = [cpu for at, (cpu, _) in reports.items() if date <= at < date + 47_000]
@@ -54,34 +54,34 @@ async def test_curves_are_those_of_all_values_also_across_weeks(api: Api) -> Non
 async def test_the_same_time_again_replaces_the_value(api: Api) -> None:
     for value in (1, 5):
         await record(api, "w", BORDER, cpu=value)
-    source = Source(api.backend.settings.company, "worker", "w")
-    curves = await api.backend.history.curves([source], ["cpu"], around(BORDER, 100))
-    assert curves[source]["cpu", "total"].count.sum() == 1
-    assert curves[source]["cpu", "total"].max.max() == 5
+    subject = Subject(api.backend.settings.company, "worker", "w")
+    curves = await api.backend.history.curves([subject], ["cpu"], around(BORDER, 100))
+    assert curves[subject]["cpu", "total"].count.sum() == 1
+    assert curves[subject]["cpu", "total"].max.max() == 5
 
 
 async def test_sources_of_other_kinds_groups_and_companies_are_apart(api: Api) -> None:
     company, steps = api.backend.settings.company, around(BORDER, 100)
-    sources = [
-        Source(company, "worker", "w"),
-        Source(company, "queue", "w"),
-        Source("other", "worker", "w"),
-        Source(company, "container", "w", "http://a"),
-        Source(company, "container", "w", "http://a/b"),
-        Source(company, "container", "bw", "http://a/"),
+    subjects = [
+        Subject(company, "worker", "w"),
+        Subject(company, "queue", "w"),
+        Subject("other", "worker", "w"),
+        Subject(company, "container", "w", "http://a"),
+        Subject(company, "container", "w", "http://a/b"),
+        Subject(company, "container", "bw", "http://a/"),
     ]
     history = api.backend.history
-    for n, source in enumerate(sources):
-        await history.record(source, BORDER, {("m", "v"): n})
-    found = await history.curves(sources, ["m"], steps)
-    assert [found[source]["m", "v"].max.max() for source in sources] == list(range(6))
+    for n, subject in enumerate(subjects):
+        await history.record(subject, BORDER, {("m", "v"): n})
+    found = await history.curves(subjects, ["m"], steps)
+    assert [found[subject]["m", "v"].max.max() for subject in subjects] == list(range(6))
     weeks = await history.weeks(company, "container", start=BORDER, stop=BORDER, group="http://a", fields=["metrics"])
     assert [(week["name"], week["metrics"]) for week in weeks] == [("w", ["m"])]
     assert await history.weeks(company, "worker", start=BORDER - WEEK, stop=BORDER - 1) == []
 
 
 async def test_charts_over_all_of_time_look_at_what_is_kept_only(api: Api) -> None:
-    source, looked_at = Source(api.backend.settings.company, "worker", "w"), []
+    subject, looked_at = Subject(api.backend.settings.company, "worker", "w"), []
     read = api.backend.events.scalar_buckets
 
     async def counted(*arguments: Any, **options: Any) -> Any:
@@ -91,16 +91,16 @@ async def test_charts_over_all_of_time_look_at_what_is_kept_only(api: Api) -> No
     await record(api, "w", now_ms(), cpu=3)
     api.backend.events.scalar_buckets = counted  # type: ignore[method-assign]
     steps = Steps.whole({"from_date": 0, "to_date": 10**11, "interval": 10**9})
-    found = await api.backend.history.curves([source], ["cpu"], steps)
-    assert found[source]["cpu", "total"].max.max() == 3
+    found = await api.backend.history.curves([subject], ["cpu"], steps)
+    assert found[subject]["cpu", "total"].max.max() == 3
     assert len(looked_at) <= 60 // 7 + 4
 
 
 async def test_charts_that_fit_no_memory_are_refused(api: Api) -> None:
-    sources = [Source(api.backend.settings.company, "worker", str(n)) for n in range(100)]
+    subjects = [Subject(api.backend.settings.company, "worker", str(n)) for n in range(100)]
     steps = Steps.whole({"from_date": 0, "to_date": 60_000 * 40, "interval": 40})
     with pytest.raises(ApiError) as refused:
-        await api.backend.history.curves(sources, ["cpu"], steps)
+        await api.backend.history.curves(subjects, ["cpu"], steps)
     assert (refused.value.code, refused.value.subcode) == (400, 12)
 
 
@@ -108,9 +108,9 @@ async def test_history_outlives_a_restart(tmp_path: Path) -> None:
     for number in range(2):
         async with running_api(tmp_path / "data") as api:
             await record(api, "w", BORDER + number, cpu=number)
-            source = Source(api.backend.settings.company, "worker", "w")
-            found = await api.backend.history.curves([source], ["cpu"], around(BORDER, 100))
-            assert found[source]["cpu", "total"].count.sum() == number + 1
+            subject = Subject(api.backend.settings.company, "worker", "w")
+            found = await api.backend.history.curves([subject], ["cpu"], around(BORDER, 100))
+            assert found[subject]["cpu", "total"].count.sum() == number + 1
 
 
 async def test_only_what_is_older_than_the_kept_days_goes(tmp_path: Path) -> None:

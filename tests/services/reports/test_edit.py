@@ -9,8 +9,8 @@ import pytest
 
 from apiserver.services.backend import Call, documents
 from apiserver.services.project_tree import PROJECTS
-from apiserver.services.reports import documents as stored
 from apiserver.services.reports import edit
+from apiserver.services.reports import report_documents as stored
 from apiserver.stores.documents.base import Document
 from tests.harness import Api
 from tests.services.reports.calls import homes, make, project

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.services.history.store import Source
+from apiserver.services.history.store import Subject
 from apiserver.services.serving.quantities import QUANTITIES, values_of
 from apiserver.times import now_ms
 from tests.harness import Api
@@ -112,8 +112,8 @@ async def test_containers_belong_to_a_company(api: Api) -> None:
 
 async def was(api: Api, container: str, at: int, **report: Any) -> None:
     """Have a container reported at START + `at` seconds."""
-    source = Source(api.backend.settings.company, "container", container, URL)
-    await api.backend.history.record(source, (START + at) * 1000, values_of(report))
+    subject = Subject(api.backend.settings.company, "container", container, URL)
+    await api.backend.history.record(subject, (START + at) * 1000, values_of(report))
 
 
 async def chart(api: Api, quantity: str | None = None, **request: Any) -> dict[str, Any]:

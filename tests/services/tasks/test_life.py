@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.services.tasks.documents import LOCKED, STATUSES
+from apiserver.services.tasks.task_documents import LOCKED, STATUSES
 from tests.harness import Api
 from tests.services.tasks.calls import get, make, names, refused, report
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Any, TypeAlias
 
 from apiserver.services.backend import Call, documents
-from apiserver.services.tasks.documents import TASKS, get_task
+from apiserver.services.tasks.task_documents import TASKS, get_task
 from apiserver.stores.documents.base import Document
 
 #: Something done to a task; its answer.

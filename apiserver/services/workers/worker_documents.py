@@ -1,7 +1,7 @@
 """Workers' documents.
 
 A worker is forgotten when it does not call for its timeout. Its document is named by the company and the worker's own
-id, which is unique in the company only; `name` is that id. `present` and `busy` are the spans (see history/presence.py)
+id, which is unique in the company only; `name` is that id. `present` and `busy` are the spans (see history/spans.py)
 that go on: those that ended are in the worker's history.
 """
 
@@ -12,8 +12,8 @@ import time
 from typing import Any
 
 from apiserver.services.backend import Call, documents
-from apiserver.services.history.presence import Span
-from apiserver.services.history.store import Source
+from apiserver.services.history.spans import Span
+from apiserver.services.history.store import Subject
 from apiserver.services.queries import QuerySpec, all_of, build_filter
 from apiserver.stores.documents.base import Document, Filter
 from apiserver.stores.documents.scoped import CompanyDocuments
@@ -36,9 +36,9 @@ def key_of(worker: Document) -> str:
     return f"worker_{worker['company']}_{worker['user']}_{worker['name']}"
 
 
-def source_of(call: Call, worker: str) -> Source:
+def subject_of(call: Call, worker: str) -> Subject:
     """Whose history a worker's is."""
-    return Source(call.identity.company, "worker", worker)
+    return Subject(call.identity.company, "worker", worker)
 
 
 async def live_workers(documents: CompanyDocuments, filter: Filter) -> list[Document]:
@@ -76,4 +76,4 @@ async def note_spans(call: Call, worker: str, ended: dict[str, Span]) -> None:
     """Put spans that ended, by what they are of, into the worker's history."""
     for kind, span in ended.items():
         update = {"$push": {kind: {"$each": [list(span)]}}}
-        await call.backend.history.note(source_of(call, worker), span[1], update)
+        await call.backend.history.note(subject_of(call, worker), span[1], update)

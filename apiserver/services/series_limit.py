@@ -1,11 +1,12 @@
-"""A bound of series that a task or model may have: what is asked of all its series then always ends soon.
+"""The limit on how many series a task or model may have, so that reading all of them always ends soon.
 
-Scalar series count, and metrics of plots, images and vectors: each has an entry in the document of the task or model.
+What counts is what has an entry in the document of the task or model: each scalar series, and each metric of plots,
+images and vectors.
 
-To count an owner's series for each batch would cost too much. So each owner has room for some groups of points, new
-series or not; they are counted when the room is used up. An owner of 100 series in batches of all of them is counted
-once in 200 batches, if 20,000 are allowed. Several servers that share the stores have room each, so that the bound is
-an approximate one.
+Counting an owner's series for each batch would cost too much. So each owner has a budget, and each series in a batch
+takes one from it, new or not. The stored series are counted only when the budget is used up; the budget is then what is
+left to the limit. With a limit of 20,000, an owner that sends batches of its 100 series is counted once in about 200
+batches. Servers that share the stores have a budget each, so the limit is approximate.
 """
 
 from __future__ import annotations
@@ -22,41 +23,40 @@ from apiserver.events.model import SAMPLE_TYPES, EventBatch, EventType, Owner, S
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore
 
-#: Owners whose room is remembered.
+#: How many owners have a budget in memory.
 _MOST_OWNERS = 10_000
-#: The room of an owner who is not: most have no more series than that, and are never counted.
-_FIRST_ROOM = 1000
+#: The budget of an owner that has none in memory.
+_FIRST_BUDGET = 1000
+
+SeriesKey = tuple[str, str | None]
+"""Metric and variant of a scalar series; metric and None for samples, whose variants do not count."""
 
 
-Counted = tuple[str, str | None]
-"""The metric and variant of a scalar series; or a metric of plots, images and vectors, whose variants do not count."""
-
-
-class SeriesBound:
-    """Refuses the events of further series when an owner has `most`."""
+class SeriesLimit:
+    """Refuses events of new series if their owner would have more than `most`."""
 
     def __init__(self, events: EventStore, most: int) -> None:
         self._events = events
         self._most = most
-        self._first_room = min(_FIRST_ROOM, most)
-        self._room: dict[Owner, int] = {}
+        self._first_budget = min(_FIRST_BUDGET, most)
+        self._budget: dict[Owner, int] = {}
         self._locks: WeakValueDictionary[Owner, asyncio.Lock] = WeakValueDictionary()
 
     def spend(self, batch: EventBatch) -> list[Owner]:
-        """Take what the batch has off the room of its owners; whose room is used up."""
+        """Take the batch's series from the budgets of their owners; returns the owners whose budget is used up."""
         groups = _groups(batch)
         for owner, count in groups.items():
-            self._room[owner] = self._room.pop(owner, self._first_room) - count
-        beyond = [owner for owner in groups if self._room[owner] < 0]
-        while len(self._room) > _MOST_OWNERS:
-            del self._room[next(iter(self._room))]
-        return beyond
+            self._budget[owner] = self._budget.pop(owner, self._first_budget) - count
+        overspent = [owner for owner in groups if self._budget[owner] < 0]
+        while len(self._budget) > _MOST_OWNERS:
+            del self._budget[next(iter(self._budget))]
+        return overspent
 
     @asynccontextmanager
     async def counted(self, events: Ingest, owners: Iterable[Owner]) -> AsyncIterator[None]:
-        """Take events out of what is to be stored whose series would be too many, with a reason; store it inside.
+        """Count the owners' series and refuse the events of those beyond the limit; the caller stores the rest inside.
 
-        Of those who count an owner's series, one at a time does.
+        One call at a time does so for an owner, so that two cannot use the same remaining room.
         """
         async with AsyncExitStack() as held:
             for owner in sorted(owners):
@@ -64,11 +64,11 @@ class SeriesBound:
                 series = await self._events.series(owner, [EventType.SCALAR, *SAMPLE_TYPES])
                 known = await off_loop(len(series), partial(_known, series))
                 refuse = partial(self._refuse, events, owner, known)
-                self._room[owner] = await off_loop(len(events.batch.scalars) + len(events.batch.samples), refuse)
+                self._budget[owner] = await off_loop(len(events.batch.scalars) + len(events.batch.samples), refuse)
             yield
 
-    def _refuse(self, events: Ingest, owner: Owner, known: set[Counted]) -> int:
-        """Refuse what is too much; how many more there may be then."""
+    def _refuse(self, events: Ingest, owner: Owner, known: set[SeriesKey]) -> int:
+        """Refuse the events of new series beyond the limit; returns how many more series the owner may have then."""
         fresh = [one for one in dict.fromkeys(_counted(events.batch, owner)) if one not in known]
         room = max(self._most - len(known), 0)
         if len(fresh) > room:
@@ -79,20 +79,20 @@ class SeriesBound:
 
 
 def _groups(batch: EventBatch) -> dict[Owner, int]:
-    """What each owner has in the batch: groups of points, and metrics of samples."""
+    """How many groups of points (each of one series) and metrics of samples each owner has in the batch."""
     scalars = batch.scalars
-    if len(scalars.owners) == 1 and not batch.samples:  # nearly always
+    if len(scalars.owners) == 1 and not batch.samples:  # the usual case, without counting
         return {scalars.owners[0]: len(scalars)}
     groups = Counter([scalars.owners[number] for number in scalars.owner])
     groups.update(owner for owner, _ in {(sample.owner, sample.metric) for sample in batch.samples})
     return groups
 
 
-def _known(series: Iterable[SeriesName]) -> set[Counted]:
+def _known(series: Iterable[SeriesName]) -> set[SeriesKey]:
     return {(name.metric, name.variant if name.type is EventType.SCALAR else None) for name in series}
 
 
-def _counted(batch: EventBatch, owner: Owner) -> Iterator[Counted]:
+def _counted(batch: EventBatch, owner: Owner) -> Iterator[SeriesKey]:
     scalars = batch.scalars
     for number, metric, variant in zip(scalars.owner, scalars.metrics, scalars.variants, strict=True):
         if scalars.owners[number] == owner:

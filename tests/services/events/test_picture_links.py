@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 
-from apiserver.services.events.pictures import MOST
+from apiserver.services.events.picture_links import MOST
 from tests.harness import Api
 
 pytestmark = pytest.mark.anyio

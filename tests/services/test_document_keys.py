@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.services.names import escape, escape_keys, escape_path, unescape, unescape_keys
+from apiserver.services.document_keys import escape, escape_keys, escape_path, unescape, unescape_keys
 
 names = st.text(alphabet=st.one_of(st.sampled_from("%.$\0aE245"), st.characters(exclude_categories=["Cs"])))
 json = st.recursive(

@@ -29,7 +29,7 @@ Show = Callable[[Sequence[Sample]], Awaitable[list[orjson.Fragment]]]
 _LARGE = 2**20
 
 
-async def showing(call: Call) -> Show:
+async def plot_encoder(call: Call) -> Show:
     """Makes of samples what is answered: as they are, or for a page, which is known by its cookie, with links."""
     if not call.by_cookie:
         return _as_they_are

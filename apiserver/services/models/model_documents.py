@@ -13,11 +13,11 @@ from uuid import uuid4
 from apiserver import answers
 from apiserver.rpc.errors import invalid_id
 from apiserver.services.backend import Call, documents, visible
+from apiserver.services.document_keys import escape_keys, unescape_keys
 from apiserver.services.last_metrics import REVISION
-from apiserver.services.metadata import metadata_of
-from apiserver.services.names import escape_keys, unescape_keys
+from apiserver.services.metadata_items import metadata_of
 from apiserver.services.project_tree import get_project
-from apiserver.services.tasks.documents import changed_now, get_task
+from apiserver.services.tasks.task_documents import changed_now, get_task
 from apiserver.stores.documents.base import Document, Update
 from apiserver.times import utc_now
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from apiserver.services.backend import Call, endpoint, visible
-from apiserver.services.names import escape, unescape
+from apiserver.services.document_keys import escape, unescape
 from apiserver.services.project_tree import with_descendants
 from apiserver.services.projects.stats import STATES
 from apiserver.services.queries import all_of, pattern_filter

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.services.history.presence import GAP, Span, counts, joined
+from apiserver.services.history.spans import GAP, Span, counts, joined
 from apiserver.services.history.steps import Steps
 
 TIMES = st.lists(st.integers(0, 3600), min_size=1, max_size=30).map(lambda found: [1000 * at for at in found])

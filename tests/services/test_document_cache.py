@@ -1,4 +1,4 @@
-"""What is remembered is never older than the last change that was answered."""
+"""What is document_cache is never older than the last change that was answered."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.services.remembered import Remembered
+from apiserver.services.document_cache import DocumentCache
 from apiserver.stores.documents.base import Document
 from apiserver.stores.documents.scoped import CompanyDocuments
 from apiserver.stores.documents.sqlite import SqliteDocumentStore
@@ -37,50 +37,50 @@ async def store(tmp_path: Path) -> AsyncIterator[Watched]:
     await made.close()
 
 
-async def status(remembered: Remembered, store: Watched, company: str = "acme", id: str = "t") -> Any:
-    found = await remembered.find_one(CompanyDocuments(store, company), "tasks", id, ("status",))
+async def status(document_cache: DocumentCache, store: Watched, company: str = "acme", id: str = "t") -> Any:
+    found = await document_cache.find_one(CompanyDocuments(store, company), "tasks", id, ("status",))
     return found and found["status"]
 
 
 async def test_a_document_is_looked_up_once_until_something_changes(store: Watched) -> None:
-    remembered = Remembered(store)
-    assert [await status(remembered, store) for _ in range(3)] == ["created"] * 3
+    document_cache = DocumentCache(store)
+    assert [await status(document_cache, store) for _ in range(3)] == ["created"] * 3
     assert store.asked == 1
     await store.update("tasks", {"id": "t"}, {"$set": {"status": "published"}})
-    assert await status(remembered, store) == "published"
+    assert await status(document_cache, store) == "published"
     await store.delete("tasks", {"id": "t"})
-    assert await status(remembered, store) is None
+    assert await status(document_cache, store) is None
     await store.insert("tasks", [{"id": "t", "company": "acme", "status": "new"}])
-    assert await status(remembered, store) == "new"
+    assert await status(document_cache, store) == "new"
 
 
 async def test_what_changes_while_it_is_looked_up_is_not_remembered(store: Watched) -> None:
-    remembered = Remembered(store)
+    document_cache = DocumentCache(store)
     find = store.find
 
     async def overtaken(*arguments: Any, **named: Any) -> list[Document]:
         store.find = find  # type: ignore[method-assign]
         found = await find(*arguments, **named)
         await store.update("tasks", {"id": "t"}, {"$set": {"status": "published"}})
-        assert await status(remembered, store, id="another") is None
+        assert await status(document_cache, store, id="another") is None
         return found
 
     store.find = overtaken  # type: ignore[method-assign]
-    assert await status(remembered, store) == "created"
-    assert await status(remembered, store) == "published"
+    assert await status(document_cache, store) == "created"
+    assert await status(document_cache, store) == "published"
 
 
 async def test_what_is_not_there_is_not_remembered(store: Watched) -> None:
-    remembered = Remembered(store)
-    assert [await status(remembered, store, id="x" * 100) for _ in range(2)] == [None, None]
+    document_cache = DocumentCache(store)
+    assert [await status(document_cache, store, id="x" * 100) for _ in range(2)] == [None, None]
     assert store.asked == 2
 
 
 async def test_companies_and_fields_are_kept_apart(store: Watched) -> None:
-    remembered = Remembered(store)
-    assert await status(remembered, store) == "created"
-    assert await status(remembered, store, company="other") is None
-    found = await remembered.find_one(CompanyDocuments(store, "acme"), "tasks", "t", ("company",))
+    document_cache = DocumentCache(store)
+    assert await status(document_cache, store) == "created"
+    assert await status(document_cache, store, company="other") is None
+    found = await document_cache.find_one(CompanyDocuments(store, "acme"), "tasks", "t", ("company",))
     assert found == {"id": "t", "company": "acme"}
 
 
@@ -90,11 +90,11 @@ async def test_what_others_may_change_is_remembered_for_a_moment(
     store.shared = True
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    remembered = Remembered(store)
-    assert [await status(remembered, store) for _ in range(3)] == ["created"] * 3
+    document_cache = DocumentCache(store)
+    assert [await status(document_cache, store) for _ in range(3)] == ["created"] * 3
     assert store.asked == 1
     now += 1.1
-    assert await status(remembered, store) == "created"
+    assert await status(document_cache, store) == "created"
     assert store.asked == 2
     await store.update("tasks", {"id": "t"}, {"$set": {"status": "published"}})
-    assert await status(remembered, store) == "published"
+    assert await status(document_cache, store) == "published"

@@ -13,8 +13,8 @@ from uuid import uuid4
 from apiserver import answers
 from apiserver.rpc.errors import ApiError, invalid_id, unavailable
 from apiserver.services.backend import Call, documents, visible
+from apiserver.services.document_keys import unescape_keys
 from apiserver.services.last_metrics import RESET, REVISION
-from apiserver.services.names import unescape_keys
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.public import denied
 from apiserver.stores.documents.base import Document, Filter, Update

@@ -1,7 +1,7 @@
-"""Names that come from users, as keys of stored documents.
+"""Names that users choose, escaped to be keys of stored documents.
 
-Documents may not have keys with "." or a "$", but hyperparameters, configurations and runtime entries are named by
-users. `escape` maps any text to a key that is safe; `unescape` maps it back, so that a round trip changes nothing.
+The document stores do not allow "." or "$" in a key, but users may give hyperparameters, configurations and runtime
+entries any name. `escape` turns any text into an allowed key (`lr.max` → `lr%2Emax`); `unescape` turns it back.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 _UNSAFE = re.compile(r"[%.$\0]")
 _ESCAPED = re.compile(r"%(25|2E|24|00)")
-#: Escapes always have two digits, so a lone percent sign is free to stand for the empty name.
+#: The key of the empty name. No other key is a lone percent sign, because every escape has two digits.
 _EMPTY = "%"
 
 
@@ -44,8 +44,9 @@ def unescape_keys(value: Any) -> Any:
 
 
 def escape_path(path: str) -> str:
-    """A dotted path from a request as a path in stored documents.
+    """The path in stored documents for a dotted path from a request.
 
-    Its dots separate, so clients write a dot inside a name as `%2E`; only what no stored key may hold is escaped.
+    Its dots separate names, so clients themselves write a dot inside a name as `%2E`. Only "$" and NUL, which no stored
+    key may have, are escaped here.
     """
     return path.replace("$", "%24").replace("\0", "%00")

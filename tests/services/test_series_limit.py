@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.services import series_bound
+from apiserver.services import series_limit
 from tests.harness import Api, running_api
 
 pytestmark = pytest.mark.anyio
@@ -82,8 +82,8 @@ async def test_batches_that_come_at_once_are_counted_one_after_the_other(api: Ap
 
 
 async def test_owners_are_forgotten_who_did_not_report_for_long(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(series_bound, "_MOST_OWNERS", 3)
+    monkeypatch.setattr(series_limit, "_MOST_OWNERS", 3)
     tasks = [await new_task(api) for _ in range(5)]
     for task in tasks:
         await add(api, *points(task, 0, 1))
-    assert [owner.id for owner in api.backend.series_bound._room] == tasks[2:]
+    assert [owner.id for owner in api.backend.series_limit._budget] == tasks[2:]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apiserver.rpc.errors import ApiError
-from apiserver.services.lists import list_filter, lists_filter, only_values
+from apiserver.services.list_filters import include_exclude_filter, list_filter, only_values
 from tests.harness import Api
 
 TAGGED: dict[str, list[str]] = {
@@ -114,13 +114,13 @@ def test_what_is_no_list_of_values_is_an_error_that_names_the_field(value: Any) 
 )
 def test_what_is_no_filters_object_is_an_error_that_names_the_field(value: Any) -> None:
     with pytest.raises(ApiError) as error:
-        lists_filter({"tags": value}, ("tags",))
+        include_exclude_filter({"tags": value}, ("tags",))
     assert (error.value.code, error.value.subcode) == (400, 12)
     assert str(error.value.data["field"]).startswith("filters.tags")
 
 
 def test_filters_of_other_fields_are_left_out() -> None:
-    assert lists_filter({"secret": {"any": {"include": ["x"]}}}, ("tags",)) == {}
+    assert include_exclude_filter({"secret": {"any": {"include": ["x"]}}}, ("tags",)) == {}
 
 
 @pytest.mark.parametrize(

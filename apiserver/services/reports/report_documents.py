@@ -11,7 +11,7 @@ from typing import Any
 from apiserver.rpc.errors import invalid_id, unavailable
 from apiserver.services.backend import Call, documents
 from apiserver.services.project_tree import PROJECTS, find_or_create, get_project
-from apiserver.services.tasks.documents import ATTEMPTS, TASKS, change_task
+from apiserver.services.tasks.task_documents import ATTEMPTS, TASKS, change_task
 from apiserver.stores.documents.base import Document
 from apiserver.times import utc_now
 

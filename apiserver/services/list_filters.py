@@ -1,8 +1,13 @@
 """Filters by lists of values: `["a", "-b"]`, `["__$all", "a", "__$not", "b"]`, `{any: {include, exclude}, all: …}`.
 
-Without an operator a document must have some of the values and none of those after `-` or `__$not`. `__$or` (`__$any`)
-and `__$and` (`__$all`) start a group that goes on to the next operator; `__$nop` goes back to the default. The first
-operator also says how groups combine; without one in front they must all hold. A null stands for "no value at all".
+A list without operators wants documents that have at least one of its values, and none of those after `-` or `__$not`.
+`__$or` (or `__$any`) and `__$and` (or `__$all`) begin a group, which ends at the next operator. `__$nop` begins a group
+without an operator. The first operator also says how the groups combine, unless a value comes before it: then all
+groups must hold. A null in a list means "no value at all".
+
+    ["a", "b", "-c"]                    a or b, and not c
+    ["__$all", "a", "b"]                both a and b
+    ["__$any", "a", "__$all", "b", "c"] a, or both b and c
 """
 
 from __future__ import annotations
@@ -12,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apiserver.rpc.errors import validation_error
-from apiserver.services.names import escape_path
+from apiserver.services.document_keys import escape_path
 from apiserver.stores.documents.base import Filter
 
 _OPERATORS = {"__$all": "$and", "__$and": "$and", "__$any": "$or", "__$or": "$or"}
@@ -21,7 +26,7 @@ _EMPTY_VALUES: tuple[Any, ...] = (None, [])
 
 @dataclass(slots=True)
 class _Group:
-    """Values up to the next operator, and the operator that joins them (None: the default)."""
+    """The values up to the next operator, and the operator before them (None: no operator)."""
 
     operator: str | None = None
     included: list[str] = field(default_factory=list)
@@ -30,7 +35,7 @@ class _Group:
 
 
 def list_filter(path: str, value: Any) -> Filter:
-    """The condition that `value`, a list of texts and operators (or one text), sets on the field at `path`."""
+    """The condition on the field at `path` that `value` sets: a list of texts and operators, or one text."""
     values = value if isinstance(value, list) else [value]
     first, groups = _parse(path, values)
     conditions = [condition for group in groups if (condition := _condition(path, group))]
@@ -40,14 +45,17 @@ def list_filter(path: str, value: Any) -> Filter:
 
 
 def only_values(value: Any) -> list[str] | None:
-    """The values that `list_filter` lets a field have; None when `value` says anything else than just these."""
+    """The values in `value` if it is a plain list of values (or one value); None if it has operators or exclusions."""
     values = value if isinstance(value, list) else [value]
     plain = [one for one in values if isinstance(one, str) and one and not one.startswith(("-", "__$"))]
     return plain if plain and len(plain) == len(values) else None
 
 
-def lists_filter(filters: Mapping[str, Any], fields: tuple[str, ...]) -> Filter:
-    """The condition of a `filters` object, by field: `{any: {include, exclude}, all: {include, exclude}, op}`."""
+def include_exclude_filter(filters: Mapping[str, Any], fields: tuple[str, ...]) -> Filter:
+    """The condition of a `filters` object, which has `{any: {include, exclude}, all: {include, exclude}, op}` by field.
+
+    Fields that are not among `fields` are ignored.
+    """
     conditions = [
         _object_condition(name, value)
         for name, value in filters.items()
@@ -58,7 +66,7 @@ def lists_filter(filters: Mapping[str, Any], fields: tuple[str, ...]) -> Filter:
 
 
 def _parse(path: str, values: list[Any]) -> tuple[str, list[_Group]]:
-    """The operator between groups, and the groups."""
+    """The operator that combines the groups, and the groups."""
     first: str | None = None
     groups = [_Group()]
     negated = False
@@ -132,7 +140,7 @@ def _object_condition(name: str, value: Any) -> Filter:
 
 
 def _part_condition(path: str, part: str, values: Any, source: str) -> Filter:
-    """`any`: some included value is there, or some excluded one is not; `all`: all included, no excluded ones."""
+    """`any`: an included value is there, or an excluded one is not. `all`: all included ones are there, no excluded."""
     include, exclude = _part_values(values, "include", source), _part_values(values, "exclude", source)
     operator = "$or" if part == "any" else "$and"
     terms: list[Filter] = [_has(path, value) for value in include] + [{"$nor": [_has(path, v)]} for v in exclude]

@@ -6,10 +6,10 @@ from typing import Any
 
 from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.models.documents import MODELS, answered, change_model, get_model, new_model
 from apiserver.services.models.edit import reach_iteration
-from apiserver.services.tasks.documents import editable, get_task, revise_task, wrong_status
+from apiserver.services.models.model_documents import MODELS, answered, change_model, get_model, new_model
 from apiserver.services.tasks.models import models_of, put
+from apiserver.services.tasks.task_documents import editable, get_task, revise_task, wrong_status
 from apiserver.stores.documents.base import Document, Update
 from apiserver.times import utc_now
 

@@ -10,7 +10,7 @@ from apiserver.aggregation import neighbours
 from apiserver.aggregation.neighbours import Found, Place
 from apiserver.events.model import EventType, Owner
 from apiserver.services.backend import Call, endpoint
-from apiserver.services.events import owners, pictures
+from apiserver.services.events import owners, picture_links
 from apiserver.stores.events.base import EventStore
 
 
@@ -74,7 +74,7 @@ def _image(call: Call, owner: Owner, found: Found | None, place: Place) -> dict[
 
 
 async def _plots(call: Call, owner: Owner, found: Found | None, place: Place) -> dict[str, Any]:
-    show = await pictures.showing(call)
+    show = await picture_links.plot_encoder(call)
     events = await show(found.samples) if found else []
     return {"events": events, **_place(call, EventType.PLOT, owner, found, place)}
 
