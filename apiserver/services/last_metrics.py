@@ -1,13 +1,21 @@
-"""Keeps the owners' documents up to date with their events: one update an owner, coalesced under load.
+"""Keeps the documents of tasks and models (owners) up to date with their events: last values, iterations, times.
 
-A batch is stored inside `adding`, which remembers what it touches; a background task writes that out after
-`INTERVAL` seconds. Readers of documents `settle` those they ask for first, and so see every acknowledged event; all
-others stay coalesced. An owner's document is written, or reset, by one task at a time, who holds the owner's lock. What
-a crash loses here is made again from the event store when the server starts (`restate`): the store is told that an
-owner is up to date only when nothing of it is pending, being added or being written.
+A batch is stored inside `adding`, which notes which series it touches. A background task writes the touched owners'
+documents every `INTERVAL` seconds, so many batches cost one update. A reader first calls `settle` for the documents
+that it asks for, and so sees every acknowledged event.
 
-Where several servers share the stores, each writes what it was sent, and what a server left that died is written by
-the others. A document has a revision: stats are written only if nobody wrote others since they were read.
+One coroutine at a time, which holds the owner's lock, writes or resets an owner's document. After a crash, `restate`
+writes the documents again from the event store, which keeps a mark on each owner that got events. The mark is removed
+only when nothing of the owner is pending, being added or being written.
+
+If several servers share the stores, each writes the documents for the batches that it got, and takes over the marks of
+a server that died. Each document has a revision, and is updated only if it still has the revision that was read.
+
+An example, with two batches for one task:
+
+    batch 1 touches loss/train           pending: {loss/train}
+    batch 2 touches loss/train, lr/lr    pending: {loss/train, lr/lr}
+    tasks.get_by_id calls settle         reads the statistics of both series, writes the document once
 """
 
 from __future__ import annotations
@@ -31,38 +39,38 @@ from apiserver.times import utc_now
 
 log = logging.getLogger(__name__)
 
-#: Seconds that updates are gathered before the background task writes them; while writes fail, up to the second one.
+#: Seconds between two rounds of writes; while writes fail, they become longer, up to the second number.
 INTERVAL = 0.5
 LONGEST_INTERVAL = 30.0
-#: Seconds between looks for what other servers left.
+#: Seconds between two looks for owners whose server died.
 RESTATE_INTERVAL = 60.0
 
-#: The background task rests so many times as long as it worked.
+#: The background task pauses at least so many times as long as its last round took.
 _REST = 4
 
-#: Owners that are written at the same time, where that takes less time than one after another.
+#: How many owners are written in parallel, on engines where that is faster.
 _AT_ONCE = 16
 
-#: Series that are written to a document at once; of more, one part after the other, so that others have their turn.
+#: How many series one update of a document has. More take several updates, so that other work goes on in between.
 _PART = 2000
 
-#: The field of an owner's document that is another whenever its summary of events was written, or reset.
+#: The field of an owner's document that gets a new value whenever its statistics are written or reset.
 REVISION = "events_revision"
-#: The field that is another whenever its events were deleted.
+#: The field that gets a new value whenever the owner's events are deleted.
 RESET = "events_reset"
-#: The field that says that series of the document have labels.
+#: The field that says that some series of the document have a label of the x axis.
 LABELLED = "has_x_axis_labels"
-#: What has to be known of a document to write it; models have no status.
+#: The fields that are read before a document is written. Models have no status.
 _READ = (REVISION, RESET, LABELLED, "status", "started")
 
 
 def new_revision() -> str:
-    """A value of REVISION or RESET that no document has had."""
+    """A new, unique value for REVISION or RESET."""
     return uuid4().hex
 
 
 class LastMetrics:
-    """Coalesces the document updates that batches of events ask for."""
+    """Writes the owners' documents after batches of events, many batches with one update."""
 
     def __init__(self, events: EventStore, documents: DocumentStore) -> None:
         self._events = events
@@ -70,7 +78,7 @@ class LastMetrics:
         self._pending: dict[Owner, Touched] = {}
         self._adding: dict[Owner, int] = {}
         self._left: set[Owner] = set()
-        """Owners whose documents are still to be made anew."""
+        """Owners that `restate` still has to write."""
         self._locks: WeakValueDictionary[Owner, asyncio.Lock] = WeakValueDictionary()
         self._task: asyncio.Task[None] | None = None
         self.restating = Repeating(
@@ -79,9 +87,10 @@ class LastMetrics:
 
     @contextmanager
     def adding(self, batch: EventBatch, resets: Mapping[Owner, str | None] | None = None) -> Iterator[None]:
-        """Store the batch inside: then what it touches is remembered, unless the store is sure that it kept nothing.
+        """The caller stores the batch inside. Then its owners are pending, unless the store surely kept nothing.
 
-        `resets`: what owners' documents said of RESET not long before. What came before a reset is then not told of.
+        `resets`: the RESET of the owners' documents, read before. If it has changed when the document is written, the
+        events may have been deleted meanwhile, and the document is made from what is stored then.
         """
         touched = touched_by(batch)
         for owner, what in touched.items():
@@ -103,9 +112,9 @@ class LastMetrics:
                     self._touch(owner, what)
 
     async def settle(self, company: str, *, models: bool = False, ids: Collection[str] | None = None) -> None:
-        """Return when the documents show every batch stored so far: the company's tasks or models, all or these.
+        """Return when the documents show every batch stored so far: all the company's tasks or models, or `ids`.
 
-        Those that cannot be written stay pending.
+        Documents that cannot be written stay pending.
         """
         if ids is None:
             known = {*self._pending, *self._locks}
@@ -116,15 +125,15 @@ class LastMetrics:
         await self._write_each(owners)
 
     async def settle_labels(self, owner: Owner) -> None:
-        """Return when the owner's document shows every x-axis label stored so far."""
+        """Return when the owner's document has every x-axis label stored so far."""
         pending = self._pending.get(owner)
         if owner in self._locks or (pending is not None and pending.labels):
             await self._write_pending(owner)
 
     async def restate(self) -> None:
-        """Make the documents of owners anew whose events came before a crash, be it another server's.
+        """Write the documents of owners that this or another server had not written when it crashed.
 
-        Owners without a document keep their events: it may be the documents that were lost.
+        Owners without a document keep their events, because the documents may be what was lost.
         """
         self._left = {owner async for owner in self._events.owners_to_restate()}
         for owner in sorted(self._left):
@@ -135,7 +144,7 @@ class LastMetrics:
 
     @asynccontextmanager
     async def rewriting(self, owners: Sequence[Owner]) -> AsyncIterator[None]:
-        """Reset owners inside: their documents are not written meanwhile, and made anew from what is stored then."""
+        """The caller resets the owners inside. Their documents are written afterwards, from what is stored then."""
         async with AsyncExitStack() as held:
             for owner in sorted(set(owners)):
                 await held.enter_async_context(self._lock(owner))
@@ -143,7 +152,7 @@ class LastMetrics:
                 yield
             finally:
                 for owner in owners:
-                    self._pending.pop(owner, None)  # it may tell of events that are gone; what is stored tells the rest
+                    self._pending.pop(owner, None)  # it may name events that are deleted now
                     self._touch(owner, await self._everything_of(owner))
 
     async def close(self) -> None:
@@ -172,11 +181,11 @@ class LastMetrics:
                 pause = min(pause * 2, LONGEST_INTERVAL)
 
     async def _write_all(self) -> bool:
-        """Write every pending owner; whether all could be. One that cannot be stays pending, and hinders no other."""
+        """Write every pending owner; returns whether all were written. The others stay pending."""
         return all(await self._write_each(list(self._pending)))
 
     async def _write_each(self, owners: Collection[Owner]) -> list[bool]:
-        """Write what is pending of each owner, several at once where it is the engines that take time; what worked."""
+        """Write what is pending of each owner, in parallel where that is faster; returns which were written."""
         turns = asyncio.Semaphore(_AT_ONCE if self._events.reads_in_parallel else 1)
 
         async def write(owner: Owner) -> bool:
@@ -186,7 +195,7 @@ class LastMetrics:
         return await asyncio.gather(*map(write, owners))
 
     async def _write_pending(self, owner: Owner) -> bool:
-        """Write what is pending of the owner; whether that worked."""
+        """Write what is pending of the owner; returns whether nothing of that is left."""
         if owner not in self._pending and owner not in self._locks:
             return True
         async with self._lock(owner):
@@ -203,24 +212,27 @@ class LastMetrics:
         return written
 
     async def _state(self, owner: Owner) -> None:
-        """Say that the owner's document, just written, is up to date, unless events came meanwhile or were left."""
+        """Remove the owner's mark in the event store after its document was written, unless more events came."""
         if owner not in self._pending and owner not in self._adding and owner not in self._left:
             try:
                 await self._events.restated([owner])
-            except EventStoreError as error:  # then the document is made anew once more, later
-                log.warning("that the document of %s is written cannot be noted: %s", owner.id, error)
+            except EventStoreError as error:  # the mark stays, so the document is written once more later
+                log.warning("the mark of %s, whose document is written, cannot be removed: %s", owner.id, error)
 
     def _lock(self, owner: Owner) -> asyncio.Lock:
-        """Of the owner; it is there as long as somebody holds it or waits for it."""
+        """The owner's lock. It exists as long as somebody holds it or waits for it."""
         return self._locks.setdefault(owner, asyncio.Lock())
 
     async def _try_to_write(self, owner: Owner, touched: Touched | None, *, sweep: bool = False) -> bool:
-        """Write what was touched, or (None) everything; whether that worked."""
+        """Write what was touched, or everything if that is None; returns False if it must be tried again.
+
+        `sweep`: delete the owner's events if it has no document.
+        """
         try:
             if not await self._write(owner, touched or await self._everything_of(owner)) and sweep:
-                # It was deleted while these events were on their way: nobody could reach or delete them any more.
+                # The document was deleted while these events arrived. Nobody else could find and delete them.
                 await self._events.delete([owner])
-        except InvalidDocument as error:  # it grew beyond what the engine keeps: trying again would go on for ever
+        except InvalidDocument as error:  # it is larger than the engine allows: trying again would never succeed
             log.error("the document of %s stays as it is: %s", owner.id, error)
             return True
         except (EventStoreError, DocumentStoreError) as error:
@@ -232,7 +244,10 @@ class LastMetrics:
         return False
 
     async def _write(self, owner: Owner, touched: Touched) -> bool:
-        """Write the owner's document; whether it has one."""
+        """Write the owner's document, part by part; returns whether it has one.
+
+        If another server changed the document since it was read, the part is read and written again.
+        """
         collection = "models" if owner.is_model else "tasks"
         found = {"id": owner.id, "company": owner.company}
         parts = await _parts(touched)
@@ -255,7 +270,7 @@ class LastMetrics:
         return False
 
     async def _everything_of(self, owner: Owner, labels: Mapping[tuple[str, str], str] | None = None) -> Touched:
-        """All that is stored, with those of the labels whose series are."""
+        """Every stored series of the owner, and those of `labels` whose series is stored."""
         touched = Touched()
         for stats in await self._events.scalar_stats(SeriesQuery(owner, EventType.SCALAR)):
             touched.series.add((stats.metric, stats.variant))

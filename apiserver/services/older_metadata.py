@@ -1,6 +1,7 @@
-"""The metadata of models and queues as clients know it that ask for API versions up to 2.16: a list of items.
+"""Metadata of models and queues for clients of API versions up to 2.16: a list of items in place of an object.
 
-Their SDKs check what they get, and end the user's script at anything else. They may send either shape, as all may.
+These SDKs check the shape of answers, and end the user's script if it is another. Requests of all versions may have
+either shape.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from apiserver.rpc.registry import Registration
 from apiserver.rpc.versions import Version
 
 _KEYED = Version(2, 17)
-#: Services whose answers have models or queues, be it as what others refer to.
+#: Services whose answers have models or queues, directly or as references.
 _SERVICES = ("models", "queues", "tasks")
-#: Fields that lead from an answer to them. What users name (parameters, labels …) lies below none of these.
+#: The fields through which an answer leads to models and queues. None of them leads to keys that users choose.
 _LEADING = ("fields", "model", "models", "queue", "queues", "task", "tasks", "parent", "execution", "input", "output")
 
 
 def with_older_metadata(registration: Registration) -> Registration:
-    """The same handler for older clients, too, if its answer may have metadata."""
+    """The endpoint, whose answers to older clients have metadata as lists."""
     if registration.name.partition(".")[0] not in _SERVICES:
         return registration
     handle = registration.handler
@@ -35,7 +36,7 @@ def with_older_metadata(registration: Registration) -> Registration:
 
 
 def _list_items(value: Any) -> None:
-    """Make lists of all metadata in an answer, in place: of `{"a": {"value": "1"}}` `[{"key": "a", "value": "1"}]`."""
+    """Turn all metadata in an answer into lists, in place: `{"a": {"value": "1"}}` → `[{"key": "a", "value": "1"}]`."""
     if isinstance(value, list):
         for item in value:
             _list_items(item)

@@ -1,6 +1,6 @@
-"""Tags as clients know them that ask for API versions before 2.3: the system's among the users' own.
+"""Tags for clients of API versions before 2.3, which have system tags and users' tags in one list.
 
-They are split when they come in, be it to be kept or to be looked for, and joined in what goes out.
+The list is split in requests, both in filters and in changes, and joined in answers.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from apiserver.rpc.versions import Version
 from apiserver.stores.documents.base import Document
 
 _SPLIT = Version(2, 3)
-#: By the service, the tags that are the system's.
+#: By service, the tags that are system tags.
 _SYSTEM = {
     "models": frozenset({"active", "archived"}),
     "projects": frozenset({"archived", "public", "default"}),
     "tasks": frozenset({"active", "archived", "development"}),
     "queues": frozenset({"default"}),
 }
-#: So begin others of tasks, in any case.
+#: Tags of tasks that begin with this, in any case, are system tags too.
 _ANNOTATION = "annotat"
 
 
 def with_older_tags(registration: Registration) -> Registration:
-    """The same handler for older clients, too, if it deals with what has tags."""
+    """The endpoint, which splits and joins tags for older clients if its service has tags."""
     service = registration.name.partition(".")[0]
     if service not in _SYSTEM:
         return registration
@@ -46,7 +46,7 @@ def with_older_tags(registration: Registration) -> Registration:
 
 
 def _split(service: str, request: dict[str, Any]) -> dict[str, Any]:
-    """The request with the system's tags where they belong; in filters, "-" before a tag means to be without it."""
+    """The request with system tags moved from `tags` to `system_tags`. In filters, tags may begin with "-"."""
     tags = request.get("tags")
     if not isinstance(tags, list) or request.get("system_tags"):
         return request
@@ -59,7 +59,7 @@ def _is_system(service: str, tag: str) -> bool:
 
 
 def _documents(service: str, answer: dict[str, Any]) -> Iterator[Document]:
-    """What the answer has of the service's documents: one by its singular name, or a list of them."""
+    """The service's documents in the answer: one under its singular name, or a list under the plural."""
     found = answer.get(service.removesuffix("s")), *(answer.get(service) or ())
     return (document for document in found if isinstance(document, dict))
 

@@ -1,7 +1,7 @@
-"""pipelines.*: a pipeline is a project, a run of it a task of type controller there, its steps are the children.
+"""pipelines.*: a pipeline is a project, a run is a task of type controller in it, and steps are the run's children.
 
-The SDK puts the pipeline `name` of a project at `project/.pipelines/name`, and so does whoever starts a run under a new
-name here.
+The SDK puts the pipeline `name` of a project at `project/.pipelines/name`. A run that is started here under a new name
+goes to the same place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from apiserver.services.tasks.task_documents import TASKS, get_task, insert_task
 from apiserver.stores.documents.base import Document
 
 _ARGS, _PROPERTIES = "Args", "properties"
-#: Of the project that is a pipeline, as the SDK marks it.
+#: The system tags that the SDK gives a project that is a pipeline.
 _SYSTEM_TAGS = ("pipeline", "hidden")
 _DELETE = {
     "force": True,
@@ -66,7 +66,7 @@ async def delete_runs(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _put_in_new_project(call: Call, run: Document, request: dict[str, Any]) -> dict[str, Any]:
-    """Make the run one of the pipeline that is asked for, which is made when there is none; tell which it is."""
+    """Put the run into the pipeline that the request names, which is made if needed; returns it for the answer."""
     if not request.get("new_project_name"):
         return {}
     project = await find_or_create(call, _new_name(run, request), {"system_tags": list(_SYSTEM_TAGS)})
@@ -75,7 +75,7 @@ async def _put_in_new_project(call: Call, run: Document, request: dict[str, Any]
 
 
 def _new_name(run: Document, request: dict[str, Any]) -> str:
-    """The name of the project that is the pipeline that a request names."""
+    """The name of the project for the pipeline that a request names."""
     name: str = request.get("new_pipeline_name") or run["name"]
     if "/" in name:
         raise validation_error("a pipeline's name has no '/'", field="new_pipeline_name")
@@ -83,12 +83,12 @@ def _new_name(run: Document, request: dict[str, Any]) -> str:
 
 
 def _params(section: str, given: list[dict[str, Any]]) -> Document:
-    """Hyperparameters of a section, by their (escaped) names."""
+    """Hyperparameters of a section, by escaped name."""
     return {escape(param["name"]): {"section": section, "value": "", **param} for param in given}
 
 
 async def _run_name(call: Call, run: Document, number: int | None) -> str:
-    """The name of the pipeline, with this number; else numbered from the second run on."""
+    """The pipeline's name and `number`. Without `number`, runs are numbered from the second on: `train`, `train #1`."""
     if not run.get("project"):
         return str(run["name"])
     name: str = (await get_project(call, run["project"]))["basename"]

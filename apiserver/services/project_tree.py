@@ -1,7 +1,7 @@
-"""The tree of projects, which their names spell: "a/b/c" is in "a/b", which is in "a".
+"""The tree of projects. Their names are paths: "a/b/c" is in "a/b", which is in "a".
 
-A project holds the ids of its ancestors in `path`, the topmost first, and of the nearest one in `parent`; both follow
-its name. `basename` is the name's last part. Names are unique in a company.
+A project's document has the ids of its ancestors in `path`, the topmost first, and the id of the nearest in `parent`;
+both are made from its name. `basename` is the name's last part. Names are unique in a company.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_NAME = 1024
 
 
 def checked_name(name: str, *, field: str = "name") -> str:
-    """`name` without blanks around its parts; 400/407 when all are empty, 400/12 when some are, 409 for too many."""
+    """`name` without blanks around its parts. 400/407 if all parts are empty, 400/12 if some are, 400/409: too many."""
     parts = [part.strip() for part in name.strip().split("/")]
     if len(parts) > 1 and not any(parts):
         raise ApiError(400, 407, f"Invalid project name: there is nothing between '/': name={name[:100]}")
@@ -33,7 +33,7 @@ def checked_name(name: str, *, field: str = "name") -> str:
 
 
 async def get_project(call: Call, project_id: str) -> Document:
-    """The document of a project that the caller may change; 400/401, or 403/21 for a public one."""
+    """The document of a project that the caller may change; 400/401 if there is none, 403/21 if it is public."""
     project = await documents(call).find_one(PROJECTS, {"id": project_id})
     if project is None:
         raise await denied(call, PROJECTS, project_id)
@@ -49,10 +49,10 @@ async def read_project(call: Call, project_id: str) -> Document:
 
 
 async def find_by_name(call: Call, name: str) -> Document | None:
-    """The project of this full name that the caller may change; 400/414 when there is none but a public one."""
+    """The project of this full name that the caller may change, or None. 400/414 if only a public one has the name."""
     if (project := await documents(call).find_one(PROJECTS, {"name": name})) is not None:
         return project
-    # One of the caller's own, made since by another call, is visible as well.
+    # This also finds a project of the caller's company that another call has just made.
     found = await visible(call).find_one(PROJECTS, {"name": name})
     if found is not None and found["company"] != call.identity.company:
         raise ApiError(400, 414, f"There is a public project of that name, and nothing is put into it: name={name}")
@@ -60,7 +60,7 @@ async def find_by_name(call: Call, name: str) -> Document | None:
 
 
 async def create_project(call: Call, name: str, fields: dict[str, Any]) -> Document:
-    """A new project and the parents that it lacks; 400/801 when there is one of that name."""
+    """Make a project, and its parents if they do not exist; 400/801 if the name is in use."""
     name = checked_name(name)
     if await find_by_name(call, name) is not None:
         raise name_in_use(name)
@@ -87,7 +87,7 @@ async def create_project(call: Call, name: str, fields: dict[str, Any]) -> Docum
 
 
 async def find_or_create(call: Call, name: str, fields: dict[str, Any] | None = None) -> Document:
-    """The project of this name, made with its parents when there is none."""
+    """The project of this name. If there is none, it is made, with its parents."""
     name = checked_name(name)
     project = await find_by_name(call, name)
     if project is not None:
@@ -95,7 +95,7 @@ async def find_or_create(call: Call, name: str, fields: dict[str, Any] | None = 
     try:
         return await create_project(call, name, fields or {})
     except ApiError as error:
-        # Another call has made it since we looked.
+        # Another call may have made it meanwhile.
         project = await find_by_name(call, name)
         if project is None:
             raise error
@@ -103,9 +103,9 @@ async def find_or_create(call: Call, name: str, fields: dict[str, Any] | None = 
 
 
 async def place_of(call: Call, name: str) -> Document:
-    """The fields that say where in the tree a project of this name is; makes the parents that are missing.
+    """The fields that say where in the tree a project of this name is. Missing parents are made.
 
-    Parents of hidden places (parts that start with ".") are hidden, as what is in them.
+    New parents are hidden if a part of their path begins with ".", such as `.datasets`.
     """
     head, _, basename = name.rpartition("/")
     place: Document = {"name": name, "basename": basename, "path": []}
@@ -117,7 +117,7 @@ async def place_of(call: Call, name: str) -> Document:
 
 
 async def with_descendants(call: Call, project_ids: Any) -> list[str]:
-    """The ids given and those of all projects below them that the caller may read; 400/12 unless these are ids."""
+    """The given ids, and those of all projects below them that the caller may read; 400/12 if they are not ids."""
     if not isinstance(project_ids, list) or not all(id is None or isinstance(id, str) for id in project_ids):
         raise validation_error("expected ids of projects", field="project")
     ids: list[str] = project_ids
@@ -126,26 +126,26 @@ async def with_descendants(call: Call, project_ids: Any) -> list[str]:
 
 
 async def changeable(call: Call, project: Document) -> list[str]:
-    """The ids of a project and of all below it; 403/21 when some of these are public."""
+    """The ids of a project and of all projects below it; 403/21 if some of those below are public."""
     below: Filter = {"path": project["id"]}
     await require_private(call, PROJECTS, below)
     return [project["id"], *await documents(call).distinct(PROJECTS, "id", below)]
 
 
 async def touch_projects(call: Call, *project_ids: str | None) -> None:
-    """Mark that something in the projects has changed; None and unknown ids are passed over."""
+    """Update when something in the projects last changed. None and unknown ids are ignored."""
     if ids := [project_id for project_id in project_ids if project_id]:
         changed = {"$set": {"last_update": utc_now()}}
         await documents(call).update(PROJECTS, {"id": {"$in": ids}}, changed, many=True)
 
 
 def too_deep(depth: int) -> ApiError:
-    """A project would be in too many others."""
+    """The error for a project that would be more than `MAX_DEPTH` levels deep."""
     return ApiError(400, 409, f"Project path is too deep: at most {MAX_DEPTH} levels, got {depth}")
 
 
 def name_in_use(name: str) -> ApiError:
-    """Another project of the company has the name."""
+    """The error for a name that another project of the company has."""
     return ApiError(
         400, 801, f"Value combination already exists (unique field already contains this value): name={name}"
     )

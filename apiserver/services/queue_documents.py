@@ -1,4 +1,4 @@
-"""Queue documents: what a new one holds, how they are found, made and changed. `queue_entries.py` has their entries."""
+"""Documents of queues: making, finding and changing them. `queue_entries.py` changes their entries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIELDS = ("name", "display_name", "tags", "system_tags")
 
 
 def new_queue(name: str, *, user: str | None, **fields: Any) -> Document:
-    """A queue of that name, without tasks."""
+    """The document of a new queue without tasks."""
     now = utc_now()
     return {
         "id": uuid4().hex,
@@ -41,7 +41,7 @@ async def get_queue(call: Call, queue_id: str) -> Document:
 
 
 async def default_queue(call: Call) -> Document:
-    """The queue that tasks go to when none is named, or 400/707."""
+    """The queue for tasks that are enqueued without naming one, or 400/707."""
     queue = await documents(call).find_one(QUEUES, {"system_tags": "default"}, sort=[("created", 1)])
     if queue is None:
         raise ApiError(400, 707, "There is no default queue")
@@ -49,7 +49,7 @@ async def default_queue(call: Call) -> Document:
 
 
 async def create_queue(call: Call, name: str, **fields: Any) -> Document:
-    """A new queue of the caller; 400/704 when there is one of that name."""
+    """Make a queue of the caller; 400/704 if the name is in use."""
     queue = new_queue(checked_name(name), user=call.identity.user, **fields)
     try:
         await documents(call).insert(QUEUES, queue)
@@ -59,7 +59,7 @@ async def create_queue(call: Call, name: str, **fields: Any) -> Document:
 
 
 async def change_queue(call: Call, queue_id: str, update: Update) -> None:
-    """Make one update of a queue; 400/701 when there is no such queue, 400/704 when its new name is in use."""
+    """Update a queue; 400/701 if there is no such queue, 400/704 if its new name is in use."""
     present = {operator: fields for operator, fields in update.items() if fields}
     present["$set"] = {**present.get("$set", {}), "last_update": utc_now()}
     try:
@@ -71,12 +71,12 @@ async def change_queue(call: Call, queue_id: str, update: Update) -> None:
 
 
 def checked_name(name: str) -> str:
-    """`name`, or 400/12 when it is blank."""
+    """`name`; 400/12 if it is blank."""
     if not name.strip():
         raise validation_error("must not be blank", field="name")
     return name
 
 
 def name_in_use(name: str) -> ApiError:
-    """Another queue of the company has that name."""
+    """The error for a name that another queue of the company has."""
     return ApiError(400, 704, f"Queue name is in use: name={name}")

@@ -1,7 +1,7 @@
-"""The entries of a queue's document: `[{task, added}]`, the next one first, a task at most once.
+"""The entries of a queue's document: `[{task, added}]`, the next task first, each task at most once.
 
-Every change is one conditional update, tried again when another one came first, so that concurrent callers neither lose
-nor double an entry. What a queue holds then goes into its history.
+Every change is one conditional update, which is tried again if another change came first. So concurrent calls neither
+lose nor double an entry. After each change, the queue's state goes into its history.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def tasks_of(queue: Document) -> list[str]:
 
 
 async def append(call: Call, queue: str, task: str) -> bool:
-    """Put a task at the end; False when it is in that queue already or there is no such queue."""
+    """Append a task; False if it is in the queue already, or there is no such queue."""
     absent = {"id": queue, "entries.task": {"$ne": task}}
     return await _change(call, absent, {"$push": {"entries": {"task": task, "added": utc_now()}}})
 
 
 async def append_many(call: Call, queue: str, tasks: Sequence[str]) -> set[str]:
-    """Put tasks at the end; which of them: those that were not in that queue already, none when there is none."""
+    """Append the tasks that are not in the queue yet; returns these. If there is no such queue, it returns none."""
     for _ in range(ATTEMPTS):
         before = await documents(call).find_one("queues", {"id": queue}, projection=("entries",))
         there = set(tasks_of(before)) if before else set(tasks)
@@ -45,12 +45,12 @@ async def append_many(call: Call, queue: str, tasks: Sequence[str]) -> set[str]:
 
 
 async def remove(call: Call, queue: str, task: str) -> bool:
-    """Take a task out; False when it is not in that queue."""
+    """Remove a task; False if it is not in the queue."""
     return await _change(call, {"id": queue, "entries.task": task}, {"$pull": {"entries": {"task": task}}})
 
 
 async def remove_from_all(call: Call, tasks: Sequence[str], *, but: str | None = None) -> int:
-    """Take tasks out of all queues except the queue `but`; return how many queues had one of them."""
+    """Remove tasks from all queues except the queue `but`; returns how many queues had some of them."""
     wanted: Any = tasks[0] if len(tasks) == 1 else {"$in": list(tasks)}
     found = await documents(call).find("queues", {"entries.task": wanted, "id": {"$ne": but}}, projection=("id",))
     pull: Update = {"$pull": {"entries": {"task": wanted}}}
@@ -58,9 +58,9 @@ async def remove_from_all(call: Call, tasks: Sequence[str], *, but: str | None =
 
 
 async def pop(call: Call, queue: str, *, task: str | None = None) -> Document | None:
-    """Take the next entry out and return it; None when the queue is empty or not there. No two callers get the same.
+    """Remove and return the next entry; None if the queue is empty or does not exist. Each entry goes to one caller.
 
-    With `task`, the entry is taken only if it is that task's.
+    With `task`, the entry is removed only if it is that task's.
     """
     for _ in range(ATTEMPTS):
         before = await documents(call).find_one("queues", {"id": queue}, projection=("entries",))
@@ -75,7 +75,7 @@ async def pop(call: Call, queue: str, *, task: str | None = None) -> Document | 
 
 
 async def take_all(call: Call, queue: str) -> list[str]:
-    """Empty the queue; returns the ids of the tasks that were in it."""
+    """Remove all entries; returns the ids of their tasks."""
     change = {"$set": {"entries": [], "last_update": utc_now()}}
     before = await documents(call).find_and_update("queues", {"id": queue}, change, return_new=False)
     if not before or not before["entries"]:
@@ -85,30 +85,27 @@ async def take_all(call: Call, queue: str) -> list[str]:
 
 
 async def reorder(call: Call, queue: str, change: Reorder) -> list[Document] | None:
-    """Give the entries the order that `change` returns; None when that is None or there is no such queue."""
+    """Replace the entries by what `change` makes of them; None if it returns None, or there is no such queue."""
     for _ in range(ATTEMPTS):
         before = await documents(call).find_one("queues", {"id": queue}, projection=("entries", "last_update"))
         after = change(before["entries"]) if before else None
         if not before or after is None:
             return None
         update: dict[str, Any] = {"$set": {"entries": after, "last_update": utc_now()}}
-        if after == before["entries"] or await documents(call).update("queues", _holds(before), update):
+        # Each change of entries sets `last_update`, so the queue matches only if it is as it was read.
+        as_read = {"id": queue, "entries": {"$size": len(before["entries"])}, "last_update": before.get("last_update")}
+        if after == before["entries"] or await documents(call).update("queues", as_read, update):
             return after
     raise _contended(queue)
 
 
 async def _change(call: Call, filter: Filter, update: Update) -> bool:
-    """Change the entries of the queue that matches, if there is one."""
+    """Change the entries of the matching queue; returns whether there is one."""
     change = {**update, "$set": {"last_update": utc_now()}}
     changed = await documents(call).find_and_update("queues", filter, change)
     if changed is not None:
         await queue_history.note(call, changed)
     return changed is not None
-
-
-def _holds(queue: Document) -> Filter:
-    """The queue, as long as it was not changed: each change of entries says when it was."""
-    return {"id": queue["id"], "entries": {"$size": len(queue["entries"])}, "last_update": queue.get("last_update")}
 
 
 def _contended(queue: str) -> Exception:

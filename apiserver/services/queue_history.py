@@ -1,8 +1,11 @@
-"""What queues held over time: how many tasks, and for how long these had waited on average.
+"""The history of queues: how many tasks waited in them over time, and for how long on average.
 
-It is noted with each change. Between changes a queue holds the same tasks, which wait on: when they were added is what
-stays the same, so that is noted, too. Three tasks that were added at 08:04 had waited for 24 minutes on average at
-08:28, whenever the last change was. What a queue holds now is known anyway, so that a chart also ends with that.
+The state of a queue is recorded at each change. Between changes its tasks go on waiting, so the mean time when they
+were added is recorded, too: it stays the same, and gives the waiting time at any moment. A chart ends with the present
+state, which is read from the queues' documents.
+
+    08:04  three tasks are added     recorded: length 3, added 08:04
+    08:28  a chart asks for this     length 3, waited 24 minutes: 08:28 − 08:04
 """
 
 from __future__ import annotations
@@ -28,32 +31,32 @@ Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 WAITING: Series = ("waiting", "avg")
 LENGTH: Series = ("length", "total")
-#: When the tasks in it were added, on average, in epoch seconds; of an empty queue nothing is noted.
+#: When the tasks in the queue were added, on average, in epoch seconds. Not recorded for an empty queue.
 ADDED: Series = ("added", "avg")
-#: What all queues together are called.
+#: The id of all queues together in an answer.
 TOTAL = "total"
-#: Milliseconds before a chart of all queues, in which those that change seldom are looked for.
+#: A chart of all queues also reads so many milliseconds before it begins, for the queues that seldom change.
 BEFORE = 3_600_000
 
 
 async def note(call: Call, queue: Document) -> None:
-    """Note what a queue holds now; the change that led to it holds, also when this cannot be noted."""
+    """Record a queue's state after a change. If this fails it is logged only: the change is done already."""
     at = now_ms()
     try:
         await call.backend.history.record(_subject(call, queue["id"]), at, _state(queue["entries"], at))
     except (EventStoreError, DocumentStoreError) as error:
-        log.warning("what queue %s holds is not noted: %s", queue["id"], error)
+        log.warning("the state of queue %s is not recorded: %s", queue["id"], error)
 
 
 async def charts(call: Call, queues: Sequence[Document], steps: Steps) -> list[dict[str, Any]]:
-    """The chart of each queue, without steps in which nothing changed, and without queues that have no steps then."""
+    """The chart of each queue. Steps without a recorded state are left out, and so are queues without any step."""
     held = await _held(call, queues, steps)
     answers = [_answer(queue["id"], one, one.known, steps) for queue, one in zip(queues, held, strict=True)]
     return [answer for answer in answers if answer["dates"]]
 
 
 async def chart_of_all(call: Call, queues: Sequence[Document], steps: Steps) -> list[dict[str, Any]]:
-    """The chart of all queues together: a queue that did not change in a step holds what it held before."""
+    """The chart of all queues together. A queue that did not change in a step counts with its state before."""
     longer = steps.before(BEFORE)
     held = await _held(call, queues, longer)
     shown = np.any([one.known for one in held], axis=0) if held else np.zeros(longer.count, bool)
@@ -66,18 +69,18 @@ async def chart_of_all(call: Call, queues: Sequence[Document], steps: Steps) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What a queue held in each step: the most tasks, and the longest mean waiting (s)."""
+    """A queue's state in each step: the most tasks, and the longest mean waiting time (s)."""
 
     known: Bools
-    """Where it changed, or what it holds now is known."""
+    """The steps in which the state was recorded, or is the present one."""
     length: Float64Array
     waiting: Float64Array
 
     @classmethod
     def of(cls, curves: dict[Series, ChartCurve], steps: Steps, now: int, state: Mapping[Series, float]) -> Self:
-        """By what was noted, and by its state now (epoch ms), if a step is about now.
+        """From the recorded curves, and from the present `state` at `now` (epoch ms) if that is in a step.
 
-        A queue of which nothing was noted up to now has been in this state all the time.
+        If nothing is recorded, the queue counts as if it had always been in the present state.
         """
         length, added, waiting = (curves.get(series) or ChartCurve.over(steps) for series in (LENGTH, ADDED, WAITING))
         ended = np.minimum(steps.dates + steps.width, min(now, steps.stop)) / 1000
@@ -97,14 +100,14 @@ class _Held:
 
 
 def _carried(values: Float64Array, before: float) -> Float64Array:
-    """The values, with the one before in the place of those that are not known."""
+    """The values, each unknown one (NaN) replaced by the known one before it: `[n, 3, n, 5]` → `[before, 3, 3, 5]`."""
     last = np.maximum.accumulate(np.where(np.isfinite(values), np.arange(len(values)), -1))
     carried: Float64Array = np.where(last < 0, before, values[last])
     return carried
 
 
 def _number_of(now: int, steps: Steps) -> int | None:
-    """The step that ends with what queues hold now: a chart may be asked for up to a moment that has just passed."""
+    """The step that shows the present state; None if the chart ended more than a step ago, or is in the future."""
     at = min(now, steps.stop) if now <= steps.stop + steps.width else now
     number = steps.number(at)
     return number if 0 <= number < steps.count else None

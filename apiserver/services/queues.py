@@ -29,7 +29,7 @@ from apiserver.stores.documents.base import Document, Filter
 
 SPEC = QuerySpec()
 REFERENCES = {"entries.task": "tasks"}
-#: System tags of queues that are for those who know of them. Agents in a cluster make the latter kind for themselves.
+#: The system tags that hide a queue from lists. Agents in a Kubernetes cluster make queues with the second one.
 HIDDEN = ["hidden", "k8s-glue"]
 
 
@@ -80,7 +80,7 @@ async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _add_workers(call: Call, queues: list[Document]) -> None:
-    """Give each queue the `workers` that listen to it."""
+    """Add to each queue the `workers` that listen to it."""
     listening = await live_workers(documents(call), {"queues": {"$in": [queue["id"] for queue in queues]}})
     for queue in queues:
         queue["workers"] = [
@@ -129,7 +129,7 @@ async def move_task_to_queue(call: Call, request: dict[str, Any]) -> dict[str, A
         await get_queue(call, queue)
     if source == target:
         raise validation_error("is the queue that the task is in", field="target_queue")
-    # Into the other one first: whoever stops halfway leaves the task in two queues rather than in none.
+    # The task is added first, so that a call which stops halfway leaves it in two queues rather than in none.
     added = await queue_entries.append(call, target, task)
     if not await queue_entries.remove(call, source, task):
         if added:
@@ -197,7 +197,7 @@ async def move_task_to_back(call: Call, request: dict[str, Any]) -> dict[str, An
     return await _move(call, request, lambda position, last: last)
 
 
-# --- what they held ----------------------------------------------------------------------------------
+# --- history -----------------------------------------------------------------------------------------
 
 
 @endpoint("queues.get_queue_metrics", "2.4")
@@ -228,11 +228,11 @@ async def delete_metadata(call: Call, request: dict[str, Any]) -> dict[str, Any]
     return {"updated": 1}
 
 
-# --- what the handlers share -------------------------------------------------------------------------
+# --- shared by the handlers --------------------------------------------------------------------------
 
 
 def _fields(request: dict[str, Any]) -> Document:
-    """What a request to make or change a queue sets, as it is stored."""
+    """The stored fields that a request to make or change a queue sets."""
     fields = {key: request[key] for key in FIELDS if key in request}
     return fields | ({"metadata": metadata_of(request["metadata"])} if "metadata" in request else {})
 
@@ -248,7 +248,7 @@ async def _find(call: Call, request: dict[str, Any], projection: list[str] | Non
 
 
 def _visible(request: dict[str, Any]) -> Filter:
-    """Keeps hidden queues out, unless they are asked for by id, by name or by `search_hidden`."""
+    """The condition that leaves hidden queues out; `{}` if the request has `id`, `name` or `search_hidden`."""
     named = any(request.get(field) for field in ("search_hidden", "id", "name"))
     return {} if named else {"system_tags": {"$nin": HIDDEN}}
 
@@ -262,7 +262,7 @@ def _answer(queue: Document, max_entries: int | None, *, counted: bool = False) 
 
 
 async def _move(call: Call, request: dict[str, Any], target: Callable[[int, int], int]) -> dict[str, Any]:
-    """Put a task of a queue at `target(its position, the last position)`, as far as the queue goes."""
+    """Move a task in its queue to `target(its position, the last position)`, or as near as the queue allows."""
     queue, task = await get_queue(call, request["queue"]), request["task"]
 
     def moved(entries: list[Document]) -> list[Document] | None:
@@ -281,7 +281,7 @@ async def _move(call: Call, request: dict[str, Any], target: Callable[[int, int]
 
 
 async def _clear(call: Call, queue: str) -> list[str]:
-    """Empty a queue, and give its tasks back the status that they had before."""
+    """Remove all tasks from a queue, and give them back the status that they had before."""
     tasks = await queue_entries.take_all(call, queue)
     for task in tasks:
         await release(call, task)
@@ -289,7 +289,7 @@ async def _clear(call: Call, queue: str) -> list[str]:
 
 
 async def _now_waits_in(call: Call, queue: str, task: str) -> bool:
-    """Have a task that waits say that it waits in this queue; whether it does wait."""
+    """Set `execution.queue` of a task if it is queued; returns whether it is."""
     change = {"$set": {**changed_now(call), "execution.queue": queue}}
     return await documents(call).update("tasks", {"id": task, "status": "queued"}, change) > 0
 

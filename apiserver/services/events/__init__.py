@@ -1,4 +1,4 @@
-"""events.*: what is written and read of scalars, vectors, plots, debug images and logs."""
+"""events.*: writing and reading scalars, vectors, plots, debug images and logs."""
 
 from apiserver.services.events import (
     clear,

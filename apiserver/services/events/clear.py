@@ -1,4 +1,4 @@
-"""events.clear_task_log and clear_scroll: what is not needed any more."""
+"""events.clear_task_log and events.clear_scroll."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""events.download_task_log: a whole log as a file, sent while it is read."""
+"""events.download_task_log: a whole log as a file, which is sent while it is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the x axes of scalar series count: labels that came with points, and are kept in their owner's document."""
+"""Labels of x axes: points may bring one for their series, and the owner's document stores it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ async def add_labels(call: Call, owner: Owner, histogram: Histogram) -> None:
     await call.backend.last_metrics.settle_labels(owner)
     known = await owners.find(call, [owner.id], model=owner.is_model)
     if not known.get(owner.id, {}).get("has_x_axis_labels"):
-        return  # seldom: last_metrics is the largest part of a document
+        return  # nearly always; this avoids reading last_metrics, the largest part of a document
     collection = "models" if owner.is_model else "tasks"
     document = await visible(call).find_one(collection, {"id": owner.id}, projection=("last_metrics",))
     for of_metric in (document or {}).get("last_metrics", {}).values():

@@ -1,4 +1,4 @@
-"""events.get_task_log, in its three forms: by scroll id (1.5, 1.7) and by timestamp (2.9), with search."""
+"""events.get_task_log in its three versions: pages by scroll id (1.5, 1.7), and by timestamp with search (2.9)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from apiserver.services.events import owners
 from apiserver.stores.documents.base import InvalidFilter
 from apiserver.stores.documents.dialect.patterns import compile_pattern
 
-#: Larger pages are cut to this many lines.
+#: The most lines of a page, whatever the request says.
 MAX_PAGE = 10_000
 
 _FILTERS = ("search", "levels", "workers")
@@ -80,7 +80,7 @@ async def _search(call: Call, owner: Owner, request: dict[str, Any]) -> dict[str
 
 
 def _message(search: dict[str, Any] | None) -> Callable[[str], bool] | None:
-    """What tells whether a message matches; None when all do."""
+    """The function that tells whether a message matches the search; None if all messages do."""
     if search is None:
         return None
     if ("text" in search) == ("regex" in search):

@@ -1,4 +1,4 @@
-"""events.get_multi_task_plots: plots of several tasks side by side, all in one answer."""
+"""events.get_multi_task_plots: plots of several tasks side by side, in one answer."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ async def get_multi_task_plots(call: Call, request: dict[str, Any]) -> dict[str,
         )
         for owner in asked
     )
-    show = await picture_links.plot_encoder(call)
+    encode = await picture_links.plot_encoder(call)
     plots: Plots = {}
     total = 0
     for (owner, name), found in zip(asked.items(), await together(*reads), strict=True):
         total += len(found)
-        for sample, document in zip(found, await show(found), strict=True):
+        for sample, document in zip(found, await encode(found), strict=True):
             _put(plots, owner.id, name, sample, document)
     scroll_id = None if request["no_scroll"] else call.backend.scrolls.encode(query, total)
     return {"plots": plots, "returned": len(plots), "total": total, "scroll_id": scroll_id}

@@ -1,4 +1,4 @@
-"""Debug images and plots one by one: the one asked for, then its neighbours."""
+"""Navigating debug images and plots one at a time: the requested one, then its neighbours."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from apiserver.services.events import owners, picture_links
 from apiserver.stores.events.base import EventStore
 
 
-class Next(Protocol):
-    """Finds the neighbour of a place."""
+class FindNeighbour(Protocol):
+    """Finds the neighbour of a place: the one before or behind it."""
 
     async def __call__(
         self, store: EventStore, owner: Owner, place: Place, *, earlier: bool, next_iteration: bool
@@ -51,7 +51,7 @@ def _query(type: EventType, owner: Owner) -> tuple[Any, ...]:
 
 
 async def _asked(call: Call, request: dict[str, Any], type: EventType) -> tuple[Owner, Place]:
-    """Where the request wants to be. A scroll_id holds nothing that it does not name anew, but must be a good one."""
+    """The owner and the place that the request names. A scroll_id adds nothing to them, but must be valid."""
     owner = await owners.one(call, request)
     if request.get("scroll_id"):
         call.backend.scrolls.decode(_query(type, owner), request["scroll_id"])
@@ -59,8 +59,10 @@ async def _asked(call: Call, request: dict[str, Any], type: EventType) -> tuple[
     return owner, Place(request.get("iteration"), request["metric"], variant, current_metric=current)
 
 
-async def _next(call: Call, request: dict[str, Any], type: EventType, find: Next) -> tuple[Owner, Found | None, Place]:
-    """The neighbour of where the scroll_id stands, and where it stands."""
+async def _next(
+    call: Call, request: dict[str, Any], type: EventType, find: FindNeighbour
+) -> tuple[Owner, Found | None, Place]:
+    """The owner, the neighbour of the scroll_id's place, and that place."""
     owner = await owners.one(call, request)
     place = Place(*call.backend.scrolls.decode(_query(type, owner), request["scroll_id"]))
     earlier, next_iteration = request["navigate_earlier"], request["next_iteration"]
@@ -74,13 +76,13 @@ def _image(call: Call, owner: Owner, found: Found | None, place: Place) -> dict[
 
 
 async def _plots(call: Call, owner: Owner, found: Found | None, place: Place) -> dict[str, Any]:
-    show = await picture_links.plot_encoder(call)
-    events = await show(found.samples) if found else []
+    encode = await picture_links.plot_encoder(call)
+    events = await encode(found.samples) if found else []
     return {"events": events, **_place(call, EventType.PLOT, owner, found, place)}
 
 
 def _place(call: Call, type: EventType, owner: Owner, found: Found | None, place: Place) -> dict[str, Any]:
-    """Where the walk stands now: still where it stood when nothing was found."""
+    """The fields of the answer that say where the walk is now. If nothing was found, it stays where it was."""
     return {
         "scroll_id": call.backend.scrolls.encode(_query(type, owner), found.place if found else place),
         "min_iteration": found.min_iteration if found else None,

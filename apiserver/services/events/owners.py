@@ -1,4 +1,4 @@
-"""Whose events a request is about: the tasks or models it names, checked against the caller's documents."""
+"""The owners of events that a request names: tasks or models, looked up among the caller's documents."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from apiserver.services.backend import Call, documents, visible
 from apiserver.services.last_metrics import RESET
 from apiserver.stores.documents.base import Document
 
-#: Fields of an owner's document that tell whether its events may be changed, and what there is to know of them.
+#: The fields of an owner's document that these endpoints need.
 _FIELDS = ("id", "name", "status", "ready", "has_x_axis_labels", RESET)
 
 _ALL_TYPES = "*"
 
 
 async def find(call: Call, ids: Sequence[str], *, model: bool, to_change: bool = False) -> dict[str, Document]:
-    """The documents with these ids whose events the caller may read, or change, by id."""
+    """By id, the documents with these ids whose events the caller may read (or change)."""
     collection, allowed = "models" if model else "tasks", documents(call) if to_change else visible(call)
     if len(ids) == 1:
         one = await call.backend.document_cache.find_one(allowed, collection, ids[0], _FIELDS)
@@ -29,7 +29,7 @@ async def find(call: Call, ids: Sequence[str], *, model: bool, to_change: bool =
 async def require(
     call: Call, ids: Sequence[str], *, model: bool = False, to_change: bool = False
 ) -> dict[str, Document]:
-    """The documents with these ids; 400 naming all of them when one is not there."""
+    """By id, the documents with these ids. If one does not exist, 400 names all of them."""
     found = await find(call, ids, model=model, to_change=to_change)
     if any(id not in found for id in ids):
         raise invalid_id("model" if model else "task", *ids)
@@ -44,7 +44,10 @@ async def one(call: Call, request: dict[str, Any]) -> Owner:
 
 
 async def many(call: Call, request: dict[str, Any], *, limit: int | None = None) -> dict[Owner, str]:
-    """The owners that `tasks` and `model_events` of a request name, each once, with their names; 400 beyond `limit`."""
+    """The owners that `tasks` and `model_events` of a request name, each once, with their names.
+
+    400/12 if there are more than `limit`.
+    """
     ids, model = list(dict.fromkeys(request["tasks"])), request["model_events"]
     if limit is not None and len(ids) > limit:
         raise validation_error(f"at most {limit} are allowed", field="tasks")
@@ -53,21 +56,21 @@ async def many(call: Call, request: dict[str, Any], *, limit: int | None = None)
 
 
 def owner(document: Document, *, model: bool = False) -> Owner:
-    """Whose events those of a document are: they are kept by the company that keeps it."""
+    """The owner of a document's events. Its company is the document's, which may not be the caller's."""
     return Owner(document["company"], document["id"], model)
 
 
 def is_locked(document: Document) -> bool:
-    """Whether a task or model is published, so that its events stay as they are."""
+    """Whether a task or model is published, so that its events must not change."""
     return document.get("status") in ("published", "publishing") or document.get("ready") is True
 
 
 def event_type(request: dict[str, Any]) -> EventType | None:
-    """The type of event that a request asks for; None: all types."""
+    """The type of events that a request asks for; None for all types."""
     asked = request.get("event_type", _ALL_TYPES)
     return None if asked == _ALL_TYPES else EventType(asked)
 
 
 def selection(metrics: Iterable[dict[str, Any]] | None) -> Selection:
-    """What a request's `metrics: [{metric, variants}]` select."""
+    """The series that a request's `metrics: [{metric, variants}]` select."""
     return [MetricSelection(one["metric"], tuple(one.get("variants") or ())) for one in metrics or ()]

@@ -1,7 +1,7 @@
-"""Plots that are pictures: the web UI gets their files' URLs as links that open without a login.
+"""Links for the pictures in plots: the web UI gets them as signed URLs, which open without a login.
 
-Plotly asks browsers for a plot's pictures without the cookie (`crossOrigin = "anonymous"`), so files that have a port
-or a host of their own would refuse them. Other callers send their credentials, and get the URLs as they were reported.
+Plotly has the browser load a plot's pictures without the cookie (`crossOrigin = "anonymous"`), so a file server on
+another port or host would refuse them. Other callers send their credentials, and get the URLs as they were reported.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ import orjson
 from apiserver.events.model import Sample
 from apiserver.services.backend import Call
 
-#: A picture's URL in a figure, which is JSON inside of a plot's JSON: {"plot_str": "{\"source\": \"http://…\"}"}. One
-#: with escapes in it (`\\u0026`) is left as it is: of files that the SDK uploads, no URL has any.
+#: A picture's URL in a figure, which is JSON inside of a plot's JSON: {"plot_str": "{\"source\": \"http://…\"}"}. A URL
+#: with escapes (`\\u0026`) is not replaced: the SDK uploads no files with such URLs.
 _SOURCE = re.compile(rb'(?:(?<=\\"source\\":\\")|(?<=\\"source\\": \\"))https?://[^"\\\s]++(?=\\")')
 
-#: Links that one answer may have, as each costs 20 µs to sign: pictures beyond keep their URLs.
+#: How many links one answer may have. Each costs 20 µs to sign; further pictures keep their URLs.
 MOST = 500
 
-Show = Callable[[Sequence[Sample]], Awaitable[list[orjson.Fragment]]]
+PlotEncoder = Callable[[Sequence[Sample]], Awaitable[list[orjson.Fragment]]]
 
-#: Bytes of plots, of which more are looked through in a thread.
+#: Plots of more bytes than this are searched in a thread.
 _LARGE = 2**20
 
 
-async def plot_encoder(call: Call) -> Show:
-    """Makes of samples what is answered: as they are, or for a page, which is known by its cookie, with links."""
+async def plot_encoder(call: Call) -> PlotEncoder:
+    """A function that makes an answer's JSON of samples. For the web UI, known by its cookie, it signs picture URLs."""
     if not call.by_cookie:
         return _as_they_are
     backend, company = call.backend, call.identity.company
@@ -45,11 +45,11 @@ async def plot_encoder(call: Call) -> Show:
     def linked(samples: Sequence[Sample]) -> list[orjson.Fragment]:
         return [orjson.Fragment(_SOURCE.sub(link, sample.document)) for sample in samples]
 
-    async def show(samples: Sequence[Sample]) -> list[orjson.Fragment]:
+    async def encode(samples: Sequence[Sample]) -> list[orjson.Fragment]:
         large = sum([len(sample.document) for sample in samples]) > _LARGE
         return await asyncio.to_thread(linked, samples) if large else linked(samples)
 
-    return show
+    return encode
 
 
 async def _as_they_are(samples: Sequence[Sample]) -> list[orjson.Fragment]:

@@ -13,7 +13,7 @@ from apiserver.rpc.encode import encode_many
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
 
-#: Points in a page, at least, unless the request or its scroll_id says otherwise.
+#: The least number of points in a page, unless the request or its scroll_id has another.
 PAGE = 10_000
 
 

@@ -1,4 +1,4 @@
-"""Plots and debug images read: the newest ones, and walks over iterations."""
+"""Reading plots and debug images: the newest ones, and walks over iterations."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from apiserver.stores.events.base import bytes_of_all, may_go_on
 
 @endpoint("events.get_task_plots", "2.1")
 async def get_task_plots(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    """All plots at once with `no_scroll`; else as many as make a page, and `total` is one more while there are more.
+    """The newest plots: with `no_scroll` all of them, else a page. `total` is one too high while there are more pages.
 
-    A scroll_id says whether `task` is a model, as the web UI does not say it again.
+    A scroll_id also holds whether `task` is a model, because the web UI does not send it again.
     """
     selection, iterations = owners.selection(request.get("metrics")), request["iters"]
     query, scrolls = (
@@ -41,9 +41,9 @@ async def get_task_plots(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         answers.hold(bytes_of_all(found))
         goes_on = may_go_on(found, samples.MOST)
     seen += len(found)
-    show = await picture_links.plot_encoder(call)
+    encode = await picture_links.plot_encoder(call)
     return {
-        "plots": await show(found),
+        "plots": await encode(found),
         "returned": len(found),
         "total": seen + goes_on,
         "scroll_id": scrolls.encode(query, (model, seen, found[-1].position)) if goes_on else None,
@@ -93,11 +93,11 @@ async def walk_each(
     selections: dict[str, Selection],
     seen: dict[str, samples.Seen],
 ) -> list[dict[str, Any]]:
-    """The next iterations of each task, `[{task, iterations}]`; `seen` says from where on, and is brought there."""
+    """The next iterations of each task: `[{task, iterations}]`. `seen` has where each walk is, and is moved on."""
     model = request["model_events"]
     known = await owners.require(call, list(selections), model=model)
     answer = []
-    show = await picture_links.plot_encoder(call)
+    encode = await picture_links.plot_encoder(call)
     for id, selection in selections.items():
         page = await samples.walk(
             call.backend.events,
@@ -108,13 +108,13 @@ async def walk_each(
         )
         if page.seen is not None:
             seen[id] = page.seen
-        iterations = [{"iter": iter, "events": await show(found)} for iter, found in page.iterations]
+        iterations = [{"iter": iter, "events": await encode(found)} for iter, found in page.iterations]
         answer.append({"task": id, "iterations": iterations})
     return answer
 
 
 def _seen(call: Call, query: tuple[Any, ...], scroll_id: str | None) -> dict[str, samples.Seen]:
-    """Where the walk stands in each task. A scroll_id of another walk, or of none, begins a new one."""
+    """By task, where its walk is. An invalid scroll_id, or one of another walk, begins a new walk."""
     try:
         seen: dict[str, samples.Seen] = call.backend.scrolls.decode(query, scroll_id) if scroll_id else {}
     except InvalidScroll:
@@ -123,7 +123,7 @@ def _seen(call: Call, query: tuple[Any, ...], scroll_id: str | None) -> dict[str
 
 
 def _selections(metrics: list[dict[str, Any]]) -> dict[str, Selection]:
-    """By task, what is asked for of it; a task without a metric means all of its metrics."""
+    """By task, the requested series. An entry without a metric means all of the task's metrics."""
     wanted: dict[str, list[MetricSelection] | None] = {}
     for one in metrics:
         known = wanted.setdefault(one["task"], [])

@@ -1,4 +1,4 @@
-"""Scalars read: histograms, single and last values, and the events of one metric."""
+"""Reading scalars: histograms, single and last values, and the events of one metric."""
 
 from __future__ import annotations
 

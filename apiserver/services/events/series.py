@@ -20,7 +20,7 @@ async def get_task_metrics(call: Call, request: dict[str, Any]) -> dict[str, Any
 
 
 async def _metrics(call: Call, owner: Owner, type: EventType | None) -> set[str]:
-    """Names of metrics. Metrics that only have single values are no scalars here: there is no curve to show."""
+    """Names of metrics. Scalar metrics that have only single values are left out, because they have no curve."""
     if type is EventType.SCALAR:
         known = await call.backend.events.scalar_stats(SeriesQuery(owner, type))
         return {stats.metric for stats in known if not is_single_value(stats)}

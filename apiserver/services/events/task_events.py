@@ -10,7 +10,7 @@ from apiserver.events.queries import PageQuery
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
 
-#: Larger pages are cut to this many events (and the rest of the last iteration).
+#: The most events of a page, whatever the request says; the last iteration is still answered as a whole.
 MAX_PAGE = 10_000
 
 

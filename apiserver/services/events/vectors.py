@@ -1,4 +1,4 @@
-"""Vectors read."""
+"""Reading vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""events.add, add_batch and the deletes: checked against tasks and models, stored, then acknowledged."""
+"""events.add, add_batch and the deletes. Events are checked against tasks and models, stored, then acknowledged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from apiserver.services.last_metrics import RESET
 from apiserver.stores.documents.base import Document
 from apiserver.times import now_ms
 
-#: Longer bodies (in bytes) are read in a thread: other callers shall not wait for them.
+#: Bodies of more bytes are read in a thread, so that other calls do not wait for them.
 LONG_BODY = 256 * 1024
 
 
@@ -49,12 +49,12 @@ async def delete_for_model(call: Call, request: dict[str, Any]) -> dict[str, Any
 
 
 async def _read(call: Call, read: Callable[..., Ingest]) -> Ingest:
-    """The events of the body, in a thread if it takes long. What nobody waits for any more is not read to its end."""
+    """The events in the body. A body that takes long is read in a thread, which stops if the client has gone."""
     read = partial(read, company=call.identity.company, received=now_ms(), worker=call.worker)
     try:
         if len(call.body) <= LONG_BODY:
             try:
-                return read(stop=always)  # up to where it takes long
+                return read(stop=always)  # raises Stopped where it would take long
             except Stopped:
                 pass
         given_up = threading.Event()
@@ -99,7 +99,7 @@ async def _add(call: Call, events: Ingest, known: Mapping[Owner, Document | None
 
 
 async def _documents_of(call: Call, events: Ingest) -> dict[Owner, Document | None]:
-    """The documents of the events' owners; None: there is none."""
+    """The documents of the events' owners; None for an owner without one."""
     documents: dict[Owner, Document | None] = {}
     for model in (False, True):
         asked = [owner for owner in events.locked_allowed if owner.is_model == model]
@@ -110,7 +110,7 @@ async def _documents_of(call: Call, events: Ingest) -> dict[Owner, Document | No
 
 
 def _refusals(events: Ingest, known: Mapping[Owner, Document | None]) -> dict[Owner, str]:
-    """The owners whose events cannot be taken: unknown ones, and published ones unless `allow_locked`."""
+    """By owner, why its events cannot be taken: it is unknown, or published and the event lacks `allow_locked`."""
     return {
         owner: f"Invalid {'model' if owner.is_model else 'task'} id {owner.id}"
         for owner, document in known.items()

@@ -1,1 +1,1 @@
-"""What workers, queues and containers reported over time, beside the tasks' own events."""
+"""The history of workers, queues and containers: what they reported over time."""

@@ -1,7 +1,7 @@
-"""When workers were there, and when they were busy, as spans of time.
+"""Spans of time in which workers were present, or busy.
 
 Reports that are at most `GAP` apart make one span. So a worker that reports steadily has one span, which grows with
-each report, instead of thousands of points, and workers are counted without looking at reports.
+each report, instead of thousands of points, and workers are counted without reading their reports.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Span = Sequence[int]
 
 
 def joined(span: Span | None, at: int) -> tuple[list[int], list[int] | None]:
-    """The span that goes on after a report at this time, and the one that ended, if any."""
+    """The current span after a report at this time (epoch ms), and the span that ended, if one did."""
     if span is None:
         return [at, at], None
     first, last = span
@@ -32,12 +32,20 @@ def joined(span: Span | None, at: int) -> tuple[list[int], list[int] | None]:
 
 
 def counts(steps: Steps, spans: Iterable[tuple[str, Span]]) -> Int64Array:
-    """How many different names have a span that touches each step."""
+    """For each step, how many names have a span that touches it. `spans` are (name, span) pairs in any order.
+
+    A name adds 1 at its first step and −1 behind its last; the sums of these are the counts:
+
+        steps              0  1  2  3  4
+        "a": steps 1 to 3     +1       −1
+        "b": steps 3 to 4           +1    (−1 behind the end)
+        sums               0  1  1  2  1
+    """
     changes = np.zeros(steps.count + 1, np.int64)
-    name, done = None, -1
-    for of, (first, last) in sorted(spans):
-        if of != name:
-            name, done = of, -1
+    previous, done = None, -1  # `done`: the last step in which this name is counted already
+    for name, (first, last) in sorted(spans):
+        if name != previous:
+            previous, done = name, -1
         begin = max(steps.number(first), done + 1)
         end = min(steps.number(last), steps.count - 1)
         if begin <= end:

@@ -1,4 +1,4 @@
-"""Equal steps of time, and what was reported in each: the points of a chart."""
+"""The x axis of a chart as equal steps of time, and its curves: what was reported in each step."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 from apiserver.events.model import Buckets, Float64Array, Int64Array
 from apiserver.rpc.errors import ApiError, validation_error
 
-#: Seconds of the least step of a chart of machines: agents report less often than shorter ones could show.
+#: The shortest step of a chart of machines, in seconds: agents report about this often.
 LEAST_INTERVAL = 40
-#: More of them nobody looks at, and they would fill the memory.
+#: The most steps of a chart, to bound its memory.
 MOST_STEPS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """`count` ≥ 0 steps of `width` ms, the first one from `start` on (epoch ms); steps begin at multiples of the width.
+    """`count` ≥ 0 steps of `width` ms from `start` (epoch ms). Steps begin at multiples of the width.
 
-    What is later than `stop` (epoch ms, inclusive) does not count.
+    Values later than `stop` (epoch ms, inclusive) do not count.
     """
 
     start: int
@@ -31,15 +31,15 @@ class Steps:
 
     @classmethod
     def whole(cls, request: Mapping[str, Any]) -> Self:
-        """Those that a request asks for by `from_date`, `to_date` and `interval` (s), without an unfinished last one.
+        """The whole steps of `interval` seconds between a request's `from_date` and `to_date`.
 
-        400/16 when there is nothing between the dates, 400/12 when there are too many.
+        400/16 if the dates are not in order, 400/12 if there are too many steps.
         """
         return cls._of(request, max(request["interval"], LEAST_INTERVAL), unfinished=False)
 
     @classmethod
     def touched(cls, request: Mapping[str, Any]) -> Self:
-        """As `whole`, but with the step that `to_date` is in, and as short as is asked for."""
+        """Like `whole`, but with the step that `to_date` is in, and without a shortest step."""
         return cls._of(request, request["interval"], unfinished=True)
 
     @classmethod
@@ -59,20 +59,20 @@ class Steps:
         return self.start + self.width * np.arange(self.count, dtype=np.int64)
 
     def before(self, milliseconds: int) -> Steps:
-        """These, and those that begin so much earlier."""
+        """These steps, and further ones before them that cover so many milliseconds."""
         more = -(-milliseconds // self.width)
         return Steps(self.start - more * self.width, self.width, self.count + more, self.stop)
 
     def number(self, at: int) -> int:
-        """The number of the step that a time is in; below 0 or from `count` on when it is in none."""
+        """The number of the step that a time is in; below 0, or `count` and more, if it is in none."""
         return (at - self.start) // self.width
 
 
 @dataclass(slots=True)
 class ChartCurve:
-    """Of some values: how many are in each step, and their sum, least and greatest (±infinity where there are none).
+    """A curve of a chart: for each step the number of values, their sum, least and greatest (±infinity if none).
 
-    `last`: the latest of each step, NaN where there are none, or where they were not asked for.
+    `last` is the latest value of each step: NaN if there is none, or it was not read.
     """
 
     count: Int64Array
@@ -84,12 +84,12 @@ class ChartCurve:
 
     @classmethod
     def over(cls, steps: Steps) -> Self:
-        """Without any value yet."""
+        """A curve without values."""
         none = np.full(steps.count, np.inf)
         return cls(np.zeros(steps.count, np.int64), np.zeros(steps.count), none, -none, none * np.nan)
 
     def add(self, steps: Steps, buckets: Buckets) -> None:
-        """Count what an engine found of one series in these steps; what is later comes later."""
+        """Add buckets of one series, each of one step. Later calls must bring later values, for `last` to be right."""
         which = (buckets.x - steps.start) // steps.width
         some = (which >= 0) & (which < steps.count) & np.isfinite(buckets.mean)
         which = which[some]
@@ -102,7 +102,7 @@ class ChartCurve:
         self.empty = self.empty and not len(which)
 
     def values(self, aggregation: str) -> Float64Array:
-        """The `avg`, `min` or `max` of each step, NaN where there are no values."""
+        """The `avg`, `min` or `max` of each step; NaN for steps without values."""
         if aggregation == "avg":
             with np.errstate(invalid="ignore"):
                 return self.sum / self.count
@@ -111,7 +111,7 @@ class ChartCurve:
 
 
 def combined(steps: Steps, curves: Iterable[ChartCurve]) -> ChartCurve:
-    """All values of several curves as those of one."""
+    """One curve with the values of several. Its `last` is not set."""
     whole = ChartCurve.over(steps)
     for curve in curves:
         whole.count += curve.count

@@ -1,9 +1,9 @@
-"""The history of subjects: workers, queues, containers.
+"""The history of subjects: workers, queues and containers.
 
-A subject has an owner of events of its own for each week, and its values are scalars whose iteration is their time. So
-the engines keep them and make the buckets of charts as they do for tasks, and a week that is old is deleted as a whole.
-A document of the collection `history` goes with each owner, and is what finds it again: its id begins with company,
-kind and week; it tells whose it is and which metrics there are, and holds what is no number.
+Each week of a subject is an owner of events in the event store, and its values are scalars whose iteration is their
+time. So the engines store them and make the buckets of charts as they do for tasks, and an old week is deleted as a
+whole. Each week also has a document in the collection `history`, by which it is found: the id begins with company, kind
+and week, and the document has the subject, its metrics, and values that are not numbers, such as spans.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ log = logging.getLogger(__name__)
 COLLECTION = "history"
 DAY = 86_400_000
 WEEK = 7 * DAY
-#: Seconds between looks for what is too old.
+#: Seconds between two sweeps for old weeks.
 SWEEP_INTERVAL = 3600.0
 
-#: Steps of all metrics of all subjects that are charted at once: they have to fit the memory.
+#: The most points of all curves of one answer, to bound its memory.
 MOST_POINTS = 4_000_000
 
+#: How many weeks' metrics are remembered.
 _MOST_KNOWN = 10_000
-#: Owners whose events are deleted at once.
+#: How many weeks are deleted at once.
 _SWEPT_AT_ONCE = 20
-#: Owners that are read at once, where that takes less time than one after another.
+#: How many weeks are read in parallel, on engines where that is faster.
 _READ_AT_ONCE = 16
 
 #: A metric and its variant.
@@ -47,25 +48,25 @@ Series = tuple[str, str]
 
 
 class Subject(NamedTuple):
-    """Who has a history. Names are unique in the company among those of one kind and group."""
+    """A worker, queue or container with a history. Its name is unique within its company, kind and group."""
 
     company: str
     kind: str
     """`worker`, `queue` or `container`."""
     name: str
     group: str = ""
-    """Of a container: the endpoint that it serves."""
+    """For a container, the URL of the endpoint that it serves."""
 
 
 class History:
-    """What subjects reported, of at least the last `days`."""
+    """What subjects reported in at least the last `days`."""
 
     def __init__(self, events: EventStore, documents: DocumentStore, *, days: int) -> None:
         self._events = events
         self._documents = documents
         self._days = days
         self._known: dict[str, frozenset[str]] = {}
-        """The metrics that documents are known to have, by id."""
+        """By document id, the metrics that the document is known to list."""
         self.sweeping = Repeating(
             "sweeping the history", self.sweep, SWEEP_INTERVAL, expected=(EventStoreError, DocumentStoreError)
         )
@@ -73,7 +74,7 @@ class History:
     # --- writing -----------------------------------------------------------------------------------
 
     async def record(self, subject: Subject, at: int, values: Mapping[Series, float]) -> None:
-        """Keep values of a time (epoch ms); another value of the same series and time replaces that one."""
+        """Store the values of one time (epoch ms). They replace earlier values of the same series and time."""
         if not values:
             return
         id, metrics = _id(subject, at), frozenset(metric for metric, _ in values)
@@ -85,7 +86,7 @@ class History:
         await self._events.add(_batch(_owner(subject.company, id), at, values))
 
     async def note(self, subject: Subject, at: int, update: Update) -> None:
-        """Change the document of the week that a time is in."""
+        """Update the document of the week that a time (epoch ms) is in; it is made if there is none."""
         id = _id(subject, at)
         new = {**subject._asdict(), "id": id, "week": at // WEEK, "metrics": []}
         await self._documents.update(COLLECTION, {"id": id, "company": subject.company}, update, upsert=new)
@@ -95,7 +96,7 @@ class History:
     async def weeks(
         self, company: str, kind: str, *, start: int, stop: int, group: str = "", fields: Collection[str] = ()
     ) -> list[Document]:
-        """The documents of the weeks of these times (epoch ms, inclusive), with `name` and these fields."""
+        """The documents of all weeks from `start` to `stop` (epoch ms, inclusive), with `name` and these fields."""
         first, beyond = (f"{company}/{kind}/{week:06d}" for week in (start // WEEK, stop // WEEK + 1))
         wanted: Filter = {"company": company, "id": {"$gte": first, "$lt": beyond}, "group": group}
         return await self._documents.find(COLLECTION, wanted, projection=["name", *fields])
@@ -103,9 +104,9 @@ class History:
     async def curves(
         self, subjects: Iterable[Subject], metrics: Collection[str], steps: Steps, *, last: bool = False
     ) -> dict[Subject, dict[Series, ChartCurve]]:
-        """What each subject reported of each series in the steps; none of those without a value there.
+        """The curves of each subject by series, without those that have no value in the steps.
 
-        `last`: with the latest value of each step. 400/12 when that is more than can be charted at once.
+        `last`: read the latest value of each step, too. 400/12 if the curves would have more than `MOST_POINTS`.
         """
         subjects = dict.fromkeys(subjects)
         if steps.count * len(subjects) * len(metrics) > MOST_POINTS:
@@ -128,11 +129,14 @@ class History:
                     curve.add(steps, buckets)
 
         await asyncio.gather(*(add(subject) for subject in subjects))
-        some = {subject: _not_empty(of_subject) for subject, of_subject in found.items()}
-        return {subject: of_subject for subject, of_subject in some.items() if of_subject}
+        filled = {
+            subject: {series: curve for series, curve in of_subject.items() if not curve.empty}
+            for subject, of_subject in found.items()
+        }
+        return {subject: of_subject for subject, of_subject in filled.items() if of_subject}
 
     def _kept(self, steps: Steps) -> range:
-        """The weeks of the steps, but for those of which there is nothing, or nothing any more."""
+        """The weeks that the steps touch, without future weeks and weeks that were swept."""
         if not steps.count:
             return range(0)
         now = now_ms()
@@ -142,29 +146,25 @@ class History:
     # --- forgetting --------------------------------------------------------------------------------
 
     async def sweep(self) -> None:
-        """Delete the weeks that ended before the days that are kept."""
+        """Delete the weeks that ended more than `days` ago."""
         old: Filter = {"week": {"$lt": self._oldest(now_ms())}}
         while found := await self._documents.find(COLLECTION, old, projection=["company"], limit=_SWEPT_AT_ONCE):
             await self._events.delete([_owner(document["company"], document["id"]) for document in found])
             await self._documents.delete(COLLECTION, {"id": {"$in": [document["id"] for document in found]}})
 
     def _oldest(self, now: int) -> int:
-        """The first week of which a part is kept."""
+        """The number of the oldest week that is kept."""
         return now // WEEK - -(-self._days // 7)
 
 
 def plausible(at: int) -> int:
-    """The time that a subject gives (epoch ms), unless its clock is off by more than a day: then now."""
+    """The time that a subject reports (epoch ms); the server's time if the two differ by more than a day."""
     now = now_ms()
     return at if abs(at - now) <= DAY else now
 
 
-def _not_empty(curves: Mapping[Series, ChartCurve]) -> dict[Series, ChartCurve]:
-    return {series: curve for series, curve in curves.items() if not curve.empty}
-
-
 def _id(subject: Subject, at: int) -> str:
-    """The document of a subject's week."""
+    """The id of the document of a subject's week."""
     named = f"{len(subject.group)}:{subject.group}{subject.name}".encode("utf-8", "surrogatepass")
     hashed = hashlib.blake2b(named, digest_size=16).hexdigest()
     return f"{subject.company}/{subject.kind}/{at // WEEK:06d}/{hashed}"
