@@ -1,5 +1,6 @@
-"""Training-metrics APIs of three clouds, answered from tasks: each module maps names, units and grids of time alone.
+"""The training-metrics APIs of three clouds, answered from tasks.
 
-Jobs are tasks, nodes (pods, `worker-0` …) the workers that reported; what they have in common is in `jobs`, `callers`
-and `routes`, and what is known of machines in `aggregation.monitoring`.
+A vendor's job is a task, and its nodes (pods, `worker-0` …) are the workers that reported. Each vendor's module has its
+names, units and time grids. What the vendors share is in `jobs`, `callers` and `routes`; what the SDK reports about
+machines is read by `aggregation.monitoring`.
 """

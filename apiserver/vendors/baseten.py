@@ -1,6 +1,7 @@
-"""Baseten's training metrics of a job: curves of its leader, and of each of its nodes, with the job itself.
+"""Baseten's training metrics of a job: the curves of its leader and of each node, with the job itself.
 
-The document has POST; newer clients of the vendor ask the same by GET, and say Bearer where older ones say Api-Key.
+The vendor's document has POST with the scheme Api-Key. Its newer clients use GET and the scheme Bearer, so these work,
+too.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from apiserver.vendors.baseten_schemas import (
     GetTrainingJobMetricsRequestV1,
     GetTrainingJobMetricsResponseV1,
 )
-from apiserver.vendors.callers import of_text
+from apiserver.vendors.callers import authorization_for
 from apiserver.vendors.jobs import Job, Machine, find_job
 from apiserver.vendors.refusals import Problem, Refused
-from apiserver.vendors.routes import Refusal, TheBackend, TheCaller, json_answer, refuse_other_paths, vendor_route
+from apiserver.vendors.routes import ErrorAnswer, TheBackend, TheCaller, json_answer, refuse_other_paths, vendor_route
 
 _MIB_A_GIB = 1024
 
@@ -48,25 +49,25 @@ _INTERNAL = (500, "INTERNAL_SERVER_ERROR")
 _SCHEMES = ("api-key", "bearer")
 
 
-def _refusal(refused: Refused, request: Request) -> Refusal:
+def _error_answer(refused: Refused, request: Request) -> ErrorAnswer:
     status, code = _ERRORS.get(refused.problem, _INTERNAL)
-    return Refusal(status, {"code": code, "message": refused.message})
+    return ErrorAnswer(status, {"code": code, "message": refused.message})
 
 
 def _authorization(request: Request) -> str | None:
     scheme, _, key = request.headers.get("authorization", "").strip().partition(" ")
-    return of_text(key) if scheme.lower() in _SCHEMES else None
+    return authorization_for(key) if scheme.lower() in _SCHEMES else None
 
 
 router = APIRouter(
     tags=["Baseten"],
-    route_class=vendor_route(_authorization, _refusal),
+    route_class=vendor_route(_authorization, _error_answer),
     dependencies=[Security(APIKeyHeader(name="Authorization", scheme_name="ApiKeyAuth", auto_error=False))],
-    responses={"default": {"model": BasetenError, "description": "Why there is no answer"}},
+    responses={"default": {"model": BasetenError, "description": "Why the request is refused"}},
 )
 
 
-# Names of projects have slashes.
+# Names of projects have slashes, so the pattern is a path.
 _PATH = "/v1/training_projects/{training_project_id:path}/jobs/{training_job_id}/metrics"
 ProjectId = Annotated[str, Path(max_length=1024, description="A project's id or name")]
 JobId = Annotated[str, Path(max_length=256, description="A task's id")]
@@ -84,7 +85,7 @@ async def get_training_job_metrics(
     return await _metrics(request, backend, caller, training_project_id, training_job_id, wanted)
 
 
-# Beyond the document, as newer clients of the vendor ask.
+# Not in the vendor's document, but used by its newer clients.
 @router.get(_PATH, name="get_training_job_metrics_by_query", response_model=GetTrainingJobMetricsResponseV1)
 async def get_training_job_metrics_by_query(
     request: Request,
@@ -162,7 +163,7 @@ def _job(job: Job) -> dict[str, Any]:
 
 
 def _time(text: Any) -> str:
-    """A task's time as others here: in milliseconds, with a Z."""
+    """A task's time in the form of all times here: with milliseconds and a Z."""
     return iso_millis(epoch_millis(text) or 0)
 
 

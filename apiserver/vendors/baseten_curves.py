@@ -1,7 +1,7 @@
-"""The curves that Baseten's training metrics show of a node.
+"""The curves of a node in Baseten's training metrics.
 
-Curves of up to `MOST_POINTS` points come as they were reported, or of fewer where there are many curves. Of longer ones
-the means of equal steps come, each with the time where its step begins.
+Curves of up to `MOST_POINTS` points (or fewer, if there are many curves) are answered as they were reported. Longer
+curves are answered as means over equal steps, each with the time when its step begins.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from apiserver.vendors.jobs import Job, Machine
 from apiserver.vendors.measures import CORES, Measure, by_device, mean_of
 from apiserver.vendors.refusals import Problem, Refused
 
-#: Longer curves come as means. There may be `ALL_POINTS` of all curves together, but each may have `FEW_POINTS`.
+#: Curves of more than `MOST_POINTS` are answered as means. All curves of an answer may have `ALL_POINTS` together, but
+#: each may have at least `FEW_POINTS`.
 MOST_POINTS, FEW_POINTS = 1000, 100
 ALL_POINTS = 200_000
 
-#: By how much curves may be longer than it seems, as nodes report in fits and starts, to be looked at as they are.
+#: Nodes report unevenly, so the number of points in a period is only estimated. If the estimate is up to so many times
+#: too large, the points are read and counted.
 _UNEVEN = 4
 
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
-#: How long steps may be, but for even longer ones, which are whole days.
+#: The lengths that a step may have (ms). Longer steps are whole days.
 _STEPS = (
     *(n * _SECOND for n in (1, 2, 5, 10, 15, 30)),
     *(n * _MINUTE for n in (1, 2, 5, 10, 15, 30)),
@@ -47,7 +49,7 @@ _FRACTION = 0.01
 
 @dataclass(slots=True, frozen=True)
 class NodeCurves:
-    """What is known of a node; `grid` says when the curves' steps are."""
+    """The curves and the machine of a node. `grid` has the times of the curves' steps."""
 
     curves: Curves
     machine: Machine
@@ -56,7 +58,7 @@ class NodeCurves:
     def metrics(self) -> dict[str, Any]:
         """A TrainingJobMetricsV1."""
         memory, utilization = (by_device(self.curves, quantity) for quantity in _GPU)
-        ranks = sorted(memory.keys() | utilization.keys())  # clients look up in one what they found in the other
+        ranks = sorted(memory.keys() | utilization.keys())  # clients look up a rank of one curve in the other
         return {
             "gpu_memory_usage_bytes": {str(rank): self._points(memory.get(rank, NOTHING)) for rank in ranks},
             "gpu_utilization": {str(rank): self._points(utilization.get(rank, NOTHING), _FRACTION) for rank in ranks},
@@ -66,7 +68,7 @@ class NodeCurves:
         }
 
     def cache(self) -> dict[str, Any] | None:
-        """A StorageMetricsV1; None if nobody reported anything of a cache."""
+        """A StorageMetricsV1; None if nothing was reported about a cache."""
         cache = self._storage(_CACHE, _CACHE_USAGE)
         return cache if any(cache.values()) else None
 
@@ -83,16 +85,16 @@ class NodeCurves:
 
 
 def no_curves(machine: Machine) -> NodeCurves:
-    """What is known of a node that reported nothing."""
+    """A node that reported nothing."""
     return NodeCurves({}, machine, Grid(0, 0, 1))
 
 
 async def read(
     store: EventStore, job: Job, start: int | None, stop: int | None, step: int | None = None
 ) -> list[NodeCurves]:
-    """The curves of each node from `start` to `stop`, inclusive (None: of all times), by steps of `step` milliseconds.
+    """The curves of each node from `start` to `stop` (inclusive; None is unbounded), in steps of `step` milliseconds.
 
-    Without `step`, by such as are needed.
+    Without `step`, curves are as they were reported, or in steps as long as their number of points needs.
     """
     spans = [span for node in job.nodes for span in node.spans_of(_QUANTITIES)]
     period = _period(spans, start, stop)
@@ -112,7 +114,7 @@ async def read(
 
 
 def _period(spans: Sequence[WorkerSpan], start: int | None, stop: int | None) -> Grid | None:
-    """The milliseconds in which something of the spans may have been reported; None when there are none."""
+    """The part of the requested time in which something was reported, in steps of 1 ms; None if there is none."""
     if not spans:
         return None
     first, last = min(span.first for span in spans), max(span.last for span in spans)
@@ -125,18 +127,18 @@ def _longest(curves: Curves) -> int:
 
 
 def _whole(grid: Grid, step: int, start: int | None) -> Grid:
-    """The same by longer steps: they begin at multiples of `step`, unless the first would begin before `start`."""
+    """The grid with longer steps. They begin at multiples of `step`, unless the first would begin before `start`."""
     whole = grid.start - grid.start % step
     return Grid.of(grid.start if start is not None and whole < start else whole, grid.stop, step)
 
 
 def _share(span: WorkerSpan, period: Grid) -> float:
-    """How many of a span's points lie in the period, if they are equally far apart."""
+    """An estimate of how many of a span's points lie in the period, as if they were equally far apart."""
     inside = min(period.stop, span.last) - max(period.start, span.first) + 1
     return span.points * max(inside, 0) / (span.last - span.first + 1)
 
 
 def _step(length: int, most: int) -> int:
-    """The shortest step of which no more than `most` are needed for `length` milliseconds."""
+    """The shortest allowed step that needs at most `most` steps for `length` milliseconds."""
     least = -(-length // most)
     return next((step for step in _STEPS if step >= least), -(-least // _DAY) * _DAY)

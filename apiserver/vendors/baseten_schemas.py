@@ -1,4 +1,4 @@
-"""What Baseten's training metrics are asked by and answered with, by the names that its document gives."""
+"""The requests and answers of Baseten's training metrics API, with the names in its document."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pydantic import BaseModel, Field, StrictInt
 
 
 class GetTrainingJobMetricsRequestV1(BaseModel):
-    """A period of time; without its ends, all of it."""
+    """A period of time. Without an end, it is not bounded there."""
 
     end_epoch_millis: StrictInt | None = Field(None, description="Epoch milliseconds to end at")
     start_epoch_millis: StrictInt | None = Field(None, description="Epoch milliseconds to start at")
-    step_seconds: StrictInt | None = Field(None, ge=1, description="Beyond the document: how long steps are")
+    step_seconds: StrictInt | None = Field(None, ge=1, description="Our addition: the length of a step")
 
 
 class TrainingJobMetricV1(BaseModel):
@@ -23,7 +23,7 @@ class TrainingJobMetricV1(BaseModel):
 
 
 class StorageMetricsV1(BaseModel):
-    """What is used of a storage."""
+    """How much of a storage is used."""
 
     usage_bytes: list[TrainingJobMetricV1]
     utilization: list[TrainingJobMetricV1] = Field(description="As a fraction")
@@ -47,7 +47,7 @@ class TrainingJobNodeMetricsV1(BaseModel):
 
 
 class InstanceTypeV1(BaseModel):
-    """What a node is like; 0 or null is not known."""
+    """The machine of a node; 0 or null means not known."""
 
     id: str
     name: str
@@ -80,7 +80,7 @@ class TrainingJobV1(BaseModel):
 
 
 class GetTrainingJobMetricsResponseV1(TrainingJobMetricsV1):
-    """The curves of the leader, those of each node, and the job."""
+    """The curves of the leader (the first node), those of each node, and the job."""
 
     training_job: TrainingJobV1
     cache: StorageMetricsV1 | None
@@ -88,7 +88,7 @@ class GetTrainingJobMetricsResponseV1(TrainingJobMetricsV1):
 
 
 class BasetenError(BaseModel):
-    """Why there is no answer."""
+    """Why the request is refused."""
 
     code: str
     message: str

@@ -1,6 +1,6 @@
-"""Bodies of vendors' requests: read within limits, as the API reads its own, and JSON whatever their Content-Type says.
+"""Reading the bodies of vendors' requests, within limits, as JSON.
 
-The example of Baseten's document has curl say that it is a form.
+Their Content-Type is ignored: the curl example in Baseten's document sends the type of a form.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _in_flight = InFlight(_LIMITS.in_flight)
 
 
 class _WholeRequest(Request):
-    """A request whose body has been read, and is JSON."""
+    """A request whose body has been read, with the Content-Type of JSON."""
 
     def __init__(self, request: Request, content: bytes) -> None:
         headers = [(name, value) for name, value in request.scope["headers"] if name != b"content-type"]
@@ -26,8 +26,8 @@ class _WholeRequest(Request):
         return self._content
 
 
-async def whole(request: Request) -> Request:
-    """The request of a caller who is known, with its body; raises what `Body.read` does."""
+async def with_body(request: Request) -> Request:
+    """The request with its body read. Call it for authenticated callers only. Raises what `Body.read` raises."""
     body = Body(request.receive, request.headers, _LIMITS, _in_flight)
     body.known()
     try:

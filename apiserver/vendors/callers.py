@@ -1,4 +1,4 @@
-"""Who calls, in each vendor's way of saying it, with this server's credentials; and in its own ways everywhere."""
+"""Credentials in vendors' headers. They are this server's access keys and tokens; its own headers work everywhere."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 
 from starlette.requests import Request
 
-#: The Authorization header that says what a request says in its vendor's way; None when it says nothing in that way.
+#: Turns the vendor's credentials of a request into an Authorization header of this server; None if it has none.
 Authorization = Callable[[Request], str | None]
 
 
-def of_text(credentials: str) -> str:
-    """The Authorization header for `key:secret`, or for a token; "" for neither."""
+def authorization_for(credentials: str) -> str:
+    """The Authorization header for `key:secret` or for a token; "" for empty credentials."""
     credentials = credentials.strip()
     if not credentials:
         return ""
@@ -22,9 +22,9 @@ def of_text(credentials: str) -> str:
 
 
 def headers_with(request: Request, authorization: Authorization) -> Mapping[str, str]:
-    """The request's headers as this server's own API has them.
+    """The request's headers, with an Authorization header of this server's own API.
 
-    They are taken as they came: each look into Starlette's `Headers` goes through all of them.
+    They are a dict, because each lookup in Starlette's `Headers` searches all of them.
     """
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.scope["headers"]}
     said = authorization(request)

@@ -1,4 +1,4 @@
-"""Jobs as vendors know them: tasks, with their project, their times, their nodes, and what a node is like."""
+"""Jobs: tasks as vendors' APIs see them, with their project, times, nodes and machines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?(?![0-9eE,])")
 
 @dataclass(slots=True, frozen=True)
 class Machine:
-    """What a node is like, as the SDK says once a run in `task.runtime`; what it did not say is None, or zero GPUs."""
+    """The machine of a node, from `task.runtime`, where the SDK stores it at each start. Unknown is None, or 0 GPUs."""
 
     cores: int | None
     memory_gib: float | None
@@ -48,25 +48,25 @@ class Job:
     project: Document | None
     nodes: list[Node]
     logs: Mapping[str, LogSize] | None = None
-    """How much each worker logged, if that was looked up."""
+    """How much each worker logged; None if it was not looked up."""
 
     @property
     def first(self) -> int | None:
-        """The earlier of its start and its first report; None before both."""
+        """The job's start or its first report, whichever is earlier; None before both."""
         begins = [epoch_millis(self.task.get("started")), *(node.first for node in self.nodes)]
         return min((begin for begin in begins if begin is not None), default=None)
 
     @property
     def last(self) -> int | None:
-        """Where it ended, or its last report if that is later or it has not ended; inclusive."""
+        """The job's end or its last report, whichever is later; inclusive. None before both."""
         completed = epoch_millis(self.task.get("completed"))
         ends = [None if completed is None else completed - 1, *(node.last for node in self.nodes)]
         return max((end for end in ends if end is not None), default=None)
 
     def node(self, name: str) -> int:
-        """The place of the node of this name, or else of `worker-` and its number. Refused NO_NODE.
+        """The index in `nodes` of the node with this name, or else the one with the number in `worker-<number>`.
 
-        A job of which no node is known has one, as other jobs have at least.
+        A job without reports counts as one with a node 0. Raises Refused (NO_NODE) for other names.
         """
         numbered = _NUMBERED.fullmatch(name)
         number = int(numbered[1]) if numbered is not None else None
@@ -79,14 +79,14 @@ class Job:
         return found[0]
 
     async def logs_of(self, store: EventStore, number: int) -> dict[str, LogSize]:
-        """How much the workers of a node logged; what workers logged that are no node is the first one's."""
+        """How much each worker of a node logged. Workers that belong to no node count for the first one."""
         logs = await store.log_sizes(self.owner) if self.logs is None else self.logs
         nodes = {worker: n for n, node in reversed([*enumerate(self.nodes)]) for worker in node.workers}
         return {worker: size for worker, size in logs.items() if nodes.get(worker, 0) == number}
 
     @property
     def machine(self) -> Machine:
-        """What its nodes are like; of nodes that differ, the one that said so last. GPUs that report are there, too."""
+        """The machine of its nodes. If nodes differ, it is that of the last one to say so. GPUs that report count, too."""
         runtime = self.task.get("runtime") or {}
         curves = self.nodes[0].series if self.nodes else {}
         reporting = {device for quantity, device in curves if quantity.kind is Kind.GPU}
@@ -102,9 +102,9 @@ class Job:
 
 
 async def find_job(backend: Backend, caller: Identity, id: str, *, project: str | None = None) -> Job:
-    """The caller's job of this id, which may be a UUID with dashes; with `project`, by id or name, only if in it.
+    """The job with this id, which may have a UUID's dashes; with `project` (an id or a name) only a job in it.
 
-    Refused NO_PROJECT or NO_JOB.
+    Raises Refused (NO_PROJECT or NO_JOB).
     """
     documents = backend.visible_to(caller.company)
     in_project = None if project is None else await _find_project(documents, project)
@@ -121,7 +121,7 @@ async def find_job(backend: Backend, caller: Identity, id: str, *, project: str 
 
 
 def _loggers(logs: Mapping[str, LogSize]) -> list[Node]:
-    """Where no resources were reported: the workers that logged, in the order of their first lines."""
+    """The nodes of a job without resource reports: the workers that logged, in the order of their first lines."""
     ordered = sorted(logs.items(), key=lambda one: (one[1].first, one[0]))
     return [Node(worker or f"worker-{n}", n, {worker}, log.first, log.first) for n, (worker, log) in enumerate(ordered)]
 
@@ -134,11 +134,11 @@ async def _find_project(documents: VisibleDocuments, wanted: str) -> Document:
 
 
 def _ids(id: str) -> list[str]:
-    """What a document may have for id: UUIDs are stored without dashes."""
+    """The ids that a document may have for this one: UUIDs are stored without dashes."""
     return [id, id.replace("-", "").lower()] if _DASHED.fullmatch(id) else [id]
 
 
 def _number(runtime: Mapping[str, Any], name: str) -> float | None:
-    """The (first) number of a runtime property, such as 8, "8" or "80GB, 80GB"."""
+    """The first number in a runtime property, such as 8, "8" or "80GB, 80GB"; None if there is none."""
     found = _NUMBER.match(str(runtime.get(name, "")))
     return float(found[0]) if found is not None else None

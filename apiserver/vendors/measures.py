@@ -1,4 +1,4 @@
-"""What vendors' metrics are read from: of a node's curves, one in percent, bytes, or MiB a second."""
+"""The measures that vendors' metrics are made of, each from a node's curves: in percent, bytes, or MiB a second."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _FACTORS = {Unit.PERCENT: 1, Unit.GIBIBYTES: 2**30, Unit.MEBIBYTES_A_SECOND: 1}
 
 @dataclass(slots=True, frozen=True)
 class Measure:
-    """One curve of a node, and the quantities that it is made of."""
+    """One curve of a node: the quantities that it needs, and the function that makes it of them."""
 
     quantities: tuple[Quantity, ...]
     read: Callable[[Curves, Machine], Curve]
 
 
 def mean_of(quantity: Quantity) -> Measure:
-    """The mean of all devices of a node: one that reported more often than others does not count more."""
+    """The mean over all devices of a node. A device that reports more often does not count more."""
     return Measure((quantity,), lambda curves, machine: mean(by_device(curves, quantity).values()))
 
 
@@ -50,7 +50,7 @@ def _cores(curves: Curves, machine: Machine) -> Curve:
     return Curve(steps, values / 100 * machine.cores)
 
 
-#: Percent of the machine's memory; where nobody said how much it has, of what is in use and free together.
+#: Percent of the machine's memory. If its size is not known, used and free memory together are taken for it.
 MEMORY_USAGE = Measure((Quantity.MEMORY_USED, Quantity.MEMORY_FREE), _memory_usage)
-#: The processors in use, in cores; nothing where nobody said how many there are.
+#: The processors in use, in cores. Without points if the number of cores is not known.
 CORES = Measure((Quantity.CPU_USAGE,), _cores)

@@ -1,9 +1,10 @@
 """Huawei Cloud ModelArts: the running metrics of a task of a training job, and the preview of its log.
 
-Metrics are percents, one average a minute from the earlier of the job's start and its first report to its end or last
-report, −1 for a minute in which nothing was reported. GPU and NPU metrics are means of a node's devices.
+Metrics are percentages, one average per minute, and −1 for a minute without reports. The first minute has the job's
+start or its first report, whichever is earlier. The last minute has its end or its last report, whichever is later. GPU
+and NPU metrics are means over a node's devices.
 
-Error codes, their texts and statuses are those of the vendor's list of error codes.
+Error codes and their statuses are from the vendor's list of error codes.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from apiserver.aggregation.monitoring.curves import Curve, Curves, curves_of
 from apiserver.aggregation.monitoring.quantities import Quantity
 from apiserver.events.model import Float64Array
 from apiserver.events.queries import Grid
-from apiserver.vendors.callers import of_text
+from apiserver.vendors.callers import authorization_for
 from apiserver.vendors.jobs import Job, Machine, find_job
 from apiserver.vendors.measures import MEMORY_USAGE, mean_of
 from apiserver.vendors.refusals import Problem, Refused
-from apiserver.vendors.routes import Refusal, TheBackend, TheCaller, json_answer, refuse_other_paths, vendor_route
+from apiserver.vendors.routes import ErrorAnswer, TheBackend, TheCaller, json_answer, refuse_other_paths, vendor_route
 
-#: Of a job that took longer, the last so many minutes are answered: a year.
+#: If a job took longer, its last so many minutes are answered: a year.
 MOST_MINUTES = 366 * 24 * 60
 #: The longest part of a log that is answered, in bytes.
 LARGEST_PREVIEW = 5 * 2**20
@@ -35,10 +36,10 @@ _MINUTE = 60_000
 _NOTHING = -1.0
 _DIGITS = 3
 _HEADER = "X-Auth-Token"
-#: Where the vendor's own clients put a temporary token, beside a signature that nobody can check here.
+#: The header in which the vendor's own clients send a temporary token, beside a signature that cannot be checked here.
 _OTHER_HEADER = "X-Security-Token"
 
-#: The metrics that are always answered, in the document's order, and what each is read from.
+#: The metrics, all of which are always answered, in the document's order; and the measure for each.
 _METRICS = {
     "cpuUsage": mean_of(Quantity.CPU_USAGE),
     "memUsage": MEMORY_USAGE,
@@ -72,14 +73,14 @@ class ShowTrainingJobLogsPreviewResponse(BaseModel):
 
 
 class ModelArtsError(BaseModel):
-    """Why there is no answer."""
+    """Why the request is refused."""
 
     error_msg: str
     error_code: str
     error_solution: str
 
 
-#: Status, code, and what to do.
+#: By problem: status, error code, and what the caller can do.
 _ERRORS = {
     Problem.NO_CREDENTIALS: (401, "ModelArts.0201", f"Add a token in the header {_HEADER}."),
     Problem.BAD_SCHEME: (401, "ModelArts.0203", f"Use a token in the header {_HEADER}."),
@@ -99,22 +100,22 @@ _ERRORS = {
 _INTERNAL = (500, "ModelArts.2950", "Look into the server's log.")
 
 
-def _refusal(refused: Refused, request: Request) -> Refusal:
+def _error_answer(refused: Refused, request: Request) -> ErrorAnswer:
     status, code, solution = _ERRORS.get(refused.problem, _INTERNAL)
-    return Refusal(status, {"error_msg": refused.message, "error_code": code, "error_solution": solution})
+    return ErrorAnswer(status, {"error_msg": refused.message, "error_code": code, "error_solution": solution})
 
 
 def _authorization(request: Request) -> str | None:
     token = request.headers.get(_HEADER) or request.headers.get(_OTHER_HEADER)
-    return of_text(token) if token else None
+    return authorization_for(token) if token else None
 
 
 router = APIRouter(
     prefix="/v2/{project_id}/training-jobs",
     tags=["ModelArts"],
-    route_class=vendor_route(_authorization, _refusal, id_header="x-request-id"),
+    route_class=vendor_route(_authorization, _error_answer, id_header="x-request-id"),
     dependencies=[Security(APIKeyHeader(name=_HEADER, auto_error=False))],
-    responses={"default": {"model": ModelArtsError, "description": "Why there is no answer"}},
+    responses={"default": {"model": ModelArtsError, "description": "Why the request is refused"}},
 )
 
 ProjectId = Annotated[str, Path(pattern=r"^[A-Za-z0-9-]{1,64}$", description="A project's id or name")]
@@ -169,7 +170,7 @@ refuse_other_paths(router, "/{path:path}")
 
 
 def _grid(job: Job) -> Grid | None:
-    """The job's minutes; None before it began, or reported anything."""
+    """The job's minutes; None before it began or reported anything."""
     if job.first is None or job.last is None:
         return None
     whole = Grid.of(job.first, max(job.first, job.last), _MINUTE)

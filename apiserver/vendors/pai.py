@@ -1,10 +1,11 @@
 """Alibaba Cloud PAI-DLC's GetJobMetrics (version 2020-12-03): one metric of each pod of a job, averaged by steps.
 
-Percents for usages, MB a second for rates (of 2²⁰ bytes, as the SDK reports them); a GPU metric is the mean of the
-pod's GPUs. Steps count from StartTime on, those in which nothing was reported are left out.
+Usages are in percent, rates in MB a second (of 2²⁰ bytes, as the SDK reports them). A GPU metric is the mean over the
+pod's GPUs. Steps count from StartTime; steps without reports are left out.
 
-The document does not say its codes, so they follow the patterns of the vendor's gateway. What its own clients sign, by
-`ACS3-HMAC-SHA256`, nobody can check who keeps secrets as hashes only: with it a token has to say who calls.
+The vendor's document has no error codes, so they follow the patterns of its gateway. Its own clients sign requests
+(`ACS3-HMAC-SHA256`). This server stores only hashes of secrets and so cannot check the signature: a signed request also
+needs a token.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from apiserver.aggregation.monitoring.curves import Curve, curves_of
 from apiserver.aggregation.monitoring.quantities import Quantity
 from apiserver.events.queries import Grid
 from apiserver.times import epoch_millis, now_ms
-from apiserver.vendors.callers import of_text
+from apiserver.vendors.callers import authorization_for
 from apiserver.vendors.jobs import find_job
 from apiserver.vendors.measures import MEMORY_USAGE, mean_of
 from apiserver.vendors.refusals import Problem, Refused
 from apiserver.vendors.routes import (
-    Refusal,
+    ErrorAnswer,
     TheBackend,
     TheCaller,
     TheId,
@@ -35,20 +36,20 @@ from apiserver.vendors.routes import (
     vendor_route,
 )
 
-#: Of all pods' steps together more are refused.
+#: The most steps of all pods together; more are refused.
 MOST_STEPS = 200_000
 
 _HOUR = 3_600_000
 _UNITS = {"s": 1_000, "m": 60_000, "h": _HOUR, "d": 24 * _HOUR}
 _STEP = re.compile(r"([0-9]{1,9})([smhd]?)")
-#: How Authorization begins where a request is signed.
+#: How the Authorization header of a signed request begins.
 _SIGNED = ("acs ", "acs3-", "acs4-")
-#: Where a token may be, other than in the query.
+#: The headers that may have a token. The query may have one, too.
 _TOKEN_HEADERS = ("x-acs-bearer-token", "x-acs-security-token")
 
 
 class MetricType(StrEnum):
-    """What can be asked for."""
+    """The metrics of the API."""
 
     GPU_CORE_USAGE = "GpuCoreUsage"
     GPU_MEMORY_USAGE = "GpuMemoryUsage"
@@ -60,7 +61,7 @@ class MetricType(StrEnum):
     DISK_WRITE_RATE = "DiskWriteRate"
 
 
-#: What each is read from.
+#: The measure for each metric.
 _METRICS = {
     MetricType.GPU_CORE_USAGE: mean_of(Quantity.GPU_UTILIZATION),
     MetricType.GPU_MEMORY_USAGE: mean_of(Quantity.GPU_MEMORY_USAGE),
@@ -76,7 +77,7 @@ _METRICS = {
 class Metric(BaseModel):
     """The average of one step."""
 
-    Time: int = Field(description="Where the step begins, in epoch milliseconds")
+    Time: int = Field(description="When the step begins, in epoch milliseconds")
     Value: float
 
 
@@ -96,7 +97,7 @@ class GetJobMetricsResponse(BaseModel):
 
 
 class PaiError(BaseModel):
-    """Why there is no answer."""
+    """Why the request is refused."""
 
     RequestId: str
     HostId: str
@@ -120,7 +121,7 @@ _ERRORS = {
 _INTERNAL = (500, "InternalError")
 
 
-def _refusal(refused: Refused, request: Request) -> Refusal:
+def _error_answer(refused: Refused, request: Request) -> ErrorAnswer:
     status, code = _ERRORS.get(refused.problem, _INTERNAL)
     body = {
         "RequestId": id_of(request),
@@ -129,7 +130,7 @@ def _refusal(refused: Refused, request: Request) -> Refusal:
         "Message": refused.message,
     }
     retry = {} if refused.retry_after is None else {"x-acs-retry-after": str(refused.retry_after * 1000)}
-    return Refusal(status, body, retry)
+    return ErrorAnswer(status, body, retry)
 
 
 def _authorization(request: Request) -> str | None:
@@ -137,13 +138,13 @@ def _authorization(request: Request) -> str | None:
     if said and not said.startswith(_SIGNED):
         return None
     tokens = (request.query_params.get("Token"), *map(request.headers.get, _TOKEN_HEADERS))
-    return next((of_text(token) for token in tokens if token), None)
+    return next((authorization_for(token) for token in tokens if token), None)
 
 
 router = APIRouter(
     tags=["PAI"],
-    route_class=vendor_route(_authorization, _refusal, id_header="x-acs-request-id"),
-    responses={"default": {"model": PaiError, "description": "Why there is no answer"}},
+    route_class=vendor_route(_authorization, _error_answer, id_header="x-acs-request-id"),
+    responses={"default": {"model": PaiError, "description": "Why the request is refused"}},
 )
 
 
@@ -189,7 +190,7 @@ refuse_other_paths(router, "/api/v1/jobs/{path:path}")
 
 
 def _time(name: str, text: str | None, default: int) -> int:
-    """Epoch milliseconds of an ISO time; without an offset it is UTC."""
+    """An ISO time in epoch milliseconds. Without an offset it is UTC."""
     if not text:
         return default
     time = epoch_millis(text)
@@ -199,7 +200,7 @@ def _time(name: str, text: str | None, default: int) -> int:
 
 
 def _step(text: str) -> int:
-    """Milliseconds of a number of minutes, or of a number with a unit."""
+    """A number of minutes, or a number with a unit, in milliseconds."""
     found = _STEP.fullmatch(text or "5")
     if found is None or not int(found[1]):
         raise Refused(Problem.INVALID, "expected minutes, or a number with a unit: 30s, 5m, 1h", parameter="TimeStep")

@@ -1,4 +1,4 @@
-"""What a request of any vendor's API may be refused for; each vendor has its own statuses, codes and bodies for it."""
+"""The reasons for which a vendor's request is refused. Each vendor answers them with its own status, code and body."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _BY_SUBCODE = {(401, 10): Problem.BAD_SCHEME, (401, 20): Problem.NO_CREDENTIALS}
 
 
 class Refused(Exception):
-    """A request that is not answered. `parameter` names the one that is wrong; `retry_after` is in seconds."""
+    """Raised to refuse a request. `parameter`: the name of the wrong one. `retry_after`: in seconds."""
 
     def __init__(
         self, problem: Problem, reason: str, *, parameter: str | None = None, retry_after: int | None = None
@@ -56,7 +56,7 @@ class Refused(Exception):
 
 
 def of_api_error(error: ApiError) -> Refused:
-    """What the API below refuses."""
+    """The refusal for an error of this server's own API."""
     known = error.code < 500 or error.code in _BY_CODE
     problem = _BY_CODE.get(error.code, Problem.INVALID if known else Problem.INTERNAL)
     problem = _BY_SUBCODE.get((error.code, error.subcode), problem)
@@ -66,9 +66,9 @@ def of_api_error(error: ApiError) -> Refused:
 
 
 def of_invalid(error: RequestValidationError) -> Refused:
-    """The first parameter that is not what the document says, by its name."""
+    """The refusal for the first invalid parameter."""
     first = error.errors()[0]
-    # The place is ("path", name), ("query", name), ("body", name …), or ("body", offset) of what is no JSON.
+    # `loc` is ("path", name), ("query", name), ("body", name …), or ("body", offset) if the body is not JSON.
     name = ".".join(step for step in first["loc"][1:] if isinstance(step, str)) or str(first["loc"][0])
     problem = Problem.MISSING if first["type"] == "missing" else Problem.INVALID
     return Refused(problem, first["msg"], parameter=name)

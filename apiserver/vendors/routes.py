@@ -1,4 +1,4 @@
-"""A route of a vendor's API: caller first, then parameters, then the answer; what is refused, in its vendor's shape."""
+"""Routes of vendors' APIs: they check the caller, then the parameters, then answer. Errors have the vendor's form."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from apiserver.rpc.reply import SAFE_HEADERS, compressed
 from apiserver.services.access.roles import check
 from apiserver.services.backend import Backend
 from apiserver.services.store_errors import STORE_ERRORS
-from apiserver.vendors.bodies import whole
+from apiserver.vendors.bodies import with_body
 from apiserver.vendors.callers import Authorization, headers_with
 from apiserver.vendors.refusals import Problem, Refused, of_api_error, of_invalid
 
 logger = logging.getLogger("apiserver.vendors")
 
 
-class Refusal(NamedTuple):
-    """The answer to a refused request."""
+class ErrorAnswer(NamedTuple):
+    """The answer to a refused request, in a vendor's form."""
 
     status: int
     body: Any
     headers: Mapping[str, str] = {}
 
 
-#: What a vendor answers a request that is refused.
-ToRefusal = Callable[[Refused, Request], Refusal]
+#: Makes a vendor's answer to a refused request.
+ToErrorAnswer = Callable[[Refused, Request], ErrorAnswer]
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _JSON = "application/json"
@@ -46,9 +46,9 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 def vendor_route(
-    authorization: Authorization, to_refusal: ToRefusal, *, id_header: str | None = None
+    authorization: Authorization, to_error_answer: ToErrorAnswer, *, id_header: str | None = None
 ) -> type[APIRoute]:
-    """The class of a vendor's routes; with `id_header`, answers have the request's id there."""
+    """The class of a vendor's routes. With `id_header`, answers have the request's id in that header."""
 
     class VendorRoute(APIRoute):
         def get_route_handler(self) -> Handler:
@@ -57,20 +57,20 @@ def vendor_route(
             async def handle(request: Request) -> Response:
                 request.state.id = str(uuid4()).upper()
                 try:
-                    if "\n" in request.scope["path"]:  # patterns see the end of the path in it
+                    if "\n" in request.scope["path"]:  # the end of a path's pattern matches before a line feed
                         raise Refused(Problem.NO_PATH, "there is a line feed in the path")
                     backend: Backend = request.app.state.backend
                     headers = headers_with(request, authorization)
                     client = request.client.host if request.client else ""
                     request.state.caller = await backend.auth.authenticate(headers, changes=False, client=client)
                     check(request.state.caller, "vendors.get_metrics", reads=True)
-                    response = await answer(await whole(request) if has_body else request)
+                    response = await answer(await with_body(request) if has_body else request)
                 except ClientDisconnected:
                     return Response(status_code=400)
                 except Exception as error:
                     refused = _refused(error, request)
-                    refusal = to_refusal(refused, request)
-                    response = Response(orjson.dumps(refusal.body), refusal.status, refusal.headers, _JSON)
+                    status, body, more_headers = to_error_answer(refused, request)
+                    response = Response(orjson.dumps(body), status, more_headers, _JSON)
                     if refused.retry_after is not None:
                         response.headers["retry-after"] = str(refused.retry_after)
                 if id_header is not None:
@@ -84,19 +84,19 @@ def vendor_route(
 
 
 def backend_of(request: Request) -> Backend:
-    """What the server works with."""
+    """The server's backend."""
     backend: Backend = request.app.state.backend
     return backend
 
 
 def caller_of(request: Request) -> Identity:
-    """Who calls: a route knows before anything else."""
+    """The caller, whom the route has authenticated before."""
     caller: Identity = request.state.caller
     return caller
 
 
 def id_of(request: Request) -> str:
-    """The request's id, a UUID in capitals."""
+    """The request's id: a UUID in upper case."""
     id: str = request.state.id
     return id
 
@@ -107,7 +107,7 @@ TheId = Annotated[str, Depends(id_of)]
 
 
 def refuse_other_paths(router: APIRouter, path: str) -> None:
-    """Have the vendor answer for what is none of the paths and methods before, too."""
+    """Refuse all other paths and methods below this path in the vendor's form. Call it after adding the routes."""
 
     @router.api_route(path, methods=list(_METHODS), include_in_schema=False)
     async def no_such_path() -> None:
@@ -115,7 +115,7 @@ def refuse_other_paths(router: APIRouter, path: str) -> None:
 
 
 async def json_answer(request: Request, make: Callable[[], Any]) -> Response:
-    """200 and what is made, in a thread as it may be much, compressed as the client takes it."""
+    """200 with what `make` returns as JSON. It is made in a thread, because it may be large, and compressed."""
     content = await anyio.to_thread.run_sync(lambda: orjson.dumps(make(), option=orjson.OPT_SERIALIZE_NUMPY))
     content, headers = await compressed(content, request.headers)
     return Response(content, headers=dict(headers))

@@ -1,4 +1,4 @@
-"""models.*: the files that training makes and starts from. Importing the package registers its handlers."""
+"""models.*: the files that training produces and starts from. Importing the package registers its handlers."""
 
 from apiserver.services.models import edit, life, metadata, read, update_for_task
 

@@ -1,4 +1,4 @@
-"""Making models and changing what they are."""
+"""Making models and changing them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _edit(call: Call, request: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Set the fields in `changes`, and the iteration of the task if `request` tells it."""
+    """Set the fields in `changes`, and the iteration of the task if `request` has one."""
     model = await get_model(call, request["model"], ["task", "project"])
     fields = await checked_fields(call, changes)
     if "iteration" in request:
@@ -80,7 +80,7 @@ async def _edit(call: Call, request: dict[str, Any], changes: dict[str, Any]) ->
 
 
 async def reach_iteration(call: Call, task: str | None, iteration: int) -> None:
-    """Note that the task has come as far as `iteration`."""
+    """Raise the task's last iteration to `iteration`, if it is lower."""
     if task:
         reached = {"$max": {"last_iteration": iteration}, "$set": changed_now(call)}
         await documents(call).update("tasks", {"id": task}, reached)

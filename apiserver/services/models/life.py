@@ -38,7 +38,7 @@ async def publish_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _publish(call: Call, model_id: str, with_task: bool, *, force: bool) -> dict[str, Any]:
-    """Publish the task first, so that a task which cannot be published leaves the model as it is."""
+    """Publish a model. Its task is published first: if that fails, the model stays as it is."""
     model = await get_model(call, model_id, ["task", "ready", "project"])
     if model["ready"]:
         raise ApiError(400, 203, f"Model is published already: id={model_id}")
@@ -105,7 +105,7 @@ async def delete_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _delete(call: Call, model_id: str, request: dict[str, Any]) -> dict[str, Any]:
-    """Delete a model's files, links, events, and last itself, so that a delete that was cut off can be done again."""
+    """Delete a model. Its document goes last, so that a delete which was cut off can be repeated."""
     model = await get_model(call, model_id, ["task", "uri", "project"])
     if not request["force"]:
         await _check_unused(call, model)
@@ -121,7 +121,7 @@ async def _delete(call: Call, model_id: str, request: dict[str, Any]) -> dict[st
 
 
 async def _check_unused(call: Call, model: Document) -> None:
-    """400/205 when tasks start from the model, 400/206 when the task that made it is published."""
+    """400/205 if the model is the input of a task, 400/206 if the task that made it is published."""
     user = await documents(call).find_one(TASKS, {"models.input.model": model["id"]}, projection=["id"])
     if user is not None:
         raise ApiError(400, 205, f"Model is used by tasks, use force to delete it: id={model['id']}, task={user['id']}")
@@ -131,9 +131,10 @@ async def _check_unused(call: Call, model: Document) -> None:
 
 
 async def unlink(call: Call, model_id: str) -> None:
-    """Take the model out of the lists of every task.
+    """Remove the model from the lists of all tasks that name it.
 
-    Tasks that took it in, and published ones that made it, still tell so, and that it was deleted.
+    In the input models of a task, and in the output models of a published one, an item stays that names a deleted model
+    (see `DELETED`).
     """
     made_by: Document = {"models.output.model": model_id, "status": {"$in": list(LOCKED)}}
     told_by = {"$or": [{"models.input.model": model_id}, made_by]}

@@ -1,4 +1,4 @@
-"""The metadata of models."""
+"""Adding, updating and deleting the metadata of models."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Model documents: what a new one holds, how they are found, changed and answered.
+"""Documents of models: making, finding, changing and answering them.
 
-A stored model always has its lists and objects, never null, because clients drop an answer whose fields have a wrong
-type. Keys that users name (labels, design, metadata …) are escaped (`names.py`).
+The lists and objects of a stored model are always there, never null, because clients drop an answer whose fields have
+a wrong type. Names that users choose (in labels, design, metadata …) are escaped (`document_keys.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from apiserver.stores.documents.base import Document, Update
 from apiserver.times import utc_now
 
 MODELS = "models"
-#: Fields that say what a model is, as requests name them.
+#: The fields that requests may set, without `metadata`.
 FIELDS = (
     "name",
     "uri",
@@ -41,7 +41,7 @@ FIELDS = (
 
 
 def new_model(call: Call, fields: Document) -> Document:
-    """A model of the caller with the (already checked) `fields`."""
+    """The document of a new model of the caller. `fields` are checked already."""
     now = utc_now()
     return {
         "id": uuid4().hex,
@@ -56,7 +56,7 @@ def new_model(call: Call, fields: Document) -> Document:
 
 
 def empty_model() -> Document:
-    """What every model has, but who made it when."""
+    """The fields that every model has, without those about who made it when."""
     return {
         "comment": "",
         "tags": [],
@@ -77,14 +77,14 @@ def empty_model() -> Document:
 
 
 def answered(model: Document) -> Document:
-    """A stored model as clients get it."""
+    """A stored model in the form that clients get."""
     shown: Document = unescape_keys(model)
     shown.pop(REVISION, None)
     return shown
 
 
 async def get_model(call: Call, model_id: str, fields: Sequence[str] | None = None) -> Document:
-    """The document (`fields` of it) of a model that the caller may change, or 400/201."""
+    """The document of a model that the caller may change, or `fields` of it; 400/201 if there is none."""
     model = await documents(call).find_one(MODELS, {"id": model_id}, projection=fields)
     if model is None:
         raise invalid_id("model", model_id)
@@ -92,7 +92,7 @@ async def get_model(call: Call, model_id: str, fields: Sequence[str] | None = No
 
 
 async def read_model(call: Call, model_id: str, fields: Sequence[str] | None = None) -> Document:
-    """The document (`fields` of it) of a model that the caller may read, or 400/201."""
+    """The document of a model that the caller may read, or `fields` of it; 400/201 if there is none."""
     model = await visible(call).find_one(MODELS, {"id": model_id}, projection=fields, counted=answers.counter())
     if model is None:
         raise invalid_id("model", model_id)
@@ -100,7 +100,7 @@ async def read_model(call: Call, model_id: str, fields: Sequence[str] | None = N
 
 
 async def change_model(call: Call, model_id: str, update: Update) -> Document:
-    """Apply `update`; return what is now set of it besides. 400/201 for an unknown model."""
+    """Apply `update`; returns the further fields that were set (`changed_now`). 400/201 for an unknown model."""
     stamps = changed_now(call)
     update = {**update, "$set": {**stamps, **update.get("$set", {})}}
     if not await documents(call).update(MODELS, {"id": model_id}, update):
@@ -109,7 +109,7 @@ async def change_model(call: Call, model_id: str, update: Update) -> Document:
 
 
 async def checked_fields(call: Call, request: dict[str, Any]) -> Document:
-    """What a request to make or edit a model sets, as it is stored; 400 when it refers to what is not there."""
+    """The stored fields that a request to make or edit a model sets; 400 if it refers to something unknown."""
     fields: Document = escape_keys({name: request[name] for name in FIELDS if name in request})
     if "metadata" in request:
         fields["metadata"] = metadata_of(request["metadata"])

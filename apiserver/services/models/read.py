@@ -113,7 +113,7 @@ async def _find(call: Call, request: dict[str, Any], projection: list[str] | Non
 
 
 async def _add_stats(call: Call, models: list[Document]) -> None:
-    """Give each model its `stats`; what they count need not be among the fields that were asked for."""
+    """Add `stats` to each model. Labels are read again, because the request may not have asked for them."""
     chosen: Filter = {"id": {"$in": [model["id"] for model in models]}}
     labels = {found["id"]: found["labels"] for found in await visible(call).find(MODELS, chosen, projection=["labels"])}
     for model in models:
@@ -121,17 +121,17 @@ async def _add_stats(call: Call, models: list[Document]) -> None:
 
 
 def _with_metadata_paths(request: dict[str, Any]) -> dict[str, Any]:
-    """The request with `metadata.<key>.value` as it is stored: the SDK puts any key there as it is."""
-    return {_stored_path(name): value for name, value in request.items()}
+    """The request with the keys in `metadata.<key>.value` escaped: the SDK sends any key there unescaped."""
 
+    def stored_path(name: str) -> str:
+        match = _METADATA.fullmatch(name)
+        return f"metadata.{escape(unescape(match[1]))}.{match[2]}" if match else name
 
-def _stored_path(name: str) -> str:
-    match = _METADATA.fullmatch(name)
-    return f"metadata.{escape(unescape(match[1]))}.{match[2]}" if match else name
+    return {stored_path(name): value for name, value in request.items()}
 
 
 async def _with_subprojects(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    """The request with the projects inside those that it names, if it wants them too."""
+    """The request with all projects below the named ones, if it says `include_subprojects`."""
     wanted = request.get("project")
     projects = [wanted] if isinstance(wanted, str) else wanted
     if not request["include_subprojects"] or not isinstance(projects, list) or not projects:

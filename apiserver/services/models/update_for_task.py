@@ -1,4 +1,4 @@
-"""Saying which model a task has made."""
+"""models.update_for_task: registers a model as the output of a task."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def update_for_task(call: Call, request: dict[str, Any]) -> dict[str, Any]
 
 
 async def _model_of(call: Call, request: dict[str, Any], task: Document) -> tuple[dict[str, Any], Document]:
-    """The model that the request is about, changed or made as it asks; what to answer, and the model."""
+    """The answer, and the model: the one that the request names, or the task's last output, or a new one."""
     if chosen := request.get("override_model_id"):
         model = await get_model(call, chosen, ["name"])
         return {"id": model["id"], "created": False, "updated": 1, "fields": {}}, model
@@ -49,7 +49,7 @@ async def _model_of(call: Call, request: dict[str, Any], task: Document) -> tupl
 
 
 async def _link(call: Call, task: str, model: Document) -> None:
-    """Have the task name the model among those it has made."""
+    """Put the model at the end of the task's output models, in place of an item of the same name."""
     item = {"name": model["name"], "model": model["id"], "updated": utc_now()}
 
     def linked(task: Document) -> Update:

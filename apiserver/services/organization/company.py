@@ -1,4 +1,4 @@
-"""The company: its users, and the tags that are in use."""
+"""The company's users, and the tags in use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def get_tags(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("organization.get_user_companies", "1.0")
 async def get_user_companies(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    """The one company, whose users all own it."""
+    """The caller's company only. All its users are answered as owners."""
     company = await documents(call).find_one("companies", {"id": call.identity.company}, projection=["name"])
     given: Filter = {"role": {"$in": list(ASSIGNABLE)}}
     users = await documents(call).find("users", given, projection=["name", "avatar"], sort=[("name", 1)])

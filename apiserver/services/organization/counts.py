@@ -16,7 +16,7 @@ from apiserver.services.tasks import read as tasks
 from apiserver.services.tasks.task_documents import TASKS
 from apiserver.stores.documents.base import Filter
 
-#: What is counted: where it is, and how it is found there.
+#: By kind of thing that is counted: its collection, and the filters that requests may have.
 _KINDS = {
     "projects": (PROJECTS, projects.SPEC),
     "datasets": (PROJECTS, projects.SPEC),
@@ -27,13 +27,13 @@ _KINDS = {
     "reports": (TASKS, tasks.SPEC),
     "models": (MODELS, models.SPEC),
 }
-#: The types of those tasks that are a kind of their own.
+#: The kinds that are tasks of one type, and this type.
 _TYPES = {"reports": "report", "pipeline_runs": "controller", "dataset_versions": "data_processing"}
 
 
 @endpoint("organization.get_entities_count", "1.0")
 async def get_entities_count(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    """`{kind: count}` of the kinds that the request has criteria for; `errors` has what is wrong with any of these."""
+    """`{kind: count}` for the kinds in the request. `errors` has the messages for kinds with wrong criteria."""
     counts: dict[str, Any] = {}
     errors: dict[str, str] = {}
     for kind in _KINDS:

@@ -1,7 +1,7 @@
-"""Tables of tasks or models as CSV files: prepared by one call, which says what is in them, and fetched by the next.
+"""Tables of tasks or models as CSV files. One call prepares the query, the next one downloads the file.
 
-What was prepared is kept for a while in the documents, because the second call may be another server's to answer. A
-file is sent while it is read, a page at a time.
+The prepared query is stored for some minutes as a document, because another server may answer the second call. The file
+is sent while it is read, a page at a time.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from apiserver.services.project_tree import PROJECTS
 from apiserver.services.tasks import read as tasks
 
 DOWNLOADS = "downloads"
-#: How long the second call is waited for.
+#: How long a prepared query is valid.
 KEPT_SECONDS = 300
 #: Documents of a page, a power of two: of large ones, pages are halved until one can be read.
 _PAGE = 1024
 _READ = {"task": tasks.get_all_ex, "model": models.get_all_ex}
 _PAGING = ("page", "page_size", "size", "scroll_id", "refresh_scroll")
-#: What spreadsheets take for the beginning of a formula.
+#: The characters with which spreadsheets begin a formula. Such a text gets a quote in front.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _BYTE_ORDER_MARK = "\ufeff"
 
@@ -42,7 +42,7 @@ async def prepare(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     names = [_title(column) for column in request["field_mappings"]]
     if len(set(names)) < len(names):
         raise validation_error("two columns have the same name", field="field_mappings")
-    await _page(call, request, 0, 1)  # what is wrong with the query is said now
+    await _page(call, request, 0, 1)  # a wrong query gets its error now
     await documents(call).delete(DOWNLOADS, {"id": {"$lt": oldest_id(KEPT_SECONDS)}})
     prepared = {"id": new_id(), "request": orjson.dumps(request).decode()}
     await documents(call).insert(DOWNLOADS, prepared)
@@ -55,7 +55,7 @@ async def download(call: Call, request: dict[str, Any]) -> Streamed:
     wanted = {"$and": [{"id": prepare_id}, {"id": {"$gte": oldest_id(KEPT_SECONDS)}}]}
     prepared = await documents(call).find_one(DOWNLOADS, wanted)
     if prepared is None:
-        raise ApiError(400, 10, f"There is no such download, or no longer: prepare_id={prepare_id[:100]}")
+        raise ApiError(400, 10, f"The download is unknown or has expired: prepare_id={prepare_id[:100]}")
     query = orjson.loads(prepared["request"])
     call.response_headers.append(("Content-Disposition", f"attachment; filename={await _file_name(call, query)}"))
     return Streamed(_table(call, query), "text/csv; charset=utf-8")
@@ -103,13 +103,13 @@ async def _page(call: Call, query: dict[str, Any], number: int, size: int) -> li
 
 
 def _shown_values(column: dict[str, Any]) -> dict[Any, Any]:
-    """What a column shows in the place of some values; of two for the same, the first."""
+    """By value, what a column shows instead. If a value is listed twice, the first entry counts."""
     items = reversed(column.get("values") or [])
     return {item["key"]: item.get("value") for item in items if isinstance(item.get("key"), Hashable)}
 
 
 def _cell(document: dict[str, Any], path: Sequence[str], shown: Mapping[Any, Any]) -> Any:
-    """What a column shows of a task or model: a number or text, a list by its items, what has an id by that."""
+    """What a column shows of a document: a number or a text; of a list its items; of an object its id."""
     value: Any = document
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
@@ -136,7 +136,7 @@ def _title(column: dict[str, Any]) -> str:
 
 
 async def _file_name(call: Call, query: dict[str, Any]) -> str:
-    """After the project, when the query is about one."""
+    """The name of the file. It begins with the project's name if the query is about one project."""
     projects = query.get("project")
     ids = projects if isinstance(projects, list) else [projects]
     project = await visible(call).find_one(PROJECTS, {"id": ids[0]}, projection=["basename"]) if len(ids) == 1 else None

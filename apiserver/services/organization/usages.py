@@ -1,4 +1,4 @@
-"""For how long tasks ran, day by day: of each project, user and queue, also times what a task of its queue takes."""
+"""How long tasks ran each day, by project, user and queue, and that time multiplied by the resources they took."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from apiserver.times import utc_text
 
 BREAKDOWNS = ("project", "user", "queue")
 FIELDS = ("duration", "gpu_usage")
-#: Most days of one answer.
+#: The most days of one answer.
 MOST_DAYS = 3660
-#: What a task takes where its queue does not say.
-WEIGHT = 1.0
-#: The id of all queues that are no more.
+#: The resources that a task takes if its queue does not say.
+DEFAULT_WEIGHT = 1.0
+#: The id for all queues that were deleted.
 OTHER = "_other_"
 
 _DAY = 86400
@@ -40,14 +40,14 @@ _NO_DEVELOPMENT: Filter = {"system_tags": {"$ne": "development"}, "execution.que
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """`count` days from the one that begins at `start` (epoch seconds) on, in the time zone of the request."""
+    """`count` days. The first one begins at `start` (epoch seconds), at midnight in the time zone of the request."""
 
     start: int
     count: int
 
     @classmethod
     def of(cls, from_date: str, to_date: str | None) -> Self:
-        """The days of two ISO times, both included; UTC where they have no offset, until now without the second."""
+        """The days from one ISO time to another (now if None), both days included. Without an offset they are UTC."""
         first = _time(from_date, "from_date", UTC)
         zone = first.tzinfo or UTC
         last = (_time(to_date, "to_date", zone) if to_date else datetime.now(UTC)).astimezone(zone)
@@ -60,24 +60,24 @@ class Days:
 
     @property
     def dates(self) -> list[int]:
-        """When each day begins."""
+        """When each day begins (epoch seconds)."""
         return [self.start + _DAY * n for n in range(self.count)]
 
     @property
     def stop(self) -> int:
-        """When the last day is over."""
+        """When the last day ends (epoch seconds)."""
         return self.start + _DAY * self.count
 
 
 @dataclass(slots=True)
 class _Runs:
-    """Tasks that ran in the days: when (epoch seconds, columns), and what they are grouped by."""
+    """The tasks that ran in these days, as columns: when they ran (epoch seconds), and what they are grouped by."""
 
     begin: Int64Array
     end: Int64Array
     keys: dict[str, list[str | None]]
     weights: dict[str, Float64Array]
-    """What a task takes, by field; and in `artificial` whether that is but assumed."""
+    """By field, the resources that each task takes. `artificial`: whether that is `DEFAULT_WEIGHT`."""
     artificial: dict[str, np.ndarray[Any, np.dtype[np.bool_]]]
 
 
@@ -102,15 +102,15 @@ async def get_project_usages(call: Call, request: dict[str, Any]) -> dict[str, A
     }
     fields = request.get("usage_fields") or FIELDS
     wanted = request.get("breakdown_keys") or BREAKDOWNS
-    # Of ten years of a hundred thousand tasks, this takes seconds.
+    # For ten years and a hundred thousand tasks, this takes seconds.
     return {f"{by}s": await asyncio.to_thread(_usages, runs, by, fields, names[by], days) for by in wanted}
 
 
 async def _groups(call: Call, asked: Sequence[str]) -> dict[str, str]:
     """By project whose tasks count, the project that they count for.
 
-    Of a single project, those are itself and its children; of none, all at the top; of several, these. What is below
-    counts for the nearest of them.
+    If one project is asked for, it and its children are shown; if several are, these; if none is, those at the top.
+    Tasks in projects below count for the nearest shown project above.
     """
     chosen: Filter = {"$or": [{"id": {"$in": list(asked)}}, {"path": {"$in": list(asked)}}]} if asked else {}
     found = await visible(call).find(PROJECTS, chosen, projection=["parent", "path"])
@@ -144,7 +144,9 @@ def _runs(tasks: Sequence[Document], days: Days, groups: Mapping[str, str], queu
     }
     takes = {kind: {id: (queue.get("resources") or {}).get(kind) for id, queue in queues.items()} for kind in _TAKEN}
     known = {kind: [by_queue.get(queue or "") for queue in of] for kind, by_queue in takes.items()}
-    weights = {kind: np.array([WEIGHT if one is None else one for one in found]) for kind, found in known.items()}
+    weights = {
+        kind: np.array([DEFAULT_WEIGHT if one is None else one for one in found]) for kind, found in known.items()
+    }
     artificial = {kind: np.array([one is None for one in found], bool) for kind, found in known.items()}
     return _Runs(begin, end, keys, {"duration": np.ones(len(tasks)), **weights}, artificial)
 
@@ -152,7 +154,7 @@ def _runs(tasks: Sequence[Document], days: Days, groups: Mapping[str, str], queu
 def _usages(
     runs: _Runs, by: str, fields: Iterable[str], names: Mapping[str, str], days: Days
 ) -> dict[str, list[dict[str, Any]]]:
-    """The totals and the daily series of what the tasks are grouped by, by name, unnamed ones last."""
+    """The total and the daily series of each group, sorted by name, groups without a name last."""
     ids = sorted(set(runs.keys[by]), key=lambda id: (id is None, names.get(id or "", ""), id or ""))
     numbers = {id: number for number, id in enumerate(ids)}
     which = np.array([numbers[id] for id in runs.keys[by]], np.int64)
@@ -165,13 +167,13 @@ def _usages(
         kind = field.removesuffix("_usage")
         for number in set(which[runs.artificial[field]].tolist()) if field in runs.artificial else ():
             total[number][f"{kind}_artificial_weights"] = True
-            # The schema of the reference spells it so where there are series; it answers as above.
+            # ClearML's schema has the misspelt name in series, but its server answers the other one. So both are there.
             series[number] |= {f"{kind}_artificial_weights": True, f"{kind}_usage_artifical_weights": True}
     return {"total": total, "series": series}
 
 
 def _daily(runs: _Runs, field: str, which: Int64Array, count: int, days: Days) -> np.ndarray[Any, Any]:
-    """Of each day (row) and group (column): the seconds that tasks ran, times what they take."""
+    """By day (row) and group (column): the seconds that tasks ran, multiplied by the resources that they take."""
     rows = np.zeros((days.count, count))
     for row, date in zip(rows, days.dates, strict=True):
         seconds = (np.minimum(runs.end, date + _DAY) - np.maximum(runs.begin, date)).clip(0)

@@ -1,4 +1,4 @@
-"""projects.*: what tasks and models are kept in. Importing the package registers its handlers."""
+"""projects.*: folders of tasks and models. Importing the package registers its handlers."""
 
 from apiserver.services.projects import contents, distinct_values, edit, move, read, tags
 

@@ -1,4 +1,4 @@
-"""Which projects hold what is looked for: datasets, pipelines or reports, or anything that some users made."""
+"""Finding projects by what is in them: datasets, pipelines or reports, or anything that certain users made."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from apiserver.services.project_tree import PROJECTS
 from apiserver.services.queries import all_of
 from apiserver.stores.documents.base import Filter
 
-#: Reports are tasks, and told apart from the others.
+#: The tasks that are reports.
 REPORTS: Filter = {"system_tags": "reports"}
-#: What each kind of children is: where they are kept, and how they are known there. Projects that only gather them
-#: (`.datasets` …) have the same tag, and are none.
+#: By kind of children: their collection, and the condition that finds them there. The hidden projects that hold them
+#: (`.datasets`, `.pipelines`) have the same tag, but are not children.
 _KINDS: dict[str, tuple[str, Filter]] = {
     "dataset": (PROJECTS, {"system_tags": "dataset", "basename": {"$ne": ".datasets"}}),
     "pipeline": (PROJECTS, {"system_tags": "pipeline", "basename": {"$ne": ".pipelines"}}),
     "report": ("tasks", REPORTS),
 }
-#: The tasks that are counted for a kind of children; datasets are counted themselves.
+#: By kind of children, the tasks that the projects' stats count. Datasets are counted as projects.
 _TASKS: dict[str, Filter] = {
     "pipeline": {"system_tags": "pipeline", "type": "controller"},
     "report": {"system_tags": "reports", "type": "report"},
@@ -29,9 +29,9 @@ DATASETS, PIPELINES = _KINDS["dataset"][1], _KINDS["pipeline"][1]
 
 
 async def holding_children(call: Call, request: dict[str, Any]) -> list[str] | None:
-    """The ids of projects that hold, also below, what `children_type` and `active_users` of a request say.
+    """The ids of projects that have in them, or below, what `children_type` and `active_users` of a request ask for.
 
-    None when they say nothing. A dataset or a pipeline is a project, and holds itself.
+    None if the request has neither. A dataset or a pipeline is itself a project, and is among the answer.
     """
     users, kind = of_users(request), request.get("children_type")
     if kind:
@@ -49,20 +49,20 @@ async def holding_children(call: Call, request: dict[str, Any]) -> list[str] | N
 
 
 def of_users(request: dict[str, Any]) -> Filter:
-    """What the `active_users` of a request have made."""
+    """The condition for what the `active_users` of a request made; `{}` if there are none."""
     users = request.get("active_users")
     return {"user": {"$in": users}} if users else {}
 
 
 def children_tags(request: dict[str, Any]) -> Filter:
-    """Children with the tags that a request wants, by `children_tags_filter` or else `children_tags`."""
+    """The condition on the tags of children, from `children_tags_filter`, or else `children_tags`."""
     if wanted := request.get("children_tags_filter"):
         return include_exclude_filter({"tags": wanted}, ("tags",))
     return list_filter("tags", request["children_tags"]) if request.get("children_tags") else {}
 
 
 def counted_tasks(request: dict[str, Any]) -> Filter:
-    """The tasks that are counted where a request wants projects with a kind of children."""
+    """The condition for the tasks that stats count if a request has a `children_type`."""
     kind = request.get("children_type")
     return all_of([_TASKS.get(kind, {}), children_tags(request)]) if kind else {}
 

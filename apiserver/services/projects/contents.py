@@ -19,8 +19,8 @@ from apiserver.services.tasks.cleanup import delete_task
 from apiserver.services.unneeded_files import delete_files, event_urls
 from apiserver.stores.documents.base import Filter
 
-#: Of tasks, those that are no reports.
-TASKS_ALONE: Filter = {"system_tags": {"$ne": "reports"}}
+#: The tasks that are not reports.
+TASKS_WITHOUT_REPORTS: Filter = {"system_tags": {"$ne": "reports"}}
 
 _DELETE = {"force": True, "delete_output_models": True, "return_file_urls": True}
 
@@ -30,15 +30,15 @@ class Contents:
     """What is in some projects."""
 
     datasets: int
-    """How many of them are datasets that have versions which are not archived."""
+    """How many of the projects are datasets with a version that is not archived."""
     pipelines: int
-    """How many of them are pipelines that have controllers which are not archived."""
+    """How many of the projects are pipelines with a run that is not archived."""
     inside: Filter
-    """What is in the others."""
+    """The condition for tasks and models in the other projects."""
 
 
 async def contents_of(call: Call, ids: Sequence[str]) -> Contents:
-    """What is in the projects of these ids."""
+    """What is in the projects with these ids."""
     datasets = await _kind_of(call, ids, DATASETS)
     pipelines = await _kind_of(call, ids, PIPELINES)
     others = [id for id in ids if id not in datasets and id not in pipelines]
@@ -50,7 +50,7 @@ async def contents_of(call: Call, ids: Sequence[str]) -> Contents:
 
 
 async def active(call: Call, collection: str, inside: Filter) -> int:
-    """How many tasks or models that are not archived match."""
+    """How many of the matching tasks or models are not archived."""
     return await documents(call).count(collection, all_of([inside, STATES["active"]]))
 
 
@@ -59,7 +59,7 @@ async def _kind_of(call: Call, ids: Sequence[str], kind: Filter) -> set[str]:
 
 
 async def _live(call: Call, projects: set[str], wanted: Filter) -> int:
-    """How many of the projects have tasks that are wanted and not archived."""
+    """How many of the projects have a matching task that is not archived."""
     if not projects:
         return 0
     inside = all_of([{"project": {"$in": sorted(projects)}}, wanted, STATES["active"]])
@@ -67,7 +67,7 @@ async def _live(call: Call, projects: set[str], wanted: Filter) -> int:
 
 
 async def delete_tasks(call: Call, inside: Filter, *, files: bool) -> dict[str, Any]:
-    """Delete the matching tasks, and if need be their files: `{deleted_tasks, deleted_models, urls}`."""
+    """Delete the matching tasks, with `files` also their files: `{deleted_tasks, deleted_models, urls}`."""
     urls: dict[str, list[str]] = {"event_urls": [], "artifact_urls": [], "model_urls": []}
     deleted: list[dict[str, Any]] = []
     for task in await documents(call).find("tasks", inside, projection=["id"]):
@@ -76,7 +76,7 @@ async def delete_tasks(call: Call, inside: Filter, *, files: bool) -> dict[str, 
         except ApiError as error:
             if (error.code, error.subcode) != (400, 101):
                 raise
-            # Another call has deleted it meanwhile.
+            # 400/101: another call has deleted the task meanwhile.
     for one in deleted:
         for kind, found in one["urls"].items():
             urls[kind] += found
@@ -85,7 +85,10 @@ async def delete_tasks(call: Call, inside: Filter, *, files: bool) -> dict[str, 
 
 
 async def delete_models(call: Call, inside: Filter, urls: dict[str, list[str]], *, files: bool) -> int:
-    """Delete the matching models with their events and files, noting these in `urls`; returns how many there were."""
+    """Delete the matching models with their events, and with `files` their files; returns how many there were.
+
+    The URLs of their files are added to `urls`.
+    """
     models = await documents(call).find("models", inside, projection=["uri"])
     ids = [model["id"] for model in models]
     owners = [Owner(call.identity.company, id, is_model=True) for id in ids]

@@ -1,4 +1,4 @@
-"""What there is in projects, for those who choose among it: metrics, parameters, metadata, parents, users."""
+"""The values to choose from in a project: metrics, hyperparameters, metadata, parents, users."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def get_unique_metric_variants(call: Call, request: dict[str, Any]) -> dic
     ):
         for metric_hash, variants in owner.get("last_metrics", {}).items():
             for variant_hash, last in variants.items():
-                if "metric" not in last or "variant" not in last:  # of an older server, which kept no names
+                if "metric" not in last or "variant" not in last:  # from an older server, which stored no names
                     continue
                 name = {"metric": last["metric"], "variant": last["variant"]}
                 digest = {"metric_hash": metric_hash, "variant_hash": variant_hash}
@@ -91,9 +91,9 @@ async def get_user_names(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _inside(call: Call, request: dict[str, Any], field: str) -> Filter:
-    """What is in the project or projects that `field` of the request names.
+    """The condition for what is in the projects that `field` of the request names.
 
-    When it names none that is everything, or without what is in projects, what is in none of them.
+    If it names none, that is everything with `include_subprojects`, else what is in no project.
     """
     projects = request.get(field)
     if not projects:
@@ -109,8 +109,8 @@ async def _values(call: Call, request: dict[str, Any], collection: str, field: s
 
 
 def _natural(value: Any) -> list[tuple[int, str]]:
-    """Sorts texts as people do: numbers in them by their size."""
-    parts = re.split("([0-9]+)", str(value))  # text and numbers by turns
+    """A sort key that compares numbers inside texts by their size: `run 9` comes before `run 10`."""
+    parts = re.split("([0-9]+)", str(value))  # every second part is a number
     numbers = [part.lstrip("0") if place % 2 else part for place, part in enumerate(parts)]
     return [(len(part) if place % 2 else 0, part) for place, part in enumerate(numbers)]
 

@@ -11,7 +11,7 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import PROJECTS, changeable, checked_name, create_project, get_project
 from apiserver.services.projects.children import REPORTS
 from apiserver.services.projects.contents import (
-    TASKS_ALONE,
+    TASKS_WITHOUT_REPORTS,
     active,
     contents_of,
     delete_models,
@@ -49,8 +49,8 @@ async def validate_delete(call: Call, request: dict[str, Any]) -> dict[str, Any]
     ids = await changeable(call, project)
     contents = await contents_of(call, ids)
     return {
-        "tasks": await documents(call).count("tasks", all_of([contents.inside, TASKS_ALONE])),
-        "non_archived_tasks": await active(call, "tasks", all_of([contents.inside, TASKS_ALONE])),
+        "tasks": await documents(call).count("tasks", all_of([contents.inside, TASKS_WITHOUT_REPORTS])),
+        "non_archived_tasks": await active(call, "tasks", all_of([contents.inside, TASKS_WITHOUT_REPORTS])),
         "models": await documents(call).count("models", contents.inside),
         "non_archived_models": await active(call, "models", contents.inside),
         "reports": await documents(call).count("tasks", all_of([contents.inside, REPORTS])),
@@ -62,7 +62,7 @@ async def validate_delete(call: Call, request: dict[str, Any]) -> dict[str, Any]
 
 @endpoint("projects.delete", "1.0")
 async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    """With its projects below; what they hold is deleted before them, or left without a project."""
+    """Delete a project and all below it. Their tasks and models are deleted first, or left without a project."""
     project = await get_project(call, request["project"])
     ids = await changeable(call, project)
     inside: Filter = {"project": {"$in": ids}}
@@ -78,13 +78,13 @@ async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     else:
         answer["disassociated_tasks"] = await _disassociate(call, inside)
     answer["deleted"] = await documents(call).delete(PROJECTS, {"id": {"$in": ids}})
-    # Once more, for what other calls have put there meanwhile.
+    # Once more, for tasks and models that other calls have put there meanwhile.
     answer["disassociated_tasks"] += await _disassociate(call, inside)
     return answer
 
 
 async def _disassociate(call: Call, inside: Filter) -> int:
-    """Leave the matching tasks and models without a project; returns how many tasks there were."""
+    """Take the matching tasks and models out of their project; returns how many tasks there were."""
     homeless: Update = {"$unset": {"project": 1}}
     await documents(call).update("models", inside, homeless, many=True)
     return await documents(call).update("tasks", inside, homeless, many=True)
@@ -101,7 +101,7 @@ async def make_private(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _rename(call: Call, project: Document, name: str) -> Document:
-    """Change a project's name where it is; 400/408 for a name that would put it elsewhere."""
+    """Change the last part of a project's name; 400/408 if another part changes, which would move it."""
     name = checked_name(name)
     if name.rpartition("/")[0] != project["name"].rpartition("/")[0]:
         raise ApiError(400, 408, f"A project's location is changed by projects.move: project={project['id']}")
@@ -112,7 +112,7 @@ async def _rename(call: Call, project: Document, name: str) -> Document:
 
 
 async def _check_empty(call: Call, project: Document, ids: Sequence[str]) -> None:
-    """400/413, 406, 402 or 405 when there are pipelines, datasets, tasks or models that are not archived."""
+    """400/413, 406, 402 or 405 if there are pipelines, datasets, tasks or models that are not archived."""
     contents = await contents_of(call, ids)
     for subcode, kind, found in (
         (413, "pipelines", contents.pipelines),

@@ -1,4 +1,4 @@
-"""Moving projects in the tree. What is below a project goes with it: its names and paths follow."""
+"""Moving and merging projects. The names and paths of all projects below are changed, too."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("projects.merge", "1.0")
 async def merge(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    """Tasks, models and projects below go to the destination, or out of any; the emptied project is deleted."""
+    """Move tasks, models and projects below to the destination (or to the top), and delete the emptied project."""
     project = await get_project(call, request["project"])
     target = await _destination(call, project, request.get("destination_project"))
     await changeable(call, project)
@@ -58,29 +58,32 @@ async def merge(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     )
     moved = [await documents(call).update(kind, inside, there, many=True) for kind in ("tasks", "models")]
     await documents(call).delete(PROJECTS, {"id": project["id"]})
-    # Once more, for what other calls have put there meanwhile.
+    # Once more, for tasks and models that other calls have put there meanwhile.
     moved += [await documents(call).update(kind, inside, there, many=True) for kind in ("tasks", "models")]
     await touch_projects(call, project.get("parent"), target["id"] if target else None)
     return {"moved_entities": sum(moved), "moved_projects": moved_projects}
 
 
 async def put_at(call: Call, project: Document, name: str) -> int:
-    """Give a project this full name, and so another parent, made if it is missing; returns how many projects moved."""
+    """Move a project to this full name; a missing parent is made. Returns how many projects moved."""
     place = await place_of(call, name)
     update: Update = {"$set": place} if "parent" in place else {"$set": place, "$unset": {"parent": 1}}
     return await relocate(call, project, update)
 
 
 async def relocate(call: Call, project: Document, update: Update) -> int:
-    """Update a project's own place, and let all below follow; returns how many have changed. 400/801: name in use."""
+    """Update a project's place, and then those of all projects below it; returns how many changed.
+
+    400/801 if the name is in use.
+    """
     moved = await _place(call, {"id": project["id"]}, update)
-    # Each is placed by its parent as it is now, so that a call which was cut off can be made again.
+    # Each project is placed by its parent's present place, so that a call which was cut off can be repeated.
     places = {project["id"]: moved or project}
     below = await documents(call).find(PROJECTS, {"path": project["id"]})
     for child in sorted(below, key=lambda child: len(child["path"])):
         parent = places.get(child["parent"])
         if parent is None:
-            continue  # another call is moving it, and places it
+            continue  # another call is moving this project, and places it
         place = {
             "name": f"{parent['name']}/{child['basename']}",
             "path": [*parent["path"], parent["id"]],
@@ -99,12 +102,12 @@ async def _place(call: Call, project: Filter, update: Update) -> Document | None
 
 
 def _inside(location: str, project: Document) -> str:
-    """The name that a project has inside the one of that name, or at the top."""
+    """The name of a project when it is in the project `location`, or at the top if that is empty."""
     return f"{location}/{project['basename']}" if location else str(project["basename"])
 
 
 async def _check_depth(call: Call, project: Document, depth: int) -> None:
-    """400/409 when a project at this depth (1: the top) would have projects below it that are too deep."""
+    """400/409 if projects below this one would be too deep when it is at `depth` (1 is the top)."""
     below = await documents(call).find(PROJECTS, {"path": project["id"]}, projection=["path"])
     deepest = depth + max((len(child["path"]) - len(project["path"]) for child in below), default=0)
     if deepest > MAX_DEPTH:

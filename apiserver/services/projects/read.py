@@ -26,7 +26,7 @@ SPEC = QuerySpec(
     text=("id", "name", "description"),
 )
 REFERENCES = {"user": "users", "company": "companies", "parent": PROJECTS}
-#: Fields that are put together when they are asked for, and not stored.
+#: Fields that are not stored, but computed if they are asked for.
 _DERIVED = ("stats", "sub_projects", "own_tasks", "own_models", "own_datasets", "dataset_stats", "hidden")
 
 
@@ -75,18 +75,18 @@ def _wanted(request: dict[str, Any]) -> Filter:
 
 
 def _place_filter(request: dict[str, Any]) -> Filter:
-    """Only below `parent`; with `shallow_search` only its children, or those at the top when it is not given."""
+    """The condition for projects below `parent`; with `shallow_search` for its children, or those at the top."""
     parent = request.get("parent")
     if parent and not request["shallow_search"]:
         return list_filter("path", parent)
     if parent:
         return list_filter("parent", parent)
-    # A search by id is for these projects, wherever they are.
+    # A request with ids finds these projects wherever they are.
     return {"parent": None} if request["shallow_search"] and not request.get("id") else {}
 
 
 def _stored(projection: list[str] | None) -> list[str] | None:
-    """The projection without what is not stored; never empty, which would mean everything."""
+    """The projection without fields that are not stored. It is never empty, which would mean all fields."""
     if projection is None:
         return None
     return [field for field in projection if field.split(".")[0] not in _DERIVED] or ["id"]

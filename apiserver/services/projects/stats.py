@@ -1,6 +1,6 @@
-"""How many tasks, models and datasets are in projects and in those below them.
+"""Counting tasks, models and datasets in projects and in those below them.
 
-All counts come from a few grouped queries, whatever the number of projects, and are added up along the tree.
+A few grouped queries count for all projects of a page, and the counts are then added up along the tree.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from apiserver.services.tasks.task_documents import STATUSES, TASKS
 from apiserver.stores.documents.base import Document, Filter
 from apiserver.times import from_now
 
-#: What tasks and models are counted as; what is not archived is active.
+#: The states of tasks and models that are counted separately, and the condition for each.
 STATES: dict[str, Filter] = {
     "active": {"system_tags": {"$ne": "archived"}},
     "archived": {"system_tags": "archived"},
@@ -30,14 +30,17 @@ _DAY = 86400
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a page of projects is about: themselves, and those below that count."""
+    """The projects whose contents are counted for a page: the page's projects, and those below them."""
 
     ids: list[str]
     below: list[Document]
     """`{id, name, path}`, by name."""
 
     def holders(self, *, with_children: bool) -> dict[str, list[str]]:
-        """From each project that is counted to those of the page that it is counted for: itself, those above it."""
+        """By project, the projects of the page that it counts for: itself, and with children those above it.
+
+        For the page a, a/b and a project a/b/c below: `{a: [a], a/b: [a/b, a], a/b/c: [a, a/b]}`.
+        """
         holders = {id: [id] for id in self.ids}
         page = set(self.ids)
         for project in self.below if with_children else ():
@@ -48,10 +51,10 @@ class Scope:
 async def scope_of(
     call: Call, projects: list[Document], request: dict[str, Any], selected: Iterable[str] | None
 ) -> Scope:
-    """The projects of a page, with those below them that a request does not leave out, of the `selected` if given."""
+    """The scope of a page of projects. Only those below count that the request finds, and that are in `selected`."""
     ids = sorted(project["id"] for project in projects)
     conditions: list[Filter] = [{"path": {"$in": ids}}]
-    if not request.get("children_type"):  # reports and pipelines lie in hidden projects
+    if not request.get("children_type"):  # reports and pipelines are in hidden projects
         conditions.append(hide_hidden({"search_hidden": request["search_hidden"]}))
     if selected is not None:
         conditions.append({"id": {"$in": list(selected)}})
@@ -60,7 +63,7 @@ async def scope_of(
 
 
 def sub_projects(scope: Scope) -> dict[str, Document]:
-    """By project id: `{sub_projects: [{id, name}]}`, all that are below it, sorted by name."""
+    """By project id: `{sub_projects: [{id, name}]}`, all projects below it, sorted by name."""
     inside: dict[str, list[Document]] = {id: [] for id in scope.ids}
     for project in scope.below:
         for id in inside.keys() & set(project["path"]):
@@ -69,9 +72,9 @@ def sub_projects(scope: Scope) -> dict[str, Document]:
 
 
 async def stats_of(call: Call, scope: Scope, request: dict[str, Any]) -> dict[str, Document]:
-    """By project id: `{stats: {active | archived: {total_tasks, status_count, …}}}`, of the state asked for or both.
+    """By project id: `{stats: {active | archived: {total_tasks, status_count, …}}}`, for the requested state or both.
 
-    Where projects with datasets are asked for it is `{stats: {datasets: {count, tags}}}`.
+    If the request is for projects with datasets: `{stats: {datasets: {count, tags}}}`.
     """
     holders = scope.holders(with_children=request["stats_with_children"])
     if request.get("children_type") == _DATASET:
@@ -86,9 +89,9 @@ async def stats_of(call: Call, scope: Scope, request: dict[str, Any]) -> dict[st
 
 
 async def own_counts(call: Call, ids: list[str], request: dict[str, Any]) -> dict[str, Document]:
-    """By project id: `{own_tasks, own_models}`, those right in it that are not archived.
+    """By project id: `{own_tasks, own_models}`, how many are directly in it and not archived.
 
-    Where projects with datasets are asked for it is `{own_datasets}`, those right below it.
+    If the request is for projects with datasets: `{own_datasets}`, how many are directly below it.
     """
     if request.get("children_type") == _DATASET:
         found = await visible(call).count_by(PROJECTS, _datasets_below(ids, request), ["parent"])
@@ -100,23 +103,21 @@ async def own_counts(call: Call, ids: list[str], request: dict[str, Any]) -> dic
 
 
 async def dataset_stats(call: Call, ids: list[str], request: dict[str, Any]) -> dict[str, Document]:
-    """By project id: `{dataset_stats: {file_count, total_size}}` of its newest version; null where there is none."""
+    """By project id: `{dataset_stats: {file_count, total_size}}` of its newest version, or null if it has none."""
     inside: Filter = {"project": {"$in": ids}, "runtime.ds_file_count": {"$ne": None}}
     fields = ["project", "runtime.ds_file_count", "runtime.ds_total_size"]
     wanted = all_of([inside, STATES["active"], of_users(request)])
     versions = await visible(call).find(TASKS, wanted, projection=fields, sort=[("created", 1), ("id", 1)])
     newest = {version["project"]: version["runtime"] for version in versions}
-    return {id: {"dataset_stats": _dataset_size(newest.get(id))} for id in ids}
-
-
-def _dataset_size(runtime: Document | None) -> Document | None:
-    if runtime is None:
-        return None
-    return {"file_count": runtime["ds_file_count"], "total_size": runtime.get("ds_total_size")}
+    sizes = {
+        id: {"file_count": runtime["ds_file_count"], "total_size": runtime.get("ds_total_size")}
+        for id, runtime in newest.items()
+    }
+    return {id: {"dataset_stats": sizes.get(id)} for id in ids}
 
 
 def _narrowed(request: dict[str, Any]) -> Filter:
-    """The tasks that a request wants counted: by `include_stats_filter`, or else those of the kind of children."""
+    """The condition for the tasks that count: from `include_stats_filter`, or else from `children_type`."""
     if given := request.get("include_stats_filter"):
         filters = {name: given[name] for name in SPEC.lists if isinstance(given.get(name), dict)}
         filters |= given.get("filters") or {}
@@ -146,14 +147,14 @@ async def _datasets(
 async def _state_stats(
     call: Call, holders: Mapping[str, list[str]], ids: list[str], condition: Filter
 ) -> dict[str, Document]:
-    """By project of the page: the stats of the tasks that meet the condition."""
+    """By project of the page, the stats of the tasks that meet the condition."""
     inside = all_of([{"project": {"$in": sorted(holders)}}, condition])
     day_ago = from_now(-_DAY)
     tasks: Counter[tuple[str, str]] = Counter()
     seconds: Counter[str] = Counter()
     completed: Counter[str] = Counter()
     started: dict[str, str] = {}
-    # One walk through an index that has all of these.
+    # An index has all of these fields, so one walk through it is enough.
     fields = ["project", "status", "active_duration", "started", "completed"]
     for found, count in (await visible(call).count_by(TASKS, inside, fields)).items():
         project, status, duration, start, end = found

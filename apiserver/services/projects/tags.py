@@ -1,4 +1,4 @@
-"""The tags that are in use, on tasks, models and projects."""
+"""The tags in use on tasks, models and projects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def get_project_tags(call: Call, request: dict[str, Any]) -> dict[str, Any
 
 
 async def _tags(call: Call, collection: str, request: dict[str, Any], place: str) -> dict[str, Any]:
-    """`{tags, system_tags}`, sorted, of what is in the `projects` and below, and has the tags of the `filter`."""
+    """`{tags, system_tags}`, sorted, of the documents in `projects` and below that match the tags of `filter`."""
     conditions: list[Filter] = [
         list_filter(field, value) for field, value in request.get("filter", {}).items() if value
     ]

@@ -1,4 +1,4 @@
-"""Writing reports, and keeping them where they belong."""
+"""Making, changing and moving reports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from apiserver.services.project_tree import touch_projects
 from apiserver.services.reports.report_documents import REPORT, SYSTEM_TAGS, get_report, home_for, leave_home, settled
 from apiserver.services.tasks.task_documents import TASKS, change_task, new_task
 
-#: What a report says: it stays as it is once the report is published.
+#: The contents of a report, which cannot change once it is published.
 _CONTENT = ("report", "report_assets")
 _FIELDS = ("name", "tags", "comment", *_CONTENT)
 
@@ -19,7 +19,7 @@ async def create(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     home = await home_for(call, request)
     fields = {name: request[name] for name in _FIELDS if name in request}
     place = {"type": REPORT, "system_tags": list(SYSTEM_TAGS), "project": home["id"]}
-    report = new_task(call, {"report_assets": []} | fields | place)  # the web UI's editor takes it to be a list
+    report = new_task(call, {"report_assets": []} | fields | place)  # the web UI's editor needs a list
     await documents(call).insert(TASKS, report)
     home = await settled(call, report["id"], home, request)
     return {"id": report["id"], "project_id": home["id"]}

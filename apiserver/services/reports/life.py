@@ -1,4 +1,4 @@
-"""What becomes of reports: published, archived and back, deleted."""
+"""The life of a report: published, archived, deleted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from apiserver.times import utc_now
 @endpoint("reports.publish", "2.23")
 async def publish(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     report = await get_report(call, request["task"])
-    # A report never runs: unlike other tasks, it is published as soon as it is written.
+    # A report never runs, so, unlike other tasks, it is published from status created: by force.
     said = {"force": True, "status_message": request.get("comment", "")}
     return await change_status(call, report["id"], "published", said, values={"published": utc_now()})
 

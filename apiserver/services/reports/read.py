@@ -1,4 +1,4 @@
-"""Finding reports. They are found as tasks are, among those of their type."""
+"""Finding reports: they are tasks of type report."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ async def get_tags(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _places(call: Call, request: dict[str, Any]) -> list[Any]:
-    """The list of `project`, each id and null in it replaced by the home there; what has no home stays as it is."""
+    """The request's `project` as a list in which each id, and null, is replaced by the home there, if there is one."""
     given = request["project"] if isinstance(request["project"], list) else [request["project"]]
     ids = [value.removeprefix("-") for value in given if isinstance(value, str)]
     homes = await homes_below(call, ids)
     if request["include_subprojects"]:
-        # Homes are among the projects below; only that at the top is below none.
+        # The tasks' list finds homes below the named projects by itself, but not the one at the top.
         homes = {parent: home for parent, home in homes.items() if parent is None}
     return [_place(value, homes) for value in given]
 

@@ -1,7 +1,7 @@
-"""Reports as they are stored: tasks of a type of their own, hidden, in hidden projects called `.reports`.
+"""How reports are stored: as hidden tasks of type `report`, in hidden projects called `.reports`.
 
-Each project has one `.reports` below it at most, its reports' home, and one more lies at the top. Homes are made when
-they are needed, and go when their last report does.
+Such a project is the home of the reports of the project above it. Another one, at the top, is for reports without a
+project. A home is made when it is needed, and deleted when its last report leaves it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from apiserver.times import utc_now
 
 #: The type of the tasks that are reports.
 REPORT = "report"
-#: What reports and their homes are marked with.
+#: The system tags of reports and their homes.
 SYSTEM_TAGS = ("hidden", "reports")
 _HOME = ".reports"
 
@@ -31,9 +31,9 @@ async def get_report(call: Call, report_id: str) -> Document:
 
 
 async def home_for(call: Call, request: dict[str, Any]) -> Document:
-    """The home below the project that `project` (an id) or `project_name` of a request asks for; else that at the top.
+    """The home below the project that `project` (an id) or `project_name` of a request names, else the one at the top.
 
-    Both the project of that name and the home are made when there are none. 400/401 for an unknown id.
+    The home, and a project with an unknown name, are made. 400/401 for an unknown id.
     """
     if project := request.get("project"):
         name = (await get_project(call, project))["name"]
@@ -46,16 +46,19 @@ async def home_for(call: Call, request: dict[str, Any]) -> Document:
 
 
 async def homes_below(call: Call, project_ids: list[str]) -> dict[str | None, str]:
-    """The ids of the homes right below these projects, by the project; that at the top by None."""
+    """By project, the id of the home directly below it; by None, the id of the home at the top."""
     below = {"basename": _HOME, "parent": {"$in": project_ids}}
     found = await documents(call).find(PROJECTS, {"$or": [below, {"name": _HOME}]}, projection=["parent"])
     return {home.get("parent"): home["id"] for home in found}
 
 
 async def settled(call: Call, report_id: str, home: Document, request: dict[str, Any]) -> Document:
-    """The home that a report, just put into `home`, stays in: another one when that was deleted at the same time."""
+    """Make sure that `home`, into which a report was just put, still exists; returns it.
+
+    If another call deleted it at the same time, the report moves to a new home, which is returned.
+    """
     for _ in range(ATTEMPTS):
-        # A home that has changed since it was found empty is not deleted: see leave_home.
+        # `leave_home` deletes a home only if it has not changed since it was found empty. So it is changed here.
         if await documents(call).update(PROJECTS, {"id": home["id"]}, {"$set": {"last_update": utc_now()}}):
             return home
         home = await home_for(call, request)
@@ -64,7 +67,7 @@ async def settled(call: Call, report_id: str, home: Document, request: dict[str,
 
 
 async def leave_home(call: Call, project_id: str | None) -> None:
-    """Delete a home that holds nothing any more; what is no home stays."""
+    """Delete a home if it is empty. Other projects stay."""
     wanted = {"id": project_id, "basename": _HOME}
     home = await documents(call).find_one(PROJECTS, wanted, projection=["last_update"])
     if home is None:

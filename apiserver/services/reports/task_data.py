@@ -1,4 +1,4 @@
-"""reports.get_task_data: what a report shows of tasks or models, found and read in one call."""
+"""reports.get_task_data: finds tasks or models, and reads what a report shows of them, in one call."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ async def get_task_data(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _found(call: Call, request: dict[str, Any]) -> list[dict[str, Any]]:
-    """The tasks, or with `model_events` the models, that the request's conditions are for."""
+    """The tasks, or with `model_events` the models, that match the request."""
     answer = await (models.get_all_ex if request["model_events"] else tasks.get_all_ex)(call, request)
     found: list[dict[str, Any]] = answer["models" if request["model_events"] else "tasks"]
     return found
 
 
 async def _images(call: Call, of: dict[str, Any], asked: dict[str, Any]) -> list[dict[str, Any]]:
-    """By task its newest images, of the metrics that are asked for or, when none are, of all."""
+    """The newest images of each task, of the requested metrics, or of all if none are requested."""
     selections = dict.fromkeys(of["tasks"], selection(asked.get("metrics")))
     walk = {"model_events": of["model_events"], "iters": asked["iters"], "navigate_earlier": True}
     return await walk_each(call, walk, EventType.IMAGE, selections, {})

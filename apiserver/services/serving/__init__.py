@@ -1,4 +1,4 @@
-"""serving.*: containers that serve models, and the endpoints behind which they are. Importing it registers handlers."""
+"""serving.*: containers that serve models, and their endpoints. Importing the package registers its handlers."""
 
 from apiserver.services.serving import charts, containers, endpoints
 

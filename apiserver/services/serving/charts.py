@@ -1,4 +1,4 @@
-"""What the containers behind an endpoint were like, by equal steps of time."""
+"""Charts of the containers of an endpoint over time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def get_endpoint_metrics_history(call: Call, request: dict[str, Any]) -> d
     quantity = QUANTITIES[wanted]
     values = await _values(call, request["endpoint_url"], wanted, steps)
     columns = np.array([*values.values()]).reshape(len(values), steps.count)
-    # The number of requests only ever grows: where nobody told it, it is not 0.
+    # The number of requests only grows, so a step without a report must not show 0: it is left out.
     shown = np.isfinite(columns).any(axis=0) if wanted == REQUESTS or not values else np.ones(steps.count, bool)
     dates = steps.dates[shown].tolist()
 
@@ -30,13 +30,13 @@ async def get_endpoint_metrics_history(call: Call, request: dict[str, Any]) -> d
     each = sorted(values.items()) if request["instance_charts"] else []
     return {
         "computed_interval": steps.width // 1000,
-        "total": chart(quantity.title, quantity.together(columns)),
+        "total": chart(quantity.title, quantity.combined(columns)),
         "instances": {container: chart(container, column) for container, column in each},
     }
 
 
 async def _values(call: Call, url: str, quantity: str, steps: Steps) -> dict[str, Float64Array]:
-    """What each container reported in each step, NaN where nothing: the mean, or the greatest number of requests."""
+    """By container, the mean of its reports in each step, or the greatest number of requests; NaN without reports."""
     history, company = call.backend.history, call.identity.company
     weeks = await history.weeks(company, KIND, start=steps.start, stop=steps.stop, group=url)
     subjects = {Subject(company, KIND, week["name"], url) for week in weeks}

@@ -1,7 +1,7 @@
-"""What serving containers call: they register, report, and unregister.
+"""The calls of serving containers: they register, report, and unregister.
 
-A container is forgotten when it does not call for its timeout. Its document is named by the company and the container's
-own id, which is unique in the company only; `name` is that id.
+A container that does not call for its timeout is gone. Container ids are unique within a company only, so a document's
+id has the company in front, and `name` is the container's id.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CONTAINERS = "containers"
 KIND = "container"
 DEFAULT_TIMEOUT = 600
 
-#: What a container says of what it serves.
+#: The fields of a report about what the container serves.
 SERVED = (
     "endpoint_name",
     "endpoint_url",
@@ -31,7 +31,7 @@ SERVED = (
     "input_size",
     "reference",
 )
-#: What it says of how it does.
+#: The fields of a report about the container's state.
 STATE = ("uptime_sec", "requests_num", "requests_min", "latency_ms", "machine_stats")
 
 
@@ -65,7 +65,7 @@ def live() -> Filter:
 
 
 async def _seen(call: Call, request: dict[str, Any], fields: Document) -> None:
-    """Note that a container called just now, and what it said; one that is not known becomes known."""
+    """Store that a container called now, and the fields it sent. An unknown container is added."""
     id, now = _id(call, request), utc_now()
     known = await documents(call).find_one(CONTAINERS, {"id": id}, projection=("timeout",)) or {}
     seconds = fields.get("timeout") or known.get("timeout") or DEFAULT_TIMEOUT

@@ -1,4 +1,4 @@
-"""Which endpoints there are: containers with the same url are one."""
+"""The endpoints that serve models. Containers with the same URL are one endpoint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from apiserver.services.serving.containers import CONTAINERS, live
 from apiserver.services.serving.quantities import count
 from apiserver.stores.documents.base import Document, Filter
 
-#: What is told of what is served: by the name of the answer's field, that of the container's.
+#: Fields of answers about what is served, and the container's field for each.
 _SERVED = {
     "endpoint": "endpoint_name",
     "model": "model_name",
@@ -25,6 +25,7 @@ _SERVED = {
     "input_type": "input_type",
     "input_size": "input_size",
 }
+#: Fields of answers about a container's state, and the container's field for each.
 _STATE = {
     "uptime_sec": "uptime_sec",
     "requests": "requests_num",
@@ -80,16 +81,15 @@ async def _containers(call: Call, filter: Filter) -> list[Document]:
 
 
 def _summary(containers: Sequence[Document]) -> dict[str, Any]:
-    """One endpoint, of whose containers there is at least one."""
-    latency = _mean(_known(containers, "latency_ms"))
-    rate = _mean(_known(containers, "requests_min"))
+    """One endpoint in a list, from its containers (at least one)."""
+    latencies, rates = _known(containers, "latency_ms"), _known(containers, "requests_min")
     return {
         **{name: containers[0][field] for name, field in _SERVED.items() if name in ("endpoint", "model", "url")},
         "instances": len(containers),
         "uptime_sec": max(_known(containers, "uptime_sec"), default=None),
         "requests": min(sum(_known(containers, "requests_num")), INT64_MAX),
-        "requests_min": None if rate is None else round(rate, 2),
-        "latency_ms": None if latency is None else round(latency),
+        "requests_min": round(sum(rates) / len(rates), 2) if rates else None,
+        "latency_ms": round(sum(latencies) / len(latencies)) if latencies else None,
         "last_update": max(_known(containers, "last_activity_time")),
     }
 
@@ -111,7 +111,3 @@ def _fields(container: Document, names: dict[str, str]) -> dict[str, Any]:
 
 def _known(containers: Sequence[Document], field: str) -> list[Any]:
     return [container[field] for container in containers if container[field] is not None]
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None

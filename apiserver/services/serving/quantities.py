@@ -1,4 +1,4 @@
-"""What is charted of serving containers: by which name, as what, and how it is read from a report."""
+"""The quantities of serving containers that have charts, and how they are read from a container's report."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from apiserver.services.history.store import Series
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
-    """A chart's title, how the values of all containers become one (NaN: none), and what they are multiplied by."""
+class ChartedQuantity:
+    """How a quantity is charted."""
 
     title: str
-    together: Callable[[Float64Array], Float64Array]
+    combined: Callable[[Float64Array], Float64Array]
+    """Makes one row of the containers' rows. NaN is a step without a report."""
     factor: float = 1.0
+    """Turns reported values into the chart's unit."""
 
 
 def _sum(values: Float64Array) -> Float64Array:
@@ -34,31 +36,31 @@ _GB_OF_MB = 1 / 1024
 
 REQUESTS = "requests"
 QUANTITIES = {
-    REQUESTS: Quantity("Number of Requests", _sum),
-    "requests_min": Quantity("Requests per Minute", _sum),
-    "latency_ms": Quantity("Average Latency (ms)", _mean),
-    "cpu_count": Quantity("CPU Count", _sum),
-    "gpu_count": Quantity("GPU Count", _sum),
-    "cpu_util": Quantity("Average CPU Load (%)", _mean),
-    "gpu_util": Quantity("Average GPU Utilization (%)", _mean),
-    "ram_total": Quantity("RAM Total (GB)", _sum, _GB_OF_MB),
-    "ram_used": Quantity("RAM Used (GB)", _sum, _GB_OF_MB),
-    "ram_free": Quantity("RAM Free (GB)", _sum, _GB_OF_MB),
-    "gpu_ram_total": Quantity("GPU RAM Total (GB)", _sum, _GB_OF_MB),
-    "gpu_ram_used": Quantity("GPU RAM Used (GB)", _sum, _GB_OF_MB),
-    "gpu_ram_free": Quantity("GPU RAM Free (GB)", _sum, _GB_OF_MB),
-    "network_rx": Quantity("Network Throughput RX (MBps)", _sum),
-    "network_tx": Quantity("Network Throughput TX (MBps)", _sum),
+    REQUESTS: ChartedQuantity("Number of Requests", _sum),
+    "requests_min": ChartedQuantity("Requests per Minute", _sum),
+    "latency_ms": ChartedQuantity("Average Latency (ms)", _mean),
+    "cpu_count": ChartedQuantity("CPU Count", _sum),
+    "gpu_count": ChartedQuantity("GPU Count", _sum),
+    "cpu_util": ChartedQuantity("Average CPU Load (%)", _mean),
+    "gpu_util": ChartedQuantity("Average GPU Utilization (%)", _mean),
+    "ram_total": ChartedQuantity("RAM Total (GB)", _sum, _GB_OF_MB),
+    "ram_used": ChartedQuantity("RAM Used (GB)", _sum, _GB_OF_MB),
+    "ram_free": ChartedQuantity("RAM Free (GB)", _sum, _GB_OF_MB),
+    "gpu_ram_total": ChartedQuantity("GPU RAM Total (GB)", _sum, _GB_OF_MB),
+    "gpu_ram_used": ChartedQuantity("GPU RAM Used (GB)", _sum, _GB_OF_MB),
+    "gpu_ram_free": ChartedQuantity("GPU RAM Free (GB)", _sum, _GB_OF_MB),
+    "network_rx": ChartedQuantity("Network Throughput RX (MBps)", _sum),
+    "network_tx": ChartedQuantity("Network Throughput TX (MBps)", _sum),
 }
 
 
 def series_of(quantity: str) -> Series:
-    """The series that holds a quantity."""
+    """The series of a quantity in the history."""
     return quantity, "total"
 
 
 def values_of(report: dict[str, Any]) -> dict[Series, float]:
-    """What a status report says of each quantity."""
+    """The value of each quantity in a status report."""
     machine = report.get("machine_stats") or {}
     found: dict[str, float | None] = {
         REQUESTS: report.get("requests_num"),
@@ -78,7 +80,7 @@ def values_of(report: dict[str, Any]) -> dict[Series, float]:
 
 
 def count(machine_stats: dict[str, Any] | None, kind: str) -> int:
-    """How many cores (`cpu`) or cards (`gpu`) a report tells of."""
+    """How many cores (`cpu`) or cards (`gpu`) a report has."""
     return len((machine_stats or {}).get(f"{kind}_usage") or ())
 
 

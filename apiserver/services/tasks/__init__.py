@@ -1,4 +1,4 @@
-"""tasks.*: runs of training and whatever else is run. Importing the package registers its handlers."""
+"""tasks.*: runs of training and other programs. Importing the package registers its handlers."""
 
 from apiserver.services.tasks import (
     artifacts,

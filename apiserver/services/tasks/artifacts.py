@@ -1,4 +1,4 @@
-"""The artifacts of a task, which runs put out as they go: a list in which (key, mode) is unique; the last one wins."""
+"""The artifacts of a task: a list in which (key, mode) is unique. A later artifact replaces an earlier one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def artifacts_of(task: Document) -> list[Document]:
 
 
 def in_order(artifacts: list[Document]) -> list[Document]:
-    """The artifacts by key and type, each as it was mentioned last; the web UI counts on their `display_data`."""
+    """The artifacts sorted by key and type, the last one of each identity. The web UI needs their `display_data`."""
     unique = {_identity(artifact): {"display_data": [], **artifact} for artifact in artifacts}.values()
     return sorted(unique, key=lambda artifact: (artifact["key"], artifact["type"]))
 

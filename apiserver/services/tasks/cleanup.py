@@ -1,4 +1,4 @@
-"""Tasks begun anew and tasks removed, with what they put out: events, models, links, files."""
+"""Resetting and deleting tasks, with their outputs: events, models, links, files."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def delete_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[str, Any]:
-    """Back to status created, without what earlier runs put out; with `clear_all` without script and execution too."""
+    """Set a task back to status created, without its outputs. `clear_all` also empties its script and execution."""
     task = await get_task(call, task_id)
     if task["status"] in LOCKED and not request["force"]:
         raise wrong_status(task, [status for status in STATUSES if status not in LOCKED])
@@ -93,7 +93,7 @@ async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[
         values["execution.artifacts"] = [item for item in artifacts_of(task) if item.get("mode") == "input"]
         unset.append("execution.queue")
     told = {"force": True, "status_reason": "reset", "status_message": "reset"}
-    # What is known of the events must not come back after they are gone.
+    # `rewriting` keeps a pending update of last_metrics from being written after the events are deleted.
     async with call.backend.last_metrics.rewriting([Owner(call.identity.company, task_id)]):
         outcome = await _clean(call, task, request)
         done = await change_status(call, task_id, "created", told, values=values, unset=tuple(unset))
@@ -101,7 +101,7 @@ async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[
 
 
 async def delete_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[str, Any]:
-    """Remove a task. Its children and the models that are kept lose the link to it."""
+    """Delete a task. Its children, and models that are kept, then name a deleted task (see `DELETED`)."""
     task = await get_task(call, task_id)
     await _check_deletable(call, task, force=request["force"])
     for step in await steps_of(call, task_id, request):
@@ -126,7 +126,7 @@ async def _check_deletable(call: Call, task: Document, *, force: bool) -> None:
 
 
 async def _check_unpublished(call: Call, task: Document) -> None:
-    """400/123 when something published hangs on the task."""
+    """400/123 if the task has published children or models."""
     task_id, made = task["id"], [item["model"] for item in models_of(task, "output")]
     if children := await documents(call).count(TASKS, {"parent": task_id, "status": "published"}):
         raise _not_deletable(task_id, f"published children={children}")
@@ -140,7 +140,7 @@ def _not_deletable(task_id: str, reason: str) -> ApiError:
 
 
 async def _clean(call: Call, task: Document, request: dict[str, Any]) -> dict[str, Any]:
-    """Remove a task's events, their files, and its draft models unless they are to stay; says what went."""
+    """Delete a task's events, files and draft models as the request says; returns the answer's fields about that."""
     owner = Owner(call.identity.company, task["id"])
     models = await _removable_models(call, task) if request["delete_output_models"] else []
     owners = [owner, *(Owner(owner.company, model["id"], is_model=True) for model in models)]
@@ -163,7 +163,7 @@ async def _clean(call: Call, task: Document, request: dict[str, Any]) -> dict[st
 
 
 async def _removable_models(call: Call, task: Document) -> list[Document]:
-    """The task's output models that are neither published nor an input of some task."""
+    """The task's output models that are neither published nor the input of a task."""
     drafts = await documents(call).find(
         "models", {"task": task["id"], "ready": {"$ne": True}}, projection=["id", "uri"]
     )

@@ -1,4 +1,4 @@
-"""New tasks made from old ones: their inputs without what they put out."""
+"""Cloning tasks: a new task has the inputs of the original, not its outputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apiserver.services.tasks.task_documents import insert_task, new_task, read_
 from apiserver.stores.documents.base import Document
 from apiserver.times import utc_now
 
-#: What a clone has of its original unless the request says otherwise.
+#: The fields that a clone takes from its original unless the request gives others.
 _INHERITED = (
     "name",
     "type",
@@ -26,8 +26,8 @@ _INHERITED = (
     "container",
     "tags",
 )
-#: Request fields, by the field of the new task that they give.
-_GIVEN = {
+#: Request fields, and the field of the new task that each sets.
+_REQUESTED = {
     "new_task_name": "name",
     "new_task_comment": "comment",
     "new_task_parent": "parent",
@@ -38,8 +38,8 @@ _GIVEN = {
     "new_task_tags": "tags",
     "new_task_system_tags": "system_tags",
 }
-#: Marks of what a task went through, which its clone has not.
-_OWN_TAGS = ("development", "archived")
+#: System tags that a clone does not take from its original.
+_NOT_INHERITED_TAGS = ("development", "archived")
 
 
 @endpoint("tasks.clone", "1.0")
@@ -51,8 +51,8 @@ async def clone(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def cloned(call: Call, original: Document, request: dict[str, Any]) -> tuple[Document, dict[str, Any]]:
-    """A new task of the original's inputs, yet to be kept, as `tasks.clone` wants it; and what to answer besides."""
-    given = await checked_fields(call, {_GIVEN[name]: request[name] for name in _GIVEN if request.get(name)})
+    """The new task for a request of `tasks.clone`, not yet stored, and the further fields of the answer."""
+    given = await checked_fields(call, {_REQUESTED[name]: request[name] for name in _REQUESTED if request.get(name)})
     overrides = await checked_fields(call, {"execution": request.get("execution_overrides", {})})
     answer: dict[str, Any] = {}
     if request.get("new_project_name") and "project" not in given:
@@ -74,14 +74,14 @@ def _inherited(original: Document) -> Document:
     fields = {name: original[name] for name in _INHERITED if name in original}
     if (fields.get("parent") or DELETED).startswith(DELETED):
         fields["parent"] = original["id"]
-    if not original["company"]:  # a public task may be of a project that the caller cannot see
+    if not original["company"]:  # a public task may be in a project that the caller cannot see
         fields.pop("project", None)
-    fields["system_tags"] = [tag for tag in original.get("system_tags", []) if tag not in _OWN_TAGS]
+    fields["system_tags"] = [tag for tag in original.get("system_tags", []) if tag not in _NOT_INHERITED_TAGS]
     return fields
 
 
 def _inputs(execution: Document) -> Document:
-    """The execution section without its queue and without the artifacts that the run put out."""
+    """The execution section without its queue and its output artifacts."""
     artifacts = [artifact for artifact in execution.get("artifacts", []) if artifact.get("mode") == "input"]
     return {key: value for key, value in execution.items() if key != "queue"} | {"artifacts": artifacts}
 
@@ -96,7 +96,10 @@ def _input_models(original: Document, request: dict[str, Any], overrides: Docume
 
 
 async def _check(call: Call, task: Document, request: dict[str, Any], *, own_models: bool) -> None:
-    """400 when the clone refers to what is not there: always its own models, the rest if the request wants that."""
+    """400 if the clone refers to something that does not exist.
+
+    Input models that the request gives are always checked, everything else if it has `validate_references`.
+    """
     if request.get("validate_references"):
         await check_references(call, task)
     if own_models or request.get("validate_references"):

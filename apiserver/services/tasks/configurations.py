@@ -60,11 +60,11 @@ async def delete_configuration(call: Call, request: dict[str, Any]) -> dict[str,
 
 
 def named_configuration(key: str, item: Document) -> Document:
-    """A configuration with the name that it is stored under (escaped)."""
+    """A configuration with its name, taken from the escaped key that it is stored under."""
     return {**item, "name": unescape(key)}
 
 
 def _sorted(task: Document) -> list[tuple[str, Document]]:
-    """The keys and configurations of a task, by name."""
+    """The keys and configurations of a task, sorted by name."""
     stored: dict[str, Document] = task.get("configuration") or {}
     return [(key, named_configuration(key, stored[key])) for key in sorted(stored, key=unescape)]

@@ -1,4 +1,4 @@
-"""Making tasks and changing what they are: name, place, script, sections, tags."""
+"""Making tasks and changing them: name, project, script, sections, tags."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from apiserver.services.tasks.task_documents import (
 from apiserver.stores.documents.base import Document, Update
 from apiserver.times import utc_now
 
-#: What a task may be made with, and edited.
+#: The fields that `tasks.create` and `tasks.edit` may set.
 _FIELDS = (
     "name",
     "type",
@@ -48,7 +48,7 @@ _FIELDS = (
     "system_tags",
 )
 _UPDATE_FIELDS = ("name", "comment", "project", "tags", "system_tags", "created")
-#: The parent of a task whose parent was deleted starts with it.
+#: If a task's parent, or a model's task, is deleted, this and the old id are stored in place of the id.
 DELETED = "__DELETED__"
 
 
@@ -93,7 +93,7 @@ async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("tasks.update_batch", "2.1")
 async def update_batch(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    """All of them, or none when one is refused; the last line that names a task holds."""
+    """Nothing is changed if one item is refused. If several items name a task, the last one counts."""
     changes = {item["task"]: _update_fields(item) for item in request["items"]}
     await get_tasks(call, list(changes), ["id"])
     for fields in changes.values():
@@ -116,7 +116,7 @@ async def set_requirements(call: Call, request: dict[str, Any]) -> dict[str, Any
 async def edit_runtime(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     removed = {f"runtime.{escape(name)}": 1 for name in request.get("remove", [])}
     added = {f"runtime.{key}": value for key, value in escape_keys(request.get("add_or_update", {})).items()}
-    # A name that is in both stays: one update may not both set and unset it.
+    # A name in both lists is set, not removed: one update may not do both.
     removed = {path: 1 for path in removed if path not in added}
     await change_task(call, request["task"], {"$set": added, "$unset": removed}, statuses=editable(force=True))
     return {"updated": 1}
@@ -141,7 +141,7 @@ async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _edit(call: Call, request: dict[str, Any], fields: Document) -> Update:
-    """The update that sets `fields`; sections that only their older form gave leave all but older entries alone."""
+    """The update that sets `fields`. A section given in its older form only replaces entries of that older form."""
     legacy = [name for name in ("hyperparams", "configuration") if name in fields and name not in request]
     if not legacy:
         return {"$set": set_fields(fields)}
@@ -151,11 +151,11 @@ async def _edit(call: Call, request: dict[str, Any], fields: Document) -> Update
 
 
 async def change_tags(call: Call, collection: str, request: dict[str, Any]) -> int:
-    """Add `add_tags` to and take `remove_tags` from the documents named by `ids`; returns how many there are."""
+    """Add `add_tags` to the documents with these `ids`, and remove `remove_tags`; returns how many there are."""
     chosen = {"id": {"$in": request["ids"]}}
     changed = {"$set": changed_now(call)}
     updated = 0
-    # One update may not both add to and take from the same field.
+    # One update may not both add to a field and remove from it.
     if tags := request.get("remove_tags"):
         removal: Document = {**changed, "$pull": {"tags": {"$in": tags}}}
         updated = await documents(call).update(collection, chosen, removal, many=True)
@@ -166,14 +166,9 @@ async def change_tags(call: Call, collection: str, request: dict[str, Any]) -> i
 
 
 async def destination(call: Call, request: dict[str, Any]) -> Document | None:
-    """The project to move to, as `place` finds it; None, which is out of any, when `project` is given as null."""
+    """The project to move to, or None (out of all projects) if `project` is given as null."""
     if "project" in request and request["project"] is None and not request.get("project_name"):
         return None
-    return await place(call, request)
-
-
-async def place(call: Call, request: dict[str, Any]) -> Document:
-    """The project that `project` (an id) or `project_name` (made when there is none) of a request asks for."""
     if request.get("project"):
         return await get_project(call, request["project"])
     if request.get("project_name"):
@@ -182,7 +177,7 @@ async def place(call: Call, request: dict[str, Any]) -> Document:
 
 
 async def checked_fields(call: Call, request: dict[str, Any]) -> Document:
-    """What a request to make or edit a task sets, as it is stored; 400 when it refers to what is not there."""
+    """The stored fields that a request to make or edit a task sets; 400 if a project or parent does not exist."""
     fields: Document = escape_keys({name: request[name] for name in _FIELDS if name in request})
     if "output_dest" in request:
         fields["output"] = {"destination": request["output_dest"]}
@@ -195,7 +190,7 @@ async def checked_fields(call: Call, request: dict[str, Any]) -> Document:
 
 
 def _name_items(fields: Document) -> None:
-    """Give parameters and configurations their own names, which clients leave out and yet read."""
+    """Set `name` and `section` in parameters and configurations: clients read them, but may not send them."""
     for section, params in fields.get("hyperparams", {}).items():
         for name, item in params.items():
             params[name] = named_param(section, name, item)
@@ -204,7 +199,7 @@ def _name_items(fields: Document) -> None:
 
 
 async def check_references(call: Call, fields: Document) -> None:
-    """400 unless the project and the parent in `fields` are there; empty ones are dropped."""
+    """400 unless the project and the parent in `fields` exist. Empty ones are removed from `fields`."""
     project, parent = fields.get("project"), fields.get("parent")
     if project == "" or project is None:
         fields.pop("project", None)

@@ -10,7 +10,7 @@ from apiserver.services.document_keys import escape, unescape
 from apiserver.services.tasks.task_documents import STATUSES, change_task, editable, read_tasks
 from apiserver.stores.documents.base import Document
 
-#: The section of what users note about a task, whatever its status; in any case, it is written so.
+#: The section of user properties, which may be edited in every status. Requests may write it in any case.
 _PROPERTIES = "properties"
 
 
@@ -42,12 +42,12 @@ async def delete_hyper_params(call: Call, request: dict[str, Any]) -> dict[str, 
 
 
 def named_param(section: str, name: str, item: Document) -> Document:
-    """A parameter with the section and name that it is stored under (escaped)."""
+    """A parameter with its section and name, taken from the escaped keys that it is stored under."""
     return {**item, "section": unescape(section), "name": unescape(name)}
 
 
 def _by_section(items: list[Document]) -> dict[str, dict[str, Document]]:
-    """Request items as they are stored, by section and name; a value that is not given is the empty text."""
+    """The stored form of a request's items, by section and escaped name. A missing value becomes the empty text."""
     sections: dict[str, dict[str, Document]] = {}
     for number, item in enumerate(items):
         section = _section(item, number)
@@ -78,7 +78,7 @@ def _changes(sections: dict[str, dict[str, Document]], replace: str) -> Document
 
 
 def _path(section: str, name: str) -> str:
-    """Of one parameter, or of the whole section when no name is given."""
+    """The path of a parameter, or of the whole section if `name` is empty."""
     return f"hyperparams.{escape(section)}.{escape(name)}" if name else f"hyperparams.{escape(section)}"
 
 

@@ -1,8 +1,11 @@
-"""Where clients of older API versions have a task's inputs: in its execution section.
+"""Inputs of tasks in the form of older API versions, which have them in the execution section.
 
-`execution.parameters` are hyperparameters, `execution.model_desc` configurations (either of type "legacy"),
-`execution.model` is the input model, and `execution.docker_cmd` the container. They are stored as what they are now,
-and shown to those clients where they look.
+    execution.parameters   hyperparams with type "legacy"
+    execution.model_desc   configuration with type "legacy"
+    execution.model        the input model
+    execution.docker_cmd   container
+
+They are stored in the present form (on the right). Answers to older clients have them in the older form, too.
 """
 
 from __future__ import annotations
@@ -17,15 +20,15 @@ from apiserver.times import utc_now
 
 _LEGACY = "legacy"
 _SECTION = "Args"
-#: The one section that the names of older parameters may spell, before a slash.
+#: The only section that an older parameter's name may have in front, before a slash.
 _SPELLED_SECTION = "TF_DEFINE"
 _INPUT_MODEL = "Input Model"
-#: The versions from which clients look elsewhere.
+#: The API versions from which clients use the present form.
 _PARAMETERS_MOVED, _MODELS_MOVED = Version(2, 9), Version(2, 13)
 
 
 def modernise(fields: Document) -> None:
-    """Move what the (escaped) execution section of `fields` has of older kinds to where it belongs now."""
+    """Turn the older form in `fields`, which are escaped, into the present one, in place."""
     execution = fields.get("execution", {})
     for name, value in (execution.pop("parameters", None) or {}).items():
         section, own = _split(name)
@@ -41,7 +44,7 @@ def modernise(fields: Document) -> None:
 
 
 def replacing(task: Document, fields: Document, names: Sequence[str]) -> Update:
-    """What puts the sections `names` of `fields`, all of it legacy, in the place of the task's legacy entries alone."""
+    """The update that replaces the task's legacy entries by those of `fields`, in the sections `names`."""
     given = {path: item for name in names for path, item in _entries(name, fields[name]).items()}
     stored = {path: item for name in names for path, item in _entries(name, task.get(name, {})).items()}
     gone = {path: 1 for path, item in stored.items() if item.get("type") == _LEGACY and path not in given}
@@ -49,7 +52,7 @@ def replacing(task: Document, fields: Document, names: Sequence[str]) -> Update:
 
 
 def with_legacy(task: Document, version: str) -> Document:
-    """The task as clients of that version know it; its names are those of users, not escaped."""
+    """The task with the older form that clients of `version` read. Its names are not escaped any more."""
     asked = Version.parse(version)
     execution: dict[str, Any] = {}
     if asked < _PARAMETERS_MOVED:
@@ -91,7 +94,7 @@ def _item(value: Any) -> Document:
 
 
 def _entries(name: str, section: Document) -> Document:
-    """The parameters or configurations of a stored section, by their paths."""
+    """The parameters or configurations of a stored section, by path."""
     if name == "configuration":
         return {f"{name}.{key}": item for key, item in section.items()}
     return {f"{name}.{outer}.{key}": item for outer, params in section.items() for key, item in params.items()}

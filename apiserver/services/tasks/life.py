@@ -1,4 +1,4 @@
-"""The life of a task, as its runner and users report it: started, stopped, completed, published, archived, public."""
+"""The life of a task: started, stopped, completed, published, archived, made public."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORKER_SILENCE = timedelta(minutes=10)
 
 @endpoint("tasks.started", "1.0")
 async def started(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    """A run begins; one that is under way goes on, whoever says once more that it has started."""
+    """A run begins. If the task is running already, its start stays the first one."""
     task, now = await get_task(call, request["task"], ["status", "started"]), utc_now()
     if task["status"] == "in_progress" and task.get("started"):
         done = await change_status(call, task["id"], "in_progress", request, earliest={"started": now})
@@ -123,7 +123,7 @@ async def make_private(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def stop_task(call: Call, task_id: str, request: dict[str, Any]) -> Document:
-    """Stop a task; one that a worker runs is only told to, and its worker will report that it has stopped."""
+    """Stop a task. If a worker runs it, only the status message says so, and the worker stops it and reports that."""
     task = await get_task(call, task_id, ["status", "system_tags", "last_worker", "last_update"])
     if task["status"] == "in_progress" and _has_worker(task):
         told = {**request, "status_message": "stopping"}
@@ -134,7 +134,7 @@ async def stop_task(call: Call, task_id: str, request: dict[str, Any]) -> Docume
 
 
 async def publish_task(call: Call, task_id: str, request: dict[str, Any]) -> Document:
-    """Publish a task, and (unless `publish_model` is false) the model that it put out last."""
+    """Publish a task and, unless `publish_model` is false, its last output model."""
     task = await get_task(call, task_id, ["models", "status"])
     check_transition(task, "published", force=request.get("force", False), may_stay=False)
     done = await change_status(call, task_id, "published", request, values={"published": utc_now()})
@@ -146,7 +146,7 @@ async def publish_task(call: Call, task_id: str, request: dict[str, Any]) -> Doc
 
 
 async def _stop(call: Call, task_id: str, request: dict[str, Any]) -> dict[str, Any]:
-    # Steps that have ended stay as they are.
+    # Pipeline steps that have ended keep their status.
     return await do_to_steps_too(call, task_id, request, stop_task, statuses=("queued", "in_progress"))
 
 

@@ -1,6 +1,7 @@
-"""The models a task takes in and puts out: two lists of `{name, model, updated}`, a name at most once in each.
+"""The input and output models of a task: two lists of `{name, model, updated}` with unique names.
 
-The models need not be there: other servers' tasks may name theirs."""
+The models need not exist here: a task from another server may name that server's models.
+"""
 
 from __future__ import annotations
 
@@ -48,5 +49,5 @@ def models_of(task: Document, kind: str) -> list[Document]:
 
 
 def put(items: list[Document], item: Document) -> list[Document]:
-    """`items` with `item` in the place of the one of its name, or at the end."""
+    """`items` with `item` in place of the one with its name, or at the end."""
     return list({**{old["name"]: old for old in items}, item["name"]: item}.values())

@@ -1,6 +1,6 @@
-"""Tasks into queues and out of them again.
+"""Putting tasks into queues and taking them out.
 
-A task in status queued is in exactly one queue, which `execution.queue` names; `enqueue_status` is what it was before.
+A task in status queued is in one queue, which `execution.queue` names. `enqueue_status` is its status before.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ async def enqueue(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("tasks.enqueue_many", "1.0")
 async def enqueue_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    """Some at a time, as each change of a queue costs as much as it is long."""
+    """Tasks are added in batches, because each change of a queue costs time in proportion to its length."""
     queue = await wanted_queue(call, request)
 
     async def act(task_id: str) -> dict[str, Any]:
@@ -36,8 +36,8 @@ async def enqueue_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
     succeeded: list[dict[str, Any]] = []
     failed: list[dict[str, Any]] = []
-    for some in batches(request["ids"]):
-        done = await do_each(call, "task", some, act)
+    for batch in batches(request["ids"]):
+        done = await do_each(call, "task", batch, act)
         begun = [item["id"] for item in done["succeeded"]]
         added = await queue_entries.append_many(call, queue, begun)
         await leave_queues(call, *begun, but=queue)
@@ -61,12 +61,12 @@ async def dequeue_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def leave_queues(call: Call, *task_ids: str, but: str | None = None) -> int:
-    """Take tasks out of all queues except the queue `but`; return how many queues had one of them."""
+    """Remove tasks from all queues except the queue `but`; returns how many queues had some of them."""
     return await queue_entries.remove_from_all(call, task_ids, but=but) if task_ids else 0
 
 
 async def release(call: Call, task_id: str) -> int:
-    """Take a task out of its queue, if it waits in one: back to the status that it had before. Of how many queues."""
+    """Remove a task from its queues; if it was queued, it gets back its status before. Returns how many queues."""
     task = await get_task(call, task_id, ["status", "enqueue_status"])
     left = await leave_queues(call, task_id)
     if task["status"] == "queued":
@@ -75,7 +75,10 @@ async def release(call: Call, task_id: str) -> int:
 
 
 async def wanted_queue(call: Call, request: dict[str, Any]) -> str:
-    """The id of the queue that a request asks for by `queue` or `queue_name` (made when missing), or of the default."""
+    """The id of the queue that `queue` or `queue_name` of a request name, else of the default queue.
+
+    A queue with an unknown `queue_name` is made; an unknown `queue` is 400/701.
+    """
     queue_id, name = request.get("queue"), request.get("queue_name")
     if queue_id and name:
         raise validation_error("give the queue's id or its name, not both", field="queue_name")
@@ -90,7 +93,7 @@ async def wanted_queue(call: Call, request: dict[str, Any]) -> str:
 
 
 async def enqueue_task(call: Call, task_id: str, queue: str, request: dict[str, Any]) -> Document:
-    """The status first and then the entry, so that whoever takes the entry finds a queued task."""
+    """Put a task into a queue. Its status is set before the entry is added, so an agent always finds a queued task."""
     done = await _begin_to_wait(call, task_id, queue, request)
     if not await queue_entries.append(call, queue, task_id):
         raise _is_there(queue, task_id)
@@ -99,7 +102,7 @@ async def enqueue_task(call: Call, task_id: str, queue: str, request: dict[str, 
 
 
 async def _begin_to_wait(call: Call, task_id: str, queue: str, request: dict[str, Any]) -> Document:
-    """Give a task the status of one that waits."""
+    """Set a task's status to queued."""
     task = await get_task(call, task_id, ["status", "enqueue_status", "execution.queue", "project", "parent"])
     check_transition(task, "queued", force=request.get("force", False))
     if request.get("validate_tasks"):
@@ -115,7 +118,7 @@ def _is_there(queue: str, task_id: str) -> ApiError:
 
 
 def _queue_of(task: Document) -> str:
-    """The queue that a waiting task names."""
+    """The queue that a queued task has in `execution.queue`; 400/12 if it is not queued."""
     queue = task.get("execution", {}).get("queue")
     if task["status"] != "queued" or not queue:
         raise validation_error("only a task that waits in a queue keeps its name", field="update_execution_queue")
@@ -123,7 +126,7 @@ def _queue_of(task: Document) -> str:
 
 
 async def watched(call: Call, queue: str, request: dict[str, Any]) -> dict[str, Any]:
-    """`queue_watched`, whether workers take tasks from the queue, if the request asks for it."""
+    """If the request asks for it: `{queue_watched}`, whether workers take tasks from the queue."""
     if not request.get("verify_watched_queue"):
         return {}
     return {"queue_watched": bool(await live_workers(documents(call), {"queues": queue}))}
@@ -132,7 +135,7 @@ async def watched(call: Call, queue: str, request: dict[str, Any]) -> dict[str, 
 async def _dequeue(call: Call, task_id: str, request: dict[str, Any]) -> Document:
     task = await get_task(call, task_id, ["status", "enqueue_status", "execution.queue"])
     await leave_queues(call, task_id)
-    # An agent also takes out what its daemon has taken and started already.
+    # An agent also dequeues a task that its daemon has taken and started already.
     if task["status"] not in ("queued", "in_progress"):
         return {"updated": 0, "fields": {}}
     return await _back(call, task, request, request.get("new_status"))

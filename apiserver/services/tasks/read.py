@@ -1,4 +1,4 @@
-"""Tasks as clients ask for them: one, many, and with what they refer to. Readers see every acknowledged event."""
+"""Reading tasks: one, many, and with what they refer to. Readers see every acknowledged event."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ REFERENCES = {
     "models.input.model": "models",
     "models.output.model": "models",
 }
-#: Of a run that is under way, what it is by now; lists sort by what was noted when it was last heard of.
+#: For a running task, this field is answered as of now. Lists sort by the stored value, from the task's last report.
 _RUNNING_FOR = "active_duration"
 
 
@@ -117,7 +117,7 @@ def _shown(call: Call, task: Document, fields: Collection[str] | None) -> Docume
 
 
 async def _with_subprojects(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    """The request for the tasks of the named projects and of all below them, if it asks for these."""
+    """The request with all projects below the named ones, if it says `include_subprojects`."""
     wanted = request.get("project")
     if not (wanted and request.get("include_subprojects")):
         return request

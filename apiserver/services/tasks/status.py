@@ -1,4 +1,4 @@
-"""The life of a task: which status may follow which, and how a task gets from one to the next."""
+"""The status of a task: which one may follow which, and the change from one to the next."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from apiserver.services.project_tree import touch_projects
 from apiserver.services.tasks.task_documents import ATTEMPTS, TASKS, answered, changed_meanwhile, changed_now, get_task
 from apiserver.stores.documents.base import Document
 
-#: From each status, where a task may go without `force`. It may stay where it is, so that a retried call succeeds, but
-#: for published ones.
+#: By status, those that may follow without `force`. A task may also stay in its status, so that a retried call
+#: succeeds; calls that publish do not allow this.
 NEXT: dict[str, frozenset[str]] = {
     "created": frozenset({"queued", "in_progress"}),
     "queued": frozenset({"created", "in_progress", "stopped"}),
@@ -29,7 +29,7 @@ NEXT: dict[str, frozenset[str]] = {
 }
 
 _FIELDS = ("status", "project", "started", "enqueue_status")
-#: What a task stops being when it is run for real.
+#: The system tag that a task loses when it is queued.
 _DEVELOPMENT = "development"
 
 
@@ -43,10 +43,10 @@ async def change_status(
     earliest: Document | None = None,
     unset: tuple[str, ...] = (),
 ) -> Document:
-    """Move a task to `status`, in one step with setting `values`, `earliest` ($min) and `unset`ting fields.
+    """Set a task's status; the same update sets `values`, sets `earliest` by $min, and unsets the fields `unset`.
 
-    `request` may hold `force`, `status_reason` and `status_message`. Answers `{updated, fields}`; 400/110 when the
-    task's status does not lead there.
+    `request` may have `force`, `status_reason` and `status_message`. Answers `{updated, fields}`; 400/110 if the new
+    status may not follow the present one.
     """
     for _ in range(ATTEMPTS):
         task = await get_task(call, task_id, _FIELDS)
@@ -68,7 +68,7 @@ async def change_status(
 
 
 def check_transition(task: Document, status: str, *, force: bool, may_stay: bool = True) -> None:
-    """400/110 unless the task may go to `status`, or is there already."""
+    """400/110 unless `status` may follow the task's status, or (with `may_stay`) is the same."""
     current = task["status"]
     if not force and status not in NEXT[current] and not (may_stay and status == current):
         raise ApiError(

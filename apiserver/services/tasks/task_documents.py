@@ -1,7 +1,8 @@
-"""Task documents: what a new one holds, how they are found, changed and answered.
+"""Documents of tasks: making, finding, changing and answering them.
 
-A stored task always has its lists and objects (`execution.artifacts`, `models`, `last_metrics` …), never null, because
-clients drop an answer whose fields have a wrong type. Keys below user-given names are escaped (`names.py`).
+The lists and objects of a stored task (`execution.artifacts`, `models`, `last_metrics` …) are always there, never null,
+because clients drop an answer whose fields have a wrong type. Names that users choose are escaped
+(`document_keys.py`).
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ STATUSES = (
     "published",
     "unknown",
 )
-#: Statuses of tasks that are kept as they are.
+#: The statuses of tasks that must not change any more.
 LOCKED = ("publishing", "published")
-#: How often a change is tried again when another one came between reading and writing.
+#: How often a change is tried again if another one came between reading and writing.
 ATTEMPTS = 50
 
 
 def new_task(call: Call, fields: Document) -> Document:
-    """A task of the caller with the (already escaped) `fields`, in status created."""
+    """The document of a new task of the caller, in status created. `fields` are escaped already."""
     now = utc_now()
     given = {key: fields[key] for key in ("execution", "models") if key in fields}
     return {
@@ -59,7 +60,7 @@ def new_task(call: Call, fields: Document) -> Document:
 
 
 def empty_task() -> Document:
-    """What every task has, but who made it when, and sections that depend on what is given."""
+    """The fields that every task has, without those about who made it when, `execution` and `models`."""
     return {
         "status": "created",
         "last_iteration": 0,
@@ -76,23 +77,23 @@ def empty_task() -> Document:
     }
 
 
-#: Their keys are digests of names: nothing is escaped there, and there may be thousands.
+#: Fields that are not unescaped: their keys are digests of names, and there may be thousands of them.
 _WITH_DIGESTS = ("last_metrics", "metric_stats")
 
 
 async def insert_task(call: Call, task: Document) -> None:
-    """Keep a new task."""
+    """Store a new task."""
     await documents(call).insert(TASKS, task)
     await touch_projects(call, task.get("project"))
 
 
 def new_execution() -> Document:
-    """The execution section of a task that has none."""
+    """An empty execution section."""
     return {"parameters": {}, "model_desc": {}, "model_labels": {}, "artifacts": []}
 
 
 def answered(task: Document) -> Document:
-    """A stored task as clients get it."""
+    """A stored task in the form that clients get."""
     shown = {name: value if name in _WITH_DIGESTS else unescape_keys(value) for name, value in task.items()}
     for name in ("enqueue_status", REVISION, RESET):
         shown.pop(name, None)
@@ -106,7 +107,10 @@ def changed_now(call: Call) -> Document:
 
 
 async def get_task(call: Call, task_id: str, fields: Sequence[str] | None = None) -> Document:
-    """The document (`fields` of it) of a task that the caller may change; 400/101, or 403/21 for a public one."""
+    """The document of a task that the caller may change, or `fields` of it.
+
+    400/101 if there is none, 403/21 if it is public.
+    """
     task = await documents(call).find_one(TASKS, {"id": task_id}, projection=fields)
     if task is None:
         raise await denied(call, TASKS, task_id)
@@ -114,7 +118,7 @@ async def get_task(call: Call, task_id: str, fields: Sequence[str] | None = None
 
 
 async def get_tasks(call: Call, task_ids: Collection[str], fields: Sequence[str] | None = None) -> list[Document]:
-    """The same for several, in the order of `task_ids`; the error names those that cannot be changed."""
+    """Like `get_task` for several tasks, in the order of `task_ids`. The error names those that cannot be changed."""
     found = await _found(documents(call), task_ids, fields)
     if unknown := [task_id for task_id in task_ids if task_id not in found]:
         raise await denied(call, TASKS, *unknown)
@@ -122,7 +126,7 @@ async def get_tasks(call: Call, task_ids: Collection[str], fields: Sequence[str]
 
 
 async def read_task(call: Call, task_id: str, fields: Sequence[str] | None = None) -> Document:
-    """The document (`fields` of it) of a task that the caller may read, or 400/101."""
+    """The document of a task that the caller may read, or `fields` of it; 400/101 if there is none."""
     task = await visible(call).find_one(TASKS, {"id": task_id}, projection=fields, counted=answers.counter())
     if task is None:
         raise invalid_id("task", task_id)
@@ -130,7 +134,7 @@ async def read_task(call: Call, task_id: str, fields: Sequence[str] | None = Non
 
 
 async def read_tasks(call: Call, task_ids: Collection[str], fields: Sequence[str] | None = None) -> list[Document]:
-    """The same for several, in the order of `task_ids`; the error names the unknown ones."""
+    """Like `read_task` for several tasks, in the order of `task_ids`. The error names the unknown ones."""
     found = await _found(visible(call), task_ids, fields)
     if unknown := [task_id for task_id in task_ids if task_id not in found]:
         raise invalid_id("task", *unknown)
@@ -146,12 +150,12 @@ async def _found(
 
 
 def editable(force: bool) -> tuple[str, ...]:
-    """The statuses a task's inputs and outputs may be changed in; with `force` all but those of published tasks."""
+    """The statuses in which a task's inputs and outputs may be changed; with `force` all but the `LOCKED` ones."""
     return tuple(status for status in STATUSES if status not in LOCKED) if force else ("created",)
 
 
 async def change_task(call: Call, task_id: str, update: Update, *, statuses: Collection[str] | None = None) -> Document:
-    """Apply `update` if the task is in one of `statuses`; return the fields that are set besides.
+    """Apply `update` if the task is in one of `statuses`; returns the further fields that were set (`changed_now`).
 
     400/101 for an unknown task, 400/110 for a wrong status.
     """
@@ -175,7 +179,10 @@ async def revise_task(
     fields: Sequence[str],
     statuses: Collection[str] | None = None,
 ) -> bool:
-    """Apply the update that `revise` makes of the task's current `fields`, as one step; False when it makes none."""
+    """Apply the update that `revise` makes from the task's current `fields`; False if it makes none.
+
+    It is applied only if the task has not changed since it was read; otherwise all is tried again.
+    """
     for _ in range(ATTEMPTS):
         task = await get_task(call, task_id, [*fields, "status", "last_change"])
         if statuses is not None and task["status"] not in statuses:
@@ -190,13 +197,13 @@ async def revise_task(
 
 
 def _stamped(update: Update, stamps: Document) -> Update:
-    """`update` that also sets `stamps`, without operators that have nothing to do."""
+    """`update` which also sets `stamps`, without operators that have no fields."""
     parts = {**update, "$set": {**stamps, **update.get("$set", {})}}
     return {operator: fields for operator, fields in parts.items() if fields}
 
 
 def wrong_status(task: Document, wanted: Collection[str]) -> ApiError:
-    """The task's status does not allow what was asked."""
+    """The error if a task's status does not allow the call."""
     expected = ", ".join(wanted)
     return ApiError(
         400, 110, f"Invalid task status: task={task['id']}, status={task['status']}, expected one of ({expected})"
@@ -204,12 +211,12 @@ def wrong_status(task: Document, wanted: Collection[str]) -> ApiError:
 
 
 def changed_meanwhile(task_id: str) -> ApiError:
-    """Somebody else changed the task's status first."""
+    """The error if another call changed the task's status first."""
     return ApiError(400, 121, f"Failed changing task status, it was changed by another call: task={task_id}")
 
 
 def set_fields(values: Document) -> dict[str, Any]:
-    """The `$set` of `values`, merging one level into objects, so that fields which are not given stay."""
+    """The `$set` of `values`. Sections such as `script` are set field by field, so that fields not given stay."""
     flat: dict[str, Any] = {}
     for key, value in values.items():
         if key in ("execution", "script", "output", "models") and isinstance(value, dict):

@@ -1,7 +1,10 @@
-"""The state of a machine, as workers report it, as values of series: metrics by their names in `machine_stats`.
+"""Turns the `machine_stats` that workers report into series of the history. Metrics have the same names.
 
-Cards are variants by their numbers, so that each has a curve of its own. Of cores only the mean, the least and the
-greatest are kept: machines have hundreds of them, and nobody asks for one.
+Each GPU is a variant, so it has a curve of its own. Of CPU cores only mean, minimum and maximum are stored, because
+machines have hundreds of cores, and no call asks for a single one:
+
+    {"memory_used": 512, "gpu_usage": [10, 90], "cpu_usage": [20, 40]}  becomes
+    memory_used/total 512, gpu_usage/0 10, gpu_usage/1 90, cpu_usage/avg 30, cpu_usage/min 20, cpu_usage/max 40
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from apiserver.services.history.steps import ChartCurve, Steps, combined
 from apiserver.services.history.store import Series
 
 _AGGREGATIONS = ("avg", "min", "max")
-#: The variant of a value that a machine has once.
+#: The variant of a metric with one value per machine.
 _TOTAL = "total"
 
 
@@ -31,17 +34,17 @@ def values_of(machine_stats: dict[str, Any]) -> dict[Series, float]:
 
 
 def has_parts(metric: str) -> bool:
-    """Whether a metric has a value a card."""
+    """Whether a metric has one value per GPU."""
     return metric.startswith("gpu_")
 
 
 def curves_of(metric: str, curves: dict[Series, ChartCurve]) -> dict[str, ChartCurve]:
-    """The curves of a metric's variants, those of cards in the order of their numbers."""
+    """The curves of a metric by variant, those of GPUs sorted by number."""
     found = {variant: curve for (of, variant), curve in curves.items() if of == metric}
     return dict(sorted(found.items(), key=lambda item: (len(item[0]), item[0])))
 
 
 def curve_of(metric: str, aggregation: str, curves: dict[Series, ChartCurve], steps: Steps) -> ChartCurve:
-    """The curve of all values of a metric, good for this aggregation."""
+    """One curve for all variants of a metric. Only this aggregation (avg, min or max) may be read from it."""
     found = curves_of(metric, curves)
     return found[aggregation] if aggregation in found else combined(steps, found.values())

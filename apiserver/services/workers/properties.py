@@ -1,4 +1,4 @@
-"""What is set for workers while they run."""
+"""Runtime properties of workers: values that users set while a worker runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def set_runtime_properties(call: Call, request: dict[str, Any]) -> dict[st
 
 
 async def _properties(call: Call, worker: str) -> dict[str, Document]:
-    """The properties of a worker that have not expired, by escaped key."""
+    """By escaped key, the properties of a worker that have not expired."""
     found = await documents(call).find_one("worker_properties", {"name": worker})
     now = utc_now()
     stored = found["properties"] if found else {}
@@ -41,7 +41,6 @@ async def _properties(call: Call, worker: str) -> dict[str, Document]:
 
 
 def _property(item: dict[str, Any]) -> Document:
-    expires = None
-    if (seconds := item.get("expiry")) is not None:
-        expires = from_now(seconds)
+    seconds = item.get("expiry")
+    expires = None if seconds is None else from_now(seconds)
     return {"key": item["key"], "value": item.get("value", ""), "expires": expires}

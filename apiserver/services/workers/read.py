@@ -1,4 +1,4 @@
-"""Which workers there are, and what they do."""
+"""Listing and counting workers, with what they do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.queries import all_of
 from apiserver.services.queue_entries import tasks_of
 from apiserver.services.references import expand
-from apiserver.services.workers.worker_documents import BUSY, PRESENT, WORKERS, key_of, live, live_workers, wanted
+from apiserver.services.workers.worker_documents import (
+    BUSY,
+    PRESENT,
+    WORKERS,
+    key_of,
+    live,
+    live_workers,
+    workers_filter,
+)
 from apiserver.stores.documents.base import Document
 from apiserver.stores.documents.scoped import CompanyDocuments
 
@@ -21,7 +29,7 @@ REFERENCES = {
     "task": "tasks",
     "queues.next_task": "tasks",
 }
-SHOWN = (
+EXPANDED_FIELDS = (
     "company.name",
     "user.name",
     "project.name",
@@ -35,10 +43,10 @@ SHOWN = (
 
 @endpoint("workers.get_all", "1.0")
 async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    found = await live_workers(documents(call), wanted(request))
+    found = await live_workers(documents(call), workers_filter(request))
     workers = [_answer(worker) for worker in found]
     await _describe_queues(documents(call), workers)
-    await expand(documents(call), workers, REFERENCES, SHOWN)
+    await expand(documents(call), workers, REFERENCES, EXPANDED_FIELDS)
     for worker in workers:
         if worker["task"] and "started" in worker["task"]:
             worker["task"]["running_time"] = _milliseconds_since(worker["task"].pop("started"))
@@ -47,7 +55,7 @@ async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("workers.get_count", "1.0")
 async def get_count(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return {"count": await documents(call).count(WORKERS, all_of([live(), wanted(request)]))}
+    return {"count": await documents(call).count(WORKERS, all_of([live(), workers_filter(request)]))}
 
 
 def _answer(worker: Document) -> Document:
@@ -63,7 +71,7 @@ def _milliseconds_since(started: str | None) -> int | None:
 
 
 async def _describe_queues(documents: CompanyDocuments, workers: list[Document]) -> None:
-    """Put what waits in them in the place of the ids of the queues that each worker listens to."""
+    """Replace the queue ids in each worker by the queues' names, number of tasks and next task."""
     ids = sorted({id for worker in workers for id in worker["queues"]})
     fields = ("name", "display_name", "entries")
     found = await documents.find("queues", {"id": {"$in": ids}}, projection=fields) if ids else []

@@ -1,4 +1,4 @@
-"""What workers call: they register, report, and unregister."""
+"""The calls of workers: they register, report, and unregister."""
 
 from __future__ import annotations
 
@@ -66,25 +66,25 @@ async def _check_queues(call: Call, queues: list[str]) -> None:
 
 
 def _spans(known: Document, at: int, *, busy: bool) -> tuple[Document, dict[str, Span]]:
-    """The spans that go on after a report at this time (or null), and those that ended, by what they are of."""
-    going: Document = {}
+    """By kind of span: the current span (or None) after a report at this time, and the spans that ended."""
+    current: Document = {}
     ended: dict[str, Span] = {}
     for kind, goes_on in ((PRESENT, True), (BUSY, busy)):
         before = known.get(kind)
-        going[kind], over = joined(before, at) if goes_on else (None, before)
+        current[kind], over = joined(before, at) if goes_on else (None, before)
         if over:
             ended[kind] = over
-    return going, ended
+    return current, ended
 
 
 async def _known(call: Call, worker: str) -> Document:
-    """What is known of a worker's timeout and spans; nothing when it is not known itself."""
+    """The timeout and the spans of a worker; {} if there is no such worker."""
     found = await documents(call).find_one(WORKERS, {"id": id_of(call, worker)}, projection=("timeout", PRESENT, BUSY))
     return found or {}
 
 
 async def _seen(call: Call, worker: str, fields: Document, known: Document) -> None:
-    """Note that the worker called just now, and what it said; one that is not known becomes known."""
+    """Store that the worker called now, and the fields it sent. An unknown worker is added."""
     now = utc_now()
     id = id_of(call, worker)
     timeout = fields.get("timeout") or known.get("timeout") or DEFAULT_TIMEOUT

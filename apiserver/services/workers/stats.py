@@ -1,4 +1,4 @@
-"""What machines were like, and how many workers there were, by equal steps of time."""
+"""Charts over time: the load of the workers' machines, and how many workers there were."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def get_stats(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("workers.get_activity_report", "2.4")
 async def get_activity_report(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     steps = Steps.whole(request)
-    stop = max(steps.stop, now_ms() + DAY)  # spans are with the weeks that they ended in, by the workers' clocks
+    stop = max(steps.stop, now_ms() + DAY)  # a span is stored in the week when it ended, by the worker's clock
     weeks = await call.backend.history.weeks(
         call.identity.company, "worker", start=steps.start, stop=stop, fields=[PRESENT, BUSY]
     )
@@ -80,7 +80,7 @@ async def _reporting(call: Call, steps: Steps) -> list[str]:
 def _stats(
     metric: str, aggregation: str, curves: dict[Series, ChartCurve], steps: Steps, split: bool | None
 ) -> dict[str, Any]:
-    """The points of a metric's chart, and, when it is `split`, those of its cards, if there are several."""
+    """The values of a metric's chart; with `split` also those of each GPU, if there are several."""
     values = _filled(curve_of(metric, aggregation, curves, steps).values(aggregation))
     stats = {"aggregation": aggregation, "dates": steps.dates.tolist(), "values": values}
     if not split:
@@ -91,12 +91,12 @@ def _stats(
 
 
 def _filled(values: Float64Array) -> list[float]:
-    """The values of steps, 0 where there are none."""
+    """The values, with 0 for steps without one."""
     return np.nan_to_num(values, nan=0.0).tolist()  # type: ignore[no-any-return]
 
 
 def _spans(kind: str, weeks: list[Document], known: list[Document]) -> Iterator[tuple[str, Span]]:
-    """The spans of workers by name: those that ended, and those that go on."""
+    """The spans of workers, by name: those that ended (from the history), and the current ones."""
     for week in weeks:
         yield from ((week["name"], span) for span in week.get(kind) or ())
     yield from ((worker["name"], worker[kind]) for worker in known if worker.get(kind))

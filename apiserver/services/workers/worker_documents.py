@@ -1,8 +1,8 @@
-"""Workers' documents.
+"""Documents of workers.
 
-A worker is forgotten when it does not call for its timeout. Its document is named by the company and the worker's own
-id, which is unique in the company only; `name` is that id. `present` and `busy` are the spans (see history/spans.py)
-that go on: those that ended are in the worker's history.
+A worker that does not call for its timeout is gone. Worker ids are unique within a company only, so a document's id has
+the company in front, and `name` is the worker's id. `present` and `busy` are the current spans (`history/spans.py`);
+spans that ended are in the worker's history.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from apiserver.stores.documents.scoped import CompanyDocuments
 from apiserver.times import from_now, utc_now
 
 WORKERS = "workers"
-#: What a worker has a span of: while it reports, and while it runs a task.
+#: The kinds of spans: while a worker reports, and while it runs a task.
 PRESENT, BUSY = "present", "busy"
 
 _SPEC = QuerySpec(patterns=(), lists=("tags", "system_tags"), times=())
@@ -32,17 +32,17 @@ def id_of(call: Call, worker: str) -> str:
 
 
 def key_of(worker: Document) -> str:
-    """What clients tell workers apart by, whichever company they are of."""
+    """A key of a worker that is unique among all companies, for clients."""
     return f"worker_{worker['company']}_{worker['user']}_{worker['name']}"
 
 
 def subject_of(call: Call, worker: str) -> Subject:
-    """Whose history a worker's is."""
+    """The worker as a subject of the history."""
     return Subject(call.identity.company, "worker", worker)
 
 
 async def live_workers(documents: CompanyDocuments, filter: Filter) -> list[Document]:
-    """The matching workers that have not timed out, by id."""
+    """The matching workers that have not timed out, sorted by id."""
     return await documents.find(WORKERS, all_of([live(), filter]), sort=[("name", 1)])
 
 
@@ -51,11 +51,11 @@ def live() -> Filter:
     return {"expires": {"$gt": utc_now()}}
 
 
-def wanted(request: dict[str, Any]) -> Filter:
+def workers_filter(request: dict[str, Any]) -> Filter:
     """The condition on workers that a request to list or count them sets."""
     conditions = [build_filter(request, _SPEC)]
     if seconds := request["last_seen"]:
-        longest = time.time()  # calendars have a beginning
+        longest = time.time()  # not before 1970
         conditions.append({"last_activity_time": {"$gte": from_now(-min(seconds, longest))}})
     if pattern := request.get("worker_pattern"):
         parts = (re.escape(part) for part in pattern.split("*"))
@@ -64,7 +64,7 @@ def wanted(request: dict[str, Any]) -> Filter:
 
 
 async def forget(call: Call, filter: Filter) -> int:
-    """Delete the matching workers, but not when they were there; returns how many there were."""
+    """Delete the matching workers, after storing their spans in the history; returns how many there were."""
     found = await documents(call).find(WORKERS, filter, projection=["name", PRESENT, BUSY])
     for worker in found:
         await note_spans(call, worker["name"], {kind: worker[kind] for kind in (PRESENT, BUSY) if worker.get(kind)})
@@ -73,7 +73,7 @@ async def forget(call: Call, filter: Filter) -> int:
 
 
 async def note_spans(call: Call, worker: str, ended: dict[str, Span]) -> None:
-    """Put spans that ended, by what they are of, into the worker's history."""
+    """Put spans that ended, by kind, into the worker's history."""
     for kind, span in ended.items():
         update = {"$push": {kind: {"$each": [list(span)]}}}
         await call.backend.history.note(subject_of(call, worker), span[1], update)
