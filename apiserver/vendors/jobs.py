@@ -86,7 +86,7 @@ class Job:
 
     @property
     def machine(self) -> Machine:
-        """The machine of its nodes. If nodes differ, it is that of the last one to say so. GPUs that report count, too."""
+        """The machine of its nodes. If nodes differ, the last one to say so counts. GPUs that report count, too."""
         runtime = self.task.get("runtime") or {}
         curves = self.nodes[0].series if self.nodes else {}
         reporting = {device for quantity, device in curves if quantity.kind is Kind.GPU}
