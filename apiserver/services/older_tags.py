@@ -39,7 +39,8 @@ def with_older_tags(registration: Registration) -> Registration:
         answer = await handle(call, _split(service, request))
         if isinstance(answer, dict):
             for document in _documents(service, answer):
-                _join(document)
+                if system := document.get("system_tags"):
+                    document["tags"] = sorted({*document.get("tags", ()), *system})
         return answer
 
     return replace(registration, handler=handler)
@@ -62,8 +63,3 @@ def _documents(service: str, answer: dict[str, Any]) -> Iterator[Document]:
     """The service's documents in the answer: one under its singular name, or a list under the plural."""
     found = answer.get(service.removesuffix("s")), *(answer.get(service) or ())
     return (document for document in found if isinstance(document, dict))
-
-
-def _join(document: Document) -> None:
-    if system := document.get("system_tags"):
-        document["tags"] = sorted({*document.get("tags", ()), *system})

@@ -125,6 +125,15 @@ async def with_descendants(call: Call, project_ids: Any) -> list[str]:
     return list(dict.fromkeys([*ids, *(project["id"] for project in below)]))
 
 
+async def with_subprojects(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    """The request with all projects below its `project`, if it says `include_subprojects`."""
+    projects = request.get("project")
+    if not projects or not request.get("include_subprojects"):
+        return request
+    ids = [projects] if isinstance(projects, str) else projects
+    return {**request, "project": await with_descendants(call, ids)}
+
+
 async def changeable(call: Call, project: Document) -> list[str]:
     """The ids of a project and of all projects below it; 403/21 if some of those below are public."""
     below: Filter = {"path": project["id"]}

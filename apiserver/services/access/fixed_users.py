@@ -44,7 +44,9 @@ async def ensure_fixed_users(documents: DocumentStore, settings: Settings) -> No
     await _take_away_passwords(documents, company, set(wanted))
     await _ensure_role(documents, company, GUEST, GUEST_NAME, wanted=settings.guest)
     await _ensure_role(documents, company, LOGIN_PAGE, "the web UI's login page", wanted=settings.login == "simple")
-    await _ensure_web_ui_key(documents, company, wanted=settings.login == "simple")
+    if settings.login == "simple":
+        owner: Document = {"id": _id(company, "role", LOGIN_PAGE), "company": company}
+        await insert_if_new(documents, "credentials", stored_credential(owner, WEB_UI, "of the web UI"))
 
 
 def login_modes(settings: Settings) -> dict[str, Any]:
@@ -107,12 +109,6 @@ async def _ensure_role(documents: DocumentStore, company: str, role: str, name: 
         await insert_if_new(documents, "users", {**new_user(company, name, role), "id": _id(company, "role", role)})
     else:
         await delete_user(documents, company, _id(company, "role", role))
-
-
-async def _ensure_web_ui_key(documents: DocumentStore, company: str, *, wanted: bool) -> None:
-    owner: Document = {"id": _id(company, "role", LOGIN_PAGE), "company": company}
-    if wanted:
-        await insert_if_new(documents, "credentials", stored_credential(owner, WEB_UI, "of the web UI"))
 
 
 def _id(company: str, kind: str, name: str) -> str:

@@ -95,7 +95,9 @@ async def _add(call: Call, events: Ingest, known: Mapping[Owner, Document | None
         events.rejects.add(Reject(reason, malformed=False), count)
     if not added:
         raise _nothing_added(events.rejects)
-    return _answer(added, events.rejects)
+    rejects = events.rejects
+    answer = {"added": added, "errors": rejects.total, "errors_info": dict(rejects.reasons)}
+    return answer | {"errors_lines": rejects.lines} if rejects.lines else answer
 
 
 async def _documents_of(call: Call, events: Ingest) -> dict[Owner, Document | None]:
@@ -127,11 +129,6 @@ def _nothing_added(rejects: Rejects) -> ApiError:
     if rejects.lines:
         data["lines"] = rejects.lines
     return ApiError(400, 12, f"Validation error ({rejects})", data=data)
-
-
-def _answer(added: int, rejects: Rejects) -> dict[str, Any]:
-    answer = {"added": added, "errors": rejects.total, "errors_info": dict(rejects.reasons)}
-    return answer | {"errors_lines": rejects.lines} if rejects.lines else answer
 
 
 def _object(body: bytes, request: dict[str, Any]) -> dict[str, Any]:

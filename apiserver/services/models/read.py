@@ -11,7 +11,7 @@ from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.document_keys import escape, unescape
 from apiserver.services.list_filters import only_values
 from apiserver.services.models.model_documents import MODELS, answered, read_model
-from apiserver.services.project_tree import with_descendants
+from apiserver.services.project_tree import with_descendants, with_subprojects
 from apiserver.services.queries import (
     QuerySpec,
     all_of,
@@ -104,7 +104,7 @@ async def _one(call: Call, model_id: str) -> dict[str, Any]:
 
 async def _find(call: Call, request: dict[str, Any], projection: list[str] | None) -> dict[str, Any]:
     await call.backend.last_metrics.settle(call.identity.company, models=True, ids=only_values(request.get("id")))
-    query = _with_metadata_paths(await _with_subprojects(call, request))
+    query = _with_metadata_paths(await with_subprojects(call, request))
     page = await scrolled_page(call, request)
     wanted = all_of([build_filter(query, SPEC), hide_hidden(query)])
     found = await find_page(visible(call, request), MODELS, query, page, wanted, projection)
@@ -128,12 +128,3 @@ def _with_metadata_paths(request: dict[str, Any]) -> dict[str, Any]:
         return f"metadata.{escape(unescape(match[1]))}.{match[2]}" if match else name
 
     return {stored_path(name): value for name, value in request.items()}
-
-
-async def _with_subprojects(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    """The request with all projects below the named ones, if it says `include_subprojects`."""
-    wanted = request.get("project")
-    projects = [wanted] if isinstance(wanted, str) else wanted
-    if not request["include_subprojects"] or not isinstance(projects, list) or not projects:
-        return request
-    return {**request, "project": await with_descendants(call, projects)}

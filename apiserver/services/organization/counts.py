@@ -8,7 +8,7 @@ from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.models import read as models
 from apiserver.services.models.model_documents import MODELS
-from apiserver.services.project_tree import PROJECTS, with_descendants
+from apiserver.services.project_tree import PROJECTS, with_subprojects
 from apiserver.services.projects import read as projects
 from apiserver.services.projects.children import holding_children
 from apiserver.services.queries import all_of, build_filter, hide_hidden
@@ -60,9 +60,8 @@ async def _count(call: Call, kind: str, request: dict[str, Any]) -> int:
         conditions.append({"id": {"$in": await holding_children(call, {"active_users": users}) or []}})
     elif users and not criteria.get("user"):
         criteria["user"] = users
-    if criteria.get("project") and (criteria.get("include_subprojects") or kind in _TYPES):
-        projects = criteria["project"]
-        criteria["project"] = await with_descendants(call, [projects] if isinstance(projects, str) else projects)
-    conditions.append(build_filter(criteria, spec))
+    if kind in _TYPES:
+        criteria["include_subprojects"] = True
+    conditions.append(build_filter(await with_subprojects(call, criteria), spec))
     found = await visible(call, request).count(collection, all_of(conditions))
     return found if "limit" not in request else min(found, int(request["limit"]))

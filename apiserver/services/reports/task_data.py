@@ -16,7 +16,8 @@ from apiserver.services.tasks import read as tasks
 
 @endpoint("reports.get_task_data", "2.26")
 async def get_task_data(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    found = await _found(call, request)
+    kind, get_all = ("models", models.get_all_ex) if request["model_events"] else ("tasks", tasks.get_all_ex)
+    found = (await get_all(call, request))[kind]
     answer: dict[str, Any] = {"tasks": found}
     of = {"tasks": [owner["id"] for owner in found], "model_events": request["model_events"]}
     if "plots" in request:
@@ -30,13 +31,6 @@ async def get_task_data(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if "single_value_metrics" in request:
         answer["single_value_metrics"] = (await get_task_single_value_metrics(call, of))["tasks"]
     return answer
-
-
-async def _found(call: Call, request: dict[str, Any]) -> list[dict[str, Any]]:
-    """The tasks, or with `model_events` the models, that match the request."""
-    answer = await (models.get_all_ex if request["model_events"] else tasks.get_all_ex)(call, request)
-    found: list[dict[str, Any]] = answer["models" if request["model_events"] else "tasks"]
-    return found
 
 
 async def _images(call: Call, of: dict[str, Any], asked: dict[str, Any]) -> list[dict[str, Any]]:

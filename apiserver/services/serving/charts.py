@@ -25,7 +25,8 @@ async def get_endpoint_metrics_history(call: Call, request: dict[str, Any]) -> d
     dates = steps.dates[shown].tolist()
 
     def chart(title: str, column: Float64Array) -> dict[str, Any]:
-        return {"title": title, "dates": dates, "values": _rounded(column[shown] * quantity.factor)}
+        values = np.nan_to_num(column[shown] * quantity.factor, nan=0.0).round(2)
+        return {"title": title, "dates": dates, "values": values.tolist()}
 
     each = sorted(values.items()) if request["instance_charts"] else []
     return {
@@ -43,7 +44,3 @@ async def _values(call: Call, url: str, quantity: str, steps: Steps) -> dict[str
     found = await history.curves(subjects, [quantity], steps)
     aggregation = "max" if quantity == REQUESTS else "avg"
     return {subject.name: curves[series_of(quantity)].values(aggregation) for subject, curves in found.items()}
-
-
-def _rounded(values: Float64Array) -> list[float]:
-    return np.nan_to_num(values, nan=0.0).round(2).tolist()  # type: ignore[no-any-return]

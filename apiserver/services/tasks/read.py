@@ -9,7 +9,7 @@ from apiserver.events.last_metrics import run_time
 from apiserver.rpc.errors import invalid_id
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.list_filters import only_values
-from apiserver.services.project_tree import with_descendants
+from apiserver.services.project_tree import with_descendants, with_subprojects
 from apiserver.services.queries import (
     Page,
     QuerySpec,
@@ -97,7 +97,7 @@ async def get_types(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 async def _find(call: Call, request: dict[str, Any], page: Page, projection: list[str] | None) -> list[Document]:
     await call.backend.last_metrics.settle(call.identity.company, ids=only_values(request.get("id")))
-    wanted = all_of([build_filter(await _with_subprojects(call, request), SPEC), hide_hidden(request)])
+    wanted = all_of([build_filter(await with_subprojects(call, request), SPEC), hide_hidden(request)])
     return await find_page(visible(call, request), TASKS, request, page, wanted, projection)
 
 
@@ -114,12 +114,3 @@ def _shown(call: Call, task: Document, fields: Collection[str] | None) -> Docume
     if fields is None or _RUNNING_FOR in fields:
         shown |= run_time(shown, utc_now())
     return shown
-
-
-async def _with_subprojects(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    """The request with all projects below the named ones, if it says `include_subprojects`."""
-    wanted = request.get("project")
-    if not (wanted and request.get("include_subprojects")):
-        return request
-    projects = [wanted] if isinstance(wanted, str) else wanted
-    return {**request, "project": await with_descendants(call, projects)}

@@ -19,7 +19,9 @@ DEFAULT_TIMEOUT = 600
 @endpoint("workers.register", "1.0")
 async def register(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     queues = request.get("queues", [])
-    await _check_queues(call, queues)
+    known = set(await documents(call).distinct("queues", "id", {"id": {"$in": queues}})) if queues else set()
+    if unknown := [queue for queue in queues if queue not in known]:
+        raise invalid_id("queue", *unknown)
     await forget(call, {"expires": {"$lte": utc_now()}})
     if queues and (resources := request.get("resources")):
         await documents(call).update("queues", {"id": {"$in": queues}}, {"$set": {"resources": resources}}, many=True)
@@ -57,12 +59,6 @@ async def status_report(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         report = {"last_worker": worker, "last_worker_report": now, "last_update": now}
         await documents(call).update("tasks", {"id": task["id"]}, {"$set": report})
     return {}
-
-
-async def _check_queues(call: Call, queues: list[str]) -> None:
-    known = set(await documents(call).distinct("queues", "id", {"id": {"$in": queues}})) if queues else set()
-    if unknown := [queue for queue in queues if queue not in known]:
-        raise invalid_id("queue", *unknown)
 
 
 def _spans(known: Document, at: int, *, busy: bool) -> tuple[Document, dict[str, Span]]:

@@ -37,7 +37,9 @@ async def get_metric_keys(call: Call, request: dict[str, Any]) -> dict[str, Any]
 @endpoint("workers.get_stats", "2.4")
 async def get_stats(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     steps = Steps.whole(request)
-    names = request.get("worker_ids") or await _reporting(call, steps)
+    if not (names := request.get("worker_ids")):
+        weeks = await call.backend.history.weeks(call.identity.company, "worker", start=steps.start, stop=steps.stop)
+        names = sorted({week["name"] for week in weeks})
     wanted: dict[str, list[str]] = {}
     for item in request["items"]:
         aggregations = wanted.setdefault(item["key"], [])
@@ -70,11 +72,6 @@ async def get_activity_report(call: Call, request: dict[str, Any]) -> dict[str, 
     dates = steps.dates.tolist()
     total, active = (counts(steps, _spans(kind, weeks, known)).tolist() for kind in (PRESENT, BUSY))
     return {"total": {"dates": dates, "counts": total}, "active": {"dates": dates, "counts": active}}
-
-
-async def _reporting(call: Call, steps: Steps) -> list[str]:
-    weeks = await call.backend.history.weeks(call.identity.company, "worker", start=steps.start, stop=steps.stop)
-    return sorted({week["name"] for week in weeks})
 
 
 def _stats(
