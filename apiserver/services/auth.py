@@ -40,7 +40,7 @@ async def get_token_for_user(call: Call, request: dict[str, Any]) -> dict[str, A
     if user is None or user.company != caller.company or request.get("company") not in (None, "", caller.company):
         raise invalid_id("user", request["user"])
     if user.user != caller.user and not is_admin(call):
-        raise forbidden("only admins get tokens for others")
+        raise forbidden("only admins may get tokens for other users")
     ending_with_the_callers = replace(user, key=caller.key, session=caller.session, logged_in=caller.logged_in)
     token, _ = await log_in(call, ending_with_the_callers, request.get("expiration_sec"))
     return {"token": token}
@@ -109,7 +109,7 @@ async def revoke_credentials(call: Call, request: dict[str, Any]) -> dict[str, A
 @endpoint("auth.create_user", "1.0")
 async def create_user(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if request["role"] != USER and not is_admin(call):
-        raise forbidden("only admins make others admins")
+        raise forbidden("only admins may add admins")
     given = {field: request.get(field) for field in ("given_name", "family_name", "email", "avatar")}
     # The login page sends the company that its copy of the web UI was built with, so it is not checked.
     company = call.identity.company if call.identity.role == LOGIN_PAGE else own_company(call, request.get("company"))
@@ -123,7 +123,7 @@ async def create_user(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("auth.edit_user", "1.0")
 async def edit_user(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if request["user"] == call.identity.user:
-        raise validation_error("admins do not change their own role", field="user")
+        raise validation_error("admins cannot change their own role", field="user")
     fields = {"role": request["role"]} if request.get("role") is not None else {}
     user = await documents(call).find_one("users", {"id": request["user"]}, projection=["role"])
     if user is None or user["role"] not in ASSIGNABLE:  # the guest and the login page keep their roles
@@ -137,7 +137,7 @@ async def edit_user(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 def own_company(call: Call, company: str | None) -> str:
     """The caller's company. 400/12 if the request names another: users are added to the caller's company only."""
     if company not in (None, "", call.identity.company):
-        raise validation_error("users are added to the caller's own company only", field="company")
+        raise validation_error("users can only be added to the caller's company", field="company")
     return call.identity.company
 
 

@@ -78,7 +78,7 @@ def _new_name(run: Document, request: dict[str, Any]) -> str:
     """The name of the project for the pipeline that a request names."""
     name: str = request.get("new_pipeline_name") or run["name"]
     if "/" in name:
-        raise validation_error("a pipeline's name has no '/'", field="new_pipeline_name")
+        raise validation_error("a pipeline's name must not contain '/'", field="new_pipeline_name")
     return f"{request['new_project_name'].strip('/')}/.pipelines/{name}"
 
 

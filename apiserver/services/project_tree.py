@@ -55,7 +55,7 @@ async def find_by_name(call: Call, name: str) -> Document | None:
     # This also finds a project of the caller's company that another call has just made.
     found = await visible(call).find_one(PROJECTS, {"name": name})
     if found is not None and found["company"] != call.identity.company:
-        raise ApiError(400, 414, f"There is a public project of that name, and nothing is put into it: name={name}")
+        raise ApiError(400, 414, f"A public project has this name, and public projects cannot be changed: name={name}")
     return found
 
 

@@ -161,7 +161,7 @@ def page_of(request: Mapping[str, Any]) -> Page:
     size = request.get("page_size") or DEFAULT_PAGE_SIZE
     skip = (request.get("page") or 0) * size
     if skip > FURTHEST:
-        raise validation_error("beyond any page there can be", field="page")
+        raise validation_error("is too large", field="page")
     return Page(skip, size)
 
 

@@ -128,7 +128,7 @@ async def move_task_to_queue(call: Call, request: dict[str, Any]) -> dict[str, A
     for queue in (source, target):
         await get_queue(call, queue)
     if source == target:
-        raise validation_error("is the queue that the task is in", field="target_queue")
+        raise validation_error("must not be the queue that the task is in", field="target_queue")
     # The task is added first, so that a call which stops halfway leaves it in two queues rather than in none.
     added = await queue_entries.append(call, target, task)
     if not await queue_entries.remove(call, source, task):

@@ -121,7 +121,7 @@ async def create(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     user = request["user"]
     if user == call.identity.user:
-        raise validation_error("admins do not delete themselves", field="user")
+        raise validation_error("admins cannot delete themselves", field="user")
     if not await credentials.delete_user(call.backend.documents, call.identity.company, user):
         raise invalid_id("user", user)
     return {}
@@ -131,7 +131,7 @@ async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     user = request["user"]
     if user != call.identity.user and not is_admin(call):
-        raise forbidden("only admins change other users")
+        raise forbidden("only admins may change other users")
     changed = ("name", "given_name", "family_name", "avatar")
     names = {key: request[key] for key in changed if request.get(key) is not None}
     if "name" in names:
@@ -149,7 +149,7 @@ async def _check_renaming(call: Call, user: str, name: str) -> None:
     """403/21 for users whose name is in the settings: another user with that name would get the role set there."""
     fixed = await documents(call).find_one(PASSWORDS, {"id": user, "fixed": True})
     if fixed and not await documents(call).find_one("users", {"id": user, "name": name}):
-        raise forbidden("the settings name this user")
+        raise forbidden("the settings define this user's name")
 
 
 @endpoint("users.get_sessions", "2.34")
@@ -181,7 +181,7 @@ async def _sessions(call: Call, request: dict[str, Any], limit: int | None = Non
     user = request.get("user") or call.identity.user
     if user != call.identity.user:
         if not is_admin(call):
-            raise forbidden("only admins see and end other users' sessions")
+            raise forbidden("only admins may see and end other users' sessions")
         if not await documents(call).count("users", {"id": user}):
             raise invalid_id("user", user)
     return await sessions_of(call.backend.documents, call.identity.company, user, limit)
@@ -222,5 +222,5 @@ def merged(preferences: dict[str, Any], changes: dict[str, Any]) -> dict[str, An
 def encoded(preferences: dict[str, Any]) -> str:
     text = json.dumps(preferences, separators=(",", ":"))
     if len(text) > MAX_PREFERENCES:
-        raise validation_error(f"would be over {MAX_PREFERENCES} bytes", field="preferences")
+        raise validation_error(f"must have at most {MAX_PREFERENCES} bytes in all", field="preferences")
     return text

@@ -111,7 +111,7 @@ def refuse_other_paths(router: APIRouter, path: str) -> None:
 
     @router.api_route(path, methods=list(_METHODS), include_in_schema=False)
     async def no_such_path() -> None:
-        raise Refused(Problem.NO_PATH, "there is no such API, or not by this method")
+        raise Refused(Problem.NO_PATH, "no API has this path and method")
 
 
 async def json_answer(request: Request, make: Callable[[], Any]) -> Response:

@@ -86,7 +86,7 @@ class Attempts:
     async def check(self, compare: Callable[[], bool]) -> bool:
         """Run `compare` in a thread when it is its turn; 429 if too many are waiting already."""
         if self._waiting >= _WAITING:
-            raise overloaded("Too many are logging in")
+            raise overloaded("Too many logins at once")
         self._waiting += 1
         try:
             async with self._turn:

@@ -110,7 +110,7 @@ class History:
         """
         subjects = dict.fromkeys(subjects)
         if steps.count * len(subjects) * len(metrics) > MOST_POINTS:
-            raise validation_error(f"more than {MOST_POINTS} points in all: ask for longer steps", field="interval")
+            raise validation_error(f"more than {MOST_POINTS} points in all: use a longer interval", field="interval")
         weeks = self._kept(steps)
         selection = [MetricSelection(metric) for metric in sorted(metrics)]
         inside = Range(steps.start, steps.stop)

@@ -55,7 +55,7 @@ async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def get_by_task_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     task = await read_task(call, request["task"], ["models"])
     if not task["models"]["output"]:
-        raise ApiError(400, 201, f"The task has made no model: task={task['id']}")
+        raise ApiError(400, 201, f"The task has no output model: task={task['id']}")
     return await _one(call, task["models"]["output"][-1]["model"])
 
 

@@ -104,7 +104,7 @@ async def _rename(call: Call, project: Document, name: str) -> Document:
     """Change the last part of a project's name; 400/408 if another part changes, which would move it."""
     name = checked_name(name)
     if name.rpartition("/")[0] != project["name"].rpartition("/")[0]:
-        raise ApiError(400, 408, f"A project's location is changed by projects.move: project={project['id']}")
+        raise ApiError(400, 408, f"Use projects.move to move a project: project={project['id']}")
     await changeable(call, project)
     place = {"name": name, "basename": name.rpartition("/")[2], "last_update": utc_now()}
     await relocate(call, project, {"$set": place})

@@ -63,7 +63,7 @@ async def settled(call: Call, report_id: str, home: Document, request: dict[str,
             return home
         home = await home_for(call, request)
         await change_task(call, report_id, {"$set": {"project": home["id"]}})
-    raise unavailable(f"the home of report {report_id} is deleted too often just now", retry_after=1)
+    raise unavailable(f"report {report_id} is being changed by too many calls at once", retry_after=1)
 
 
 async def leave_home(call: Call, project_id: str | None) -> None:

@@ -173,7 +173,7 @@ async def destination(call: Call, request: dict[str, Any]) -> Document | None:
         return await get_project(call, request["project"])
     if request.get("project_name"):
         return await find_or_create(call, request["project_name"])
-    raise validation_error("is required, or project_name", field="project")
+    raise validation_error("either project or project_name is required", field="project")
 
 
 async def checked_fields(call: Call, request: dict[str, Any]) -> Document:

@@ -121,7 +121,9 @@ def _queue_of(task: Document) -> str:
     """The queue that a queued task has in `execution.queue`; 400/12 if it is not queued."""
     queue = task.get("execution", {}).get("queue")
     if task["status"] != "queued" or not queue:
-        raise validation_error("only a task that waits in a queue keeps its name", field="update_execution_queue")
+        raise validation_error(
+            "false is allowed only for a task that is in a queue already", field="update_execution_queue"
+        )
     return str(queue)
 
 

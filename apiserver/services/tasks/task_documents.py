@@ -193,7 +193,7 @@ async def revise_task(
         unchanged = {"id": task_id, "status": task["status"], "last_change": task["last_change"]}
         if await documents(call).update(TASKS, unchanged, _stamped(update, changed_now(call))):
             return True
-    raise unavailable(f"task {task_id} is changed too often just now", retry_after=1)
+    raise unavailable(f"task {task_id} is being changed by too many calls at once", retry_after=1)
 
 
 def _stamped(update: Update, stamps: Document) -> Update:
