@@ -107,7 +107,7 @@ def _carried(values: Float64Array, before: float) -> Float64Array:
 
 
 def _number_of(now: int, steps: Steps) -> int | None:
-    """The step that shows the present state; None if the chart ended more than a step ago, or is in the future."""
+    """The step that shows the present state; None if the chart ended more than a step ago, or has not begun."""
     at = min(now, steps.stop) if now <= steps.stop + steps.width else now
     number = steps.number(at)
     return number if 0 <= number < steps.count else None

@@ -21,7 +21,7 @@ PUBLIC_FIELDS = {
     "users": (
         *("id", "name", "given_name", "family_name", "email", "avatar", "role", "company"),
         *("created", "created_in_version"),
-    ),
+    )
 }
 #: If a referenced document has more bytes than this, every place that shows it counts towards the answer's memory.
 _LARGE = 4096

@@ -1,4 +1,4 @@
-"""events.*: writing and reading scalars, vectors, plots, debug images and logs."""
+"""events.*: scalars, vectors, plots, debug images and logs. Importing the package registers its handlers."""
 
 from apiserver.services.events import (
     clear,
@@ -14,18 +14,3 @@ from apiserver.services.events import (
     vectors,
     write,
 )
-
-__all__ = [
-    "clear",
-    "download",
-    "logs",
-    "multi_plots",
-    "navigate",
-    "raw",
-    "samples",
-    "scalars",
-    "series",
-    "task_events",
-    "vectors",
-    "write",
-]

@@ -1,5 +1,3 @@
 """models.*: the files that training produces and starts from. Importing the package registers its handlers."""
 
 from apiserver.services.models import edit, life, metadata, read, update_for_task
-
-__all__ = ["edit", "life", "metadata", "read", "update_for_task"]

@@ -18,17 +18,7 @@ from apiserver.services.tasks.edit import change_tags, destination
 from apiserver.services.tasks.task_documents import changed_now
 from apiserver.stores.documents.base import Document
 
-_UPDATE_FIELDS = (
-    "name",
-    "comment",
-    "tags",
-    "system_tags",
-    "ready",
-    "ui_cache",
-    "project",
-    "task",
-    "metadata",
-)
+_UPDATE_FIELDS = ("name", "comment", "tags", "system_tags", "ready", "ui_cache", "project", "task", "metadata")
 
 
 @endpoint("models.create", "1.0")

@@ -12,31 +12,14 @@ from apiserver.services.document_keys import escape, unescape
 from apiserver.services.list_filters import only_values
 from apiserver.services.models.model_documents import MODELS, answered, read_model
 from apiserver.services.project_tree import with_descendants, with_subprojects
-from apiserver.services.queries import (
-    QuerySpec,
-    all_of,
-    build_filter,
-    hide_hidden,
-    leave_out,
-    projection_of,
-)
+from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden, leave_out, projection_of
 from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.services.tasks.task_documents import read_task
 from apiserver.stores.documents.base import Document, Filter
 
 SPEC = QuerySpec(
-    lists=(
-        "id",
-        "user",
-        "project",
-        "task",
-        "parent",
-        "uri",
-        "framework",
-        "tags",
-        "system_tags",
-    ),
+    lists=("id", "user", "project", "task", "parent", "uri", "framework", "tags", "system_tags"),
     values=("ready", "metadata.*"),
     times=("created", "last_update", "last_change"),
     ranges=("last_iteration", "last_metrics.*"),

@@ -10,13 +10,7 @@ from apiserver.services import public
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import PROJECTS, changeable, checked_name, create_project, get_project
 from apiserver.services.projects.children import REPORTS
-from apiserver.services.projects.contents import (
-    TASKS_WITHOUT_REPORTS,
-    active,
-    contents_of,
-    delete_models,
-    delete_tasks,
-)
+from apiserver.services.projects.contents import TASKS_WITHOUT_REPORTS, active, contents_of, delete_models, delete_tasks
 from apiserver.services.projects.move import relocate
 from apiserver.services.queries import all_of
 from apiserver.stores.documents.base import Document, Filter, Update

@@ -9,13 +9,7 @@ from apiserver.services.list_filters import list_filter
 from apiserver.services.project_tree import PROJECTS, read_project
 from apiserver.services.projects.children import holding_children
 from apiserver.services.projects.stats import dataset_stats, own_counts, scope_of, stats_of, sub_projects
-from apiserver.services.queries import (
-    QuerySpec,
-    all_of,
-    build_filter,
-    hide_hidden,
-    projection_of,
-)
+from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden, projection_of
 from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.stores.documents.base import Document, Filter

@@ -20,10 +20,7 @@ from apiserver.stores.documents.base import Document, Filter
 from apiserver.times import from_now
 
 #: The states of tasks and models that are counted separately, and the condition for each.
-STATES: dict[str, Filter] = {
-    "active": {"system_tags": {"$ne": "archived"}},
-    "archived": {"system_tags": "archived"},
-}
+STATES: dict[str, Filter] = {"active": {"system_tags": {"$ne": "archived"}}, "archived": {"system_tags": "archived"}}
 _DATASET = "dataset"
 _DAY = 86400
 

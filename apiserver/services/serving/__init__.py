@@ -1,5 +1,3 @@
 """serving.*: containers that serve models, and their endpoints. Importing the package registers its handlers."""
 
 from apiserver.services.serving import charts, containers, endpoints
-
-__all__ = ["charts", "containers", "endpoints"]

@@ -12,16 +12,3 @@ from apiserver.services.tasks import (
     queueing,
     read,
 )
-
-__all__ = [
-    "artifacts",
-    "cleanup",
-    "clone",
-    "configurations",
-    "edit",
-    "hyperparams",
-    "life",
-    "models",
-    "queueing",
-    "read",
-]

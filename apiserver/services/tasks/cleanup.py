@@ -170,9 +170,7 @@ async def _removable_models(call: Call, task: Document) -> list[Document]:
     used = {
         item["model"]
         for user in await documents(call).find(
-            TASKS,
-            {"models.input.model": {"$in": [model["id"] for model in drafts]}},
-            projection=["models.input"],
+            TASKS, {"models.input.model": {"$in": [model["id"] for model in drafts]}}, projection=["models.input"]
         )
         for item in user["models"]["input"]
     }

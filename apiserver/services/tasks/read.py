@@ -10,14 +10,7 @@ from apiserver.rpc.errors import invalid_id
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.list_filters import only_values
 from apiserver.services.project_tree import with_descendants, with_subprojects
-from apiserver.services.queries import (
-    Page,
-    QuerySpec,
-    all_of,
-    build_filter,
-    hide_hidden,
-    projection_of,
-)
+from apiserver.services.queries import Page, QuerySpec, all_of, build_filter, hide_hidden, projection_of
 from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.services.tasks.legacy import with_legacy

@@ -84,12 +84,7 @@ async def _seen(call: Call, worker: str, fields: Document, known: Document) -> N
     now = utc_now()
     id = id_of(call, worker)
     timeout = fields.get("timeout") or known.get("timeout") or DEFAULT_TIMEOUT
-    said = {
-        **fields,
-        "ip": call.client,
-        "last_activity_time": now,
-        "expires": from_now(timeout),
-    }
+    said = {**fields, "ip": call.client, "last_activity_time": now, "expires": from_now(timeout)}
     await documents(call).update(WORKERS, {"id": id}, {"$set": said}, upsert=_new_worker(call, id, worker, now))
 
 
