@@ -52,7 +52,7 @@ class QuerySpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PageBounds:
     """Which of the matching documents are answered."""
 
     skip: int
@@ -156,13 +156,13 @@ def _drop(value: Any, names: _Names) -> None:
                 del value[name]
 
 
-def page_of(request: Mapping[str, Any]) -> Page:
+def page_of(request: Mapping[str, Any]) -> PageBounds:
     """The page that `page` and `page_size` ask for."""
     size = request.get("page_size") or DEFAULT_PAGE_SIZE
     skip = (request.get("page") or 0) * size
     if skip > FURTHEST:
         raise validation_error("is too large", field="page")
-    return Page(skip, size)
+    return PageBounds(skip, size)
 
 
 def pattern_filter(field: str, pattern: str, *, ignore_case: bool = False, source: str | None = None) -> Filter:

@@ -20,7 +20,7 @@ import numpy as np
 from apiserver.events.model import Float64Array
 from apiserver.services.backend import Call
 from apiserver.services.history.steps import ChartCurve, Steps
-from apiserver.services.history.store import Series, Subject
+from apiserver.services.history.store import HistorySeries, Subject
 from apiserver.stores.documents.base import Document, DocumentStoreError
 from apiserver.stores.events.base import EventStoreError
 from apiserver.times import epoch_millis, now_ms
@@ -29,10 +29,10 @@ log = logging.getLogger(__name__)
 
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
-WAITING: Series = ("waiting", "avg")
-LENGTH: Series = ("length", "total")
+WAITING: HistorySeries = ("waiting", "avg")
+LENGTH: HistorySeries = ("length", "total")
 #: When the tasks in the queue were added, on average, in epoch seconds. Not recorded for an empty queue.
-ADDED: Series = ("added", "avg")
+ADDED: HistorySeries = ("added", "avg")
 #: The id of all queues together in an answer.
 TOTAL = "total"
 #: A chart of all queues also reads so many milliseconds before it begins, for the queues that seldom change.
@@ -77,7 +77,9 @@ class _Held:
     waiting: Float64Array
 
     @classmethod
-    def of(cls, curves: dict[Series, ChartCurve], steps: Steps, now: int, state: Mapping[Series, float]) -> Self:
+    def of(
+        cls, curves: dict[HistorySeries, ChartCurve], steps: Steps, now: int, state: Mapping[HistorySeries, float]
+    ) -> Self:
         """From the recorded curves, and from the present `state` at `now` (epoch ms) if that is in a step.
 
         If nothing is recorded, the queue counts as if it had always been in the present state.
@@ -86,7 +88,7 @@ class _Held:
         ended = np.minimum(steps.dates + steps.width, min(now, steps.stop)) / 1000
         most, longest = length.values("max"), waiting.values("max")
         length_then, added_then = length.last, added.last
-        before: Mapping[Series, float] = {}
+        before: Mapping[HistorySeries, float] = {}
         if (number := _number_of(now, steps)) is not None:
             if not np.isfinite(most).any():
                 before = state
@@ -133,7 +135,7 @@ def _answer(queue: str, held: _Held, shown: Bools, steps: Steps) -> dict[str, An
     }
 
 
-def _state(entries: Sequence[Document], at: int) -> dict[Series, float]:
+def _state(entries: Sequence[Document], at: int) -> dict[HistorySeries, float]:
     added = [epoch_millis(entry["added"]) or at for entry in entries]
     if not added:
         return {WAITING: 0.0, LENGTH: 0}

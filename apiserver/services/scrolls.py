@@ -18,7 +18,7 @@ import orjson
 from apiserver import answers
 from apiserver.services.backend import Call, documents
 from apiserver.services.expiring_ids import new_id, oldest_id
-from apiserver.services.queries import DEFAULT_PAGE_SIZE, Page, leave_out, page_of, sort_of
+from apiserver.services.queries import DEFAULT_PAGE_SIZE, PageBounds, leave_out, page_of, sort_of
 from apiserver.stores.documents.base import Document, DocumentStoreBusy, Filter
 from apiserver.stores.documents.scoped import VisibleDocuments
 
@@ -30,7 +30,7 @@ _PAGING = ("page", "page_size", "scroll_id", "refresh_scroll", "size", "only_fie
 
 
 @dataclass(frozen=True, slots=True)
-class Scroll:
+class ListScroll:
     """A caller's way through the documents that match a query."""
 
     id: str
@@ -40,10 +40,10 @@ class Scroll:
 
 
 @dataclass(frozen=True, slots=True)
-class ScrolledPage(Page):
+class ScrolledPage(PageBounds):
     """A page, and the scroll that it belongs to if the caller scrolls."""
 
-    scroll: Scroll | None = None
+    scroll: ListScroll | None = None
 
 
 async def scrolled_page(call: Call, request: Mapping[str, Any]) -> ScrolledPage:
@@ -66,7 +66,7 @@ async def find_page(
     view: VisibleDocuments,
     collection: str,
     request: Mapping[str, Any],
-    page: Page,
+    page: PageBounds,
     wanted: Filter,
     projection: Sequence[str] | None,
 ) -> list[Document]:
@@ -103,14 +103,14 @@ def scroll_answer(call: Call, page: ScrolledPage, returned: int) -> dict[str, st
     return {"scroll_id": scroll.id}
 
 
-async def _scroll(call: Call, request: Mapping[str, Any]) -> Scroll:
+async def _scroll(call: Call, request: Mapping[str, Any]) -> ListScroll:
     """The scroll that the request continues, or a new one."""
     query = _fingerprint(request)
     if scroll_id := request.get("scroll_id"):
         found = await documents(call).find_one(SCROLLS, {"id": scroll_id, "query": query})
         if found is not None:
-            return Scroll(scroll_id, query, found["position"])
-    return Scroll(new_id(), query)
+            return ListScroll(scroll_id, query, found["position"])
+    return ListScroll(new_id(), query)
 
 
 def _fingerprint(request: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from apiserver.services.backend import Call, documents
 from apiserver.services.history.steps import ChartCurve, Steps
-from apiserver.services.history.store import Series
+from apiserver.services.history.store import HistorySeries
 from apiserver.services.tasks.task_documents import TASKS
 from apiserver.services.workers.machine_stats import curve_of, curves_of
 from apiserver.services.workers.worker_documents import WORKERS, subject_of
@@ -60,7 +60,7 @@ async def _agents(call: Call, tasks: Iterable[Document], seconds: int) -> list[d
     ]
 
 
-def _reported(curves: dict[Series, ChartCurve], steps: Steps) -> dict[str, Any]:
+def _reported(curves: dict[HistorySeries, ChartCurve], steps: Steps) -> dict[str, Any]:
     found = {}
     for name, (metric, unit) in _RESOURCES.items():
         if curves_of(metric, curves):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from apiserver.rpc.errors import ApiError
 from apiserver.services.queries import (
-    Page,
+    PageBounds,
     QuerySpec,
     build_filter,
     exact_literal,
@@ -178,5 +178,5 @@ def test_fields_that_are_left_out() -> None:
 
 
 def test_pages() -> None:
-    assert page_of({}) == Page(0, 500)
-    assert page_of({"page": 3, "page_size": 20}) == Page(60, 20)
+    assert page_of({}) == PageBounds(0, 500)
+    assert page_of({"page": 3, "page_size": 20}) == PageBounds(60, 20)

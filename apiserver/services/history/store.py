@@ -44,7 +44,7 @@ _SWEPT_AT_ONCE = 20
 _READ_AT_ONCE = 16
 
 #: A metric and its variant.
-Series = tuple[str, str]
+HistorySeries = tuple[str, str]
 
 
 class Subject(NamedTuple):
@@ -73,7 +73,7 @@ class History:
 
     # --- writing -----------------------------------------------------------------------------------
 
-    async def record(self, subject: Subject, at: int, values: Mapping[Series, float]) -> None:
+    async def record(self, subject: Subject, at: int, values: Mapping[HistorySeries, float]) -> None:
         """Store the values of one time (epoch ms). They replace earlier values of the same series and time."""
         if not values:
             return
@@ -103,7 +103,7 @@ class History:
 
     async def curves(
         self, subjects: Iterable[Subject], metrics: Collection[str], steps: Steps, *, last: bool = False
-    ) -> dict[Subject, dict[Series, ChartCurve]]:
+    ) -> dict[Subject, dict[HistorySeries, ChartCurve]]:
         """The curves of each subject by series, without those that have no value in the steps.
 
         `last`: read the latest value of each step, too. 400/12 if the curves would have more than `MOST_POINTS`.
@@ -116,7 +116,7 @@ class History:
         inside = Range(steps.start, steps.stop)
         asked = BucketQuery(BucketAxis.TIMESTAMP, lambda *_: steps.width, inside, envelope=True, ends=last)
         turns = asyncio.Semaphore(_READ_AT_ONCE if self._events.reads_in_parallel else 1)
-        found: dict[Subject, dict[Series, ChartCurve]] = {}
+        found: dict[Subject, dict[HistorySeries, ChartCurve]] = {}
 
         async def add(subject: Subject) -> None:
             for week in weeks:
@@ -174,7 +174,7 @@ def _owner(company: str, id: str) -> Owner:
     return Owner(company, HISTORY + id.removeprefix(f"{company}/"))
 
 
-def _batch(owner: Owner, at: int, values: Mapping[Series, float]) -> EventBatch:
+def _batch(owner: Owner, at: int, values: Mapping[HistorySeries, float]) -> EventBatch:
     size = len(values)
     times = np.full(size, at, np.int64)
     scalars = Scalars(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from apiserver.events.model import Float64Array
-from apiserver.services.history.store import Series
+from apiserver.services.history.store import HistorySeries
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ QUANTITIES = {
 }
 
 
-def series_of(quantity: str) -> Series:
+def series_of(quantity: str) -> HistorySeries:
     """The series of a quantity in the history."""
     return quantity, "total"
 
 
-def values_of(report: dict[str, Any]) -> dict[Series, float]:
+def values_of(report: dict[str, Any]) -> dict[HistorySeries, float]:
     """The value of each quantity in a status report."""
     machine = report.get("machine_stats") or {}
     found: dict[str, float | None] = {

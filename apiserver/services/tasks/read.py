@@ -10,7 +10,7 @@ from apiserver.rpc.errors import invalid_id
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.list_filters import only_values
 from apiserver.services.project_tree import with_descendants, with_subprojects
-from apiserver.services.queries import Page, QuerySpec, all_of, build_filter, hide_hidden, projection_of
+from apiserver.services.queries import PageBounds, QuerySpec, all_of, build_filter, hide_hidden, projection_of
 from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.services.tasks.legacy import with_legacy
@@ -68,7 +68,7 @@ async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("tasks.get_by_id_ex", "1.0")
 async def get_by_id_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     ids = [request["id"]] if isinstance(request["id"], str) else request["id"]
-    tasks = await _find_expanded(call, {**request, "id": ids}, Page(0, len(ids))) if ids else []
+    tasks = await _find_expanded(call, {**request, "id": ids}, PageBounds(0, len(ids))) if ids else []
     if not tasks:
         raise invalid_id("task", *ids)
     return {"tasks": tasks}
@@ -88,13 +88,13 @@ async def get_types(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     return {"types": await visible(call).distinct(TASKS, "type", inside)}
 
 
-async def _find(call: Call, request: dict[str, Any], page: Page, projection: list[str] | None) -> list[Document]:
+async def _find(call: Call, request: dict[str, Any], page: PageBounds, projection: list[str] | None) -> list[Document]:
     await call.backend.last_metrics.settle(call.identity.company, ids=only_values(request.get("id")))
     wanted = all_of([build_filter(await with_subprojects(call, request), SPEC), hide_hidden(request)])
     return await find_page(visible(call, request), TASKS, request, page, wanted, projection)
 
 
-async def _find_expanded(call: Call, request: dict[str, Any], page: Page) -> list[Document]:
+async def _find_expanded(call: Call, request: dict[str, Any], page: PageBounds) -> list[Document]:
     found = await _find(call, request, page, projection_with(REFERENCES, request))
     fields = projection_of(request)
     tasks = [_shown(call, task, fields) for task in found]

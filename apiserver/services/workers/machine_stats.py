@@ -12,16 +12,16 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.services.history.steps import ChartCurve, Steps, combined
-from apiserver.services.history.store import Series
+from apiserver.services.history.store import HistorySeries
 
 _AGGREGATIONS = ("avg", "min", "max")
 #: The variant of a metric with one value per machine.
 _TOTAL = "total"
 
 
-def values_of(machine_stats: dict[str, Any]) -> dict[Series, float]:
+def values_of(machine_stats: dict[str, Any]) -> dict[HistorySeries, float]:
     """The values of one report."""
-    values: dict[Series, float] = {}
+    values: dict[HistorySeries, float] = {}
     for metric, value in machine_stats.items():
         if not isinstance(value, list):
             values[metric, _TOTAL] = value
@@ -38,13 +38,13 @@ def has_parts(metric: str) -> bool:
     return metric.startswith("gpu_")
 
 
-def curves_of(metric: str, curves: dict[Series, ChartCurve]) -> dict[str, ChartCurve]:
+def curves_of(metric: str, curves: dict[HistorySeries, ChartCurve]) -> dict[str, ChartCurve]:
     """The curves of a metric by variant, those of GPUs sorted by number."""
     found = {variant: curve for (of, variant), curve in curves.items() if of == metric}
     return dict(sorted(found.items(), key=lambda item: (len(item[0]), item[0])))
 
 
-def curve_of(metric: str, aggregation: str, curves: dict[Series, ChartCurve], steps: Steps) -> ChartCurve:
+def curve_of(metric: str, aggregation: str, curves: dict[HistorySeries, ChartCurve], steps: Steps) -> ChartCurve:
     """One curve for all variants of a metric. Only this aggregation (avg, min or max) may be read from it."""
     found = curves_of(metric, curves)
     return found[aggregation] if aggregation in found else combined(steps, found.values())

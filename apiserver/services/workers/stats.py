@@ -12,7 +12,7 @@ from apiserver.rpc.errors import ApiError, some_of
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.history.spans import Span, counts
 from apiserver.services.history.steps import ChartCurve, Steps
-from apiserver.services.history.store import DAY, Series
+from apiserver.services.history.store import DAY, HistorySeries
 from apiserver.services.workers.machine_stats import curve_of, curves_of, has_parts
 from apiserver.services.workers.worker_documents import BUSY, PRESENT, WORKERS, subject_of
 from apiserver.stores.documents.base import Document
@@ -75,7 +75,7 @@ async def get_activity_report(call: Call, request: dict[str, Any]) -> dict[str, 
 
 
 def _stats(
-    metric: str, aggregation: str, curves: dict[Series, ChartCurve], steps: Steps, split: bool | None
+    metric: str, aggregation: str, curves: dict[HistorySeries, ChartCurve], steps: Steps, split: bool | None
 ) -> dict[str, Any]:
     """The values of a metric's chart; with `split` also those of each GPU, if there are several."""
     values = _filled(curve_of(metric, aggregation, curves, steps).values(aggregation))
