@@ -1,9 +1,9 @@
 """How requests go to a node: by aiohttp, as the client has it, with bounds on what one of them takes of this process.
 
-Large bodies go in pieces. Of large answers two are read at a time: memory holds two of them however many are asked
-for, and others have their turn between them. What is left of the others stays in sockets and at nodes. An answer larger
-than any should be is not read on, and counts as an error of the type TOO_LARGE. Nor are bodies and answers made into
-text, as the client would do for a log that nobody writes.
+Large bodies are sent in pieces. Large answers are read one at a time, so that memory holds one of them however many are
+asked for; the others wait in sockets and at nodes. An answer of more than LARGEST_ANSWER bytes is not read to its end:
+it counts as an error of the type TOO_LARGE. Bodies and answers are not made into text, which the client would do for a
+log that nobody writes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ LARGEST_ANSWER = 64 * 2**20
 
 _IN_PIECES = 2**18
 _IN_TURNS = 2**18
-_AT_ONCE = 1
 #: "Content Too Large": no status that has the client ask other nodes.
 _STATUS = 413
 
@@ -47,14 +46,14 @@ class Node(AiohttpHttpNode):
     def _create_aiohttp_session(self) -> None:
         super()._create_aiohttp_session()
         assert self.session is not None
-        self.session._response_class = type("_Answer", (_Answer,), {"turns": asyncio.Semaphore(_AT_ONCE)})
+        self.session._response_class = type("_Answer", (_Answer,), {"turns": asyncio.Lock()})
 
     def _log_request(self, *_: Any, **__: Any) -> None:
         pass
 
 
 class _Answer(ClientResponse):
-    turns: ClassVar[asyncio.Semaphore]
+    turns: ClassVar[asyncio.Lock]
 
     async def read(self) -> bytes:
         if self._body is None:
