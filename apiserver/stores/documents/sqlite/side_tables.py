@@ -37,6 +37,8 @@ _LAST = b"\xff"
 """Sorts after every other value."""
 _LONGEST = 200
 """Characters of a text that is kept as a single value."""
+_SORTED_BY = 1000
+"""Characters of a text that documents are sorted by: those with the same beginning are in the order of what follows."""
 INT64 = range(-(2**63), 2**63)
 
 
@@ -170,7 +172,7 @@ def sort_value(term: Term, found: Iterable[Any]) -> Any:
     kind, *value = place
     if kind == values.NUMBER:
         return float(value[0]) if isinstance(value[0], int) and value[0] not in INT64 else value[0]
-    return value[0] if kind == values.TEXT else bytes([kind]) + repr(value).encode()
+    return value[0][:_SORTED_BY] if kind == values.TEXT else bytes([kind]) + repr(value).encode()
 
 
 def _table(name: str, columns: Sequence[str], order: str) -> list[str]:

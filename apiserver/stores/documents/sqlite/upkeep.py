@@ -25,8 +25,8 @@ from apiserver.stores.documents.sqlite.table import Table, apart_column, decode,
 _MOST = 16
 _LARGEST = 64 * 2**20
 """Characters of all texts in a side table; of more, it is not made."""
-_SOME = 500
-"""Documents that are read, and put into a side table, at a time: some milliseconds."""
+_SOME, _SOME_BYTES = 500, 4 * 2**20
+"""Documents that are read, and put into a side table, at a time: some milliseconds. Fewer when they are large."""
 
 _parse = lru_cache(maxsize=256)(parse_side)
 
@@ -101,11 +101,17 @@ class Upkeep:
         roots = roots_of([side])
         apart = [name for name in table.apart if name in roots]
         doc = "doc" if roots.difference(apart, ["id"]) else "json_object('id', id)"
-        columns = ", ".join(["row", doc, *map(apart_column, apart)])
+        columns = ", ".join(["row", *(f"CAST({column} AS BLOB)" for column in (doc, *map(apart_column, apart)))])
         sql = f'SELECT {columns} FROM "{table.name}" WHERE row > ? ORDER BY row LIMIT {_SOME}'
+        found: list[tuple[Any, ...]] = []
+        size = 0
         with self._connections.read() as connection:
-            found = connection.execute(sql, (after,))
-            return [(row, *side.of(decode(doc, apart, texts))) for row, doc, *texts in found]
+            for row, *texts in connection.execute(sql, (after,)):
+                found.append((row, *side.of(decode(texts[0], apart, texts[1:]))))
+                size += sum(len(text) for text in texts if text is not None)
+                if size >= _SOME_BYTES:
+                    break
+        return found
 
     def _end(self, number: int, state: str) -> None:
         with self._connections.write(spare_reserve=True) as connection:

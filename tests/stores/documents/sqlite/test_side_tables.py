@@ -407,3 +407,22 @@ async def test_a_new_layout_of_a_collection_keeps_its_side_tables(tmp_path: Path
         assert (await ids(documents, {}, BY_VALUE))[:2] == ["008", "007"]
         await documents.close()
     assert len(filled) == 1
+
+
+# Large texts
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("some_bytes", [1, 10**9])
+async def test_large_texts_are_sorted_by_their_beginnings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, some_bytes: int
+) -> None:
+    monkeypatch.setattr(upkeep, "_SOME_BYTES", some_bytes)  # 1: each document is put into the side table by itself
+    text = "é" * 1000
+    values = {"a": text + "z", "b": text + "a", "c": text[:-1] + "z", "d": "z", "e": None}
+    async with opened(tmp_path) as documents:
+        await documents.insert("things", [{"id": id, "big": {"value": value}} for id, value in values.items()])
+        for _ in range(2):
+            assert await ids(documents, {}, [(VALUE, 1), ("id", 1)]) == ["d", "c", "a", "b", "e"]
+    [(side, state)] = there(tmp_path)
+    assert (side.kind, state) == ("sorted", "ready")
