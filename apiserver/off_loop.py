@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from traceback import clear_frames
 from typing import Any, TypeVar
 
 #: Work on more things is done in a thread. Less work takes no longer than handing it to a thread.
@@ -27,3 +28,23 @@ async def together(*work: Coroutine[Any, Any, T]) -> list[T]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         tasks.clear()  # the error refers to this frame: without this, the frame would keep the tasks' results in memory
+
+
+def in_thread(work: Callable[[], T]) -> Callable[[], T]:
+    """`work` for another thread. When it fails, that thread lets go of all that its functions held.
+
+    An error keeps the variables of the functions that it went through. It ends on the event loop, which would let go of
+    them. For a cursor of SQLite the loop would wait until that thread, busy with another query, leaves its connection.
+    """
+
+    def run() -> T:
+        try:
+            return work()
+        except BaseException as error:
+            before: BaseException | None = error
+            while before is not None:
+                clear_frames(before.__traceback__)
+                before = before.__context__
+            raise
+
+    return run

@@ -29,6 +29,7 @@ ALLOWED = {
     "stores.events": {
         "answers",
         "events",
+        "off_loop",
         "resources",
         "stores.addresses",
         "stores.migrations",
@@ -37,6 +38,7 @@ ALLOWED = {
     },
     "stores.documents": {
         "json_structure",
+        "off_loop",
         "resources",
         "stores.addresses",
         "stores.migrations",

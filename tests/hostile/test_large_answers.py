@@ -59,6 +59,7 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "search in the log": ("events.get_task_log", {"batch_size": 10_000, "search": {"text": "x"}}),
     "whole log": ("events.download_task_log", {}),
     "tasks": ("tasks.get_all", {}),
+    "tasks by their comments": ("tasks.get_all", {"order_by": ["comment"], "only_fields": ["id"]}),
     "tasks and their parents": ("tasks.get_all_ex", {"only_fields": ["id", "parent.comment"]}),
 }
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from apiserver.off_loop import in_thread
 from apiserver.stores.documents.base import (
     Counted,
     Document,
@@ -471,7 +472,8 @@ class SqliteDocumentStore:
             if self._at_once % _TURN == 0:
                 await asyncio.sleep(0)
             return done
-        return await asyncio.get_running_loop().run_in_executor(self._looking_up if small else self._threads, work)
+        threads = self._looking_up if small else self._threads
+        return await asyncio.get_running_loop().run_in_executor(threads, in_thread(work))
 
 
 def _groups(table: Table, columns: Sequence[str], where: str, *, lists: bool) -> str:

@@ -37,6 +37,7 @@ from apiserver.events.model import (
     WorkerSpan,
 )
 from apiserver.events.queries import EVERYWHERE, BucketQuery, Grid, PageQuery, Range, SeriesQuery
+from apiserver.off_loop import in_thread
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.embedded import by_worker, deletion, log_sizes, logs, records, scalars
 from apiserver.stores.events.embedded.buckets import all_buckets
@@ -240,7 +241,7 @@ class EmbeddedEventStore:
 
     async def _in_thread(self, threads: ThreadPoolExecutor, run: Callable[[], Result]) -> Result:
         try:
-            return await asyncio.get_running_loop().run_in_executor(threads, copy_context().run, run)
+            return await asyncio.get_running_loop().run_in_executor(threads, copy_context().run, in_thread(run))
         except (sqlite3.Error, OSError) as error:
             raise _unavailable(error) from error
 
