@@ -1,17 +1,17 @@
-"""How many bytes answers may take, as they are made in memory: what is read for one, and all that are under way.
+"""Bounds the memory that answers take: each one by itself, and all that are under way together.
 
-What is read for an answer is counted while it is read (`hold`), and once the answer is made, its JSON until the client
-has taken it. An answer alone may read 64 MB. When all together have more than that, whoever would read more gives up
-what it has, waits until there is room for as much, and reads again. Nobody waits with much in hand, so memory stays
-bounded by what is counted, however many ask at once.
+A handler counts the bytes that it reads for an answer while it reads them (`hold`). Once the answer is made, its JSON
+counts until the client has taken it. One answer may read 64 MB, and all together may have 64 MB. A handler that would
+exceed the common limit drops what it has read, waits until there is room for as much, and reads again. So nobody waits
+with much in memory, however many ask at once.
 
-While an answer is made it is in memory twice or more: as it was read, and as its JSON. So of answers for which more
-than 8 MB are read, one is made at a time. Answers of up to 1 MB may go on until all have twice the bound, so that large
-ones whose clients are slow do not hold them up. Tiny ones are not counted.
+An answer is in memory twice while it is made: as it was read, and as JSON. So answers that read more than 8 MB are made
+one at a time. Answers of up to 1 MB may use twice the common limit, so that slow clients with large answers do not hold
+them up. Answers of up to 64 KB are not counted.
 
-For example, sixteen clients ask for 40 MB each. One has its turn to read them and to make their JSON. Then the next one
-reads: its 40 MB and the 40 MB of JSON that the first client has not taken are more than 64 MB, so it gives up what it
-has read, and waits until that client has taken its answer.
+For example, sixteen clients ask for 40 MB each. The first handler reads its 40 MB and makes the JSON. Then the second
+one reads. Its 40 MB and the 40 MB of JSON that the first client has not taken yet exceed 64 MB, so it drops what it has
+read, and waits until the first client has taken its answer.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
 
-#: What may be read for one answer, in bytes: of a single document or event that is larger, that one.
+#: Bytes that may be read for one answer. A single document or event may be larger.
 LARGEST = 64 * 2**20
-#: An answer of up to this size finds room until all answers together have twice their bound.
+#: Bytes of an answer that may use twice the common limit.
 SMALL = 2**20
-#: Of answers that are larger, one is made at a time.
+#: Answers of more bytes are made one at a time.
 MUCH = 8 * 2**20
-#: Answers that are no larger are not counted.
+#: Answers of up to so many bytes are not counted.
 TINY = 64 * 2**10
-#: Seconds that who makes an answer waits for room.
+#: Seconds that a handler waits for room.
 PATIENCE = 10
 
 T = TypeVar("T")
 
 
 class AnswerTooLarge(Exception):
-    """More would be read for an answer than it may have."""
+    """An answer would have to read more than one answer may."""
 
 
 class NoRoom(Exception):
-    """All answers together have too much; `Held.room` waits until they have less."""
+    """All answers together have too many bytes. `Held.room` waits until they have fewer."""
 
 
 class NoRoomForLong(Exception):
-    """That was waited for in vain."""
+    """There was no room within PATIENCE."""
 
 
 @dataclass(eq=False, slots=True)
@@ -57,10 +57,10 @@ class _Waiting:
 
 
 class Answers:
-    """Counts the bytes of all answers under way, for one event loop; `change` is for any thread.
+    """Counts the bytes of all answers under way. It belongs to one event loop; any thread may call `change`.
 
-    Answers larger than SMALL have up to `limit` bytes together, or one alone has more. Others find room until all
-    answers together have twice as many.
+    Answers larger than SMALL have up to `limit` bytes together, or a single one has more. Smaller answers find room
+    until all answers together have twice the limit.
     """
 
     def __init__(self, limit: int = LARGEST) -> None:
@@ -71,9 +71,9 @@ class Answers:
         self._queue: list[_Waiting] = []
 
     def change(self, size: int, to: int, *, turn: bool) -> None:
-        """An answer grows from `size` bytes to `to`; NoRoom, and nothing is changed, when there is no room for that.
+        """Let an answer grow from `size` bytes to `to`. NoRoom if that exceeds a limit; then nothing has changed.
 
-        `turn`: it is larger than MUCH from now on, and being made.
+        `turn`: the answer becomes larger than MUCH, so it takes the one turn that there is.
         """
         with self._lock:
             if (turn and self._much_is_made) or not self._has_room(size, to):
@@ -92,14 +92,14 @@ class Answers:
         self._large_bytes += _large(to) - _large(size)
 
     def give_back(self, size: int, to: int, *, turn: bool) -> None:
-        """An answer goes from `size` bytes to `to`, whether there is room or not; `turn`: it gives up its turn."""
+        """Let an answer go from `size` bytes to `to`, whether there is room or not. `turn`: it gives up its turn."""
         with self._lock:
             self._count(size, to)
             self._much_is_made &= not turn
         self._admit()
 
     async def room(self, size: int) -> None:
-        """Return when so many bytes are held for the caller; who waits longest comes first. NoRoomForLong."""
+        """Wait until `size` bytes are counted for the caller. First come, first served. NoRoomForLong."""
         waiting = _Waiting(size, asyncio.get_running_loop().create_future())
         self._queue.append(waiting)
         self._admit()
@@ -118,7 +118,7 @@ class Answers:
     def _admit(self) -> None:
         while self._queue:
             first = self._queue[0]
-            if not first.admitted.done():  # else its client has left
+            if not first.admitted.done():  # otherwise its client has left
                 try:
                     self.change(0, first.size, turn=first.size > MUCH)
                 except NoRoom:
@@ -133,7 +133,7 @@ def _large(size: int) -> int:
 
 
 class Held:
-    """What one answer holds. Whoever makes one has to `end` it."""
+    """Counts the bytes of one answer. Whoever makes one has to `end` it."""
 
     __slots__ = ("_answers", "_counted", "_ended", "_has_turn", "_lock", "_wanted", "size")
 
@@ -143,12 +143,12 @@ class Held:
         self._counted = self._wanted = 0
         self._has_turn = self._ended = False
         self.size = 0
-        """Bytes of what was read, or of the answer that was made of it."""
+        """Bytes that were read for the answer or, once it is made, bytes of its JSON."""
 
     def add(self, size: int) -> None:
-        """`size` bytes more were read, in any thread; AnswerTooLarge when that is too much for one, NoRoom for all.
+        """Count `size` more bytes that were read, in any thread. AnswerTooLarge beyond LARGEST; NoRoom.
 
-        When `size` is negative, so many were let go; room for as many is kept until the answer is made.
+        A negative `size` says that bytes were dropped. The room for them stays with this answer until it is made.
         """
         with self._lock:
             total = self.size + size
@@ -156,7 +156,7 @@ class Held:
                 raise AnswerTooLarge
             if total > max(TINY, self._counted) and size > 0:
                 self._wanted = total
-                if self._ended:  # what still reads is to end, too
+                if self._ended:  # a thread that still reads has to end, too
                     raise NoRoom
                 turn = total > MUCH and not self._has_turn
                 self._answers.change(self._counted, total, turn=turn)
@@ -165,7 +165,7 @@ class Held:
             self.size = total
 
     def settle(self, size: int) -> None:
-        """All that was read is an answer of `size` bytes now; 0: nothing is left of it."""
+        """Count `size` bytes instead of all that was counted: the answer is made (or gone, with 0)."""
         with self._lock:
             counted, self.size = self._counted, size
             self._counted = size if size > TINY and not self._ended else 0
@@ -174,20 +174,20 @@ class Held:
             self._answers.give_back(counted, self._counted, turn=turn)
 
     def end(self) -> None:
-        """The client has the answer, or will get none."""
+        """Count nothing any more: the client has taken the answer, or will get none."""
         with self._lock:
             self._ended = True
         self.settle(0)
 
     def anew(self) -> Held:
-        """For another attempt at the same answer. What still reads for this one, in some thread, is ended."""
+        """End this attempt at an answer, with the threads that still read for it, and begin another one."""
         self.end()
         another = Held(self._answers)
         another._wanted = self._wanted
         return another
 
     async def room(self) -> None:
-        """Give up what was read, and return when there is room to read it again; NoRoomForLong."""
+        """Forget what was read, and wait until there is room to read it again. NoRoomForLong."""
         self.settle(0)
         await self._answers.room(self._wanted)
         with self._lock:
@@ -199,38 +199,38 @@ _current: ContextVar[Held | None] = ContextVar("answer", default=None)
 
 
 def begin(held: Held | None) -> None:
-    """What this task reads from now on is for this answer, or for none."""
+    """Count what the current task reads from now on for this answer, or for none."""
     _current.set(held)
 
 
 def hold(size: int) -> None:
-    """`size` bytes more were read for the answer that this task makes, as `Held.add`; nothing if it makes none."""
+    """Count `size` more bytes for the answer of the current task, if it makes one. See `Held.add`."""
     held = _current.get()
     if held is not None:
         held.add(size)
 
 
 def counter() -> Callable[[int], None] | None:
-    """The function that does the same from other threads; None if this task makes no answer."""
+    """A function that counts bytes for the answer of the current task from other threads; None if it makes none."""
     held = _current.get()
     return None if held is None else held.add
 
 
 def made(size: int) -> None:
-    """All that was read for the answer that this task makes is a part of it now that is sent, of `size` bytes."""
+    """Count only the `size` bytes of the part that is sent now, instead of all that was read for it."""
     held = _current.get()
     if held is not None:
         held.settle(size)
 
 
 def held_size() -> int:
-    """Bytes of what was read for the answer that this task makes."""
+    """Bytes that were read for the answer of the current task."""
     held = _current.get()
     return 0 if held is None else held.size
 
 
 class _Reading:
-    """A read of a store, and the answer that it is for."""
+    """One read of a store, and the answer that it is for."""
 
     def __init__(self, held: Held | None) -> None:
         self.held = held
@@ -242,9 +242,9 @@ _reading: ContextVar[_Reading | None] = ContextVar("reading", default=None)
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """What `will_read` tells of inside, in threads with this context as well, is held to the end of the block.
+    """Count what `will_read` announces inside this block, also in threads with this context, until the block ends.
 
-    Whoever keeps what was read has to `hold` it then; room for it is kept.
+    A caller that keeps what was read has to `hold` it afterwards. The room for it is kept.
     """
     held = _current.get()
     begun = _Reading(held)
@@ -258,7 +258,7 @@ def reading() -> Iterator[None]:
 
 
 def will_read(size: int) -> None:
-    """`size` bytes are about to be read, as `hold`: a store knows that before it decodes something."""
+    """Count `size` bytes that a store is about to decode. AnswerTooLarge; NoRoom."""
     begun = _reading.get()
     if begun is not None and begun.held is not None:
         begun.held.add(size)
@@ -266,9 +266,10 @@ def will_read(size: int) -> None:
 
 
 async def held_page(read: Callable[[], Awaitable[T]], size: Callable[[T], int], *, first: bool) -> T:
-    """What `read` returns, once there is room for it: a part of an answer that is sent while it is made.
+    """What `read` returns, once there is room for it: the next part of an answer that is sent part by part.
 
-    It takes the place of the part before, which was sent. For the `first`, NoRoomForLong; others wait.
+    It is counted instead of the part before, which was sent. Only the `first` part raises NoRoomForLong: after it the
+    answer has begun, and cannot become an error any more.
     """
     held = _current.get()
     if held is None:

@@ -79,21 +79,18 @@ class App:
         files: FileServer,
         others: FastAPI,
         files_port: ASGIApp,
+        allowed_origins: Sequence[str] = (),
     ) -> None:
+        """`allowed_origins`: pages of these origins may call the server, on both ports."""
         self.backend = backend
         self.lifespan = lifespan
         """A context in which the stores are open. Raises EventStoreError, DocumentStoreError or FileStoreError."""
-        self.files_port = files_port
+        self.files_port = _with_cors(files_port, allowed_origins)
         """The app for the files' own port."""
         self._api = api
         self._files = files
         self._others = others
-        self._entry: ASGIApp = self._answer
-
-    def allow_pages_of(self, origins: Sequence[str]) -> None:
-        """Let pages of other origins call the server, on both ports."""
-        self._entry = _with_cors(self._entry, origins)
-        self.files_port = _with_cors(self.files_port, origins)
+        self._entry = _with_cors(self._answer, allowed_origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._entry(scope, receive, send)
@@ -134,12 +131,15 @@ def create_app(settings: Settings) -> App:
     ]
     others.router.default = dispatcher
     others.state.backend = backend
-    lifespan = _lifespan(backend, store, folder)
-    files = file_server(prefix=FILES)
-    app = App(backend, lifespan, api=dispatcher, files=files, others=others, files_port=file_server())
-    if settings.allowed_origins:
-        app.allow_pages_of(settings.allowed_origins)
-    return app
+    return App(
+        backend,
+        _lifespan(backend, store, folder),
+        api=dispatcher,
+        files=file_server(prefix=FILES),
+        others=others,
+        files_port=file_server(),
+        allowed_origins=settings.allowed_origins,
+    )
 
 
 def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backend:
@@ -226,6 +226,8 @@ def _lifespan(backend: Backend, files: FileStore, folder: DataFolder) -> Lifespa
 
 
 def _with_cors(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
+    if not origins:
+        return app
     methods = [*METHODS, "HEAD", "DELETE"]
     return CORSMiddleware(
         app, allow_origins=origins, allow_credentials=True, allow_methods=methods, allow_headers=_CORS_HEADERS

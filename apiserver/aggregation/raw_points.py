@@ -65,8 +65,8 @@ async def page(store: EventStore, series: SeriesQuery, axis: BucketAxis, asked: 
 
 
 def _page(rows: _Rows, variants: _Variants) -> RawPage:
-    by_variant = rows[np.argsort(rows["variant"], kind="stable")]
-    keys, values = by_variant["key"].copy(), by_variant["value"].copy()
+    by_variant = np.argsort(rows["variant"], kind="stable")
+    keys, values = rows["key"][by_variant], rows["value"][by_variant]
     ends = np.cumsum(np.bincount(rows["variant"], minlength=len(variants))).tolist()
     parts = {name: slice(ends[number - 1] if number else 0, ends[number]) for name, number in sorted(variants.items())}
     return RawPage(

@@ -169,7 +169,7 @@ class _Grouping:
             [line.metric for line in lines],
             [line.variant for line in lines],
             digest,
-            {n: line.extra.json for n, line in enumerate(lines) if isinstance(line, OddLogLine) and line.extra},
+            {n: line.extra.json for n, line in enumerate(lines) if type(line) is OddLogLine and line.extra},
         )
 
     def _timestamps(self, given: list[int | None]) -> Int64Array:

@@ -56,21 +56,20 @@ def _in_pieces(value: Any) -> list[bytes]:
     """The JSON of the value, in pieces of `_PIECE` bytes or more."""
     made: list[bytes] = []
     small: list[bytes] = []
-    total = size = 0
+    size = total = 0
     for piece in _pieces(value, _LEVELS, 1 if held_size() > MUCH else _AT_ONCE):
-        if len(piece) > _PIECE:  # keep it without copying
-            made += [b"".join(small), piece]
-            small.clear()
-            total, size = total + size + len(piece), 0
+        total += len(piece)
+        if total > MOST_JSON:
+            raise AnswerTooLarge
+        is_large = len(piece) > _PIECE
+        if is_large or size > _PIECE:
+            made.append(b"".join(small))
+            small, size = [], 0
+        if is_large:
+            made.append(piece)  # as it is: joining would copy it
         else:
             small.append(piece)
             size += len(piece)
-            if size > _PIECE:
-                made.append(b"".join(small))
-                small.clear()
-                total, size = total + size, 0
-        if total > MOST_JSON:
-            raise AnswerTooLarge
     return [*made, b"".join(small)]
 
 

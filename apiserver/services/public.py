@@ -9,8 +9,8 @@ from typing import Any
 
 from apiserver.rpc.errors import ApiError, forbidden, invalid_id, some_of
 from apiserver.services.backend import Call, documents, visible
+from apiserver.services.stamps import changed_now
 from apiserver.stores.documents.base import Document, Filter
-from apiserver.times import utc_now
 
 _KINDS = {"tasks": "task", "models": "model", "projects": "project"}
 
@@ -50,7 +50,5 @@ def _require_all(collection: str, ids: list[str], known: set[str]) -> None:
 
 
 def _stamps(call: Call, collection: str) -> Document:
-    now = utc_now()
-    if collection == "projects":
-        return {"last_update": now}
-    return {"last_update": now, "last_change": now, "last_changed_by": call.identity.user}
+    stamps = changed_now(call)
+    return {"last_update": stamps["last_update"]} if collection == "projects" else stamps

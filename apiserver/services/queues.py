@@ -22,8 +22,8 @@ from apiserver.services.queue_documents import (
 )
 from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
+from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.queueing import leave_queues, release
-from apiserver.services.tasks.task_documents import changed_now
 from apiserver.services.workers.worker_documents import key_of, live_workers
 from apiserver.stores.documents.base import Document, Filter
 

@@ -14,8 +14,8 @@ from apiserver.services.models.model_documents import (
     new_model,
 )
 from apiserver.services.project_tree import touch_projects
+from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.edit import change_tags, destination
-from apiserver.services.tasks.task_documents import changed_now
 from apiserver.stores.documents.base import Document
 
 _UPDATE_FIELDS = ("name", "comment", "tags", "system_tags", "ready", "ui_cache", "project", "task", "metadata")

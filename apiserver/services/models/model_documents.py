@@ -17,9 +17,9 @@ from apiserver.services.document_keys import escape_keys, unescape_keys
 from apiserver.services.last_metrics import REVISION
 from apiserver.services.metadata_items import metadata_of
 from apiserver.services.project_tree import get_project
-from apiserver.services.tasks.task_documents import changed_now, get_task
+from apiserver.services.stamps import changed_now, made_now
+from apiserver.services.tasks.task_documents import get_task
 from apiserver.stores.documents.base import Document, Update
-from apiserver.times import utc_now
 
 MODELS = "models"
 #: The fields that requests may set, without `metadata`.
@@ -42,14 +42,9 @@ FIELDS = (
 
 def new_model(call: Call, fields: Document) -> Document:
     """The document of a new model of the caller. `fields` are checked already."""
-    now = utc_now()
     return {
         "id": uuid4().hex,
-        "user": call.identity.user,
-        "created": now,
-        "last_update": now,
-        "last_change": now,
-        "last_changed_by": call.identity.user,
+        **made_now(call),
         **empty_model(),
         **fields,
     }

@@ -18,7 +18,7 @@ from apiserver.services.project_tree import (
     touch_projects,
 )
 from apiserver.services.public import require_private
-from apiserver.services.tasks.task_documents import changed_now
+from apiserver.services.stamps import changed_now
 from apiserver.stores.documents.base import Document, DuplicateDocument, Filter, Update
 from apiserver.times import utc_now
 

@@ -11,6 +11,7 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.last_metrics import RESET, REVISION, new_revision
 from apiserver.services.many import do_each
 from apiserver.services.project_tree import touch_projects
+from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.artifacts import artifacts_of
 from apiserver.services.tasks.edit import DELETED
 from apiserver.services.tasks.models import models_of
@@ -21,7 +22,6 @@ from apiserver.services.tasks.task_documents import (
     LOCKED,
     STATUSES,
     TASKS,
-    changed_now,
     get_task,
     new_execution,
     wrong_status,

@@ -9,6 +9,7 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.document_keys import escape, escape_keys
 from apiserver.services.project_tree import find_or_create, get_project, touch_projects
 from apiserver.services.queries import parse_time
+from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.artifacts import in_order
 from apiserver.services.tasks.configurations import named_configuration
 from apiserver.services.tasks.hyperparams import named_param
@@ -18,7 +19,6 @@ from apiserver.services.tasks.task_documents import (
     TASKS,
     answered,
     change_task,
-    changed_now,
     editable,
     get_task,
     get_tasks,

@@ -9,10 +9,11 @@ from apiserver.events.last_metrics import run_time
 from apiserver.services import public
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.many import do_each
+from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.pipeline_steps import do_to_steps_too
 from apiserver.services.tasks.queueing import leave_queues, release
 from apiserver.services.tasks.status import change_status, check_transition
-from apiserver.services.tasks.task_documents import TASKS, change_task, changed_now, get_task
+from apiserver.services.tasks.task_documents import TASKS, change_task, get_task
 from apiserver.stores.documents.base import Document
 from apiserver.times import utc_now
 

@@ -8,7 +8,8 @@ from apiserver.events.last_metrics import run_time
 from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents
 from apiserver.services.project_tree import touch_projects
-from apiserver.services.tasks.task_documents import ATTEMPTS, TASKS, answered, changed_meanwhile, changed_now, get_task
+from apiserver.services.stamps import changed_now
+from apiserver.services.tasks.task_documents import ATTEMPTS, TASKS, answered, changed_meanwhile, get_task
 from apiserver.stores.documents.base import Document
 
 #: By status, those that may follow without `force`. A task may also stay in its status, so that a retried call

@@ -18,9 +18,9 @@ from apiserver.services.document_keys import unescape_keys
 from apiserver.services.last_metrics import RESET, REVISION
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.public import denied
+from apiserver.services.stamps import changed_now, made_now
 from apiserver.stores.documents.base import Document, Filter, Update
 from apiserver.stores.documents.scoped import VisibleDocuments
-from apiserver.times import utc_now
 
 TASKS = "tasks"
 STATUSES = (
@@ -43,16 +43,11 @@ ATTEMPTS = 50
 
 def new_task(call: Call, fields: Document) -> Document:
     """The document of a new task of the caller, in status created. `fields` are escaped already."""
-    now = utc_now()
     given = {key: fields[key] for key in ("execution", "models") if key in fields}
     return {
         **empty_task(),
         "id": uuid4().hex,
-        "user": call.identity.user,
-        "created": now,
-        "last_update": now,
-        "last_change": now,
-        "last_changed_by": call.identity.user,
+        **made_now(call),
         **fields,
         "execution": new_execution() | given.get("execution", {}),
         "models": {"input": [], "output": []} | given.get("models", {}),
@@ -98,12 +93,6 @@ def answered(task: Document) -> Document:
     for name in ("enqueue_status", REVISION, RESET):
         shown.pop(name, None)
     return shown
-
-
-def changed_now(call: Call) -> Document:
-    """The fields that every change of a task sets."""
-    now = utc_now()
-    return {"last_update": now, "last_change": now, "last_changed_by": call.identity.user}
 
 
 async def get_task(call: Call, task_id: str, fields: Sequence[str] | None = None) -> Document:

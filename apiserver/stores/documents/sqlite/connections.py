@@ -1,7 +1,7 @@
-"""The connections to one SQLite file: one that writes, behind a lock, and one a thread that reads.
+"""The connections to one SQLite file: one for writing, behind a lock, and one for reading in each thread.
 
-A transaction that returned is in the write-ahead log, so it survives kill -9. What goes wrong inside SQLite leaves here
-as an error of the store. Moving the log into the file (a checkpoint, which waits for the disk) is left to the caller.
+A committed transaction is in the write-ahead log, so it survives kill -9. Errors of SQLite become errors of the store.
+The caller decides when to move the log into the file (`checkpoint`), because that waits for the disk.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from apiserver.stores.reserve import Reserve
 _APPLICATION = 0x45564453
 _LOG_KEPT = 2**20
 _OLDEST_SQLITE = (3, 35, 0)
-#: Seconds. Conditions without an index, many of them, may keep a processor busy for a minute, and nobody waits so long.
+#: Seconds that a read may take. Many conditions without an index could take a minute, and no client waits so long.
 LONGEST_READ = 30.0
-#: Of SQLite's own machine, between two looks at the clock: some milliseconds.
+#: Steps of SQLite's virtual machine between two looks at the clock. They take some milliseconds.
 _STEPS = 100_000
 
 
-#: Bytes of a value of which one is looked at at a time, as it takes a multiple of them meanwhile.
+#: Values of more bytes are given to Python functions one at a time, because decoding takes a multiple of their size.
 _LARGE = 2**20
 _asking_of_large = threading.Lock()
 
 
 class Callbacks(dict[int, list[Callable[[Any], Any]]]):
-    """Python functions that running statements may ask in SQL: `ask(statement, place, value)`."""
+    """Python functions of running statements. SQL calls one with `ask(statement, place, value)`."""
 
     def ask(self, statement: int, place: int, value: Any) -> Any:
-        """What the function says about the value."""
+        """The result of the function at this place of the statement's list."""
         if not isinstance(value, str | bytes) or len(value) <= _LARGE:
             return self[statement][place](value)
         with _asking_of_large:
@@ -50,7 +50,7 @@ class Callbacks(dict[int, list[Callable[[Any], Any]]]):
 
 
 class Connections:
-    """Opened once, used from any thread, closed once. With `fsync`, transactions survive the loss of power."""
+    """The connections, for any thread. With `fsync`, transactions survive a loss of power."""
 
     def __init__(self, path: Path, *, fsync: bool = False, reserve: Reserve | None = None) -> None:
         self._path = path
@@ -65,7 +65,7 @@ class Connections:
         self.callbacks = Callbacks()
 
     def open(self) -> None:
-        """Make or check the file; DocumentStoreError when it is not ours, or of a newer version."""
+        """Make or check the file. DocumentStoreError if it belongs to another program or to a newer version."""
         if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
             raise DocumentStoreError(f"SQLite 3.35 or newer is needed, this is {sqlite3.sqlite_version}")
         try:
@@ -82,26 +82,26 @@ class Connections:
             raise
 
     def close(self) -> None:
-        """Close every connection; no other thread may be using one."""
+        """Close all connections. No other thread may use one any more."""
         while self._open:
             self._open.pop().close()
         self._writer = None
         self._local = threading.local()
 
     def end_reads(self) -> None:
-        """Let reads that are under way end with an error: whoever closes need not wait for them."""
+        """Let all running reads end with DocumentStoreBusy, so that closing need not wait for them."""
         self._ending = True
 
     @property
     def free(self) -> bool:
-        """Whether a write could start at once."""
+        """Whether a write could start without waiting."""
         return not self._lock.locked()
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """This thread's connection; InvalidFilter when what is read takes longer than `LONGEST_READ`.
+        """This thread's connection. InvalidFilter if the read takes longer than `LONGEST_READ`.
 
-        Reads inside a read share its time.
+        A read inside another read shares its time.
         """
         if self._writer is None:
             raise DocumentStoreError("the document store is not open")
@@ -128,12 +128,12 @@ class Connections:
                     self._local.until = None
 
     def _is_over(self) -> bool:
-        """Whether this thread's read has to end: SQLite asks now and then."""
+        """Whether this thread's read has to end. SQLite calls this every `_STEPS` steps."""
         return self._ending or (self._local.until is not None and time.monotonic() > self._local.until)
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
-        """This thread's connection, for several reads of the documents as they are at one moment."""
+        """This thread's connection, inside a transaction: all reads see the documents as they are at one moment."""
         with self.read() as connection:
             connection.execute("BEGIN")
             try:
@@ -144,9 +144,9 @@ class Connections:
 
     @contextmanager
     def write(self, *, spare_reserve: bool = False) -> Iterator[sqlite3.Connection]:
-        """The writing connection inside a transaction: committed at the end, undone on any error.
+        """The writing connection, inside a transaction. It is committed at the end, or rolled back on any error.
 
-        `spare_reserve`: on a full disk, rather fail than give up the reserve.
+        `spare_reserve`: on a full disk, fail instead of using the reserve.
         """
         with self._lock, errors(self._path):
             if self._writer is None:
@@ -163,14 +163,14 @@ class Connections:
                 raise
 
     def log_size(self) -> int:
-        """Bytes of the log; after a checkpoint the next write cuts it to a megabyte or less."""
+        """Bytes of the log. The first write after a checkpoint cuts the log to a megabyte or less."""
         try:
             return self._log.stat().st_size
         except OSError:
             return 0
 
     def checkpoint(self) -> None:
-        """Move what the log holds into the file, without holding up readers or the writer."""
+        """Move the log into the file, without holding up readers or the writer."""
         with self.read() as connection:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
@@ -187,7 +187,7 @@ class Connections:
         return connection
 
     def _migrate(self, connection: sqlite3.Connection) -> None:
-        """Bring the file up to date: `user_version` is the number of the last step that was done."""
+        """Bring the file up to date. `user_version` is the number of the last migration that was run on it."""
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -206,7 +206,7 @@ class Connections:
 
 @contextmanager
 def errors(path: Path) -> Iterator[None]:
-    """Let SQLite's errors and those of values it cannot take leave as the store's own."""
+    """Turn SQLite's errors, and errors about values that SQLite cannot hold, into errors of the store."""
     try:
         yield
     except sqlite3.IntegrityError as error:
@@ -229,7 +229,7 @@ _PASSING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sql
 
 
 def _duplicate(message: str) -> str:
-    """Name collection and fields, from `UNIQUE constraint failed: projects.key.company, projects.key.name`."""
+    """The message for SQLite's "UNIQUE constraint failed: projects.key.company, projects.key.name"."""
     columns = [column.strip().partition(".") for column in message.partition(": ")[2].split(",")]
     fields = ", ".join(column.removeprefix("key.") for _, _, column in columns)
     return f"{columns[0][0]}: a document with the same {fields} is there already"

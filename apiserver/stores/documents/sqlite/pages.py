@@ -1,8 +1,12 @@
-"""The SQL of sorted pages, and whether a page is found by walking in its order or by looking for all that matches.
+"""Makes the SQL of sorted pages. There are two ways to find a page, and this module chooses the faster one.
 
-SQLite cannot know how many documents meet a condition, nor where they are. So the first documents of the order are
-asked: if some of them are wanted, a page is soon full. If hardly any is, all that are wanted are found first, for which
-an index alone is often enough, and only these are sorted.
+- Walk: go through the documents in the order of the page, and take those that meet the condition until the page is
+  full. This is fast if many documents meet the condition.
+- Search: find all documents that meet the condition, and sort them. This is fast if few do.
+
+SQLite cannot know how many documents meet a condition. So the first 200 documents of the order are tested. For example,
+a page of 50: if 100 of the 200 meet the condition, a walk of about 100 documents fills the page. If only one does, the
+walk would take about 10,000, so all that meet the condition are found first.
 """
 
 from __future__ import annotations
@@ -18,16 +22,16 @@ from apiserver.stores.documents.sqlite.table import Table
 from apiserver.stores.documents.sqlite.translate import Statement, flattened
 
 _A_LOOK = 200
-"""Documents that are looked at first."""
+"""Documents that are tested first."""
 _FURTHEST = 3000
-"""Documents that may be looked at for one page: to find all that are wanted takes less time than to look further."""
+"""Documents that a walk may test. A search is faster than a longer walk."""
 _SPARSE = 20
-"""One of so many documents is wanted, or fewer: of these it does not take long to sort all."""
+"""If at most one of so many documents meets the condition, sorting all that do takes little time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Which of the documents that are found are wanted, and in which order."""
+    """The part of the documents that is wanted, and its order."""
 
     terms: tuple[Term, ...] = ()
     skip: int = 0
@@ -45,7 +49,7 @@ def select(statement: Statement, condition: Condition, columns: Sequence[str], p
     if not page.terms:
         where = statement.where(condition, of_all=page.is_all)
         return f"SELECT {', '.join(columns)} FROM {table} WHERE {where}{_limited(statement, page)}"
-    # The rows' numbers are sorted, and only the page is read. SQLite keeps the order of what has a limit.
+    # Only row numbers are sorted. Then the page is read; SQLite keeps the order of a query with a limit.
     return f"SELECT {', '.join(columns)} FROM ({_rows(statement, condition, page)}) CROSS JOIN {table} ON row = place"
 
 
@@ -60,7 +64,7 @@ def is_indexed(table: Table, terms: Sequence[Term]) -> bool:
 
 
 def _rows(statement: Statement, condition: Condition, page: Page) -> str:
-    """SQL of the rows of a page, found the way that takes less."""
+    """SQL of the row numbers of a page, found the faster way."""
     if (side := statement.sides.get(Sorted(page.terms))) is not None:
         return _rows_beside(statement, condition, side, page)
     if any(map(statement.asks, page.terms)):
@@ -75,14 +79,14 @@ def _rows(statement: Statement, condition: Condition, page: Page) -> str:
 
 
 def rows_sorted(statement: Statement, condition: Condition, page: Page, *, found_first: bool = False) -> str:
-    """SQL of the rows of a page. `found_first`: find all that is wanted before any of it is sorted."""
+    """SQL of the row numbers of a page. `found_first`: search instead of walking."""
     where, limited = statement.where(condition, of_all=found_first), _limited(statement, page)
     rows = f'SELECT row AS place FROM "{statement.table.name}" WHERE {where}'
-    if found_first:  # a query with a limit is not made one with that around it
+    if found_first:  # the limit keeps SQLite from merging the inner query with the outer one
         rows = f'SELECT place FROM ({rows} LIMIT -1) CROSS JOIN "{statement.table.name}" ON row = place'
     if found_first or (key := statement.ascending_key(page.terms)) is None:
         return f"{rows} ORDER BY {statement.order_by(page.terms)}{limited}"
-    # The index has documents without a value first.
+    # The index has documents without a value first, but the page has them last.
     ahead = statement.bind(-1 if page.limit is None else page.skip + page.limit)
     there = f"{rows} AND {key} IS NOT NULL ORDER BY {key}, id LIMIT {ahead}"
     missing = f"{rows} AND {key} IS NULL ORDER BY id LIMIT {ahead}"
@@ -90,27 +94,27 @@ def rows_sorted(statement: Statement, condition: Condition, page: Page, *, found
 
 
 def _rows_beside(statement: Statement, condition: Condition, side: str, page: Page) -> str:
-    """SQL of the rows of a page in the order of a side table."""
+    """SQL of the row numbers of a page in the order of a side table."""
     table, order = f'"{statement.table.name}"', f"ORDER BY {Sorted(page.terms).order}"
     first = f'SELECT rowid AS place FROM "{side}" {order} LIMIT {_A_LOOK}'
     if not _is_far(page, *_looked(statement, condition, first)):
         met = f"EXISTS (SELECT 1 FROM {table} WHERE row = side.rowid AND {statement.where(condition)})"
         return f'SELECT rowid AS place FROM "{side}" AS side WHERE {met} {order}{_limited(statement, page)}'
-    # Few rows are sorted; where many are skipped, the index is walked instead (as no index has "+rowid").
+    # SQLite sorts the few rows it finds. If many are skipped, "+rowid" makes it walk the side table's index instead.
     place = "+rowid" if page.skip > _FURTHEST else "rowid"
     met = f"{place} IN (SELECT row FROM {table} WHERE {statement.where(condition, of_all=True)})"
     return f'SELECT rowid AS place FROM "{side}" WHERE {met} {order}{_limited(statement, page)}'
 
 
 def _looked(statement: Statement, condition: Condition, first: str) -> tuple[int, int]:
-    """How many rows were looked at of the `first` of an order, and how many of these meet the condition."""
+    """The number of rows that SQL of the `first` of an order gives, and how many of these meet the condition."""
     there = f'({first}) CROSS JOIN "{statement.table.name}" ON row = place'
     ((looked, found),) = statement.found(f"SELECT count(*), total({statement.where(condition)}) FROM {there}")
     return looked, found
 
 
 def _is_far(page: Page, looked: int, found: int) -> bool:
-    """Whether the end of a page seems to be far away in an order, by the rows that were looked at first."""
+    """Whether a walk to the end of a page seems to be long, judging by the rows that were tested first."""
     wanted = inf if page.limit is None else page.skip + page.limit
     return looked == _A_LOOK and looked * wanted > _FURTHEST * found
 

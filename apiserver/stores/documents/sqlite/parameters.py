@@ -1,4 +1,4 @@
-"""What a statement in the making gathers: its parameters, and the Python functions that it asks."""
+"""Collects the parameters of a statement, and the Python functions that SQLite calls while it runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_CONDITIONS = 4000
 
 
 class Parameters:
-    """The parameters of a statement over one table; functions may be asked until it is left."""
+    """The parameters of a statement over one table. A context: SQLite can call the functions until it ends."""
 
     def __init__(self, table: Table, callbacks: Callbacks) -> None:
         self.table = table
@@ -29,7 +29,7 @@ class Parameters:
         self._callbacks.pop(id(self), None)
 
     def bind(self, value: Any) -> str:
-        """The placeholder of a value; values that are the same share one, as paths come again and again."""
+        """The placeholder of a value. Equal values share one, because the same paths come again and again."""
         known = (type(value), value)
         if known in self._names:
             return self._names[known]
@@ -41,7 +41,7 @@ class Parameters:
         return f":{name}"
 
     def ask(self, function: Callable[[Any], Any], sql: str) -> str:
-        """SQL that gives what the function makes of the value of some SQL."""
+        """SQL of what a function returns for the value of other SQL."""
         self._callbacks[id(self)] = self._functions
         self.parameters["asked"] = id(self)
         self._functions.append(function)

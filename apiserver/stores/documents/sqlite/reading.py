@@ -1,4 +1,4 @@
-"""Documents made of rows, one after another, so that of each only what is wanted is kept; and counted as they are."""
+"""Makes documents of rows, one after another, keeps only the wanted fields, and counts the bytes that they take."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from apiserver.stores.documents.base import Counted, Document
 from apiserver.stores.documents.dialect.paths import Path, project
 from apiserver.stores.documents.sqlite.table import apart_column, decode
 
-#: Characters of a document's row; of one that has more it is looked at how much of it is wanted.
+#: A row of fewer bytes counts by its own size. Of a larger one, the fields that are kept count.
 _SOME = 2**11
-#: How many times its JSON a small document takes, as text and decoded; and what each value in it takes at least.
+#: A small document takes so many times its JSON, as text and decoded. Each value in it takes at least so many bytes.
 _DECODED, _EACH_VALUE = 3, 64
-#: Bytes of JSON that may be a single long text, so that what it takes is looked at.
+#: JSON of more bytes may be a single long text, so the size of the decoded document counts.
 _LARGE = 2**18
-#: Bytes that each character of a text takes when it has one beyond U+FFFF, or U+00FF; in UTF-8 those begin with these.
+#: (least first byte of a character in UTF-8, bytes of each character of a text that has such a character).
+#: For example, 😀 begins with 0xF0, and each character of a text with 😀 takes four bytes.
 _WIDTHS = ((0xF0, 4), (0xC4, 2))
 
 
 class Documents:
-    """The documents of the rows of one query, which have the `columns`: `doc` and those of `apart`, as bytes.
+    """Makes documents of the rows of one query. The query selects `columns`: `doc` and those in `apart`, as bytes.
 
-    As text, a row would take four times as much because of a single character such as 😀.
+    As text, a row with a single character such as 😀 would take four times as much memory.
 
-    `wanted`: the paths of the fields that are kept, None for all. `counted` is told what that takes.
+    `wanted`: the paths of the fields that are kept; None keeps all. `counted` is called with each one's bytes.
     """
 
     def __init__(self, apart: Sequence[str], wanted: list[Path] | None, counted: Counted | None) -> None:
@@ -62,13 +63,13 @@ class Documents:
 
 
 def _width(text: bytes) -> int:
-    """Bytes that a character takes when the text is decoded, at most."""
+    """The most bytes that a character takes when the text is decoded."""
     greatest = np.frombuffer(text, np.uint8).max(initial=0)
     return next((width for first, width in _WIDTHS if greatest >= first), 1)
 
 
 def _memory_of(document: Document) -> int:
-    """Bytes that a document takes as JSON and decoded, about."""
+    """About how many bytes a document takes as JSON and decoded."""
     made = orjson.dumps(document)
     if len(made) < _LARGE:
         return max(_DECODED * len(made), _EACH_VALUE * sum(map(made.count, (b"[", b"{", b","))))
@@ -76,7 +77,7 @@ def _memory_of(document: Document) -> int:
 
 
 def _decoded_size(value: Any) -> int:
-    """Bytes that a value takes with all in it, once it was made JSON: a text that is not ASCII then keeps its UTF-8."""
+    """Bytes of a value with all in it, after it was made JSON: a text then keeps its UTF-8 unless it is ASCII."""
     size = 0
     rest = [value]
     while rest:

@@ -1,19 +1,21 @@
-"""Side tables: what documents have at some paths, one row a document, so that SQLite itself sorts and searches by it.
+"""Side tables hold what documents have at some paths, one row a document, so that SQLite can sort and search by it.
 
-Lists are sorted by metrics, filtered by parameters and searched for words. All that lies in JSON, and to parse the JSON
-of 100,000 tasks takes seconds. So what is asked for goes into a table of its own, of one of four kinds:
+Users sort lists by metrics, filter them by parameters and search them for words. All of this lies in JSON, and parsing
+the JSON of 100,000 tasks takes seconds. So each path that is asked for gets a table, which is of one of four kinds:
 
 - `Sorted`: what documents sort by, in an index in just that order. For a sort by `last_metrics.a.b.value`, descending:
 
       rowid  value0  id        the index: (value0 DESC, id DESC)
       1      0.5     "t1"
-      2      NULL    "t2"      there is no such metric, so it comes last
+      2      NULL    "t2"      t2 has no such metric, so it comes last
 
-- `Values`: the single value at a path, in an index. `ODD` stands for what is no single value, and has to be looked at.
-- `Names`: a number for each set of names that a field has.
-- `Texts`: the texts at some paths, in one case, in a full-text index of trigrams. It finds where a pattern may match.
+- `Values`: the single value at a path, in an index. `ODD` stands for anything else, such as a list; then the document
+  itself is looked at.
+- `Names`: a number that stands for the set of names that a field has, such as the names of a task's parameters.
+- `Texts`: the texts at some paths, in one case, in a full-text index of trigrams. The index finds the documents in
+  which a pattern may match.
 
-The number of a row is that of the document's row. `upkeep.py` makes, fills and changes side tables.
+A row of a side table has the number of the document's row. `upkeep.py` makes, fills and changes side tables.
 """
 
 from __future__ import annotations
@@ -32,19 +34,19 @@ from apiserver.stores.documents.dialect.values import MISSING
 from apiserver.stores.documents.sqlite.table import encode_key
 
 ODD = b""
-"""Stands for a list, an object, null, a long text, or for several values: whoever asks looks at the document."""
+"""Stands for a list, an object, null, a long text or several values. A query then looks at the document."""
 _LAST = b"\xff"
 """Sorts after every other value."""
 _LONGEST = 200
 """Characters of a text that is kept as a single value."""
 _SORTED_BY = 1000
-"""Characters of a text that documents are sorted by: those with the same beginning are in the order of what follows."""
+"""Characters of a text that documents are sorted by. Texts with the same beginning are sorted by the next term."""
 INT64 = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """Documents in the order of some terms, the last of which is the id. Without a value they come last."""
+    """Documents in the order of some terms, the last of which is the id. Documents without a value come last."""
 
     terms: tuple[Term, ...]
     kind: ClassVar[str] = "sorted"
@@ -72,20 +74,26 @@ class Sorted:
         return (*last, document["id"])
 
 
+class _OneValue:
+    """A side table with one value a document, in an index."""
+
+    __slots__ = ()
+    columns: ClassVar[tuple[str, ...]] = ("value",)
+
+    def definition(self, name: str) -> list[str]:
+        return _table(name, self.columns, "value")
+
+
 @dataclass(frozen=True, slots=True)
-class Values:
-    """The single value at a path as `encode_key` gives it, NULL when it is missing, or ODD."""
+class Values(_OneValue):
+    """The single value at a path, encoded by `encode_key`; NULL if there is none; ODD for anything else."""
 
     path: Path
     kind: ClassVar[str] = "values"
-    columns: ClassVar[tuple[str, ...]] = ("value",)
 
     @property
     def paths(self) -> tuple[Path, ...]:
         return (self.path,)
-
-    def definition(self, name: str) -> list[str]:
-        return _table(name, self.columns, "value")
 
     def of(self, document: Document) -> tuple[Any, ...]:
         found = list(reach(document, self.path))
@@ -93,19 +101,15 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
-    """A number that is the same for documents with the same names in a top-level field, two levels deep."""
+class Names(_OneValue):
+    """A number for the set of names in a top-level field, two levels deep. Equal sets have the same number."""
 
     field: str
     kind: ClassVar[str] = "names"
-    columns: ClassVar[tuple[str, ...]] = ("value",)
 
     @property
     def paths(self) -> tuple[Path, ...]:
         return ((self.field,),)
-
-    def definition(self, name: str) -> list[str]:
-        return _table(name, self.columns, "value")
 
     def of(self, document: Document) -> tuple[Any, ...]:
         return (shape_of(gathered(document, (self.field,))),)
@@ -113,7 +117,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The texts at some paths, also those in lists, one a line."""
+    """The texts at some paths and in lists there, one a line."""
 
     paths: tuple[Path, ...]
     kind: ClassVar[str] = "texts"
@@ -133,7 +137,7 @@ Side = Sorted | Values | Names | Texts
 
 
 def text_of(side: Side) -> str:
-    """What a side table holds, as text."""
+    """A side table's kind and paths, as JSON."""
     held: Any = side.paths
     if isinstance(side, Sorted):
         held = [[term.path, term.descending, term.numeric] for term in side.terms]
@@ -141,7 +145,7 @@ def text_of(side: Side) -> str:
 
 
 def parse_side(text: str) -> Side:
-    """What `text_of` was given."""
+    """The side table that `text_of` has made this text of."""
     kind, held = orjson.loads(text)
     if kind == Sorted.kind:
         return Sorted(tuple(Term(tuple(path), descending, numeric) for path, descending, numeric in held))
@@ -157,14 +161,14 @@ def roots_of(sides: Iterable[Side]) -> set[str]:
 
 
 def in_one_case(text: str) -> str:
-    """The same for texts that differ in case only."""
+    """The text without differences of upper and lower case: "Loss" and "LOSS" become "loss"."""
     return text.casefold()
 
 
 def sort_value(term: Term, found: Iterable[Any]) -> Any:
-    """What SQLite sorts a document by that has these values at the term's path; None when it has none.
+    """The value that SQLite sorts a document by, from the values `found` at the term's path; None if there are none.
 
-    Booleans and objects are blobs, as they come after text.
+    Booleans and objects become blobs, because SQLite sorts blobs after text, as MongoDB sorts these.
     """
     place = term.place(found)
     if place is None:

@@ -1,7 +1,7 @@
 """The DocumentStore on one SQLite file.
 
-A call that names one document by its `id` takes less time than handing it to another thread, so it runs at once, unless
-a longer write is under way or it needs fields kept apart, which may be large. All other calls run in worker threads.
+A call that names one document by its `id` runs on the event loop, because handing it to a thread would take longer. It
+runs in a thread if it needs large fields, or if a longer write is under way. All other calls run in threads.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import logging
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,11 +37,11 @@ from apiserver.stores.documents.dialect.sorts import parse_sort
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.dialect.values import order
 from apiserver.stores.documents.indexes import APART, INDEXES, LISTS, NUMERIC
-from apiserver.stores.documents.sqlite.answers import Answers
 from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.pages import Page, is_indexed, select
 from apiserver.stores.documents.sqlite.reading import Documents
-from apiserver.stores.documents.sqlite.side_tables import Names, Side, Sorted
+from apiserver.stores.documents.sqlite.remembered import Remembered
+from apiserver.stores.documents.sqlite.side_tables import Names, Side, Sorted, text_of
 from apiserver.stores.documents.sqlite.table import Table, apart_column, create, decode, dumps
 from apiserver.stores.documents.sqlite.translate import Statement, sides_for
 from apiserver.stores.documents.sqlite.upkeep import Changes, Upkeep
@@ -51,34 +52,56 @@ Ask = Callable[[Statement], T]
 
 logger = logging.getLogger(__name__)
 
-_THREADS = 4
-_LOOKING_UP = 1
-"""Threads for collections without large fields: who calls is found out also while all others search tasks."""
+_READERS = 4
 _LARGE_LOG = 4 * 2**20
 _MANY_FIELDS = 1000
-#: After so many calls that were done at once, the event loop has its turn: a handler that asks for one document after
-#: the other keeps nobody waiting.
+#: After so many calls that ran on the event loop, other tasks have their turn: a handler may ask for many documents.
 _TURN = 16
 _LONG, _LONG_TAKES = 1000, 3
-"""Characters of a value of a group that are counted for the answer; and what they take, as JSON and decoded."""
+"""A grouped value of more characters counts for the answer; and how often it is in memory, as JSON and decoded."""
 _LARGE_ANSWER = 256 * 1024
-"""Characters of long values, all together, of an answer that is not remembered."""
+"""Characters of all long values of an answer. An answer with more is not remembered."""
 _SMALL = 64 * 1024
-"""Characters of documents that are inserted at once."""
+"""Characters of documents that may be inserted on the event loop."""
 _LARGEST = 17 * 2**20
-"""The most characters of one field that has a column of its own, and of all other fields of a document together. The
-largest request fits. Each change writes them anew, so a document that grew with every change would cost ever more."""
+"""The most characters of a field with a column of its own, and of all other fields of a document together. The largest
+request fits. Each change writes them anew, so each change of an ever growing document would cost more than the last."""
 _DERIVED = frozenset([apart_column("last_metrics")])
-"""What the server writes itself, for as many series as a task may have. A task that had more before there was a
-bound would never be brought up to date again."""
+"""Columns that may be larger, because the server itself writes them. Tasks from before there was a limit of series may
+have more series, and have to be kept up to date, too."""
 _MANY = 2000
-"""Documents whose JSON would have to be read, so that a side table is worth to be made."""
+"""A side table is made if the JSON of more documents would have to be read without it."""
 _MOST_WAITING = 8
-"""Side tables that wait to be made; whoever wants another does without."""
+"""Side tables that may wait to be made. A query that would need another one does without it."""
+
+
+class _Threads:
+    """The threads of an open store, by what they do."""
+
+    def __init__(self) -> None:
+        self.all = ThreadPoolExecutor(_READERS, thread_name_prefix="documents")
+        """They read and write, except what follows."""
+        self.lookup = ThreadPoolExecutor(1, thread_name_prefix="documents-lookup")
+        """Reads collections without large fields, so that a caller is identified even while tasks are searched."""
+        self.fill = ThreadPoolExecutor(1, thread_name_prefix="documents-fill")
+        """Makes side tables, one after another."""
+
+    def end(self) -> None:
+        """Wait for the work that was given to these threads, then end them."""
+        for threads in (self.fill, self.all, self.lookup):
+            threads.shutdown()
+
+
+class _WithoutSides(Exception):
+    """A read would be quicker with these side tables, which are not there yet."""
+
+    def __init__(self, sides: Sequence[Side]) -> None:
+        super().__init__(sides)
+        self.sides = sides
 
 
 class SqliteDocumentStore:
-    """Collections as tables of one file, which one process owns. For use by one event loop at a time."""
+    """Collections are tables of one file, which one process owns. One event loop uses the store at a time."""
 
     def __init__(
         self,
@@ -91,9 +114,9 @@ class SqliteDocumentStore:
         fsync: bool = False,
         reserve: Reserve | None = None,
     ) -> None:
-        """With `fsync`, what a call changed survives the loss of power too, and the call waits for the disk.
+        """With `fsync`, each change waits for the disk, and survives a loss of power.
 
-        Changes of documents are small: on a full disk they may have the `reserve`.
+        On a full disk, changes of documents may use the `reserve`, because they are small.
         """
         self._connections = Connections(path, fsync=fsync, reserve=reserve)
         self._fsync = fsync
@@ -102,19 +125,16 @@ class SqliteDocumentStore:
         self._numeric = numeric
         self._lists = lists
         self._tables: dict[str, Table] = {}
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads: _Threads | None = None
         self._checkpoint: Future[None] | None = None
         self._at_once = 0
         self._changes = 0
         self._numbers = itertools.count(1)
-        self._answers = Answers()
+        self._remembered = Remembered()
         self._upkeep = Upkeep(self._connections)
-        self._looking_up: ThreadPoolExecutor | None = None
-        self._filler: ThreadPoolExecutor | None = None
-        """One thread, which makes side tables one after another."""
         self._waiting = 0
         self._changed: list[tuple[str, set[str] | None]] = []
-        """Tables and top-level fields that the transaction under way has changed; None: documents came or went."""
+        """Tables, and their top-level fields, that the transaction changes. None: documents are added or deleted."""
 
     @property
     def changes(self) -> int:
@@ -126,18 +146,13 @@ class SqliteDocumentStore:
 
     async def open(self) -> None:
         self._connections.open()
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="documents")
-        self._looking_up = ThreadPoolExecutor(_LOOKING_UP, thread_name_prefix="documents-lookup")
-        self._filler = ThreadPoolExecutor(1, thread_name_prefix="documents-filler")
+        self._threads = _Threads()
 
     async def close(self) -> None:
-        if self._threads is not None and self._filler is not None:
-            threads, filler, self._threads, self._filler = self._threads, self._filler, None, None
+        if self._threads is not None:
+            threads, self._threads = self._threads, None
             self._connections.end_reads()
-            await asyncio.to_thread(filler.shutdown)
-            await asyncio.to_thread(threads.shutdown)
-            if self._looking_up is not None:
-                await asyncio.to_thread(self._looking_up.shutdown)
+            await asyncio.to_thread(threads.end)
             self._connections.close()
             self._tables.clear()
 
@@ -209,7 +224,7 @@ class SqliteDocumentStore:
             ((number,),) = statement.found(f'SELECT count(*) FROM "{table.name}" WHERE {where}')
             return int(number)
 
-        return await self._remembered(table, condition, repr(filter), {path[0] for path in paths_of(condition)}, ask)
+        return await self._read_once(table, condition, repr(filter), {path[0] for path in paths_of(condition)}, ask)
 
     async def count_by(self, collection: str, filter: Filter, fields: Sequence[str]) -> dict[tuple[Any, ...], int]:
         counts: dict[tuple[Any, ...], int] = {}
@@ -248,11 +263,11 @@ class SqliteDocumentStore:
                 rows = statement.connection.execute(sql, (dumps(ids),))
                 return [paths.project(decode(doc, apart, texts), [(name,)]) for doc, *texts in rows]
 
-            named = self._answers.of(table.name, roots, repr((filter, "varieties", field)), shapes)
+            named = self._remembered.of(table.name, roots, repr((filter, "varieties", field)), shapes)
             found = documents([id for id, _ in named])
             if {paths.shape_of(document.get(name)) for document in found} >= {shape for _, shape in named}:
                 return found
-            return documents([id for id, _ in shapes()])  # one has changed since
+            return documents([id for id, _ in shapes()])  # a remembered document has changed since
 
         return await self._read(table, condition, ask, {Names(name)} if name in table.large else set())
 
@@ -312,7 +327,7 @@ class SqliteDocumentStore:
         return await self._write(False, work)
 
     async def _table(self, collection: str) -> Table:
-        """The collection's layout; its table is made when it is first named."""
+        """The collection's layout. The first call with a collection's name makes its table."""
         table = self._tables.get(collection)
         if table is None:
             layout = (named.get(collection, ()) for named in (self._apart, self._numeric, self._lists))
@@ -325,7 +340,7 @@ class SqliteDocumentStore:
     async def _grouped(
         self, collection: str, filter: Filter, fields: Sequence[str], counted: Counted | None = None
     ) -> list[list[Any]]:
-        """The number of matching documents, and the values of the fields they share, for each group of the same."""
+        """For each combination of values of the fields: the number of documents that have it, and the values."""
         if not fields:
             raise InvalidFilter("a field to group by is needed")
         table = await self._table(collection)
@@ -349,9 +364,9 @@ class SqliteDocumentStore:
 
         roots = {path[0] for path in [*parsed, *paths_of(condition)]}
         question = repr((filter, fields))
-        return await self._remembered(table, condition, question, roots, ask, worth=lambda: long < _LARGE_ANSWER)
+        return await self._read_once(table, condition, question, roots, ask, worth=lambda: long < _LARGE_ANSWER)
 
-    async def _remembered(
+    async def _read_once(
         self,
         table: Table,
         condition: Condition,
@@ -361,58 +376,60 @@ class SqliteDocumentStore:
         *,
         worth: Callable[[], bool] = lambda: True,
     ) -> T:
-        """What `ask` finds, or found when the top-level fields that it depends on were as they are now."""
+        """What `ask` finds or, if the top-level fields in `roots` have not changed since, has found before."""
         if names_one(condition) or not table.apart:
             return await self._read(table, condition, ask, quick=names_one(condition))
 
         return await self._read(
             table,
             condition,
-            lambda statement: self._answers.of(table.name, roots, question, lambda: ask(statement), worth=worth),
+            lambda statement: self._remembered.of(table.name, roots, question, lambda: ask(statement), worth=worth),
         )
 
     async def _read(
         self, table: Table, condition: Condition, ask: Ask[T], sides: Collection[Side] = (), *, quick: bool = False
     ) -> T:
-        """What `ask` finds, of all documents at one moment; `sides` help it, besides those that the condition has."""
+        """What `ask` finds. It sees all documents as they are at one moment.
+
+        The side tables that the condition needs, and `sides`, help to find it. Those that are not there yet are made
+        first, if many documents would have to be read without them.
+        """
         wanted, others = set(sides), list[Condition]()
         if table.apart and not names_one(condition):
             helping, others = sides_for(table, condition)
             wanted |= helping
-            if not self._upkeep.seen(table) >= wanted:
-                await self._make(table, wanted, others)
 
-        def work() -> T:
+        def work(*, make: bool) -> T:
             moment = self._connections.read() if quick else self._connections.snapshot()
             with moment as connection:
                 known = self._upkeep.known(connection, table) if wanted else {}
+                if make and (missing := wanted.difference(known)) and self._are_many(connection, table, others):
+                    raise _WithoutSides(sorted(missing, key=text_of))
                 used = {side: name for side, name in known.items() if side in wanted and name is not None}
                 self._upkeep.used(used.values())
                 with Statement(table, self._connections.callbacks, connection, used) as statement:
                     return ask(statement)
 
-        return await self._run(quick, work, small=not table.apart)
+        try:
+            return await self._run(quick, partial(work, make=True), small=not table.apart)
+        except _WithoutSides as error:
+            await self._make(table, error.sides)
+        return await self._run(quick, partial(work, make=False), small=not table.apart)
 
-    async def _make(self, table: Table, sides: Collection[Side], others: Sequence[Condition]) -> None:
-        """Make side tables that are not there, if many documents meet `others`, which need no side table."""
+    def _are_many(self, connection: sqlite3.Connection, table: Table, conditions: Sequence[Condition]) -> bool:
+        """Whether many documents meet some conditions that need no side table."""
+        with Statement(table, self._connections.callbacks, connection) as statement:
+            where = statement.where(All(tuple(conditions)))
+            return len(statement.found(f'SELECT 1 FROM "{table.name}" WHERE {where} LIMIT {_MANY + 1}')) > _MANY
 
-        def missing() -> list[Side]:
-            with self._connections.snapshot() as connection:
-                known = self._upkeep.known(connection, table)
-                unknown = [side for side in sides if side not in known]
-                if not unknown:
-                    return []
-                with Statement(table, self._connections.callbacks, connection) as statement:
-                    where = statement.where(All(tuple(others)))
-                    found = statement.found(f'SELECT 1 FROM "{table.name}" WHERE {where} LIMIT {_MANY + 1}')
-            return unknown if len(found) > _MANY else []
-
-        for side in await self._run(False, missing):
-            if self._filler is None or self._waiting >= _MOST_WAITING:
+    async def _make(self, table: Table, sides: Iterable[Side]) -> None:
+        """Make side tables, unless too many are waiting to be made."""
+        for side in sides:
+            if self._threads is None or self._waiting >= _MOST_WAITING:
                 return
             self._waiting += 1
             try:
-                await asyncio.get_running_loop().run_in_executor(self._filler, self._upkeep.fill, table, side)
+                await asyncio.get_running_loop().run_in_executor(self._threads.fill, self._upkeep.fill, table, side)
             except DocumentStoreError as error:
                 logger.warning("no side table was made of %s: %s", table.name, error)
             finally:
@@ -434,17 +451,17 @@ class SqliteDocumentStore:
         apart: Sequence[str],
         page: Page,
     ) -> list[tuple[Any, ...]]:
-        """Row number, `doc` and columns kept apart of the documents to update."""
+        """The row number, `doc` and the `apart` columns of the documents to update."""
         with Statement(table, self._connections.callbacks, connection) as statement:
             return statement.found(select(statement, condition, ["row", "doc", *map(apart_column, apart)], page))
 
     async def _parsed(self, update: Update) -> ParsedUpdate:
-        """The update, parsed; one of very many fields (a task's thousands of series) in a thread."""
+        """The parsed update. An update of very many fields, such as thousands of series, is parsed in a thread."""
         fields = sum(len(changes) for changes in update.values() if isinstance(changes, Mapping))
         return await self._run(fields < _MANY_FIELDS, lambda: ParsedUpdate(update))
 
     async def _write(self, quick: bool, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run one transaction; afterwards, when the log has grown, have it moved into the file."""
+        """Run one transaction. Afterwards move SQLite's log into the file if the log is large."""
 
         def transaction() -> T:
             try:
@@ -452,15 +469,15 @@ class SqliteDocumentStore:
                     changed = self._changed = []
                     result = work(connection)
                 for table, roots in changed:
-                    self._answers.changed(table, roots)
+                    self._remembered.changed(table, roots)
                 return result
             finally:
-                self._changes = next(self._numbers)  # of several threads, each sets a number of its own
+                self._changes = next(self._numbers)  # each thread sets a number of its own
 
         result = await self._run(quick and not self._fsync and self._connections.free, transaction)
         running = self._checkpoint is not None and not self._checkpoint.done()
         if not running and self._threads is not None and self._connections.log_size() > _LARGE_LOG:
-            self._checkpoint = self._threads.submit(self._connections.checkpoint)
+            self._checkpoint = self._threads.all.submit(self._connections.checkpoint)
         return result
 
     async def _run(self, quick: bool, work: Callable[[], T], *, small: bool = False) -> T:
@@ -472,19 +489,20 @@ class SqliteDocumentStore:
             if self._at_once % _TURN == 0:
                 await asyncio.sleep(0)
             return done
-        threads = self._looking_up if small else self._threads
+        threads = self._threads.lookup if small else self._threads.all
         return await asyncio.get_running_loop().run_in_executor(threads, in_thread(work))
 
 
 def _groups(table: Table, columns: Sequence[str], where: str, *, lists: bool) -> str:
-    """SQL of how many rows there are with each combination of values, and of these.
+    """SQL of the number of rows with each combination of values, and of these values.
 
-    `lists`: they are columns of JSON, such as tags. Rows with a long one are groups of their own: SQLite would have the
-    values of all of them in memory at once.
+    `lists`: the columns are JSON, such as tags. Then each row with a long value is a group of its own. Otherwise SQLite
+    would have the long values of all groups in memory at once.
     """
     values = ", ".join(columns)
     if not lists:
-        groups = ", ".join(f"+{column}" for column in columns)  # in no index's order: one that covers is faster
+        # "+" keeps SQLite from taking an index in this order, because a covering index is faster.
+        groups = ", ".join(f"+{column}" for column in columns)
         return f'SELECT count(*), {values} FROM "{table.name}" WHERE {where} GROUP BY {groups}'
     groups = ", ".join(f"CASE WHEN length(CAST({one} AS BLOB)) > {_LONG} THEN row ELSE {one} END" for one in columns)
     places = f'SELECT count(*) AS number, min(row) AS place FROM "{table.name}" WHERE {where} GROUP BY {groups}'
@@ -499,7 +517,7 @@ def _change(
     change: ParsedUpdate,
     changes: Changes,
 ) -> Document:
-    """Change a document and return it: only columns, and indexes, of the top-level fields that change are written."""
+    """Change a document and return it. Only columns and indexes of the top-level fields that change are written."""
     before = changes.values(document)
     new = change.apply(document)
     columns = table.encode_changed(new, change.roots)
@@ -512,6 +530,6 @@ def _change(
 
 
 def _check_size(table: Table, values: Iterable[tuple[str, Any]]) -> None:
-    """InvalidDocument for a value that is too large, by its column."""
+    """InvalidDocument if a value is too large. `values` are pairs of column and value."""
     if any(isinstance(value, str) and len(value) > _LARGEST and column not in _DERIVED for column, value in values):
         raise InvalidDocument(f"{table.name}: a document is larger than the {_LARGEST >> 20} MB that are kept")

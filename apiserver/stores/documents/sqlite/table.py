@@ -1,9 +1,14 @@
-"""How one collection lies in SQLite: a row a document.
+"""The table of one collection in SQLite. Each document is a row:
 
-`doc` is the document's JSON without the fields kept apart, which have a column each (`apart.<field>`, NULL: missing):
-those that grow large, so that who does not name them neither reads nor writes them, and the short lists that queries
-ask for, so that they need not be looked for in `doc`. `key.<path>` holds an indexed field's value: NULL for
-missing and null, numbers and text as they are, booleans as blobs (which SQLite, as MongoDB, orders after text).
+| column | holds |
+|---|---|
+| `id` | the document's id |
+| `key.<path>` | the value of an indexed field: a number, a text, a boolean as a blob, NULL for missing and null |
+| `apart.<field>` | the JSON of a top-level field that may be large, or of a short list; NULL if it is missing |
+| `doc` | the JSON of all other fields |
+
+A query reads and writes a large field only if it names it. A query for an item of a short list need not parse `doc`.
+Booleans are blobs because SQLite sorts blobs after text, as MongoDB sorts booleans.
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ from apiserver.stores.documents.dialect.paths import Path, parse
 _ROWS = 1_000_000
 _SHARING = {"project": 3_000, **dict.fromkeys(["company", "user", "status", "type", "framework", "ready"], 300_000)}
 _OTHERS = 10
-"""What the planner is told: of so many rows, how many share a field's value."""
+"""What SQLite's planner is told: the rows of a table, and how many of them share a value of a field."""
 
 _BOOLEANS = {False: b"\x08\x00", True: b"\x08\x01"}
 
@@ -36,7 +41,7 @@ class Table:
     keys: tuple[Path, ...]
     apart: tuple[str, ...]
     large: tuple[str, ...]
-    """Of the fields kept apart, those that may be large."""
+    """The fields in `apart` that may be large."""
     numeric: tuple[str, ...]
 
     @classmethod
@@ -48,7 +53,7 @@ class Table:
         numeric: Sequence[str] = (),
         lists: Sequence[str] = (),
     ) -> Table:
-        """The layout that the declared indexes, large fields and short lists give a collection."""
+        """The layout of a collection with these declared indexes, large fields and short lists."""
         check_name(name)
         own = tuple(index for index in indexes if index.collection == name)
         keys = dict.fromkeys(field for index in own for field in index.fields if field != "id")
@@ -56,12 +61,12 @@ class Table:
 
     @property
     def lists(self) -> tuple[str, ...]:
-        """Of the fields kept apart, the short lists."""
+        """The fields in `apart` that are short lists."""
         return tuple(name for name in self.apart if name not in self.large)
 
     @property
     def columns(self) -> list[str]:
-        """Every column that a document fills, quoted, in the order of `encode`."""
+        """All columns except the row number, quoted, in the order of `encode`."""
         large = (name for name in self.apart if name in self.large)
         return ["id", *map(column_of, self.keys), *map(apart_column, self.lists), "doc", *map(apart_column, large)]
 
@@ -74,7 +79,7 @@ class Table:
         return (apart_column(path[0]), path[1:]) if path[0] in self.apart else ("doc", path)
 
     def insertion(self, name: str = "") -> str:
-        """The statement that adds a row of all columns to this table, or to one alike."""
+        """The statement that adds a row to this table, or to the one with another name but the same columns."""
         columns = self.columns
         return f'INSERT INTO "{name or self.name}" ({", ".join(columns)}) VALUES ({", ".join("?" * len(columns))})'
 
@@ -86,7 +91,7 @@ class Table:
         return [values[column] for column in self.columns]
 
     def encode_changed(self, document: Document, names: Container[str]) -> dict[str, Any]:
-        """The columns to write, with their values, when some top-level fields of a document changed."""
+        """The columns to write, with their values, if the top-level fields `names` of a document have changed."""
         changed = [path for path in self.keys if path[0] in names]
         keys = {column_of(path): encode_key(key_of(self.name, document, path)) for path in changed}
         rest = {name: value for name, value in document.items() if name not in self.apart}
@@ -98,7 +103,7 @@ class Table:
         return {**keys, "doc": dumps(rest), **apart}
 
     def as_stored(self, document: Document, changed: Mapping[str, Any]) -> Document:
-        """A document as it is read when these columns of it have been written."""
+        """The document that a read will find after these columns of it have been written."""
         written = [name for name in self.apart if apart_column(name) in changed]
         rest = {name: document[name] for name in self.apart if name in document and name not in written}
         return {**rest, **decode(changed["doc"], written, [changed[apart_column(name)] for name in written])}
@@ -110,12 +115,12 @@ def column_of(path: Path) -> str:
 
 
 def sorted_column(path: Path) -> str:
-    """SQL of what documents sort by an indexed field: NULL where there is no value."""
+    """SQL of the value by which an index sorts documents: NULL if there is none or if it is an empty text."""
     return f"nullif({column_of(path)}, '')"
 
 
 def apart_column(name: str) -> str:
-    """The quoted column of a field kept apart."""
+    """The quoted column of a top-level field that is not in `doc`."""
     return f'"apart.{name}"'
 
 
@@ -129,12 +134,12 @@ def encode_key(value: Any) -> Any:
 
 
 def decode_key(key: Any) -> Any:
-    """The value that `encode_key` was given."""
+    """The value that `encode_key` has encoded."""
     return key == _BOOLEANS[True] if isinstance(key, bytes) else key
 
 
 def dumps(value: Any) -> str:
-    """JSON text; InvalidDocument for what JSON has not."""
+    """The JSON of a value. InvalidDocument for types that JSON does not have."""
     try:
         return orjson.dumps(value).decode()
     except TypeError as error:
@@ -142,7 +147,7 @@ def dumps(value: Any) -> str:
 
 
 def decode(doc: str | bytes, names: Sequence[str], apart: Sequence[str | bytes | None]) -> Document:
-    """The document of a `doc` column and some columns kept apart."""
+    """The document of a `doc` column and of the `apart` columns of some `names`."""
     document: Document = orjson.loads(doc)
     for name, text in zip(names, apart, strict=True):
         if text is not None:
@@ -151,7 +156,7 @@ def decode(doc: str | bytes, names: Sequence[str], apart: Sequence[str | bytes |
 
 
 def create(connection: sqlite3.Connection, table: Table) -> None:
-    """Make the table and its indexes, or bring older ones to the layout that is declared now."""
+    """Make the table and its indexes, or change older ones to the layout that is declared now."""
     present = [row[1] for row in connection.execute(f'PRAGMA table_info("{table.name}")')]
     if not present:
         connection.execute(_definition(table, table.name))
@@ -162,7 +167,7 @@ def create(connection: sqlite3.Connection, table: Table) -> None:
 
 
 def _definition(table: Table, name: str) -> str:
-    """Columns have no type, as with one SQLite would take the number 1 for the text "1"."""
+    """SQL that makes the table. Columns have no type: with one, SQLite would take the number 1 for the text "1"."""
     constraints = {"id": "id NOT NULL UNIQUE", "doc": "doc NOT NULL"}
     columns = ", ".join(constraints.get(column, column) for column in table.columns)
     return f'CREATE TABLE "{name}" ("row" INTEGER PRIMARY KEY, {columns})'
@@ -181,7 +186,7 @@ def _rewrite(connection: sqlite3.Connection, table: Table, was_apart: list[str])
 
 
 def _create_indexes(connection: sqlite3.Connection, table: Table) -> None:
-    """Make the declared indexes that are not there, and drop those that were declared once."""
+    """Make the declared indexes that are missing, and drop those that are no longer declared."""
     known = "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL"
     present = dict(connection.execute(known, (table.name,)).fetchall())
     wanted = {f"{table.name}:{','.join(index.fields)}": _index(table, index) for index in table.indexes}
@@ -203,13 +208,13 @@ def _index(table: Table, index: Index) -> str:
 
 
 def _advise(connection: sqlite3.Connection, table: Table) -> None:
-    """Tell the planner how many rows share a value, as it cannot know of a table that grows: else it takes a company,
-    which all rows may share, for as good a start as an id. The same for every file, so that plans never change.
+    """Tell SQLite's planner how many rows share a value. Otherwise it takes a company, which all rows may share, for as
+    good a start as an id. Every file gets the same figures, so that plans never change.
     """
     indexes = {f"{table.name}:{','.join(index.fields)}": _sharing(index) for index in table.indexes}
     indexes[f"sqlite_autoindex_{table.name}_1"] = [1]
     advice = {(name, " ".join(map(str, [_ROWS, *sharing]))) for name, sharing in indexes.items()}
-    if _known_advice(connection, table) == advice:  # a start with a full disk writes nothing
+    if _known_advice(connection, table) == advice:  # so a start on a full disk need not write
         return
     connection.execute("ANALYZE sqlite_schema")
     connection.execute("DELETE FROM sqlite_stat1 WHERE tbl = ?", (table.name,))
@@ -226,7 +231,7 @@ def _known_advice(connection: sqlite3.Connection, table: Table) -> set[tuple[str
 
 
 def _sharing(index: Index) -> list[int]:
-    """Rows, of a million, that share the values of the index's first field, of its first two, and so on."""
+    """How many of a million rows share a value of the index's first field, of its first two fields, and so on."""
     rows = [_SHARING.get(field, _OTHERS) for field in index.fields]
     shared = [min(rows[: depth + 1]) for depth in range(len(rows))]
     if index.sorts:

@@ -1,7 +1,7 @@
-"""Filters and sorts as SQL over a collection's table, exact: every value is a bound parameter, paths included.
+"""Translates filters and sorts to SQL over a collection's table. The SQL finds exactly the documents that match.
 
-SQLite decides about fields that have a column of their own, about short lists, and about what side tables hold. Of all
-else Python decides, by the dialect: SQLite asks it with the JSON of a document.
+SQLite itself tests fields that have a column of their own, short lists, and what side tables hold. For anything else,
+SQLite calls Python with the JSON of a document. All values are bound parameters, and so are paths.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ from apiserver.stores.documents.sqlite.table import (
 )
 
 _SQL = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
-#: Texts for which the JSON of a list is searched one by one.
+#: So many texts may be searched for in the JSON of a list, one by one.
 _MOST_SOUGHT = 8
 _MOST_SIDES = 4
-"""Of one statement: each is filled the first time."""
+"""Side tables that one statement may use, because each has to be filled the first time."""
 _MOST_TRIGRAMS = 32
 _FEW = 1000
-"""Rows that a statement names one by one."""
+"""Rows that a statement may name one by one."""
 
 
 class Statement(Parameters):
-    """A statement in the making, and what it asks of documents."""
+    """A statement that is being put together: its SQL in parts, its parameters and its Python functions."""
 
     def __init__(
         self,
@@ -64,23 +64,23 @@ class Statement(Parameters):
         connection: sqlite3.Connection,
         sides: Mapping[Side, str] | None = None,
     ) -> None:
-        """`sides`: the side tables that may be used, and their names, as the connection sees them."""
+        """`sides`: the side tables that the statement may use, with their names."""
         super().__init__(table, callbacks)
         self.connection = connection
         self.sides = sides or {}
         self._of_all = False
         self._not_empty: set[Path] = set()
-        """Fields that are not empty texts, as conditions say to which those that are made SQL are added."""
+        """Fields that other conditions of the same statement keep from being empty texts."""
 
     def found(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows that a query finds, by parameters that are bound here."""
+        """The rows that a query with the parameters of this statement finds."""
         return self.connection.execute(sql, self.parameters).fetchall()
 
     def where(self, condition: Condition, *, of_all: bool = False) -> str:
-        """SQL that is true just for the documents that meet the condition (NULL stands for false).
+        """SQL that is true for exactly the documents that meet the condition. NULL stands for false.
 
-        It is true for the same documents, but quicker: if not `of_all`, to find out about one document after another;
-        else, to find all documents.
+        With `of_all`, it is made for finding all such documents; otherwise, for testing one document after another. The
+        result is the same, only the speed differs.
         """
         self._of_all = of_all
         return self._all(All((condition,)))
@@ -99,7 +99,7 @@ class Statement(Parameters):
         return self._of_list(condition) if condition.path[0] in self.table.lists else self._asked(condition)
 
     def _all(self, condition: All) -> str:
-        """SQL for several conditions at once; those on one path whose values a side table holds are one."""
+        """SQL for several conditions that all must hold. Conditions that use the same side table become one."""
         conditions = sorted(flattened(condition), key=lambda item: (cost(self.table, item), isinstance(item, Not)))
         before = self._not_empty
         compared = [item for item in conditions if isinstance(item, Field) and isinstance(item.test, Compare)]
@@ -116,7 +116,7 @@ class Statement(Parameters):
         return _joined(" AND ", terms) or "1"
 
     def _any_of(self, condition: AnyOf) -> str:
-        """SQL for some condition; of one pattern at several paths only in rows that have its texts at any of them."""
+        """SQL for several conditions of which one must hold. One pattern at several paths may use a side table."""
         in_doc: list[Condition] = []
         ways: list[str] = []
         for item in condition.conditions:
@@ -128,7 +128,10 @@ class Statement(Parameters):
         return self._with_texts(condition, met)
 
     def _with_texts(self, condition: Field | AnyOf, met: str) -> str:
-        """SQL that need not look for a pattern in documents without the texts that it must find there."""
+        """SQL `met`, tested only in documents whose side table of texts has all that the pattern must find.
+
+        For example, the pattern "lo.s_a" needs "lo" and "s_a", so it cannot match a document without these.
+        """
         texts = texts_of(condition)
         if texts is None or (side := self.sides.get(texts)) is None:
             return met
@@ -137,21 +140,21 @@ class Statement(Parameters):
         trigrams = dict.fromkeys(text[at : at + 3] for text in sought for at in range(len(text) - 2))
         quoted = ['"' + trigram.replace('"', '""') + '"' for trigram in list(trigrams)[:_MOST_TRIGRAMS]]
         found = f'"{side}" MATCH {self.bind(" AND ".join(quoted))}' if quoted else there
-        # To find all takes a look into each text, but then only at documents that have them.
+        # Looking into the texts takes time, but saves reading documents that have the trigrams in another order.
         found = f"{found} AND {there}" if self._of_all else found
         in_columns = all(_has_key(self.table, path) for path in texts.paths)
         return f"({self._beside(side, found, there, in_columns=in_columns)} AND {met})"
 
     def _met_beside(self, condition: Condition, side: str) -> str:
-        """SQL for a condition on one path, whose values a side table holds."""
+        """SQL for a condition on one path whose values a side table holds."""
         met = self._of_value(condition)
         exact = f"CASE WHEN value = x'' THEN {self._asked(condition)} ELSE {met} END"
         return self._beside(side, f"value = x'' OR {met}", exact)
 
     def _beside(self, side: str, found: str, exact: str, *, in_columns: bool = True) -> str:
-        """SQL for what a side table says: all rows that are `exact`, and maybe more, are `found` in it.
+        """SQL for a condition that a side table answers. `found` finds at least all rows for which `exact` is true.
 
-        `in_columns`: an index may have what is asked besides, so that it is better to go through that than by rows.
+        `in_columns`: an index of the table may answer other conditions of the query, so SQLite may use that one first.
         """
         rows = f'SELECT rowid FROM "{side}" WHERE ({found})'
         exactly = self._of_side(side, exact)
@@ -161,18 +164,18 @@ class Statement(Parameters):
         return f"({place} IN ({rows}) AND {exactly})" if self._of_all else exactly
 
     def _of_side(self, side: str, sql: str) -> str:
-        """SQL of what a side table has of a document."""
+        """SQL of an expression over the row that a side table has for a document."""
         return f'(SELECT {sql} FROM "{side}" AS beside WHERE beside.rowid = "{self.table.name}".row)'
 
     def _few(self, sql: str) -> str | None:
-        """SQL that names the rows that some SQL finds; None when they are many."""
+        """SQL that names, one by one, the rows that some other SQL finds. None if these are many."""
         found = self.found(f"{sql} LIMIT {_FEW + 1}")
         if len(found) > _FEW:
             return None
         return f"row IN (SELECT value FROM json_each({self.bind(dumps([row for (row,) in found]))}))"
 
     def _of_value(self, condition: Condition) -> str:
-        """SQL for a condition on one path, about the column `value` of a side table."""
+        """SQL for a condition on one path, over the column `value` of a side table."""
         if isinstance(condition, Field):
             return "value IS NOT NULL" if isinstance(condition.test, Exists) else self._single("value", condition.test)
         if isinstance(condition, Not):
@@ -181,7 +184,7 @@ class Statement(Parameters):
         return _joined(" AND ", inner) or "1" if isinstance(condition, All) else _joined(" OR ", inner) or "0"
 
     def _side_of(self, condition: Condition) -> str | None:
-        """The side table that holds the values at the one path that a condition is on."""
+        """The side table of the values that a condition tests, if the condition is on a single path."""
         path = path_inside(self.table, condition) if self.sides else None
         return None if path is None else self.sides.get(Values(path))
 
@@ -190,26 +193,26 @@ class Statement(Parameters):
         return ", ".join(f"{self.sort_key(term)} {'DESC' if term.descending else 'NULLS LAST'}" for term in terms)
 
     def ascending_key(self, terms: Sequence[Term]) -> str | None:
-        """SQL of what an index sorts by, if the terms are just this, ascending, and the id."""
+        """SQL of the field that an index sorts by, if the terms are this field and the id, both ascending."""
         match terms:
             case [Term(path, False, False), Term(("id",), False)] if path in self.table.keys:
                 return sorted_column(path)
         return None
 
     def sort_key(self, term: Term) -> str:
-        """SQL of what SQLite orders documents by, NULL for those without a value."""
+        """SQL of the value that SQLite sorts a document by; NULL if it has none."""
         if self.asks(term):
             return self._ask(lambda document: sort_value(term, reach(document, term.path)), term.path[0])
         return "id" if term.path == ("id",) else sorted_column(term.path)
 
     def asks(self, term: Term) -> bool:
-        """Whether Python is asked what documents are ordered by, as no column has it."""
+        """Whether SQLite has to call Python for the value of a term, because no column has it."""
         return not _has_key(self.table, term.path) or term.numeric
 
     def grouped(self, path: Path) -> tuple[str, Callable[[Any], Any]]:
-        """SQL that is the same for documents with the same value at the path, and what makes that value of it.
+        """SQL of the value at a path, and the function that decodes what this SQL gives.
 
-        Missing is as null; where a list is on the way, the value is the list of all.
+        A missing value is null. If the path leads through a list, the value is the list of all values there.
         """
         if _has_key(self.table, path):
             return column_of(path), decode_key
@@ -223,7 +226,7 @@ class Statement(Parameters):
         return self._ask(text, path[0]), lambda text: None if text is None else orjson.loads(text)
 
     def shapes(self, name: str, where: str) -> str:
-        """SQL of a row for each set of names, two levels deep, that a field has, and a number for the set."""
+        """SQL of one row for each set of names that a field has, two levels deep, with the number of that set."""
         table = f'"{self.table.name}"'
         if (side := self.sides.get(Names(name))) is not None:
             met = f"+rowid IN (SELECT row FROM {table} WHERE {where})"
@@ -231,7 +234,7 @@ class Statement(Parameters):
         shape = self._ask(lambda document: shape_of(gathered(document, (name,))), name)
         return f"SELECT min(row) AS first, {shape} AS shape FROM {table} WHERE {where} GROUP BY 2"
 
-    # Single values, as `encode_key` gives them: those of indexed fields, and those in side tables.
+    # Single values in columns, encoded by `encode_key`: those of indexed fields and of side tables.
 
     def _of_key(self, field: Field) -> str:
         if isinstance(field.test, Exists):
@@ -239,7 +242,7 @@ class Statement(Parameters):
         return self._single(column_of(field.path), field.test, field.path if self.table.sorts_by(field.path) else None)
 
     def _single(self, column: str, test: Test, path: Path | None = None) -> str:
-        """SQL for a test of the single values in a column. `path`: of a field that documents are sorted by."""
+        """SQL for a test of the values in a column. `path`: that of the field, if an index sorts by it."""
         if isinstance(test, Compare):
             return self._compared(column, test, path)
         if isinstance(test, In):
@@ -250,7 +253,7 @@ class Statement(Parameters):
 
     def _compared(self, column: str, test: Compare, path: Path | None) -> str:
         kind = class_of(test.operand)
-        if kind == values.NULL:  # which most documents may be, so that an index says little
+        if kind == values.NULL:  # "+" keeps SQLite from an index: most documents may be null
             return f"+{column} IS NULL" if test.passes(None) else "0"
         if kind in (values.OBJECT, values.LIST):
             return "0"
@@ -265,7 +268,7 @@ class Statement(Parameters):
 
         if path is None:
             return within(column)
-        in_index = within(sorted_column(path))  # which has no empty texts
+        in_index = within(sorted_column(path))  # this column has NULL for empty texts
         if not test.passes("") or path in self._not_empty:
             return in_index
         return f"({in_index} OR ({sorted_column(path)} IS NULL AND {column} = ''))"
@@ -279,10 +282,10 @@ class Statement(Parameters):
         ways += [f"{column} IN ({', '.join(bound)})"] if bound else []
         return f"({' OR '.join(ways)})" if ways else "0"
 
-    # Other fields: asked of the JSON.
+    # Fields without a column: tested by Python, with their JSON.
 
     def _of_list(self, field: Field) -> str:
-        """SQL for a short list. Lists of texts, as most are, need not be parsed to look for some."""
+        """SQL for a test of a short list. If it is a list of texts, SQLite looks for texts in its JSON."""
         source, test, asked = apart_column(field.path[0]), field.test, self._asked(field)
         texts = [test.operand] if isinstance(test, Compare) and test.op == "$eq" else []
         texts = test.operands if isinstance(test, In) else texts
@@ -296,9 +299,10 @@ class Statement(Parameters):
         return f"CASE WHEN {source} <> '[]' AND ({there}) THEN {found} ELSE 0 END"
 
     def _asked(self, condition: Condition) -> str:
-        """SQL that asks Python about a condition on what is in one column of JSON.
+        """SQL that calls Python to test a condition on one column of JSON.
 
-        It is not asked when the text that is wanted is nowhere in there: an id in a long list of objects, say.
+        SQLite first looks for the wanted text in the JSON, such as an id in a long list of objects. Python is called
+        only if the text is there.
         """
         root, *others = [path[0] for path in paths_of(condition)]
         if len(others) >= MOST_CONDITIONS:
@@ -312,7 +316,7 @@ class Statement(Parameters):
         return f"CASE WHEN instr({source}, {self.bind(dumps(text))}) = 0 THEN 0 ELSE {asked} END"
 
     def _ask(self, function: Callable[[Document], Any], root: str) -> str:
-        """SQL of what the function says about a document, which gets the part of it with a top-level field."""
+        """SQL of what a function returns for a document. The function gets the part with the top-level field `root`."""
         if root in self.table.apart:
             column = _as_bytes(apart_column(root))
             return self.ask(lambda text: function({} if text is None else {root: orjson.loads(text)}), column)
@@ -320,24 +324,24 @@ class Statement(Parameters):
 
 
 def _as_bytes(column: str) -> str:
-    """A column of JSON for Python, where it may take four times as much as a text."""
+    """A column of JSON as bytes, because as text it may take four times as much memory in Python."""
     return f"CAST({column} AS BLOB)"
 
 
 def path_inside(table: Table, condition: Condition) -> Path | None:
-    """The one path that a condition is on, if it leads into JSON other than that of a short list."""
+    """The path that a condition tests, if there is only one and it leads into JSON other than a short list."""
     found = set(paths_of(condition))
     path = found.pop() if len(found) == 1 else None
     return None if path is None or _has_key(table, path) or path[0] in table.lists else path
 
 
 def texts_of(condition: Condition) -> Texts | None:
-    """The texts among which rows can be found where one pattern may be at any of some paths."""
+    """The side table of texts that helps to find where a pattern may match; None if it would not help."""
     return Texts(tuple(sorted(set(paths_of(condition))))) if _literals(condition) else None
 
 
 def sides_for(table: Table, condition: Condition) -> tuple[set[Side], list[Condition]]:
-    """The side tables that help to find what meets a condition, and what it says that can be found without them."""
+    """The side tables that help with a condition, and the parts of the condition that need none."""
     sides: set[Side] = set()
     others: list[Condition] = []
     for item in sorted(flattened(condition), key=lambda item: cost(table, item)):
@@ -351,7 +355,7 @@ def sides_for(table: Table, condition: Condition) -> tuple[set[Side], list[Condi
 
 
 def cost(table: Table, condition: Condition) -> int:
-    """How much it takes to find out whether a condition is met, to begin with those that take the least."""
+    """How long a test of a condition takes, from 0 to 3. The cheapest conditions are tested first."""
     if isinstance(condition, Field):
         root = condition.path[0]
         known = 0 if _has_key(table, condition.path) else 1 if root in table.lists else 2
@@ -370,17 +374,17 @@ _BOUNDS = {
     values.TEXT: {"$gt": "< x''", "$lt": ">= ''"},
     values.BOOLEAN: {"$gt": "IS NOT NULL", "$lt": ">= x''"},
 }
-"""Keeps a comparison within its class, as SQLite orders numbers before text and text before blobs."""
+"""Keeps a comparison within numbers, texts or booleans, because SQLite compares them with one another, too."""
 
 
 def _flat(sql: str) -> str:
-    """SQL for whether JSON is a list that begins with a text, holds single values only, and nothing that is escaped."""
+    """SQL that is true if JSON is a list that begins with a text and holds neither objects, lists nor escapes."""
     inside = f"substr({sql}, 2)"
     return f"substr({sql}, 1, 2) = '[\"' AND NOT (instr({sql}, '{{') OR instr({inside}, '[') OR instr({sql}, '\\'))"
 
 
 def _joined(operator: str, terms: list[str]) -> str:
-    """The terms joined in halves, as SQLite takes expressions that are long but none that is deep."""
+    """The terms joined as a balanced tree, because SQLite limits how deep an expression may be."""
     if len(terms) <= 8:
         return f"({operator.join(terms)})" if terms else ""
     half = len(terms) // 2
@@ -388,7 +392,7 @@ def _joined(operator: str, terms: list[str]) -> str:
 
 
 def flattened(condition: Condition) -> Iterator[Condition]:
-    """The conditions that are all to be met."""
+    """The parts of a condition that all must hold: (a AND (b AND c)) gives a, b, c."""
     if isinstance(condition, All):
         for inner in condition.conditions:
             yield from flattened(inner)
@@ -397,7 +401,7 @@ def flattened(condition: Condition) -> Iterator[Condition]:
 
 
 def _literals(condition: Condition) -> tuple[str, ...]:
-    """The texts that all have what one pattern finds, which a condition is about; none if it is about anything else."""
+    """The texts that every match of a condition's pattern contains; none if the condition is not on one pattern."""
     fields = condition.conditions if isinstance(condition, AnyOf) else (condition,)
     patterns = {
         item.test.text if isinstance(item, Field) and isinstance(item.test, Pattern) else None for item in fields
@@ -407,10 +411,10 @@ def _literals(condition: Condition) -> tuple[str, ...]:
 
 
 def _fits(value: Any) -> bool:
-    """Whether SQLite takes the value just as it is."""
+    """Whether SQLite can hold the value unchanged: neither NaN nor a whole number beyond 64 bits."""
     return value == value and (not isinstance(value, int) or value in INT64)
 
 
 def _is_lost_in_json(value: Any) -> bool:
-    """Whether SQLite may read the value from JSON as another: fractions are rounded, text is cut at a NUL …"""
+    """Whether SQLite may change the value when it reads it from JSON: it rounds fractions and cuts text at a NUL."""
     return isinstance(value, bool | float) or (isinstance(value, str) and "\x00" in value)

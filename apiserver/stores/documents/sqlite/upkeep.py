@@ -1,18 +1,25 @@
-"""The side tables of all collections: which there are, filling them, and changing them with their documents.
+"""Makes side tables, fills them, and changes them together with their documents.
 
-The file itself says which side tables there are ("side:tables"). So each transaction sees those that fit what it reads,
-and each change of documents writes, in its own transaction, what the side tables have of them.
+The table "side:tables" in the file lists all side tables. A read sees the list of its own moment, so it uses only side
+tables that fit the documents it reads. A change of documents writes their rows in side tables in the same transaction.
 
-A side table is filled the first time that it would help. That takes a second for 100,000 documents, so it is done in
-small transactions: others write in between. What they change meanwhile they also put into the side table, and the
-filling leaves it alone. Filled side tables outlive a restart. There are at most `_MOST` of a collection: another one
-takes the place of the one that was used least recently.
+A side table is made the first time that it would help. Filling it takes a second for 100,000 documents. So it is filled
+in many small transactions, and others may write in between. They also write to the side table that is being filled, and
+the filling leaves alone the rows that it finds there. For example, a side table of four tasks:
+
+    filling reads tasks 1 and 2
+    someone changes task 2          and writes its row
+    filling writes rows             of 1 only, as 2 is there
+    filling reads and writes        3 and 4
+    filling sets state = 'ready'    from now on, queries use the side table
+
+Side tables stay over restarts. A collection has at most `_MOST`: a new one replaces the least recently used.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from itertools import count, repeat
 from typing import Any
@@ -24,9 +31,9 @@ from apiserver.stores.documents.sqlite.table import Table, apart_column, decode,
 
 _MOST = 16
 _LARGEST = 64 * 2**20
-"""Characters of all texts in a side table; of more, it is not made."""
+"""Characters of all texts in a side table. A larger one is not made."""
 _SOME, _SOME_BYTES = 500, 4 * 2**20
-"""Documents that are read, and put into a side table, at a time: some milliseconds. Fewer when they are large."""
+"""Documents, and their bytes, that are put into a side table at a time. It takes some milliseconds."""
 
 _parse = lru_cache(maxsize=256)(parse_side)
 
@@ -38,26 +45,19 @@ class Upkeep:
         self._connections = connections
         self._uses = count(1)
         self._used: dict[str, int] = {}
-        self._seen: dict[str, Set[Side]] = {}
 
     def known(self, connection: sqlite3.Connection, table: Table) -> dict[Side, str | None]:
         """The names of the side tables that are filled; None for those that would be too large."""
         sql = "SELECT holds, number, state FROM \"side:tables\" WHERE collection = ? AND state <> 'filling'"
         found = connection.execute(sql, (table.name,))
-        known = {_parse(holds): _name(number) if state == "ready" else None for holds, number, state in found}
-        self._seen[table.name] = set(known)
-        return known
-
-    def seen(self, table: Table) -> Set[Side]:
-        """What was known lately."""
-        return self._seen.get(table.name, frozenset())
+        return {_parse(holds): _name(number) if state == "ready" else None for holds, number, state in found}
 
     def used(self, names: Iterable[str]) -> None:
-        """A statement makes use of these side tables."""
+        """Note that a statement uses these side tables."""
         self._used.update(dict.fromkeys(names, next(self._uses)))
 
     def fill(self, table: Table, side: Side) -> None:
-        """Make a side table unless it is there. DocumentStoreError when that is not possible, as on a full disk."""
+        """Make a side table unless there is one. DocumentStoreError if that is not possible, as on a full disk."""
         number = self._begun(table, side)
         row, size = 0, 0
         while number and (found := self._read(table, side, row)):
@@ -66,7 +66,7 @@ class Upkeep:
             if size > _LARGEST:
                 return self._end(number, "large")
             with self._connections.write(spare_reserve=True) as connection:
-                # Documents may have changed or gone since they were read. Who changed them has put them there.
+                # Since they were read, documents may have been changed (then their rows are there) or deleted.
                 between = "BETWEEN :first AND :last"
                 left = (
                     f'SELECT row FROM "{table.name}" WHERE row {between} '
@@ -79,7 +79,7 @@ class Upkeep:
             self._connections.checkpoint()
 
     def _begun(self, table: Table, side: Side) -> int:
-        """The number of a new and empty side table; 0 when there is one already."""
+        """The number of a new, empty side table; 0 if there is one already."""
         with self._connections.write(spare_reserve=True) as connection:
             sql = 'SELECT number, holds, state FROM "side:tables" WHERE collection = ?'
             there = {holds: (number, state) for number, holds, state in connection.execute(sql, (table.name,))}
@@ -121,10 +121,10 @@ class Upkeep:
 
 
 class Changes:
-    """What a transaction that changes documents of a table has to write to its side tables."""
+    """Writes to the side tables what a transaction changes in the documents of a table."""
 
     def __init__(self, connection: sqlite3.Connection, table: Table, roots: Collection[str] | None = None) -> None:
-        """`roots`: the top-level fields that change; None when documents come or go."""
+        """`roots`: the top-level fields that change; None if documents are added or deleted."""
         self._connection = connection
         found: Iterable[tuple[int, str]] = ()
         if table.apart:
@@ -144,17 +144,17 @@ class Changes:
         return roots_of(self._sides.values())
 
     def values(self, document: Document) -> list[tuple[Any, ...]]:
-        """What each side table has of a document, as it is stored."""
+        """The values of a document in each side table."""
         return [side.of(document) for side in self._sides.values()]
 
     def put(self, row: int, document: Document, before: Iterable[tuple[Any, ...] | None] = repeat(None)) -> None:
-        """Write what is other than it was `before`."""
+        """Write the values of a document that differ from those `before`."""
         for (name, side), new, old in zip(self._sides.items(), self.values(document), before, strict=False):
             if new != old:
                 self._connection.execute(_put(name, side), (row, *new))
 
     def remove(self, rows: Collection[int]) -> None:
-        """Remove what there is of rows that are gone."""
+        """Remove the rows of documents that were deleted."""
         for name in self._sides:
             gone = f'DELETE FROM "{name}" WHERE rowid IN (SELECT value FROM json_each(?))'
             self._connection.execute(gone, (dumps(list(rows)),))

@@ -21,7 +21,7 @@ from apiserver.events.model import (
     Int64Array,
     JsonObject,
 )
-from apiserver.events.queries import BucketQuery, SeriesQuery
+from apiserver.events.queries import LEAST, BucketQuery, SeriesQuery
 from apiserver.stores.events.elasticsearch import paging
 from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
 from apiserver.stores.events.elasticsearch.cluster import Cluster
@@ -32,7 +32,6 @@ from apiserver.stores.events.elasticsearch.series import MOST_BUCKETS, Series, S
 from apiserver.stores.events.elasticsearch.stats import EXACT, exact, extent
 
 _A_CURVE = without({"term": {"iter": SINGLE_VALUE_ITERATION}})
-_LEAST = -(2**63)
 
 
 @dataclass(slots=True, frozen=True)
@@ -209,4 +208,4 @@ def bucketed(
 def _begin(x: Int64Array, interval: int) -> Int64Array:
     """Where the bucket of each x begins, or −2⁶³ if that is before it, where it would wrap around."""
     begin: npt.NDArray[np.int64] = x // interval * interval
-    return np.where(begin > x, _LEAST, begin)
+    return np.where(begin > x, LEAST, begin)

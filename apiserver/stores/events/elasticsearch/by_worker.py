@@ -13,7 +13,7 @@ from itertools import groupby
 import numpy as np
 
 from apiserver.events.model import JsonObject, WorkerMeans, WorkerSpan
-from apiserver.events.queries import Grid, SeriesQuery
+from apiserver.events.queries import GREATEST, Grid, SeriesQuery
 from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.names import index_of, owner_key
@@ -27,7 +27,6 @@ _PAGE = 12_000
 _AT_ONCE = 2
 
 _MEAN: JsonObject = {"mean": {"avg": {"field": "value"}}, "count": {"value_count": {"field": "value"}}}
-_GREATEST = 2**63 - 1
 
 #: Where a step begins, how many finite values are in it, and their mean; None when there are none.
 _Row = tuple[int, int, float | None]
@@ -40,7 +39,7 @@ async def spans(cluster: Cluster, asked: SeriesQuery) -> list[WorkerSpan]:
     found = []
     async for bucket in cluster.composite(index, of(asked), fields, routing=owner_key(asked.owner), aggs=ends):
         metric, variant, worker = (bucket["key"][field] for field in fields)
-        first, last = (min(int(bucket[end]["value"]), _GREATEST) for end in ends)
+        first, last = (min(int(bucket[end]["value"]), GREATEST) for end in ends)
         found.append(WorkerSpan(metric, variant, worker, bucket["doc_count"], first, last))
     return sorted(found)
 

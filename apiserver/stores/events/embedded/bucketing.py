@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import Buckets, Int64Array
+from apiserver.events.queries import GREATEST, LEAST
 from apiserver.stores.events.embedded.aggregates import Pieces, Starts, joined, pieces_of, sum_up, sum_up_points
 from apiserver.stores.events.embedded.integers import Progression
 from apiserver.stores.events.embedded.points import NO_CURVE, Curve, concat
-from apiserver.stores.events.embedded.stats import GREATEST, LEAST
 
 #: Series of up to so many pieces are bucketed many at a time: what is done for each takes longer than its pieces.
 SHORT = 4096

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from apiserver.events.model import Int64Array
+from apiserver.events.queries import LEAST
 from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat, take
 from apiserver.stores.events.embedded.series import Series
-from apiserver.stores.events.embedded.stats import LEAST
 from apiserver.stores.events.embedded.unsettled import in_parts
 
 

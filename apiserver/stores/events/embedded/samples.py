@@ -14,12 +14,11 @@ import orjson
 
 from apiserver import answers
 from apiserver.events.model import EventType, Owner, Sample, SamplePosition, SampleSeries
-from apiserver.events.queries import PageQuery, Range, SeriesQuery
+from apiserver.events.queries import GREATEST, LEAST, PageQuery, Range, SeriesQuery
 from apiserver.stores.events.base import page_of
 from apiserver.stores.events.embedded import compression
 from apiserver.stores.events.embedded.hot import Name, SampleKey
 from apiserver.stores.events.embedded.names import series_rows
-from apiserver.stores.events.embedded.stats import GREATEST, LEAST
 
 #: Of more series than these, the samples are asked for together.
 _MANY = 500

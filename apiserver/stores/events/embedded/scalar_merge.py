@@ -19,12 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import EventType, Int64Array
+from apiserver.events.queries import LEAST
 from apiserver.stores.events.embedded import chunks, stats, tail
 from apiserver.stores.events.embedded.chunk_writer import ChunkWriter, LastChunk
 from apiserver.stores.events.embedded.hot import HotColumns, Memtable
 from apiserver.stores.events.embedded.names import Registrar
 from apiserver.stores.events.embedded.points import Points, as_bytes, by_series, concat, overlay, spread, take
-from apiserver.stores.events.embedded.stats import EMPTY, LEAST, STATS, StatsArray
+from apiserver.stores.events.embedded.stats import EMPTY, STATS, StatsArray
 
 FOLD_AT = 1024
 _NEW = (0, None, 0, b"", EMPTY.tobytes())

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from apiserver.events.queries import SeriesQuery
+from apiserver.events.queries import GREATEST, LEAST, SeriesQuery
 from apiserver.stores.events.embedded import chunks, tail
 from apiserver.stores.events.embedded.chunks import WholeBody
 from apiserver.stores.events.embedded.hot import HotPoints, Name
@@ -27,7 +27,7 @@ from apiserver.stores.events.embedded.points import (
     overlay,
     within,
 )
-from apiserver.stores.events.embedded.stats import EMPTY, GREATEST, LEAST, STATS, StatsArray
+from apiserver.stores.events.embedded.stats import EMPTY, STATS, StatsArray
 
 _FROM_CHUNKS = "FROM chunk_index AS i {} WHERE series = ? AND last >= ? AND first <= ? ORDER BY last"
 _WITH_CURVES = "JOIN chunk_curves AS c ON c.id = i.id"

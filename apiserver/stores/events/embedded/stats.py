@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import Float64Array, Int64Array, Owner, ScalarStats
+from apiserver.events.queries import GREATEST, LEAST
 
 StatsArray = npt.NDArray[Any]
 
@@ -26,8 +27,6 @@ STATS = np.dtype([(name, "<f8" if name in _FLOATS else "<i8") for name in _FIELD
 
 #: Groups of so many points are looked at one by one.
 _LONG = 256
-
-LEAST, GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 def _empty() -> StatsArray:

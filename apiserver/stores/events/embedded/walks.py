@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import ScalarPosition
-from apiserver.events.queries import PageQuery
+from apiserver.events.queries import GREATEST, LEAST, PageQuery
 from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat, take
 from apiserver.stores.events.embedded.series import Series
-from apiserver.stores.events.embedded.stats import GREATEST, LEAST
 
 _SPARE = 16
 

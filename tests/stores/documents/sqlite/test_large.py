@@ -61,8 +61,8 @@ async def test_who_calls_is_found_out_while_all_threads_search(store: SqliteDocu
     await store.find_one("tasks", {"id": "a"})
     done = threading.Event()
     assert store._threads is not None
-    for _ in range(module._THREADS):
-        store._threads.submit(done.wait)
+    for _ in range(module._READERS):
+        store._threads.all.submit(done.wait)
     try:
         async with asyncio.timeout(20):
             assert await store.find_one("credentials", {"key": "k"}) == {"id": "a", "key": "k"}

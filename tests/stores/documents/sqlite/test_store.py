@@ -25,7 +25,7 @@ from apiserver.stores.documents.base import (
     Update,
 )
 from apiserver.stores.documents.sqlite import SqliteDocumentStore
-from apiserver.stores.documents.sqlite.answers import Answers
+from apiserver.stores.documents.sqlite.remembered import Remembered
 from tests.chance import examples
 from tests.stores.documents import strategies
 from tests.stores.documents.changing import changed
@@ -77,7 +77,7 @@ async def test_varieties_have_all_names_while_documents_change(
     await store.insert("tasks", [{"id": f"{number}", field: {"ab"[number % 2]: 1}} for number in range(4)])
     assert {tuple(document[field]) for document in await store.varieties("tasks", field, {})} == {("a",), ("b",)}
     with monkeypatch.context() as patch:  # as if the answer had been found just before what follows
-        patch.setattr(Answers, "changed", lambda *_: None)
+        patch.setattr(Remembered, "changed", lambda *_: None)
         await store.update("tasks", {"id": "1"}, {"$set": {field: {"c": 1}}})
         await store.update("tasks", {"id": "0"}, {"$set": {field: {"b": 1}}})
     found = await store.varieties("tasks", field, {})

@@ -1,7 +1,7 @@
-"""Answers about many documents, remembered until a field that they depend on changes in any document.
+"""Remembers answers about many documents, until a field that they depend on changes in any document.
 
-Which tags and types tasks have is asked with every table that is opened, and nearly never changes; what running tasks
-report all the time are other fields. Of collections that stay small, as users and credentials, nothing is remembered.
+The web UI asks for all tags and types of tasks with every table that it opens. These fields hardly ever change; running
+tasks change other fields all the time.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ T = TypeVar("T")
 
 _MOST = 64
 _MOST_ROWS = 200_000
-"""Of all answers together: times of tasks are next to all different, and take half a kilobyte a task."""
+"""Rows of all answers together. Grouped by a time, nearly every task is a row of half a kilobyte."""
 _LONGEST = 20_000
-"""Characters of a question whose answer is remembered: it may name a hundred thousand ids."""
+"""Characters of a question whose answer is remembered. A question may name a hundred thousand ids."""
 
 
-class Answers:
-    """Answers by their questions, given to any thread."""
+class Remembered:
+    """Answers by their questions. Any thread may ask."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -30,7 +30,7 @@ class Answers:
         self._rows = 0
 
     def changed(self, table: str, roots: Collection[str] | None) -> None:
-        """Documents have changed in these top-level fields (None: they came or went)."""
+        """Note that these top-level fields have changed in some documents. None: documents were added or deleted."""
         with self._lock:
             for root in [None] if roots is None else roots:
                 self._changes[table, root] += 1
@@ -44,9 +44,9 @@ class Answers:
         *,
         worth: Callable[[], bool] = lambda: True,
     ) -> T:
-        """The answer that `ask` gives, or gave when these fields were as they are now. Nobody is to change it.
+        """The answer that `ask` gives or, if no field in `roots` has changed since, gave. Callers must not change it.
 
-        `worth`: whether it is to be remembered, asked when it has been given.
+        `worth` is asked after `ask`. It says whether the answer may be remembered.
         """
         key = (table, question)
         with self._lock:
