@@ -110,6 +110,8 @@ class Served:
     secret: str = ADMIN_SECRET
     open_files: int = 0
     """How many files the process may open, if not as many as this one."""
+    tree: Path | None = None
+    """The folder of the sources, if not those that Python finds."""
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -143,6 +145,7 @@ class Served:
             self.process = subprocess.Popen(
                 [*limited, sys.executable, "-m", "apiserver", "serve", "--data", str(self.data)],
                 env={**os.environ, **self.environment},
+                cwd=self.tree,  # Python looks for modules here first
                 stdout=output,
                 stderr=output,
             )
