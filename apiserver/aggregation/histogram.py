@@ -1,8 +1,13 @@
-"""Histograms: each scalar series in at most `samples` buckets, each by its own interval.
+"""Histograms: the points of each scalar series, put together in about `samples` buckets, at most one more.
 
-interval = 1 (every point) if the series has fewer than `samples` points, or `samples` is 0; otherwise
-ceil((max − min + 1) / samples). A bucket's x is its start, floor(x / interval) · interval, and its y the mean.
-A store may make an interval over iterations up to a tenth wider, where that lets it look at less.
+Each series has its own interval, the width of its buckets. It is 1, so that every point is answered, if `samples` is 0
+or the series has fewer points than that. Otherwise it is ceil((max − min + 1) / samples). A bucket begins at
+floor(x / interval) · interval. This is its x; its y is the mean of its points.
+
+For example, a series has the iterations 0 to 99,999, and `samples` is 100. The interval is 1,000, so the points of the
+iterations 1,000 to 1,999 become one bucket with x = 1,000.
+
+A store may make an interval over iterations up to a tenth wider if it can read less then.
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ Histogram = dict[str, dict[str, dict[str, Any]]]
 #: The widest interval that is an int64; only a series over the whole range of x would need a wider one.
 _WIDEST = 2**63 - 1
 
-#: One millisecond earlier, NumPy has no time.
+#: The earliest time, in epoch milliseconds, that NumPy has.
 _LEAST_TIME = -(2**63) + 1
 
 
@@ -46,9 +51,9 @@ class Key(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HistogramQuery:
-    """Series in at most `samples` buckets each; `envelope` adds min, max, count, first and last to every series.
+    """How to answer each series. `envelope` adds min, max, count, first and last to its buckets.
 
-    A `range` zooms: only its points are answered, in buckets of the `interval` of that range.
+    A `range` zooms: only the points in it are answered, and the interval follows from its length.
     """
 
     samples: int
@@ -58,13 +63,13 @@ class HistogramQuery:
 
     @property
     def buckets(self) -> BucketQuery:
-        """What stores are asked for."""
+        """The same question, as stores understand it."""
         width = partial(interval, samples=self.samples, range=self.range)
         return BucketQuery(self.key.axis, width, self.range, self.envelope)
 
 
 def interval(count: int, least: int, greatest: int, samples: int, range: Range = EVERYWHERE) -> int:
-    """The bucket width of a series of `count` points with x in [least, greatest], of which a range is looked at."""
+    """The bucket width of a series that has `count` points, with x from `least` to `greatest`, within a range."""
     if samples == 0 or count < samples:
         return 1
     least, greatest = max(least, range.least), min(greatest, range.greatest)
@@ -72,7 +77,7 @@ def interval(count: int, least: int, greatest: int, samples: int, range: Range =
 
 
 async def histogram(store: EventStore, series: SeriesQuery, asked: HistogramQuery) -> Histogram:
-    """The histogram of scalar series; it is held for the answer."""
+    """The histogram of scalar series. Its bytes count for the answer."""
     buckets = asked.buckets
     found = await store.scalar_buckets(series, buckets)
     count = sum([len(one.x) for one in found])
@@ -84,7 +89,7 @@ async def histogram(store: EventStore, series: SeriesQuery, asked: HistogramQuer
 def _all(found: list[Buckets], asked: HistogramQuery) -> Histogram:
     answer: Histogram = {}
     for buckets in found:
-        if asked.range.least > LEAST:  # the first bucket may begin before the range, where it holds nothing
+        if asked.range.least > LEAST:  # the first bucket may begin before the range, but has no points there
             buckets.x = np.maximum(buckets.x, asked.range.least)
         answer.setdefault(buckets.metric, {})[buckets.variant] = _answer(buckets, asked)
     return answer
