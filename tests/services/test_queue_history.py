@@ -127,25 +127,37 @@ def now_until(seconds: float = 0) -> dict[str, Any]:
     return {"from_date": now - 3600, "to_date": now, "interval": 100}
 
 
-async def test_each_change_is_noted(api: Api) -> None:
+async def test_each_change_is_noted(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     queue, other = await new_queue(api, "a"), await new_queue(api, "b")
     subject = Subject(api.backend.settings.company, "queue", queue)
-
-    async def noted() -> list[float]:
-        return [float(value) for value in await _values(api, subject)]
-
+    clock = Clock(monkeypatch)
     tasks = [await new_task(api) for _ in range(4)]
-    for task in tasks:
+    for clock.at, task in enumerate(tasks):
         await api.call("tasks.enqueue", {"task": task, "queue": queue})
-    assert await noted() == [1, 2, 3, 4]
+    assert await _values(api, subject) == [1, 2, 3, 4]
+    clock.at = 4
     await api.call("queues.get_next_task", {"queue": queue})
+    clock.at = 5
     await api.call("queues.remove_task", {"queue": queue, "task": tasks[1]})
+    clock.at = 6
     await api.call("tasks.enqueue", {"task": tasks[2], "queue": other})
+    clock.at = 7
     await api.call("queues.clear_queue", {"queue": queue})
+    clock.at = 8
     await api.call("queues.clear_queue", {"queue": queue})
-    assert await noted() == [1, 2, 3, 4, 3, 2, 1, 0]
-    chart = (await charts(api, queue, other, **now_until()))[queue]
-    assert max(length for _, _, length in chart) == 4
+    assert await _values(api, subject) == [1, 2, 3, 4, 3, 2, 1, 0]
+    # Before the second was removed, both waited: since 2 s and 3 s. Afterwards the last one waited for 7 − 3 s.
+    assert await charts(api, queue, other) == {queue: [(0, 3, 4)], other: [(0, 2, 1)]}
+
+
+async def test_of_two_changes_in_one_millisecond_the_later_is_noted(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = await new_queue(api, "a")
+    subject = Subject(api.backend.settings.company, "queue", queue)
+    Clock(monkeypatch)
+    for _ in range(3):
+        await api.call("tasks.enqueue", {"task": await new_task(api), "queue": queue})
+    await api.call("queues.get_next_task", {"queue": queue})
+    assert await _values(api, subject) == [2]
 
 
 async def _values(api: Api, subject: Subject) -> list[float]:

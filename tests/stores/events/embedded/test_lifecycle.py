@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from apiserver.events.queries import PageQuery
-from apiserver.stores.events.base import EventStore, EventStoreBusy, EventStoreError
+from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.embedded import EmbeddedEventStore, database, deletion, journal, logs, merge
 from apiserver.stores.events.embedded import store as store_module
 from tests.contract.event_stores import LOGS, OWNER, SCALARS, batch, lines, messages, scalars
@@ -25,11 +25,6 @@ pytestmark = pytest.mark.anyio
 def unmerged(folder: Path) -> EmbeddedEventStore:
     """A store that merges only when told to, or at its close."""
     return EmbeddedEventStore(folder, merge_points=10**9, merge_seconds=10**6)
-
-
-def test_it_is_an_event_store(tmp_path: Path) -> None:
-    store: EventStore = EmbeddedEventStore(tmp_path)
-    assert store is not None
 
 
 async def test_opening_and_closing_twice_does_nothing(tmp_path: Path) -> None:
