@@ -1,1 +1,1 @@
-"""Reading, whatever the engine: buckets, cursors, walks over plots and images, pages of events and log lines."""
+"""Reads events, whatever the engine: histograms, pages of events and log lines, walks over plots and images."""

@@ -1,4 +1,9 @@
-"""Debug images whose files are still their own: a file that was uploaded again shows the later image."""
+"""Reads debug images, except those whose files were overwritten: such a file shows a later image.
+
+The SDK keeps some files for each series and uses their names in turn. For example, a series has the files a and b, and
+the images of the iterations 1 to 4 were uploaded to a, b, a, b. Then both files show later images than those of the
+iterations 1 and 2, so only 3 and 4 are answered.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,8 @@ from apiserver.events.model import Sample, SamplePosition
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore, bytes_of, may_go_on
 
-#: How many images are read at once: few at first, then more, as to begin a page costs something for each series.
+#: How many images are read at once: few at first, as a reader may need no more, then four times as many each time.
+#: Each read costs something for each series.
 FIRST_PAGE = 500
 LARGEST_PAGE = 10_000
 
@@ -24,16 +30,16 @@ _url = msgspec.json.Decoder(_Url)
 
 
 def url_of(image: Sample) -> str:
-    """Where the image's file lies; empty when it has none."""
+    """The address of the image's file; empty when it has none."""
     return _url.decode(image.document).url
 
 
 async def by_iteration(store: EventStore, series: SeriesQuery, page: PageQuery[int]) -> dict[int, list[Sample]]:
-    """The images of a page of iterations, but those that a later one overwrote.
+    """The images of a page of iterations, except those whose files were overwritten.
 
-    All that is newer has to be looked at too, as it tells which files are taken.
+    All newer images are read as well, because they say which files were overwritten.
     """
-    taken: dict[tuple[str, str, str], int] = {}
+    newest: dict[tuple[str, str, str], int] = {}
     found: dict[int, list[Sample]] = {}
     beyond, descending, iterations = page.after, page.descending, page.limit
     async for image in _newest_first(store, series):
@@ -42,7 +48,7 @@ async def by_iteration(store: EventStore, series: SeriesQuery, page: PageQuery[i
         if is_full if descending else not ahead:
             break
         url = url_of(image)
-        is_own = not url or taken.setdefault((image.metric, image.variant, url), image.iter) == image.iter
+        is_own = not url or newest.setdefault((image.metric, image.variant, url), image.iter) == image.iter
         if ahead and is_own:
             answers.hold(bytes_of(image))
             found.setdefault(image.iter, []).append(image)

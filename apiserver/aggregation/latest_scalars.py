@@ -1,4 +1,4 @@
-"""The last values of scalar series, as numbers rather than as curves."""
+"""The last values of scalar series: numbers for a table rather than curves."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ LAST = 100
 
 
 async def latest_scalars(store: EventStore, series: SeriesQuery) -> list[dict[str, Any]]:
-    """`[{name, variants: [{name, last_value, last_100_value, last_10_value}]}]`, by metric and variant.
+    """`[{name, variants: [{name, last_value, last_100_value, last_10_value}]}]`, sorted by metric and variant.
 
-    The last values are those of the greatest iterations. `last_10_value` is an old name that always held the last one.
+    `last_value` is the value at the greatest iteration, and `last_100_value` the mean of the finite ones among
+    the last 100. `last_10_value` is an old field that has always had the last value.
     """
     values = await store.last_values(series, LAST)
     return await off_loop(len(values), lambda: _listed(values))
@@ -40,16 +41,16 @@ def _listed(values: dict[tuple[str, str], list[float]]) -> list[dict[str, Any]]:
 
 
 def finite_mean(values: Sequence[float]) -> float | None:
-    """The mean of the finite ones among `values`; None when there are none."""
+    """The mean of the finite values; None when there are none."""
     finite = [value for value in values if math.isfinite(value)]
-    # Each is divided first, so that the sum of great ones stays finite.
+    # Each value is divided first, so that the sum of great values stays finite.
     return math.fsum(value / len(finite) for value in finite) if finite else None
 
 
 async def last_iteration(store: EventStore, series: SeriesQuery) -> tuple[int | None, int | None]:
-    """The greatest iteration that has a scalar, and when (epoch ms) the server got the last of its scalars.
+    """The greatest iteration that has a scalar, and when the server got the newest of its scalars (epoch ms).
 
-    Both are None when there is nothing but single values.
+    Both are None if there are no scalars, or only single values.
     """
     points = await store.scalar_points(series, PageQuery(1, descending=True, whole=True))
     if not len(points.iters) or points.iters[0] == SINGLE_VALUE_ITERATION:

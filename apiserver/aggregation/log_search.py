@@ -1,4 +1,9 @@
-"""Search in logs: a walk that answers only the lines that match, and stops when it has enough or its time is up."""
+"""Search in logs: pages of only those lines that match.
+
+A search reads the log in steps of 2,000 lines. It ends when it has found a page, and at the end of the log, but also
+after two seconds, so that no request takes long. The answer always says how far the search got, and the next request
+goes on there. For example, a rare text may give some answers without a line before one that has it.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +20,20 @@ from apiserver.stores.events.base import PAGE_BYTES, EventStore, bytes_of_all, m
 
 #: Lines that are read at once.
 PAGE = 2000
-#: How long a search may look; with what it has found, it then answers where to go on.
+#: Seconds after which a search answers what it has found, and where to go on.
 SECONDS = 2.0
 
 
 @dataclass(slots=True, frozen=True)
 class Wanted:
-    """Which lines match: those with one of the levels and workers, if any are named, and a message that matches."""
+    """The lines that match: with one of the levels, if any are named, one of the workers, and such a message."""
 
     levels: frozenset[str] = frozenset()
     workers: frozenset[str] = frozenset()
     message: Callable[[str], bool] | None = None
 
     def of(self, lines: list[LogLine]) -> list[LogLine]:
-        """Those of the lines that match."""
+        """The matching lines among these."""
         if self.levels:
             lines = [line for line in lines if line.level in self.levels]
         if self.workers:
@@ -41,20 +46,17 @@ class Wanted:
 
 @dataclass(slots=True)
 class Found:
-    """Log events as readers get them, and how far the search got."""
+    """The events of the lines that match, and how far the search got."""
 
     events: list[JsonObject]
     last: LogPosition | None
-    """The last line that was looked at."""
+    """The last line that was read, or the last one of a full page."""
     ended: bool
-    """Whether there are no lines beyond it."""
+    """Whether the log has no more lines beyond `last`."""
 
 
 async def search(store: EventStore, series: SeriesQuery, wanted: Wanted, page: PageQuery[LogPosition]) -> Found:
-    """A page of matching lines.
-
-    They are fewer when SECONDS are over, when they have PAGE_BYTES, and at the end of the log.
-    """
+    """The next `limit` matching lines; fewer when SECONDS are over, after PAGE_BYTES, and at the end of the log."""
     found: list[LogLine] = []
     size, full, after, limit = 0, False, page.after, page.limit
     deadline = time.monotonic() + SECONDS
@@ -75,7 +77,7 @@ async def search(store: EventStore, series: SeriesQuery, wanted: Wanted, page: P
 
 
 def text(wanted: str, *, any_case: bool) -> Callable[[str], bool]:
-    """A function that tells whether a message holds the text."""
+    """A function that says whether a message has the text in it."""
     if not any_case:
         return lambda message: wanted in message
     folded = wanted.casefold()

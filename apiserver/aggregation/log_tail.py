@@ -1,4 +1,4 @@
-"""An owner's log as if it were a file."""
+"""The end of an owner's log, as if the log were a file."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from apiserver.events.model import EventType, LogLine, LogPosition, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore, may_go_on
 
-#: Lines that are read at once: few at first, then as many as have about these many characters.
+#: Lines that are read at once: few at first, then as many as have about PAGE_CHARACTERS together.
 FIRST_PAGE = 100
 LARGEST_PAGE = 2000
 PAGE_CHARACTERS = 4 * 2**20
 
 
 async def pages(store: EventStore, owner: Owner, workers: Collection[str]) -> AsyncIterator[list[LogLine]]:
-    """The workers' lines from the last one on, in pages that are the shorter the longer their messages are."""
+    """The workers' lines, newest first, in pages. Pages of long messages have fewer lines."""
     series, limit = SeriesQuery(owner, EventType.LOG), FIRST_PAGE
     after: LogPosition | None = None
     while True:
@@ -31,9 +31,11 @@ async def pages(store: EventStore, owner: Owner, workers: Collection[str]) -> As
 
 
 async def tail(store: EventStore, owner: Owner, workers: Collection[str], limit: int) -> bytes:
-    """The last `limit` bytes, or all if there are fewer, of the file of the workers.
+    """The last bytes of the workers' log, at most `limit`.
 
-    What is cut off ends at a line feed; when the last line alone is longer than `limit`, at a whole character.
+    They begin with a whole line or, if the last line alone is longer than `limit`, with a whole character. For example,
+    the last 8 bytes of "one\\ntwo\\nthree\\n" are "o\\nthree\\n", so the answer is "three\\n". With a limit of 3 the
+    answer is "ee\\n", because "three\\n" is too long.
     """
     parts: list[bytes] = []
     size = 0
@@ -49,9 +51,9 @@ def _end(file: bytes, limit: int) -> bytes:
     if len(file) <= limit:
         return file
     start = len(file) - limit
-    line = file.find(b"\n", start - 1) + 1
+    line = file.find(b"\n", start - 1) + 1  # every line ends with a line feed
     if line < len(file):
         return file[line:]
-    while start < len(file) and file[start] & 0b1100_0000 == 0b1000_0000:
+    while start < len(file) and file[start] & 0b1100_0000 == 0b1000_0000:  # not the first byte of a character
         start += 1
     return file[start:]

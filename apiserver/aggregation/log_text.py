@@ -1,4 +1,7 @@
-"""A whole log as text, made in chunks so that it is never held: a JSON object or a formatted line for each event."""
+"""A whole log as text, for download: each event as a line of JSON, or as a line in a format of the reader's.
+
+The text is made and sent page by page, so that the whole of it is never in memory.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from apiserver.stores.events.base import EventStore, bytes_of_all
 
 #: Lines that are read at once.
 PAGE = 1000
-#: What a line format may name. `asctime` is the timestamp, in epoch milliseconds.
+#: The fields that a line format may name. `asctime` is the timestamp, in epoch milliseconds.
 FIELDS = ("asctime", "worker", "level", "msg", "metric", "variant", "iter", "timestamp", "task")
 
 #: An escaped brace, a placeholder, or a brace that is neither.
@@ -26,7 +29,7 @@ Line = Callable[[JsonObject], bytes]
 
 
 class UndefinedPlaceholders(Exception):
-    """A line format names something that lines do not have."""
+    """A line format has placeholders that are not FIELDS, or a single brace."""
 
     def __init__(self, names: list[str]) -> None:
         super().__init__(", ".join(names))
@@ -34,15 +37,16 @@ class UndefinedPlaceholders(Exception):
 
 
 def json_line(event: JsonObject) -> bytes:
-    """The event as one line of JSON, without what is the same in all lines; `asctime` is its timestamp."""
+    """The event as one line of JSON, without its type and task. Its timestamp is named `asctime`."""
     line = {name: value for name, value in event.items() if name not in ("type", "task", "timestamp")}
     return orjson.dumps({**line, "asctime": event["timestamp"]}, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def text_line(line_format: str) -> Line:
-    """Puts the FIELDS that the format names as {field} in their places; {{ and }} are braces.
+    """A function that writes events in a format, which has FIELDS as {field}, and {{ and }} for braces.
 
-    Nothing of a format is ever evaluated. Raises UndefinedPlaceholders for any other name or lone brace.
+    For example, "{worker} {{{level}}}: {msg}" gives lines like "gpu-1 {info}: epoch 3". Nothing in a format is ever
+    evaluated. UndefinedPlaceholders for any other name, and for a single brace.
     """
     parts = _parts(line_format)
 
@@ -54,7 +58,7 @@ def text_line(line_format: str) -> Line:
 
 
 def _parts(line_format: str) -> list[tuple[str, bool]]:
-    """The texts and (True) the field names of a format, in turn."""
+    """The parts of a format in their order: texts (False) and names of fields (True)."""
     parts: list[tuple[str, bool]] = []
     undefined: list[str] = []
     end = 0
@@ -74,7 +78,7 @@ def _parts(line_format: str) -> list[tuple[str, bool]]:
 
 
 async def chunks(store: EventStore, owner: Owner, line: Line) -> AsyncGenerator[bytes, None]:
-    """The lines that are there when it begins, by time."""
+    """The text of all lines that are stored when the download begins, by time."""
     series = SeriesQuery(owner, EventType.LOG)
     newest = await store.log_lines(series, PageQuery(1, descending=True))
     end = newest.pop().position if newest else None
@@ -87,6 +91,6 @@ async def chunks(store: EventStore, owner: Owner, line: Line) -> AsyncGenerator[
             return
         after = inside[-1].position
         made = [b"".join(line(logs.event(owner, one)) for one in inside)]
-        del page, inside  # neither they nor what is made of them are held here while it is sent
+        del page, inside  # so that they are not in memory while their text is sent
         answers.made(len(made[0]))
         yield made.pop()

@@ -11,28 +11,28 @@ from apiserver.events.model import JsonObject, LogLine, LogPosition, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore, bytes_of_all
 
-#: Beyond every sequence: with a timestamp, the position behind all lines of that millisecond.
+#: Greater than every sequence number. With a timestamp, it is the position behind all lines of that millisecond.
 _BEHIND_ALL = 2**63 - 1
 
-#: More lines than this become events in a thread, as others would wait. No page is asked to have so many, but lines
-#: that share a timestamp may be more.
+#: More lines than this become events in a thread, because other requests would have to wait. No request may ask for so
+#: many, but a `whole` page has all lines of its last timestamp.
 MANY_LINES = 10_000
 
 
 @dataclass(slots=True)
 class LogPage:
-    """Log events as readers get them, and how many there are in all."""
+    """Log events, and how many the whole log has."""
 
     events: list[JsonObject]
     total: int
     last: LogPosition | None
-    """The last line of the walk that this page reached."""
+    """The position of the last line of the page."""
 
 
 async def page(store: EventStore, series: SeriesQuery, asked: PageQuery[LogPosition]) -> LogPage:
-    """A page of lines, and how many there are in all.
+    """A page of lines, and how many the whole log has.
 
-    A `whole` one is for readers who go on from its last timestamp: they skip none.
+    Readers who go on from a page's last timestamp ask for `whole` pages. So they miss no line of that timestamp.
     """
     lines = await store.log_lines(series, asked)
     answers.hold(bytes_of_all(lines))
@@ -43,7 +43,11 @@ async def page(store: EventStore, series: SeriesQuery, asked: PageQuery[LogPosit
 
 
 def beyond(timestamp: int, *, earlier: bool) -> LogPosition | None:
-    """Where a walk to earlier or to later lines begins to meet none of this millisecond; None: at the first line."""
+    """The position behind all lines of a millisecond, in walk direction; None: the beginning of the walk.
+
+    A walk to earlier lines from timestamp 5 begins with the last line of timestamp 4 or before; a walk to later lines
+    with the first line of timestamp 6 or after. A timestamp that is no int64 may lie before all lines of the walk.
+    """
     nearest = min(max(timestamp, -(2**63)), 2**63 - 1)
     if nearest != timestamp and (nearest < timestamp) == earlier:
         return None
@@ -55,7 +59,7 @@ def _events(owner: Owner, lines: list[LogLine]) -> list[JsonObject]:
 
 
 def event(owner: Owner, line: LogLine) -> JsonObject:
-    """A log event as readers get it."""
+    """The event of a log line, as readers get it."""
     return documents.log(
         owner,
         line.iter,

@@ -1,8 +1,12 @@
-"""Samples one by one: from a debug image to the next one, and from a metric's plots of one iteration to the next.
+"""Walks from one debug image to the next one, and from the plots of a metric at one iteration to the next plots.
 
-The order is (iteration, metric, variant). A walk stands at a place, and always looks at what is stored at that time.
-A file that was uploaded again shows the later image, so images count from the first iteration of their series on whose
-files are all still their own: the least among the last iterations of its urls.
+The order is (iteration, metric, variant). For example, there are images at (1, a), (1, b) and (2, a), with the metrics
+a and b. The next one after (1, a) is (1, b). With `next_iteration`, it is (2, a), and also if the walk stays with a.
+
+Files of images may have been overwritten (see `images.py`). For each url of a series, the last iteration that has it is
+the one whose image the file shows. The least of these iterations is the first that a walk shows. For example, a series
+has the iterations 1 to 4 in the files a, b, c, a. The last iterations are 4 for a, 2 for b, and 3 for c, so the walk
+shows the iterations 2 to 4.
 """
 
 from __future__ import annotations
@@ -18,29 +22,29 @@ from apiserver.events.model import LAST_NAME, EventType, MetricSelection, Owner,
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.stores.events.base import EventStore
 
-#: How many candidates are read at once.
+#: Images that are read at once while the next one is looked for.
 PAGE = 50
 
 
 class Place(NamedTuple):
-    """The sample that a walk shows; `iter` is None when it shows none."""
+    """The image or plots that a walk shows; `iter` is None if it shows none."""
 
     iter: int | None
     metric: str
     variant: str = ""
     key: str = ""
     current_metric: bool = True
-    """Whether the walk keeps to this metric."""
+    """Whether the walk stays with this metric."""
 
     @property
     def selection(self) -> Selection:
-        """What the walk goes over."""
+        """The series that the walk goes over."""
         return [MetricSelection(self.metric)] if self.current_metric else ()
 
 
 @dataclass(slots=True)
 class Found:
-    """An image, or the plots of a metric at one iteration, and the range of iterations that there are to show."""
+    """An image, or the plots of a metric at one iteration, and the least and greatest iteration that can be shown."""
 
     place: Place
     samples: Sequence[Sample]
@@ -49,21 +53,21 @@ class Found:
 
 
 async def image_at(store: EventStore, owner: Owner, place: Place) -> Found | None:
-    """The image of a series at an iteration, or the last one before; iteration None: the newest."""
+    """The image of a series at an iteration, or else the last one before. The newest, if the iteration is None."""
     return await _Images(store, owner).last(place)
 
 
 async def next_image(
     store: EventStore, owner: Owner, place: Place, *, earlier: bool, next_iteration: bool
 ) -> Found | None:
-    """The neighbour of an image: of the same iteration if there is one and `next_iteration` is not asked for."""
+    """The image behind or (`earlier`) before the one at a place. `next_iteration`: skip the rest of its iteration."""
     if place.iter is None:
         return None
     return await _Images(store, owner).neighbour(place, _beyond(place, earlier, next_iteration), earlier)
 
 
 async def plots_at(store: EventStore, owner: Owner, place: Place) -> Found | None:
-    """The plots of a metric at an iteration, or the last ones before; iteration None: the newest."""
+    """The plots of a metric at an iteration, or else the last ones before. The newest, if the iteration is None."""
     series = SeriesQuery(owner, EventType.PLOT, [MetricSelection(place.metric)])
     found = await store.samples(series, PageQuery(1, descending=True), Range.of(None, place.iter))
     return await _plots_with(store, owner, place, found)
@@ -72,7 +76,10 @@ async def plots_at(store: EventStore, owner: Owner, place: Place) -> Found | Non
 async def next_plots(
     store: EventStore, owner: Owner, place: Place, *, earlier: bool, next_iteration: bool
 ) -> Found | None:
-    """The plots of the neighbour metric in the same iteration, or of the next iteration."""
+    """The plots of the next metric of the same iteration, or else of the first metric of the next iteration.
+
+    `earlier`: go the other way. `next_iteration`: skip the rest of this iteration.
+    """
     if place.iter is None:
         return None
     edge = "" if earlier else LAST_NAME
@@ -83,20 +90,20 @@ async def next_plots(
 
 
 def _beyond(place: Place, earlier: bool, next_iteration: bool) -> SamplePosition:
-    """Where to look from: behind the sample itself, or behind its whole iteration."""
+    """The position behind the sample at a place, or (`next_iteration`) behind its whole iteration."""
     assert place.iter is not None
     edge = "" if earlier else LAST_NAME
     return SamplePosition(place.iter, *((edge,) * 3 if next_iteration else (place.metric, place.variant, place.key)))
 
 
 async def _plots_with(store: EventStore, owner: Owner, place: Place, found: Sequence[Sample]) -> Found | None:
-    """All plots of the metric and iteration of the one that was found, if one was."""
+    """All plots that have the metric and iteration of the first one of `found`, if there is one."""
     if not found:
         return None
     iter, metric = found[0].iter, found[0].metric
     series = SeriesQuery(owner, EventType.PLOT, [MetricSelection(metric)])
     known = await store.sample_series(series)
-    if not known:  # deleted meanwhile
+    if not known:  # they were deleted meanwhile
         return None
     plots = await samples.all_between(store, series, Range(iter, iter))
     least, greatest = min(one.min_iter for one in known), max(one.max_iter for one in known)
@@ -104,7 +111,7 @@ async def _plots_with(store: EventStore, owner: Owner, place: Place, found: Sequ
 
 
 class _Images:
-    """The images of one owner, and which iterations of each series still have their own files."""
+    """The images of one owner, and the range of iterations that each series can show."""
 
     def __init__(self, store: EventStore, owner: Owner) -> None:
         self._store = store
@@ -126,7 +133,7 @@ class _Images:
         return None
 
     async def _shown(self, place: Place, sample: Sample) -> Found | None:
-        """The image, unless later ones overwrote its file."""
+        """The image, unless its iteration is below those that its series can show."""
         least, greatest = await self._range(sample)
         if sample.iter < least:
             return None
@@ -134,7 +141,7 @@ class _Images:
         return Found(found, [sample], least, greatest)
 
     async def _range(self, image: Sample) -> tuple[int, int]:
-        """The iterations that the image's series has to show."""
+        """The least and the greatest iteration that the image's series can show."""
         name = (image.metric, image.variant)
         if name not in self._ranges:
             series = self._series(MetricSelection(image.metric, (image.variant,)))

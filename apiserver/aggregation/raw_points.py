@@ -1,22 +1,18 @@
-"""Raw points, page by page over iterations or times, single values among them. A page never splits a key value."""
+"""Raw points of one metric, page by page, over iterations or times. Single values are among them.
+
+The key of a point is its iteration, or its timestamp. A page never ends between two points with the same key. For
+example, `train` has the iterations 1, 2 and 3, and `val` has 2. A page of two points then has three, the points of the
+iterations 1 and 2, and the next page begins after 2.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from apiserver import answers
-from apiserver.events.model import (
-    LAST_NAME,
-    BucketAxis,
-    Float64Array,
-    Int64Array,
-    ScalarPoints,
-    ScalarPosition,
-)
+from apiserver.events.model import LAST_NAME, BucketAxis, Float64Array, Int64Array, ScalarPoints, ScalarPosition
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore
@@ -24,14 +20,10 @@ from apiserver.stores.events.base import EventStore
 #: Bytes of memory that a point takes, about: in columns, and as it is answered.
 _POINT_BYTES = 64
 
-_ROW = np.dtype([("key", np.int64), ("variant", np.int64), ("value", np.float64)])
-_Rows = npt.NDArray[Any]
-_NO_ROWS: _Rows = np.empty(0, _ROW)
-
 
 @dataclass(slots=True)
 class RawPage:
-    """By variant the keys and values of its points, ascending by key."""
+    """The keys and values of each variant's points, in the order of the keys."""
 
     variants: dict[str, tuple[Int64Array, Float64Array]]
     returned: int
@@ -39,43 +31,30 @@ class RawPage:
     """The greatest key of the page; None when it is empty."""
 
 
-class _Variants(dict[str, int]):
-    """Numbers for variants, the same over several reads."""
-
-    def rows(self, points: ScalarPoints, axis: BucketAxis) -> _Rows:
-        numbers = np.array([self.setdefault(variant, len(self)) for _, variant in points.names], dtype=np.int64)
-        rows: _Rows = np.empty(len(points.iters), _ROW)
-        rows["key"] = points.iters if axis is BucketAxis.ITER else points.timestamps
-        rows["variant"] = numbers[points.series]
-        rows["value"] = points.values
-        return rows
-
-
 async def page(store: EventStore, series: SeriesQuery, axis: BucketAxis, asked: PageQuery[int]) -> RawPage:
-    """A page of the points of one metric by key, and all others that share the last one's key."""
+    """The next `limit` points of one metric, and all others that have the same key as the last of them."""
     if axis is BucketAxis.ITER:
         after = None if asked.after is None else ScalarPosition(asked.after, LAST_NAME, LAST_NAME)
         points = await store.scalar_points(series, PageQuery(asked.limit, after, whole=True))
     else:
         points = await store.earliest_points(series, asked.limit, asked.after)
     answers.hold(_POINT_BYTES * len(points.iters))
-    variants = _Variants()
-    rows = variants.rows(points, axis)
-    return await off_loop(len(variants), lambda: _page(rows, variants))
+    keys = points.iters if axis is BucketAxis.ITER else points.timestamps
+    return await off_loop(len(points.names), lambda: _page(points, keys))
 
 
-def _page(rows: _Rows, variants: _Variants) -> RawPage:
-    by_variant = np.argsort(rows["variant"], kind="stable")
-    keys, values = rows["key"][by_variant], rows["value"][by_variant]
-    ends = np.cumsum(np.bincount(rows["variant"], minlength=len(variants))).tolist()
-    parts = {name: slice(ends[number - 1] if number else 0, ends[number]) for name, number in sorted(variants.items())}
+def _page(points: ScalarPoints, keys: Int64Array) -> RawPage:
+    order = np.argsort(points.series, kind="stable")
+    sorted_keys, values = keys[order], points.values[order]
+    ends = np.cumsum(np.bincount(points.series, minlength=len(points.names))).tolist()
+    parts = sorted((name, start, end) for (_, name), start, end in zip(points.names, [0, *ends], ends, strict=False))
     return RawPage(
-        {name: (keys[part], values[part]) for name, part in parts.items() if part.start < part.stop},
-        len(rows),
-        int(rows["key"][-1]) if len(rows) else None,
+        {variant: (sorted_keys[start:end], values[start:end]) for variant, start, end in parts if start < end},
+        len(keys),
+        int(keys[-1]) if len(keys) else None,
     )
 
 
 async def count(store: EventStore, series: SeriesQuery) -> int:
-    """How many points all pages hold, exactly."""
+    """How many points all pages have together, exactly."""
     return sum(stats.count for stats in await store.scalar_stats(series))

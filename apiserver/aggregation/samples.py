@@ -1,8 +1,11 @@
-"""Plots and debug images: the newest of each series, and walks over iterations in both directions.
+"""Reads plots and debug images: the newest of each series, and walks over iterations in both directions.
 
-A walk goes over the iterations of one owner that hold a selected sample. Its position is the range of iterations that
-the reader has seen last; "earlier" goes on below it, "later" above it, so that new iterations show up by themselves.
-Images whose files were overwritten by later ones are not there.
+A walk goes over the iterations of one owner that have a sample of the selected series. Its position is the least and
+the greatest iteration of the page that the reader saw last. Images whose files were overwritten are left out.
+
+For example, there are plots at the iterations 10, 20, 30 and 40. The first page of two has 40 and 30, and its position
+is (30, 40). Earlier ones are those below 30, so the next page has 20 and 10. Later ones are those above 40. There are
+none yet, so the page is empty and the position stays (30, 40). As soon as 50 is reported, the same request answers it.
 """
 
 from __future__ import annotations
@@ -16,28 +19,28 @@ from apiserver.events.model import EventType, Sample, SamplePosition
 from apiserver.events.queries import EVERYWHERE, PageQuery, Range, SeriesQuery
 from apiserver.stores.events.base import EventStore, bytes_of_all, may_go_on
 
-#: How many samples are read at once.
+#: Samples that are read at once.
 PAGE = 10_000
-#: More than any page has.
+#: A limit that no page reaches.
 MOST = 2**62
 
 #: Reads the page of samples behind a position.
 Read = Callable[[SamplePosition | None], Awaitable[list[Sample]]]
 
-#: (least, greatest) iteration of the page a reader saw last.
+#: The least and the greatest iteration of the page that a reader saw last.
 Seen = tuple[int, int]
 
 
 @dataclass(slots=True)
 class WalkPage:
-    """The iterations of one owner with their samples, newest first, and the position behind them."""
+    """Some iterations of one owner with their samples, newest first, and the position of the walk after them."""
 
     iterations: list[tuple[int, Sequence[Sample]]]
     seen: Seen | None
 
 
 async def latest_of(store: EventStore, series: SeriesQuery, iterations: int, *, of_each_series: bool) -> list[Sample]:
-    """The samples of the newest `iterations` iterations: those of each series, or those of all series together."""
+    """The samples of the newest `iterations` iterations, counted for each series by itself or for all together."""
     if of_each_series:
         return await all_of(lambda after: store.latest_samples(series, iterations, after))
     found = await store.sample_iterations(series, PageQuery(iterations, descending=True))
@@ -47,7 +50,7 @@ async def latest_of(store: EventStore, series: SeriesQuery, iterations: int, *, 
 async def walk(
     store: EventStore, series: SeriesQuery, *, iterations: int, seen: Seen | None, earlier: bool
 ) -> WalkPage:
-    """The next iterations of a walk. Past the end the page is empty and the position stays."""
+    """The next `iterations` iterations of a walk. At its end the page is empty, and the position stays."""
     read = images.by_iteration if series.type is EventType.IMAGE else _by_iteration
     beyond = None if seen is None else seen[0 if earlier else 1]
     found = await read(store, series, PageQuery(iterations, beyond, descending=earlier or seen is None))
@@ -67,12 +70,12 @@ async def _by_iteration(store: EventStore, series: SeriesQuery, page: PageQuery[
 
 
 async def all_between(store: EventStore, series: SeriesQuery, iterations: Range = EVERYWHERE) -> list[Sample]:
-    """All samples of these iterations; they are held for the answer."""
+    """All samples of these iterations. Their bytes count for the answer."""
     return await all_of(lambda after: store.samples(series, PageQuery(PAGE, after), iterations), PAGE)
 
 
 async def all_of(read: Read, limit: int = MOST) -> list[Sample]:
-    """The samples of all `pages`; they are held for the answer."""
+    """The samples of all `pages`. Their bytes count for the answer."""
     found: list[Sample] = []
     async for page in pages(read, limit):
         answers.hold(bytes_of_all(page))
@@ -81,7 +84,7 @@ async def all_of(read: Read, limit: int = MOST) -> list[Sample]:
 
 
 async def pages(read: Read, limit: int = MOST) -> AsyncIterator[list[Sample]]:
-    """All pages, of up to `limit` samples, that `read` gives behind a position."""
+    """All pages that `read` gives, one after the other. A page has up to `limit` samples."""
     after: SamplePosition | None = None
     while True:
         page = await read(after)

@@ -1,4 +1,4 @@
-"""Single values: scalars that were reported without an iteration, which the SDK marks by iteration −2³¹."""
+"""Single values: scalars that were reported without an iteration. The SDK sends them with iteration −2³¹."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from apiserver.stores.events.base import EventStore
 
 
 def is_single_value(stats: ScalarStats) -> bool:
-    """Whether a series holds a single value and no curve."""
+    """Whether a series is a single value and not a curve."""
     return stats.count == 1 and stats.min_iter == SINGLE_VALUE_ITERATION
 
 
 async def single_values(store: EventStore, series: SeriesQuery) -> list[dict[str, Any]]:
-    """The single values of the series, as `{metric, variant, value, timestamp}`, by metric and variant."""
+    """The single values of the series, `{metric, variant, value, timestamp}` each, sorted by metric and variant."""
     before = ScalarPosition(SINGLE_VALUE_ITERATION - 1, LAST_NAME, LAST_NAME)
     points = await store.scalar_points(series, PageQuery(1, before, whole=True))
     if not len(points.iters) or points.iters[0] != SINGLE_VALUE_ITERATION:

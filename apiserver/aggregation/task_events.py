@@ -1,8 +1,14 @@
-"""Pages over an owner's events of any type, in iteration order; log lines, which have a time rather than an
-iteration, come last in a walk over all types.
+"""Pages of an owner's events, of one type or of all types, in the order of iterations.
 
-A page never ends inside an iteration, so an iteration is position enough for scalars and samples. But of samples alone,
-which may be large, a page ends with any of them when it has PAGE_BYTES.
+Log lines are sorted by time. In a walk over all types they come after all other events.
+
+A page ends with a whole iteration, so that the iteration is enough as a position. Only a page of samples alone may end
+inside one, because samples may be large: it ends once it has PAGE_BYTES, and its position is its last sample.
+
+A page of all types is put together from a page of each type. For example, a page of four events is wanted. The four
+scalars that are read have the iterations 1, 1, 2 and 2, and there may be more scalars from 3 on. The only plots have
+the iterations 1 and 4. The page ends with iteration 2, because scalars of 3 would come before the plot of 4. It has the
+five events of the iterations 1 and 2, and a later page reads the plot of 4 again.
 """
 
 from __future__ import annotations
@@ -32,12 +38,12 @@ from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import PAGE_BYTES, EventStore, bytes_of_all, may_go_on
 
-#: Bytes of memory that a scalar event takes, about.
+#: Bytes of memory that the event of a scalar takes, about.
 _SCALAR_BYTES = 600
 
 
 class Position(NamedTuple):
-    """Where a walk stands: the last whole iteration or, over samples alone, the last sample; then the last log line."""
+    """Where a walk stands: behind an iteration or, in a walk over samples alone, a sample; and behind a log line."""
 
     iteration: int | None = None
     log: tuple[int, int] | None = None
@@ -47,18 +53,18 @@ class Position(NamedTuple):
 
 @dataclass(slots=True)
 class Page:
-    """Events as readers get them, and the position behind them."""
+    """Events as readers get them, and the position of the walk behind them."""
 
     events: list[Any]
     position: Position
 
 
-#: A page of a walk over the events of an owner.
+#: What a reader asks for: the page of a walk.
 Asked = PageQuery[Position]
 
 
 async def page(store: EventStore, owner: Owner, type: EventType | None, asked: Asked) -> Page:
-    """At least `limit` events beyond a position; fewer at the end of the walk, and when they are large."""
+    """The next `limit` events and all others of the last iteration. Fewer at the end, or if they are large."""
     if type in SAMPLE_TYPES:
         return await _samples_alone(store, SeriesQuery(owner, type), asked)
     events: list[Any] = []
@@ -75,7 +81,7 @@ async def page(store: EventStore, owner: Owner, type: EventType | None, asked: A
 
 
 async def _iterations(store: EventStore, each: Sequence[SeriesQuery], asked: Asked) -> tuple[list[Any], Position, bool]:
-    """At least `limit` events, unless they are large; whether there may be more."""
+    """Events of whole iterations from a page of each type, the position behind them, and whether there may be more."""
     found: list[tuple[int, Any]] = []
     ends: list[int] = []
     for series in each:
@@ -84,7 +90,7 @@ async def _iterations(store: EventStore, each: Sequence[SeriesQuery], asked: Ask
         if goes_on:
             ends.append(more[-1][0])
     descending = asked.descending
-    if ends:  # whatever some type has beyond its part of this, it is beyond its last iteration
+    if ends:  # what was not read of a type lies beyond the last iteration that was read of it
         found = [one for one in found if (one[0] >= max(ends) if descending else one[0] <= min(ends))]
     found.sort(key=lambda event: event[0], reverse=descending)
     found = _cut(found, asked.limit)
@@ -94,7 +100,7 @@ async def _iterations(store: EventStore, each: Sequence[SeriesQuery], asked: Ask
 
 
 def _cut(found: list[tuple[int, Any]], limit: int) -> list[tuple[int, Any]]:
-    """The first `limit` events and the rest of the last one's iteration."""
+    """The first `limit` events, and all others of the last one's iteration."""
     end = limit
     while 0 < end < len(found) and found[end][0] == found[end - 1][0]:
         end += 1
@@ -102,7 +108,7 @@ def _cut(found: list[tuple[int, Any]], limit: int) -> list[tuple[int, Any]]:
 
 
 async def _of_type(store: EventStore, series: SeriesQuery, asked: Asked) -> tuple[list[tuple[int, Any]], bool]:
-    """Events of whole iterations, and whether there may be more."""
+    """Events of whole iterations of one type, and whether there may be more."""
     if series.type is EventType.SCALAR:
         iteration = None if asked.after is None else asked.after.iteration
         points = await scalars(store, series, PageQuery(asked.limit, iteration, asked.descending))
@@ -112,7 +118,7 @@ async def _of_type(store: EventStore, series: SeriesQuery, asked: Asked) -> tupl
 
 
 async def scalars(store: EventStore, series: SeriesQuery, asked: PageQuery[int]) -> list[tuple[int, Any]]:
-    """At least `limit` scalar events beyond an iteration, each with its iteration; fewer only at the end."""
+    """The next `limit` scalar events behind an iteration, and all others of the last one's iteration."""
     after = None if asked.after is None else ScalarPosition(asked.after, *_edge(asked.descending, 2))
     points = await store.scalar_points(series, PageQuery(asked.limit, after, asked.descending, whole=True))
     answers.hold(_SCALAR_BYTES * len(points.iters))
@@ -144,7 +150,7 @@ async def _samples_alone(store: EventStore, series: SeriesQuery, asked: Asked) -
 async def _samples(
     store: EventStore, series: SeriesQuery, asked: Asked, *, most: int | None
 ) -> tuple[list[Sample], bool]:
-    """A page of samples with all of its last iteration, unless it has `most` bytes, and whether there may be more."""
+    """The next samples, and whether there may be more. They end with a whole iteration, or at `most` bytes."""
     after: SamplePosition | None = None
     if asked.after is not None and asked.after.sample is not None:
         after = SamplePosition(*asked.after.sample)
@@ -166,7 +172,7 @@ async def _samples(
 
 
 def _edge(descending: bool, names: int) -> tuple[str, ...]:
-    """Names that sort behind all others of an iteration, in walk direction."""
+    """As many names that come behind all others in walk direction."""
     return ("" if descending else LAST_NAME,) * names
 
 

@@ -1,4 +1,4 @@
-"""Vectors: one list of numbers an iteration."""
+"""Vectors: a list of numbers for each iteration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apiserver.stores.events.base import EventStore
 
 
 async def vectors(store: EventStore, owner: Owner, metric: str, variant: str) -> dict[str, Any]:
-    """`{metric, variant, vectors, iterations}` of one series, by ascending iteration."""
+    """`{metric, variant, vectors, iterations}` of one series, sorted by iteration."""
     series = SeriesQuery(owner, EventType.VECTOR, [MetricSelection(metric, (variant,))])
     found = await samples.all_between(store, series)
     return {

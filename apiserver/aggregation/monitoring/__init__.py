@@ -1,1 +1,1 @@
-"""What the machines of a job had to do: resource series (node, device, quantity, unit) of its monitor scalars."""
+"""How busy the machines of a job were: curves for each node, device and quantity, read from its monitor scalars."""

@@ -1,4 +1,4 @@
-"""Curves of resources over equal steps of time, and what can be made of them."""
+"""Curves of resources over equal steps of time, and means of several curves."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from apiserver.events.model import EventType, Float64Array, Int64Array, Owner, W
 from apiserver.events.queries import Grid, SeriesQuery
 from apiserver.stores.events.base import EventStore
 
-#: No machine has more of anything. What is greater would become no number when it is added up, or in other units.
+#: Values beyond this are left out. No machine has so much of anything, and sums of such values could overflow.
 _MOST = 1e30
 
 
 class Curve(NamedTuple):
-    """A mean for each step in which something was reported: ascending numbers of steps, and values."""
+    """The mean of each step in which something was reported. `steps` has the ascending numbers of these steps."""
 
     steps: Int64Array
     values: Float64Array
@@ -33,7 +33,7 @@ Curves = dict[Quantity, dict[int, Curve]]
 async def curves_of(
     store: EventStore, owner: Owner, nodes: Sequence[Node], quantities: Collection[Quantity], grid: Grid
 ) -> list[Curves]:
-    """Of each node the curves of these quantities; what was not reported is not there."""
+    """The curves of these quantities for each node. A quantity that was not reported is missing."""
     spans = [span for node in nodes for span in node.spans_of(quantities)]
     selection = selection_of((span.metric, span.variant) for span in spans)
     if not selection:
@@ -53,7 +53,11 @@ def _curves(node: Node, quantities: Collection[Quantity], read: dict[tuple[str, 
 
 
 def _of_points(parts: Sequence[WorkerMeans]) -> Curve:
-    """The means of all points of a device, whoever reported them: a node that ran anew has another worker."""
+    """The mean of all points of a device in each step, whichever worker reported them.
+
+    A node that was started again may have another worker name. For example, in one step the old worker reported one
+    point, 10, and the new one two points with a mean of 40. The mean of all three is (10 + 2 · 40) / 3 = 30.
+    """
     if len(parts) == 1:
         credible = np.abs(parts[0].means) <= _MOST
         return Curve(parts[0].steps[credible], parts[0].means[credible])
@@ -68,7 +72,7 @@ def _of_points(parts: Sequence[WorkerMeans]) -> Curve:
 
 
 def mean(curves: Collection[Curve]) -> Curve:
-    """The mean of the curves at each step that one of them has."""
+    """The mean of curves, at each step that at least one of them has. Curves without a value there do not count."""
     if len(curves) < 2:
         return next(iter(curves), NOTHING)
     steps, where = np.unique(np.concatenate([curve.steps for curve in curves]), return_inverse=True)

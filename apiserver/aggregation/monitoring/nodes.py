@@ -1,7 +1,15 @@
-"""The nodes that a job ran on: the workers that reported, each with the series of its resources.
+"""Finds the nodes that a job ran on, from the workers that reported resources and the ranks in series' names.
 
-Nodes are told apart by their ranks where series say them, else by the workers' names; they come in the order of ranks,
-then of their first reports. A node that runs anew under another name but with its old rank is the same node.
+If any series has a rank, each rank is a node, also when it was started again with another worker name. Otherwise each
+worker is a node. Nodes are sorted by rank, or else by the time of their first report.
+
+With ranks, a scalar without one still belongs to a node. For example, these are reported:
+
+- worker `a`: `:monitor:machine` cpu_usage, `:monitor:npu` npu_0_utilization
+- worker `b`: `:monitor:machine:rank1` cpu_usage, `:monitor:npu` npu_0_utilization
+
+The SDK leaves the rank out on the first node, so `a` is rank 0. All ranks that `b` reports are 1, so its NPU (a scalar
+that its user added) belongs to rank 1.
 """
 
 from __future__ import annotations
@@ -23,22 +31,22 @@ class Node:
     """One machine, or pod, of a job. Times are epoch milliseconds."""
 
     name: str
-    """Its worker's name, if it has one; of several nodes with the same one, also the rank."""
+    """The name of its worker, with the rank if several nodes have the same name; `worker-NUMBER` if it has no name."""
     number: int
-    """Its rank, or else its place among the nodes."""
+    """Its rank, or else its place in the list of nodes."""
     workers: set[str]
     first: int
     last: int
     series: dict[tuple[Quantity, int], list[WorkerSpan]] = field(default_factory=dict)
-    """What it reported, by quantity and number of the device; of more than one worker if it ran anew."""
+    """What it reported, by quantity and number of the device. If it was started again, of more than one worker."""
 
     def spans_of(self, quantities: Collection[Quantity]) -> Iterator[WorkerSpan]:
-        """All that it reported of these quantities."""
+        """The spans of all series with these quantities."""
         return (span for (quantity, _), spans in self.series.items() if quantity in quantities for span in spans)
 
 
 async def nodes_of(store: EventStore, owner: Owner) -> list[Node]:
-    """The nodes that reported resources, the leader first."""
+    """The nodes that reported resources, the one with the least rank first."""
     selection = monitored(await store.series(owner, (EventType.SCALAR,)))
     if not selection:
         return []
@@ -47,13 +55,16 @@ async def nodes_of(store: EventStore, owner: Owner) -> list[Node]:
 
 
 def nodes(spans: Iterable[WorkerSpan]) -> list[Node]:
-    """The nodes that reported the spans, the leader first."""
+    """The nodes that reported the spans, in order."""
     about = [(resource, span) for span in spans if (resource := resource_of(span.metric, span.variant)) is not None]
     by_key: dict[int | str, list[tuple[Resource, WorkerSpan]]] = {}
     for resource, span in _said_once(about):
         by_key.setdefault(span.worker if resource.rank is None else resource.rank, []).append((resource, span))
-    # Keys are all ranks, or all names.
-    ordered = sorted(by_key.items(), key=lambda one: (_rank(one[0]), min(span.first for _, span in one[1]), one[0]))
+    # The keys are either all ranks or all names.
+    ordered = sorted(
+        by_key.items(),
+        key=lambda one: (one[0] if isinstance(one[0], int) else 0, min(span.first for _, span in one[1]), one[0]),
+    )
     found = [_node(key if isinstance(key, int) else n, of_node) for n, (key, of_node) in enumerate(ordered)]
     names = Counter(node.name for node in found)
     for node in found:
@@ -63,16 +74,11 @@ def nodes(spans: Iterable[WorkerSpan]) -> list[Node]:
     return found
 
 
-def _rank(key: int | str) -> int:
-    return key if isinstance(key, int) else 0
-
-
 def _said_once(about: Sequence[tuple[Resource, WorkerSpan]]) -> list[tuple[Resource, WorkerSpan]]:
-    """What each node said, once.
+    """The resources and spans, each with a rank if any has one.
 
-    Where some say their rank, those who do not are the first node: it reports `:monitor:machine` while others report
-    `:monitor:machine:rank1`. It may report the same as `rank 0` besides. What a worker with a rank reports without it,
-    such as a scalar that its user added, is of its own node.
+    The first node may report the same twice, as `:monitor:machine` cpu_usage and as `:monitor:cpu_usage` rank 0. Then
+    the one without a rank is left out.
     """
     ranked = {resource for resource, _ in about if resource.rank is not None}
     if not ranked:
@@ -88,9 +94,9 @@ def _said_once(about: Sequence[tuple[Resource, WorkerSpan]]) -> list[tuple[Resou
 
 
 def _ranks(about: Iterable[tuple[Resource, WorkerSpan]]) -> dict[str, int]:
-    """The ranks of those workers that say just one.
+    """The rank of each worker that reports just one.
 
-    Not of those that are two nodes by one name: they report the same both with a rank and without one.
+    A worker that reports the same with a rank above 0 and without one is left out: two nodes have its name.
     """
     said: dict[str, set[Resource]] = {}
     for resource, span in about:

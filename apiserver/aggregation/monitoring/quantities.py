@@ -1,8 +1,13 @@
-"""What can be known of a machine, and the names of the scalars that say it.
+"""The resources of a machine that the server knows, and the names of the scalars that report them.
 
-The SDK's resource monitor reports `:monitor:machine` and `:monitor:gpu`. Of several nodes on one task, those beyond the
-first add their rank: `:monitor:machine:rank1`, or, as every node does in another mode of it, the series `rank 1` of
-`:monitor:cpu_usage` (`CLEARML_MULTI_NODE_SINGLE_TASK` = 1 or 2). What it does not report, anyone may, by these names.
+The SDK's resource monitor reports most of them, in metrics like `:monitor:machine` and `:monitor:gpu`. Users can report
+the others as scalars with these names. If several nodes work on one task, `CLEARML_MULTI_NODE_SINGLE_TASK` says how the
+SDK names the rank of a node. For example, the CPU usage of a node is reported as
+
+- `:monitor:machine` cpu_usage by the first node, and by a job of one node;
+- `:monitor:machine:rank1` cpu_usage by the node with rank 1, if the setting is 1;
+- `:monitor:cpu_usage` rank 1 by the node with rank 1, if the setting is 2. Then the first node reports its usage twice,
+  also as `rank 0`.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ from apiserver.events.monitors import PREFIX
 
 
 class Unit(StrEnum):
-    """What values count."""
+    """The unit of a quantity's values."""
 
     PERCENT = "%"
     GIBIBYTES = "GiB"
@@ -24,7 +29,7 @@ class Unit(StrEnum):
 
 
 class Kind(StrEnum):
-    """What a quantity is of: `:monitor:` and its name are the metric."""
+    """The kind of device that a quantity belongs to. `:monitor:` and this name are the metric."""
 
     MACHINE = "machine"
     GPU = "gpu"
@@ -40,7 +45,7 @@ class Named(NamedTuple):
 
 
 class Quantity(Enum):
-    """What can be known, by its `Named`. Variants of devices begin with kind and number: `gpu_0_utilization`."""
+    """The known quantities. Variants of a GPU or NPU begin with its kind and number: `gpu_0_utilization`."""
 
     CPU_USAGE = (Kind.MACHINE, "cpu_usage", Unit.PERCENT)
     MEMORY_USED = (Kind.MACHINE, "memory_used_gb", Unit.GIBIBYTES)
@@ -52,7 +57,7 @@ class Quantity(Enum):
     GPU_UTILIZATION = (Kind.GPU, "utilization", Unit.PERCENT)
     GPU_MEMORY_USAGE = (Kind.GPU, "mem_usage", Unit.PERCENT)
     GPU_MEMORY_USED = (Kind.GPU, "mem_used_gb", Unit.GIBIBYTES)
-    # These the SDK does not report.
+    # The SDK does not report the following ones.
     NPU_UTILIZATION = (Kind.NPU, "utilization", Unit.PERCENT)
     NPU_MEMORY_USAGE = (Kind.NPU, "mem_usage", Unit.PERCENT)
     EPHEMERAL_STORAGE_USED = (Kind.MACHINE, "ephemeral_storage_used_gb", Unit.GIBIBYTES)
@@ -62,12 +67,12 @@ class Quantity(Enum):
 
     @property
     def kind(self) -> Kind:
-        """What it is of."""
+        """The kind of device that it belongs to."""
         return self.named.kind
 
     @property
     def unit(self) -> Unit:
-        """What its values count."""
+        """The unit of its values."""
         return self.named.unit
 
     @property
@@ -77,7 +82,10 @@ class Quantity(Enum):
 
 
 class Resource(NamedTuple):
-    """What a scalar is about: the device's number is 0 for a machine, the node's rank None where nobody said it."""
+    """The quantity that a scalar reports, of which device and node.
+
+    `device` is 0 for quantities of the whole machine; `rank` is None if the scalar's name has none.
+    """
 
     quantity: Quantity
     device: int
@@ -92,7 +100,7 @@ _DEVICE = re.compile(r"(gpu|npu)_([0-9]{1,9})_(.+)")
 
 
 def resource_of(metric: str, variant: str) -> Resource | None:
-    """What the scalar of this name is about; None for all that is not known here."""
+    """The resource that a scalar with this name reports; None if it is not a known one."""
     if (found := _OF_KIND.fullmatch(metric)) is not None:
         kind, device, name = _parts(variant)
         return _resource(kind, device, name, found[2]) if kind == found[1] else None
@@ -101,7 +109,7 @@ def resource_of(metric: str, variant: str) -> Resource | None:
 
 
 def _parts(variant: str) -> tuple[Kind, int, str]:
-    """Kind, number of the device, and name of the quantity."""
+    """The kind, the number of the device, and the name of the quantity: gpu, 0 and utilization."""
     found = _DEVICE.fullmatch(variant)
     return (Kind(found[1]), int(found[2]), found[3]) if found is not None else (Kind.MACHINE, 0, variant)
 
@@ -112,7 +120,7 @@ def _resource(kind: Kind, device: int, name: str, rank: str | None) -> Resource 
 
 
 def monitored(series: list[SeriesName]) -> Selection:
-    """Those of the series that are about a resource."""
+    """The series that report a known resource."""
     return selection_of(
         (metric, variant)
         for _, metric, variant in series
