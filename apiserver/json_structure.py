@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 #: Bytes that are examined at once: few enough that the arrays made of them stay in the processor's cache.
-_SLICE = 64 * 2**10
+SLICE = 64 * 2**10
 _QUOTE, _COMMA = b'",'
 #: `[` and `]` differ from `{` and `}` by one bit.
 _BRACE_BIT = 0x20
@@ -48,8 +48,8 @@ def structure_of(text: bytes) -> Structure:
     """The number of values and the depth of a JSON text. For 50 MB it takes about a second."""
     marks = depth = deepest = inside = 0
     cut = b""
-    for start in range(0, len(text), _SLICE):
-        piece = cut + text[start : start + _SLICE]
+    for start in range(0, len(text), SLICE):
+        piece = cut + text[start : start + SLICE]
         # If the end of the slice cuts an escape in two, the backslash belongs to the next slice.
         cut = b"\\" if (len(piece) - len(piece.rstrip(b"\\"))) % 2 else b""
         piece = piece.removesuffix(cut).replace(rb"\\", b"").replace(rb"\"", b"")

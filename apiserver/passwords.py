@@ -20,7 +20,8 @@ LONGEST_NAME = 200
 #: The form of access keys, here and on ClearML's own servers.
 _KEY = re.compile(r"[0-9A-Z]{20,}")
 
-_N, _R, _P = 2**15, 8, 3
+#: The parameters n, r and p of scrypt. n is a power of two; memory and time grow with it.
+COST, _R, _P = 2**15, 8, 3
 _SALT, _DIGEST = 16, 32
 #: Limits on what a stored hash may cost to compute, in bytes and in n * r * p. A hash beyond them is a mistake.
 _MOST_MEMORY = 2**28
@@ -63,8 +64,8 @@ def hash_password(password: str) -> str:
     """The hash of a password, with a new salt. ValueError if the password is too short."""
     if len(password) < SHORTEST:
         raise ValueError(f"a password has at least {SHORTEST} characters")
-    empty = _Hash(_N, _R, _P, secrets.token_bytes(_SALT), bytes(_DIGEST))
-    return str(_Hash(_N, _R, _P, empty.salt, empty.of(password)))
+    empty = _Hash(COST, _R, _P, secrets.token_bytes(_SALT), bytes(_DIGEST))
+    return str(_Hash(COST, _R, _P, empty.salt, empty.of(password)))
 
 
 def matches(password: str, hashed: str) -> bool:
@@ -75,7 +76,7 @@ def matches(password: str, hashed: str) -> bool:
 
 def nobodys_hash() -> str:
     """A hash that no password has. Comparing with it takes as long as with any other."""
-    return str(_Hash(_N, _R, _P, secrets.token_bytes(_SALT), secrets.token_bytes(_DIGEST)))
+    return str(_Hash(COST, _R, _P, secrets.token_bytes(_SALT), secrets.token_bytes(_DIGEST)))
 
 
 def check_hash(text: str) -> None:

@@ -32,7 +32,7 @@ def test_depth_is_exact_and_values_are_not_more(at_once: int, value: Any) -> Non
     text = orjson.dumps(value)
     values, depth = measured(value)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_structure, "_SLICE", at_once)
+        patch.setattr(json_structure, "SLICE", at_once)
         found = structure_of(text)
     assert found.depth == depth
     assert values <= found.values <= 2 * values

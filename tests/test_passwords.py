@@ -10,7 +10,7 @@ from apiserver.passwords import check_hash, check_name, hash_password, matches, 
 
 @pytest.fixture(autouse=True)
 def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passwords, "_N", 16)
+    monkeypatch.setattr(passwords, "COST", 16)
 
 
 @pytest.mark.parametrize("password", ["correct horse", "pässwörd", "1234567\udcff", " " * 8, "x" * 10_000])
@@ -26,7 +26,7 @@ def test_a_hash_is_of_one_password(password: str) -> None:
 
 def test_the_cost_of_a_hash_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     hashed = hash_password("correct horse")
-    monkeypatch.setattr(passwords, "_N", 32)
+    monkeypatch.setattr(passwords, "COST", 32)
     assert matches("correct horse", hashed)
 
 

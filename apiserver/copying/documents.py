@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 from apiserver.copying.retrying import CopyError, Say, patiently
 from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
 
-_PAGE = 100
-_PAGE_OF_IDS = 5000
+#: Documents of a page, with their contents and without.
+PAGE, PAGE_OF_IDS = 100, 5000
 
 
 async def copy_documents(source: DocumentStore, target: DocumentStore, say: Say) -> int:
@@ -20,7 +20,7 @@ async def copy_documents(source: DocumentStore, target: DocumentStore, say: Say)
     total = 0
     for collection in await patiently(say, source.collections):
         number = 0
-        async for page in _pages(source, collection, say, limit=_PAGE):
+        async for page in _pages(source, collection, say, limit=PAGE):
             await patiently(say, _put, target, collection, page)
             number += len(page)
         found = await patiently(say, target.count, collection, {})
@@ -33,7 +33,7 @@ async def copy_documents(source: DocumentStore, target: DocumentStore, say: Say)
 
 async def _check_nothing_else(source: DocumentStore, target: DocumentStore, say: Say) -> None:
     for collection in await patiently(say, target.collections):
-        async for page in _pages(target, collection, say, limit=_PAGE_OF_IDS, projection=()):
+        async for page in _pages(target, collection, say, limit=PAGE_OF_IDS, projection=()):
             ids = [document["id"] for document in page]
             if await patiently(say, source.count, collection, {"id": {"$in": ids}}) != len(ids):
                 raise CopyError(

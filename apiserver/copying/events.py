@@ -20,15 +20,13 @@ from apiserver.stores.events.base import EventStore
 
 #: Owners whose events are counted, copied and counted again together: an engine makes new events visible for all of
 #: them at once, which takes time.
-_BLOCK = 200
+OWNERS_AT_ONCE = 200
 #: How many run at once, because engines make each of them wait: copies of one owner and type, batches of such a copy,
 #: and counts.
 _COPIED_AT_ONCE = 4
 _BATCHES_AT_ONCE = 8
 _COUNTS_AT_ONCE = 16
-_POINTS = 50_000
-_LINES = 10_000
-_SAMPLES = 50
+PAGE_OF_POINTS, PAGE_OF_LINES, PAGE_OF_SAMPLES = 50_000, 10_000, 50
 _SAY_SECONDS = 10.0
 
 Counts = dict[tuple[Owner, EventType], int]
@@ -50,8 +48,8 @@ class EventCopy:
         owners = sorted([owner async for owner in self.source.owners()])
         await self._check_nothing_else(frozenset(owners))
         unstated = {owner async for owner in self.source.owners_to_restate()}
-        for start in range(0, len(owners), _BLOCK):
-            block = owners[start : start + _BLOCK]
+        for start in range(0, len(owners), OWNERS_AT_ONCE):
+            block = owners[start : start + OWNERS_AT_ONCE]
             await self._copy(block)
             await patiently(self.say, self.target.restated, [owner for owner in block if owner not in unstated])
             done, total = start + len(block), sum(self.counts.values())
@@ -105,7 +103,7 @@ class EventCopy:
     async def _copy_points(self, series: SeriesQuery) -> None:
         after: ScalarPosition | None = None
         while True:
-            points = await patiently(self.say, self.source.scalar_points, series, PageQuery(_POINTS, after))
+            points = await patiently(self.say, self.source.scalar_points, series, PageQuery(PAGE_OF_POINTS, after))
             if not len(points.iters):
                 return
             made = list(batches.of_points(series.owner, points))
@@ -116,14 +114,14 @@ class EventCopy:
 
     async def _copy_lines(self, series: SeriesQuery) -> None:
         after: LogPosition | None = None
-        while lines := await patiently(self.say, self.source.log_lines, series, PageQuery(_LINES, after)):
+        while lines := await patiently(self.say, self.source.log_lines, series, PageQuery(PAGE_OF_LINES, after)):
             for batch in batches.of_lines(series.owner, lines):  # in turn, which keeps the order of equal times
                 await self._add(series.owner, batch)
             after = lines[-1].position
 
     async def _copy_samples(self, series: SeriesQuery) -> None:
         after: SamplePosition | None = None
-        while samples := await patiently(self.say, self.source.samples, series, PageQuery(_SAMPLES, after)):
+        while samples := await patiently(self.say, self.source.samples, series, PageQuery(PAGE_OF_SAMPLES, after)):
             await self._add(series.owner, batches.of_samples(samples))
             after = samples[-1].position
 

@@ -28,14 +28,14 @@ _WAITING, _DONE, _HOSTS = "file_deletions", "deleted_files", "file_hosts"
 #: Seconds for which deleted files are remembered.
 REMEMBERED = 3600.0
 #: Files that are deleted between two updates of the documents.
-_AT_ONCE = 200
+AT_ONCE = 200
 #: Seconds after which files are tried again that the disk refused to delete, or that another server left.
 INTERVAL = 60.0
 #: Seconds by which a file system's clock may be late: the longest tick that Linux is built with. Python gives no access
 #: to that clock.
 _TICK = 0.01
 #: Most hosts that are remembered for a company, so that nobody fills the documents with made-up ones.
-_MOST_HOSTS = 100
+MOST_HOSTS = 100
 
 
 class FileDeletions:
@@ -54,7 +54,7 @@ class FileDeletions:
         host = host_of(authority)
         if host is None or host in LOCAL or (company, host) in self._noted_hosts:
             return
-        if len(await self.hosts(company)) < _MOST_HOSTS:
+        if len(await self.hosts(company)) < MOST_HOSTS:
             entry: Document = {"id": _id(company, host), "company": company, "host": host}
             await self._documents.update(_HOSTS, {"id": entry["id"]}, {"$set": entry}, upsert=entry)
         self._noted_hosts.add((company, host))
@@ -76,10 +76,10 @@ class FileDeletions:
         hosts = await self.hosts_by(company, authority)
         names = sorted({name for url in urls for name in names_of(url, hosts)})
         before = time.time_ns()
-        for first in range(0, len(names), _AT_ONCE):
+        for first in range(0, len(names), AT_ONCE):
             entries: list[Document] = [
                 {"id": _id(company, name), "company": company, "name": name, "before": before}
-                for name in names[first : first + _AT_ONCE]
+                for name in names[first : first + AT_ONCE]
             ]
             await self._put(_WAITING, entries, {"$max": {"before": before}})
         if names:
@@ -95,7 +95,7 @@ class FileDeletions:
         """Delete all files that are to be deleted; FileStoreError in the end if some of them could not be."""
         refused: FileStoreError | None = None
         last = ""
-        while waiting := await self._documents.find(_WAITING, {"id": {"$gt": last}}, sort=[("id", 1)], limit=_AT_ONCE):
+        while waiting := await self._documents.find(_WAITING, {"id": {"$gt": last}}, sort=[("id", 1)], limit=AT_ONCE):
             done = []
             for one in waiting:
                 try:

@@ -17,22 +17,24 @@ from apiserver.importing.report import ImportFailed, SourceRefused
 from apiserver.stores.documents.base import Document
 from apiserver.times import epoch_millis
 
-_PAGE = 200
-_IDS = 500
+#: Documents of a page, with their contents and without.
+PAGE, PAGE_OF_IDS = 200, 500
 _AT_ONCE = 8
 
 #: The service that lists the documents of a kind; the list in its answer has the same name.
 _LISTS = {"model": "models", "task": "tasks", "queue": "queues"}
 
 
-class _EventPage(msgspec.Struct):
+class EventPage(msgspec.Struct):
+    """A page of events, and the id by which the next one is asked for."""
+
     events: list[msgspec.Raw]
     total: int | None = None
     scroll_id: str | None = None
 
 
 class _EventAnswer(msgspec.Struct):
-    data: _EventPage
+    data: EventPage
 
 
 _answers = msgspec.json.Decoder(_EventAnswer)
@@ -61,16 +63,14 @@ class Api:
         data: Document = answer["data"]
         return data
 
-    async def events(self, endpoint: str, request: Document) -> _EventPage:
+    async def events(self, endpoint: str, request: Document) -> EventPage:
         """The page of events in an endpoint's answer."""
         try:
             return _answers.decode(await self._http.send("POST", f"/{endpoint}", request)).data
         except msgspec.DecodeError as error:
             raise ImportFailed(f"the answer of the ClearML server holds no events: {error}") from error
 
-    async def listed(
-        self, service: str, fields: Sequence[str] = (), size: int = _PAGE
-    ) -> AsyncIterator[list[Document]]:
+    async def listed(self, service: str, fields: Sequence[str] = (), size: int = PAGE) -> AsyncIterator[list[Document]]:
         """Pages of all documents that `<service>.get_all` answers, by id, without public ones."""
         chosen = {"only_fields": list(fields)} if fields else {}
         request = {"search_hidden": True, "allow_public": False, "order_by": ["id"], "page_size": size, **chosen}
@@ -136,7 +136,7 @@ class ApiDocuments:
     async def _parents(self) -> dict[str, str | None]:
         """The parent of each project: the API does not give the whole path."""
         parents: dict[str, str | None] = {}
-        async for page in self._api.listed("projects", ("id", "parent"), _IDS):
+        async for page in self._api.listed("projects", ("id", "parent"), PAGE_OF_IDS):
             parents |= {one["id"]: one.get("parent") for one in page}
         return parents
 
@@ -177,7 +177,7 @@ class ApiEvents:
                     count = await self._count(one["id"], type, model)
                 return Tally(one["id"], count, epoch_millis(one.get("last_update")) or 0)
 
-            async for page in self._api.listed(service, ("id", "last_update"), _IDS):
+            async for page in self._api.listed(service, ("id", "last_update"), PAGE_OF_IDS):
                 if service == "models":
                     self._models |= {one["id"] for one in page}
                 found = await asyncio.gather(*map(tally, page))

@@ -18,7 +18,7 @@ from apiserver.importing.report import ImportFailed
 from apiserver.stores.addresses import ElasticsearchAddress
 
 #: Tasks and models in a page of tallies.
-_OWNERS = 1000
+OWNERS = 1000
 #: Events in a page: the most that Elasticsearch answers at once. Samples are larger, so their pages are smaller.
 EVENTS = 10_000
 SAMPLES = {EventType.PLOT: 100, EventType.VECTOR: 1000, EventType.IMAGE: 2000}
@@ -96,7 +96,7 @@ class ElasticsearchEvents:
     async def tallies(self, index: str) -> AsyncIterator[list[Tally]]:
         """The tallies of all tasks and models in an index, in pages, by id."""
         after: dict[str, Any] = {}
-        group = {"size": _OWNERS, "sources": [{"task": {"terms": {"field": await self._task_field(index)}}}]}
+        group = {"size": OWNERS, "sources": [{"task": {"terms": {"field": await self._task_field(index)}}}]}
         aggs = {"newest": {"max": {"field": "@timestamp"}}}
         while True:
             body = {"size": 0, "aggs": {"tasks": {"composite": {**group, **after}, "aggs": aggs}}}

@@ -19,7 +19,8 @@ from apiserver.events.model import EventType, LogColumns, LogPosition, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore, may_go_on
 
-_LINES = 10_000
+#: Lines of a page.
+PAGE = 10_000
 
 _Line = tuple[int, str, str, str, int | None, str, str]
 
@@ -51,8 +52,8 @@ class LinesThere:
 
     async def _read_to(self, timestamp: int) -> None:
         while not self._ended and (self._after is None or self._after.timestamp <= timestamp):
-            page = await patiently(self._say, self._target.log_lines, self._series, PageQuery(_LINES, self._after))
-            self._ended = not may_go_on(page, _LINES)
+            page = await patiently(self._say, self._target.log_lines, self._series, PageQuery(PAGE, self._after))
+            self._ended = not may_go_on(page, PAGE)
             self._unmatched.update(
                 (one.position.timestamp, one.level or "", one.worker, one.message, one.iter, one.metric, one.variant)
                 for one in page

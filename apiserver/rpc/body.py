@@ -73,10 +73,11 @@ class Drain:
     @staticmethod
     def of(*, known: bool) -> Drain:
         """The limits for known callers, or for strangers."""
-        return _KNOWN_DRAIN if known else _STRANGERS_DRAIN
+        return KNOWN_DRAIN if known else STRANGERS_DRAIN
 
 
-_KNOWN_DRAIN, _STRANGERS_DRAIN, _NO_DRAIN = Drain(64 * 2**20, 10), Drain(16 * 2**20, 2, at_once=32), Drain(0, 0)
+#: How much is drained of known callers, of strangers, and of those who stopped sending.
+KNOWN_DRAIN, STRANGERS_DRAIN, _NO_DRAIN = Drain(64 * 2**20, 10), Drain(16 * 2**20, 2, at_once=32), Drain(0, 0)
 
 
 def may_be_long(headers: Mapping[str, str], drain: Drain) -> bool:

@@ -52,7 +52,7 @@ _REST = 4
 _AT_ONCE = 16
 
 #: How many series one update of a document has. More take several updates, so that other work goes on in between.
-_PART = 2000
+SERIES_AN_UPDATE = 2000
 
 #: The field of an owner's document that gets a new value whenever its statistics are written or reset.
 REVISION = "events_revision"
@@ -282,7 +282,7 @@ class LastMetrics:
 
 
 async def _parts(touched: Touched) -> list[Touched]:
-    return await off_loop(len(touched.series) + len(touched.samples), lambda: touched.parts(_PART))
+    return await off_loop(len(touched.series) + len(touched.samples), lambda: touched.parts(SERIES_AN_UPDATE))
 
 
 def _selection(series: Iterable[tuple[str, str]]) -> list[MetricSelection]:

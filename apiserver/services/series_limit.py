@@ -23,8 +23,6 @@ from apiserver.events.model import SAMPLE_TYPES, EventBatch, EventType, Owner, S
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore
 
-#: How many owners have a budget in memory.
-_MOST_OWNERS = 10_000
 #: The budget of an owner that has none in memory.
 _FIRST_BUDGET = 1000
 
@@ -33,11 +31,15 @@ SeriesKey = tuple[str, str | None]
 
 
 class SeriesLimit:
-    """Refuses events of new series if their owner would have more than `most`."""
+    """Refuses events of new series if their owner would have more than `most`.
 
-    def __init__(self, events: EventStore, most: int) -> None:
+    The budgets of `owners` are in memory: of those that reported last.
+    """
+
+    def __init__(self, events: EventStore, most: int, *, owners: int = 10_000) -> None:
         self._events = events
         self._most = most
+        self._owners = owners
         self._first_budget = min(_FIRST_BUDGET, most)
         self._budget: dict[Owner, int] = {}
         self._locks: WeakValueDictionary[Owner, asyncio.Lock] = WeakValueDictionary()
@@ -48,7 +50,7 @@ class SeriesLimit:
         for owner, count in groups.items():
             self._budget[owner] = self._budget.pop(owner, self._first_budget) - count
         overspent = [owner for owner in groups if self._budget[owner] < 0]
-        while len(self._budget) > _MOST_OWNERS:
+        while len(self._budget) > self._owners:
             del self._budget[next(iter(self._budget))]
         return overspent
 

@@ -39,8 +39,8 @@ PROJECTS: list[Document] = [{"id": "p", "company": "c", "name": "n", "tags": ["a
 
 @pytest.fixture(autouse=True)
 def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "_PAGE", 3)
-    monkeypatch.setattr(documents, "_PAGE_OF_IDS", 2)
+    monkeypatch.setattr(documents, "PAGE", 3)
+    monkeypatch.setattr(documents, "PAGE_OF_IDS", 2)
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ OTHER = Owner("other company", "task", is_model=True)
 @pytest.fixture(autouse=True, scope="module")
 def _small_pages() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for name, size in {"_BLOCK": 2, "_POINTS": 7, "_LINES": 3, "_SAMPLES": 2}.items():
+        for name, size in {"OWNERS_AT_ONCE": 2, "PAGE_OF_POINTS": 7, "PAGE_OF_LINES": 3, "PAGE_OF_SAMPLES": 2}.items():
             patch.setattr(events, name, size)
         yield
 

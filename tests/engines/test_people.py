@@ -31,7 +31,7 @@ async def who(api: Api, token: str, expect: int = 200) -> str:
 async def test_servers_share_users_and_the_ends_of_logins(
     tmp_path: Path, engines: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passwords, "_N", 16)
+    monkeypatch.setattr(passwords, "COST", 16)
     monkeypatch.setattr(identities, "CACHED_SECONDS", 0.0)  # as if two seconds had gone by
     alice = FixedUser("alice", hash_password(PASSWORD), role="admin")
     shared: dict[str, Any] = {**engines, "token_secret": SECRET, "users": (alice,), "guest": True}

@@ -14,10 +14,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from apiserver.events import scan
+from apiserver.events import lines, scan
 from apiserver.events.gathered import NO_TIMESTAMP, Gathered
-from apiserver.events.lines import never
-from apiserver.events.rejects import Contradiction
+from apiserver.events.rejects import Contradiction, Rejects
 from tests.chance import examples
 from tests.events.conftest import require_scanner
 
@@ -54,14 +53,25 @@ def told(read: scan.Read) -> dict[str, Any]:
 
 def both(body: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     """The body as the decoder has it, and as it is read with the scanner."""
-    return told(scan._decoded(body, never)), told(scan.read(body))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scan, "scanner", None)
+        decoded = scan.read(body)
+    return told(decoded), told(scan.read(body))
 
 
 def scanned(body: bytes) -> Gathered:
     """The points, for which the scanner alone must have been enough."""
-    read = scan._scanned(body)
-    assert read is not None
-    return read[0]
+    left: list[bytes] = []
+
+    def decode(rest: bytes, stop: lines.Stop = lines.never) -> tuple[list[lines.EventLine], Rejects]:
+        left.append(rest)
+        return [], Rejects()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "decode", decode)
+        gathered, _, _ = scan.read(body)
+    assert left == [b""]
+    return gathered
 
 
 names = st.sampled_from(["loss", "m", "", "é", "日本", "a b", 'say "x"', "back\\slash", "tab\t"])

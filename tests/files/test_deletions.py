@@ -134,7 +134,7 @@ async def test_a_file_that_the_disk_refuses_keeps_no_other(
 
     with monkeypatch.context() as patched:
         patched.setattr(files, "delete", refuse_some)
-        patched.setattr(deletions, "_AT_ONCE", 1)
+        patched.setattr(deletions, "AT_ONCE", 1)
         with pytest.raises(FileStoreError):
             await deleting.work()
     assert await kept(files, *names) == ["/1", "/3"]
@@ -171,7 +171,7 @@ async def test_hosts_are_those_that_files_came_by(
 ) -> None:
     await put(files, "/a", "/b")
     deleting = FileDeletions(files, documents)
-    monkeypatch.setattr(deletions, "_MOST_HOSTS", 4)
+    monkeypatch.setattr(deletions, "MOST_HOSTS", 4)
     for host in ("files.example:8081", "files.example", "", "localhost:1", "too.many"):
         await deleting.note_host(COMPANY, host)
     assert await deleting.hosts(COMPANY) == {"files.example", "localhost", "127.0.0.1", "::1"}

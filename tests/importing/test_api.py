@@ -58,7 +58,7 @@ def fill(server: Served) -> tuple[str, str]:
 def test_what_a_user_may_read_is_taken(
     source: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, size in {"EVENTS": 7, "_PAGE": 1, "_IDS": 1}.items():
+    for name, size in {"EVENTS": 7, "PAGE": 1, "PAGE_OF_IDS": 1}.items():
         monkeypatch.setattr(importing, name, size)
     task, model = fill(source)
     arguments = ["import-clearml", "--api", source.api_url, "--data", str(tmp_path / "new")]
@@ -104,10 +104,10 @@ class Scripted:
     def __init__(self, most: int) -> None:
         self.most = most
 
-    async def events(self, endpoint: str, request: dict[str, Any]) -> importing._EventPage:
+    async def events(self, endpoint: str, request: dict[str, Any]) -> importing.EventPage:
         plots = [{"iter": 0, "variant": n} for n in range(3)] + [{"iter": 1, "variant": 3}]
         page = plots[: min(request["batch_size"], self.most)]
-        return importing._EventPage([msgspec.Raw(orjson.dumps(plot)) for plot in page], total=4, scroll_id="s")
+        return importing.EventPage([msgspec.Raw(orjson.dumps(plot)) for plot in page], total=4, scroll_id="s")
 
 
 @pytest.mark.anyio

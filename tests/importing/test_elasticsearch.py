@@ -72,7 +72,7 @@ def version_7(elasticsearch_url: str) -> Iterator[str]:
 async def test_every_event_comes_once_and_lines_in_order(
     version: int, source: ClearmlServer, version_7: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, size in {"EVENTS": 7, "_OWNERS": 2}.items():
+    for name, size in {"EVENTS": 7, "OWNERS": 2}.items():
         monkeypatch.setattr(elasticsearch, name, size)
     source.index(*logs(range(40), task="a"), *logs(range(3), task="b"), *logs(range(2), task="c"))
     events = ElasticsearchEvents(elasticsearch_of(version_7 if version == 7 else source.elasticsearch))

@@ -55,6 +55,6 @@ def test_in_the_end_there_are_as_many_of_each_line_as_in_the_source(
         assert fresh == sorted(fresh, key=lambda line: line[0])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importing, "_LINES", 3)
+        patch.setattr(importing, "PAGE", 3)
         patch.setattr(base, "PAGE_BYTES", size)  # the target's pages end early when lines are large
         asyncio.run(check())

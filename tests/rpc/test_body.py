@@ -279,7 +279,7 @@ async def test_draining_ends_when_the_client_leaves() -> None:
 
 
 async def test_draining_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_KNOWN_DRAIN", Drain(10 * KIB, 10))
+    monkeypatch.setattr(module, "KNOWN_DRAIN", Drain(10 * KIB, 10))
     wire = Wire(endless(KIB))
     body = known(Body(wire.receive, {}, Limits(), InFlight(2**30)))
     await body.drain()
@@ -290,7 +290,7 @@ async def test_draining_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) 
     async def never() -> Any:
         await anyio.sleep_forever()
 
-    monkeypatch.setattr(module, "_KNOWN_DRAIN", Drain(2**20, 0.01))
+    monkeypatch.setattr(module, "KNOWN_DRAIN", Drain(2**20, 0.01))
     body = known(Body(never, {}, Limits(), InFlight(2**30)))
     await body.drain()
     assert not body.complete
@@ -332,7 +332,7 @@ async def test_what_a_stranger_sends_is_drained_up_to_16_mib() -> None:
 
 
 async def test_few_strangers_are_drained_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_STRANGERS_DRAIN", Drain(16 * KIB, 10, at_once=1))
+    monkeypatch.setattr(module, "STRANGERS_DRAIN", Drain(16 * KIB, 10, at_once=1))
     first, turn = Wire(endless(KIB)), asyncio.Event()
 
     async def slow() -> Message:

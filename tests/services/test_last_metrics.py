@@ -411,7 +411,7 @@ async def test_a_document_that_cannot_grow_is_given_up(api: Api, monkeypatch: py
 
 
 async def test_many_series_are_written_part_by_part(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(last_metrics, "_PART", 3)
+    monkeypatch.setattr(last_metrics, "SERIES_AN_UPDATE", 3)
     owner = await new_task(api)
     updates: list[Any] = []
 

@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
-from apiserver.services import series_limit
+from apiserver.events.model import Owner
+from apiserver.services.series_limit import SeriesLimit
+from tests.contract.event_stores import batch, scalars
+from tests.contract.plain_event_store import PlainEventStore
 from tests.harness import Api, running_api
 
 pytestmark = pytest.mark.anyio
@@ -81,9 +84,14 @@ async def test_batches_that_come_at_once_are_counted_one_after_the_other(api: Ap
     assert len(await variants(api, task)) == MOST
 
 
-async def test_owners_are_forgotten_who_did_not_report_for_long(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(series_limit, "_MOST_OWNERS", 3)
-    tasks = [await new_task(api) for _ in range(5)]
-    for task in tasks:
-        await add(api, *points(task, 0, 1))
-    assert [owner.id for owner in api.backend.series_limit._budget] == tasks[2:]
+def test_owners_are_forgotten_who_did_not_report_for_long() -> None:
+    limit = SeriesLimit(PlainEventStore(), 3, owners=2)
+
+    def spend(name: str, series: int) -> bool:
+        """Whether a batch of so many series was within the owner's budget."""
+        owner = Owner("company", name)
+        return limit.spend(batch(*(scalars([1.0], variant=str(n), owner=owner) for n in range(series)))) == []
+
+    assert [spend("a", 2), spend("b", 2), spend("a", 1), spend("c", 2)] == [True] * 4
+    assert not spend("a", 1)  # it reported after "b" did, so that has made room
+    assert spend("b", 2)

@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from apiserver.ip_addresses import neighbourhood
 from apiserver.rpc.errors import overloaded
 
-#: How many successes, and how many failure counts, are in memory.
-_REMEMBERED = 10_000
 #: How many passwords are compared at once, each on one core, and how many comparisons may wait.
 _AT_ONCE, _WAITING = 2, 16
 
@@ -40,11 +38,13 @@ OF_NAME, OF_ADDRESS = Limit(10, 30.0), Limit(100, 3.0)
 class Attempts:
     """Counts failed logins, and remembers successful ones.
 
-    Both are bounded separately, so that many guesses cannot push out the memory of a success.
+    Of each, `remembered` are in memory. They are bounded separately, so that many guesses cannot push out the memory of
+    a success.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, remembered: int = 10_000) -> None:
         self._clock = clock
+        self._remembered = remembered
         #: By name and place: a digest of the right secret. Its key is random and never leaves this process.
         self._known: OrderedDict[tuple[str, str], bytes] = OrderedDict()
         self._failed: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
@@ -75,7 +75,7 @@ class Attempts:
         self._failed.pop(known, None)
         self._known[known] = self._digest(secret)
         self._known.move_to_end(known)
-        if len(self._known) > _REMEMBERED:
+        if len(self._known) > self._remembered:
             self._known.popitem(last=False)
 
     def knows(self, name: str, address: str, secret: str) -> bool:
@@ -115,5 +115,5 @@ class Attempts:
     def _remember(self, key: Hashable, count: float) -> None:
         self._failed.pop(key, None)
         self._failed[key] = (count, self._clock())
-        if len(self._failed) > _REMEMBERED:
+        if len(self._failed) > self._remembered:
             self._failed.popitem(last=False)

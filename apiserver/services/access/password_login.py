@@ -19,7 +19,6 @@ from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDo
 
 #: The guest's name and password. The login page shows them to everybody.
 GUEST_NAME = GUEST_PASSWORD = "guest"
-_NOBODYS = nobodys_hash()
 
 
 async def by_password(call: Call) -> Identity:
@@ -33,7 +32,7 @@ async def by_password(call: Call) -> Identity:
     settings, documents, attempts = call.backend.settings, call.backend.documents, call.backend.attempts
     user = await documents.find_one("users", {"company": settings.company, "name": name})
     kept = await documents.find_one(PASSWORDS, {"id": user["id"] if user else ""})
-    hashed: str = kept["hash"] if kept else _NOBODYS
+    hashed: str = kept["hash"] if kept else nobodys_hash()
     secret = f"{hashed} {password}"  # with the hash, so that an old password is not known after a change
     known = attempts.knows(name, call.client, secret)
     if not known:

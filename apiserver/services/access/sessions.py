@@ -25,7 +25,7 @@ SHORTEST_TOKEN = 3600
 """Seconds; SDK clients log in again when less than six minutes are left."""
 LONGEST_TOKEN = 365 * 86400
 #: How many sessions are ended with one write.
-_BATCH = 500
+ENDED_AT_ONCE = 500
 
 
 async def log_in(call: Call, identity: Identity, asked: int | None) -> tuple[str, int]:
@@ -77,8 +77,8 @@ async def sessions_of(
 
 async def end_sessions(documents: DocumentStore, sessions: Sequence[Document]) -> int:
     """Refuse all tokens of these sessions from now on; returns how many sessions there were."""
-    for start in range(0, len(sessions), _BATCH):
-        group = sessions[start : start + _BATCH]
+    for start in range(0, len(sessions), ENDED_AT_ONCE):
+        group = sessions[start : start + ENDED_AT_ONCE]
         try:
             await documents.insert(
                 ENDED_SESSIONS, [_ended(item["id"], item["user"], item["company"]) for item in group]

@@ -29,7 +29,7 @@ DOWNLOADS = "downloads"
 #: How long a prepared query is valid.
 KEPT_SECONDS = 300
 #: Documents of a page, a power of two: of large ones, pages are halved until one can be read.
-_PAGE = 1024
+PAGE = 1024
 _READ = {"task": tasks.get_all_ex, "model": models.get_all_ex}
 _PAGING = ("page", "page_size", "size", "scroll_id", "refresh_scroll")
 #: The characters with which spreadsheets begin a formula. Such a text gets a quote in front.
@@ -66,7 +66,7 @@ async def _table(call: Call, query: dict[str, Any]) -> AsyncGenerator[bytes, Non
     paths = [[unescape(name) for name in column["field"].split(".")] for column in columns]
     shown = [_shown_values(column) for column in columns]
     made = [_BYTE_ORDER_MARK.encode() + _line([_title(column) for column in columns])]
-    number, size = 0, _PAGE
+    number, size = 0, PAGE
     while True:
         read = partial(_page, call, query, number, size)
         try:
@@ -84,7 +84,7 @@ async def _table(call: Call, query: dict[str, Any]) -> AsyncGenerator[bytes, Non
         answers.made(len(made[0]))
         yield made.pop()
         number += 1
-        if size < _PAGE and number % 2 == 0:
+        if size < PAGE and number % 2 == 0:
             number, size = number // 2, 2 * size
 
 

@@ -8,7 +8,6 @@ import threading
 import pytest
 
 from apiserver.rpc.errors import ApiError
-from apiserver.services.access import attempts
 from apiserver.services.access.attempts import OF_ADDRESS, OF_NAME, Attempts
 
 pytestmark = pytest.mark.anyio
@@ -76,12 +75,20 @@ def test_who_guesses_at_an_address_keeps_out_nobody_who_has_logged_in_from_there
     assert wait(counted, "alice", "here") is None
 
 
-def test_what_is_remembered_is_bounded(counted: Attempts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempts, "_REMEMBERED", 4)
+def test_the_latest_successes_are_remembered() -> None:
+    counted = Attempts(remembered=4)
     for number in range(20):
-        counted.begin("alice", f"address {number}")
-        counted.succeeded("bob", f"address {number}")
-    assert len(counted._failed) == len(counted._known) == 4
+        counted.succeeded("bob", f"address {number}", "secret")
+    known = [number for number in range(20) if counted.knows("bob", f"address {number}", "secret")]
+    assert known == [16, 17, 18, 19]
+
+
+def test_the_latest_failures_are_remembered(clock: Clock) -> None:
+    counted = Attempts(clock, remembered=4)  # of each address, the count of the name and that of all names
+    for address in ("first", "second", "third"):
+        for _ in range(OF_NAME.burst):
+            assert wait(counted, "alice", address) is None
+    assert [wait(counted, "alice", address) for address in ("third", "second", "first")] == [30, 30, None]
 
 
 async def test_passwords_are_compared_in_threads_and_by_turns(counted: Attempts) -> None:
@@ -117,8 +124,8 @@ def test_who_was_let_in_before_never_waits(counted: Attempts) -> None:
         counted.let_in("other key", "here")
 
 
-def test_many_guesses_make_nobody_unknown(counted: Attempts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempts, "_REMEMBERED", 4)
+def test_many_guesses_make_nobody_unknown() -> None:
+    counted = Attempts(remembered=4)
     counted.succeeded("alice", "here", "secret")
     for number in range(20):
         counted.begin("alice", f"address {number}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from apiserver.services.access import credentials, defaults, identities
-from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
+from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument, Filter
 from tests.services.access.conftest import SETTINGS
 
 pytestmark = pytest.mark.anyio
@@ -119,7 +121,17 @@ async def test_the_cache_is_bounded(documents: DocumentStore, monkeypatch: pytes
     monkeypatch.setattr(identities, "MOST_CACHED", 2)
     pairs = [(await credentials.create_user(documents, "c0ffee", f"user {n}"))[1] for n in range(4)]
     identify = identities.lookup(documents)
+    read, found = list[str](), documents.find_one
 
-    for pair in [*pairs, *pairs]:
-        assert await identify(pair.key, pair.secret, "") is not None
-    assert len(identities._caches[documents].found) == 2
+    async def noted(collection: str, filter: Filter, **options: Any) -> Document | None:
+        if collection == "credentials":
+            read.append(filter["key"])
+        return await found(collection, filter, **options)
+
+    monkeypatch.setattr(documents, "find_one", noted)
+    first, second, third, fourth = [pair.key for pair in pairs]
+    for number in (0, 1, 2, 3, 2, 3, 0, 3, 2):
+        identity = await identify(pairs[number].key, pairs[number].secret, "")
+        assert identity is not None
+        assert identity.user_name == f"user {number}"
+    assert read == [first, second, third, fourth, first, third]

@@ -26,8 +26,7 @@ OTHER = "battery staple"
 
 @pytest.fixture(autouse=True)
 def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passwords, "_N", 16)
-    monkeypatch.setattr(password_login, "_NOBODYS", passwords.nobodys_hash())
+    monkeypatch.setattr(passwords, "COST", 16)
 
 
 @pytest.fixture

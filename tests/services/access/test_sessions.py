@@ -79,7 +79,7 @@ async def test_admins_see_and_end_the_logins_of_others(api: Api) -> None:
 
 
 async def test_many_logins_are_ended_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions_module, "_BATCH", 2)
+    monkeypatch.setattr(sessions_module, "ENDED_AT_ONCE", 2)
     _, key = await new_user(api, "eve")
     tokens = [await log_in(api, key) for _ in range(5)]
     [last, *_] = await sessions(api, auth=key)

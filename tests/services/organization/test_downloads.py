@@ -56,7 +56,7 @@ async def test_a_table_of_tasks_is_a_file(api: Api) -> None:
 
 
 async def test_a_table_has_all_its_pages(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apiserver.services.organization.downloads._PAGE", 2)
+    monkeypatch.setattr("apiserver.services.organization.downloads.PAGE", 2)
     for number in range(5):
         await api.call("models.create", {"name": f"m{number}", "uri": "u", "metadata": {"k": {"value": "v"}}})
     columns = [{"field": "name"}, {"field": "metadata.k.value", "name": "k"}]
@@ -76,7 +76,7 @@ async def test_pages_of_large_tasks_are_halved(api: Api, monkeypatch: pytest.Mon
     columns = [{"field": "name"}, {"field": "comment"}]
     wanted = await prepared(api, columns, order_by=["name"])
     monkeypatch.setattr("apiserver.answers.LARGEST", 700_000)
-    monkeypatch.setattr("apiserver.services.organization.downloads._PAGE", 4)
+    monkeypatch.setattr("apiserver.services.organization.downloads.PAGE", 4)
     rows = (await downloaded(api, wanted))[1].splitlines()
     assert [len(row) for row in rows] == [len("name,comment"), *[300_003] * 5, 4, 4]
 
