@@ -1,8 +1,11 @@
-"""Blocks and buckets: what is kept of about 64 neighbouring points, so that long histograms need not look at points.
+"""Sums of neighbouring points. A block sums up about 64 points of a chunk, so long histograms need not read points.
 
-A block holds the points of one chunk with the same `iter >> shift`; its shift belongs to the chunk. Blocks of a chunk
-are ascending and none is empty. A bucket is made of whole blocks when its interval is a multiple of 2^shift; else of
-points. Blocks and points are both `pieces` here: rows that sum up one or more points.
+A block has the points of a chunk with the same `iter >> shift`. The shift is the same for all blocks of a chunk. Blocks
+ascend, and none is empty. A bucket is made of whole blocks if its interval is a multiple of 2^shift, else of points.
+Blocks and points are both "pieces" here: rows that sum up one or more points.
+
+For example, a chunk has 4,096 points at iterations 0, 10, 20, …, 40,950. The shift is 9: the blocks span iterations
+0–511, 512–1023 and so on, and have 51 or 52 points each. The next shift, 10, would give over 64 points.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ _LARGEST_SHIFT = 40
 
 BLOCK = np.dtype(
     [
-        ("start", "<i8"),  # least iteration the block could hold
+        ("start", "<i8"),  # the least iteration that the block could have
         ("sum", "<f8"),
         ("min", "<f8"),
         ("max", "<f8"),
@@ -37,9 +40,9 @@ Starts = npt.NDArray[np.intp]
 
 
 class Pieces(NamedTuple):
-    """Rows that stand for one or more points each, as columns, ascending by `x`; min is +inf where none is finite.
+    """Rows that sum up one or more points each, as columns, ascending by `x`; min is +inf if no value is finite.
 
-    Where no envelope is asked for, the last four columns are `NO_COLUMN`.
+    If no envelope is asked for, the last four columns are `NO_COLUMN`.
     """
 
     x: Int64Array
@@ -57,7 +60,7 @@ _NO_ENVELOPE = (NO_COLUMN,) * 4
 
 
 def shift_of(first: int, last: int, count: int) -> int:
-    """The shift with which a chunk's blocks hold about POINTS_A_BLOCK points."""
+    """The largest shift with which a chunk's blocks have up to POINTS_A_BLOCK points on average."""
     span = last - first + 1
     return min(max(0, (span * POINTS_A_BLOCK // count).bit_length() - 1), _LARGEST_SHIFT)
 
@@ -82,7 +85,7 @@ def blocks_of(iters: Int64Array, values: Float64Array, starts: Starts, shifts: l
 
 
 def pieces_of(curve: Curve, *, envelope: bool) -> Pieces:
-    """Each point for itself."""
+    """A piece for each point."""
     values = curve.values
     finite = np.isfinite(values)
     ones = np.ones(len(values), np.int64)
@@ -94,7 +97,7 @@ def pieces_of(curve: Curve, *, envelope: bool) -> Pieces:
 
 
 def pieces_of_blocks(rows: BlockArray, *, envelope: bool) -> Pieces:
-    """Each block for itself."""
+    """A piece for each block."""
     x, points, finite = (rows[name].astype(np.int64) for name in ("start", "count", "finite"))
     names = ("sum", "min", "max", "first", "last") if envelope else ("sum",)
     sums, *ends = (np.ascontiguousarray(rows[name]) for name in names)
@@ -122,7 +125,7 @@ def sum_up(pieces: Pieces, starts: Starts) -> Pieces:
 
 
 def sum_up_points(iters: Int64Array | Progression, values: Float64Array, starts: Starts, *, envelope: bool) -> Pieces:
-    """The same for points; nothing of what it returns is a view of them."""
+    """One piece for each group of points; group n begins at starts[n]. No column is a view of `iters` or `values`."""
     with np.errstate(over="ignore", invalid="ignore"):
         sums = np.add.reduceat(values, starts)
     if not np.isfinite(sums).all():

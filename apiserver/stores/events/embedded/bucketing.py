@@ -1,4 +1,4 @@
-"""From pieces and points to buckets: series of few pieces are looked at all at once, long ones each for itself."""
+"""Makes buckets of pieces and points: of many short series at once, and of long series one by one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from apiserver.stores.events.embedded.aggregates import Pieces, Starts, joined, 
 from apiserver.stores.events.embedded.integers import Progression
 from apiserver.stores.events.embedded.points import NO_CURVE, Curve, concat
 
-#: Series of up to so many pieces are bucketed many at a time: what is done for each takes longer than its pieces.
+#: Series of up to so many pieces are bucketed together, as the fixed cost of a series is more than that of its pieces.
 SHORT = 4096
 _POINTS_A_SEARCH = 8
 
@@ -26,7 +26,7 @@ Part = Curve | Pieces
 
 @dataclass(slots=True)
 class Source:
-    """What the buckets of one series are made of: ascending, and no piece reaches over a bucket's end."""
+    """The pieces and points of one series, ascending. No piece reaches over the end of a bucket."""
 
     metric: str
     variant: str
@@ -35,12 +35,12 @@ class Source:
 
     @property
     def length(self) -> int:
-        """How many pieces there are."""
+        """How many pieces and points there are."""
         return sum([len(part[0]) for part in self.parts])
 
 
 def bucketed(sources: Iterable[Source], *, envelope: bool) -> list[Buckets]:
-    """The buckets of each source, in any order; of the sources only short ones are held."""
+    """The buckets of each source, in any order. Only short sources are held in memory together."""
     found: list[Buckets] = []
     points: list[Source] = []
     pieces: list[Source] = []
@@ -58,7 +58,7 @@ def bucketed(sources: Iterable[Source], *, envelope: bool) -> list[Buckets]:
 
 
 def bucket_starts(x: Int64Array | Progression, interval: int) -> Starts:
-    """Where in ascending `x` each bucket that is not empty begins."""
+    """The index in ascending `x` at which each bucket begins that is not empty."""
     if isinstance(x, Progression):
         if x.last + x.step - x.first <= GREATEST:
             return _starts_in_progression(x, interval)
@@ -66,7 +66,7 @@ def bucket_starts(x: Int64Array | Progression, interval: int) -> Starts:
     if not len(x):
         return np.empty(0, np.intp)
     first, last = int(x[0]) // interval, int(x[-1]) // interval
-    if last - first < len(x) // _POINTS_A_SEARCH:  # looking for the bounds of buckets is quicker than dividing all x
+    if last - first < len(x) // _POINTS_A_SEARCH:  # searching for the bounds of buckets is faster than dividing all x
         starts = np.searchsorted(x, np.arange(first + 1, last + 1) * interval)
         starts[1:] = np.where(starts[1:] != starts[:-1], starts[1:], 0)
         return np.concatenate([_FIRST, starts[starts > 0]])
@@ -103,7 +103,7 @@ def _pieces_of(sources: Sequence[Source], envelope: bool) -> Pieces:
 
 
 def _together(sources: Sequence[Source], all_of_them: Part, envelope: bool) -> list[Buckets]:
-    """The buckets of each source; `all_of_them` are their parts one after another."""
+    """The buckets of each source; `all_of_them` has their parts one after another."""
     lengths = [source.length for source in sources]
     x = all_of_them[0]
     series = np.repeat(np.arange(len(sources)), lengths)
@@ -130,7 +130,7 @@ def _summed_at(part: Part, starts: Starts, envelope: bool) -> Pieces:
 
 
 def _columns(pieces: Pieces, x: Int64Array) -> tuple[npt.NDArray[Any], ...]:
-    """The columns of Buckets; each piece is one that begins at its `x`."""
+    """The columns of Buckets; each piece is a bucket, which begins at its `x`."""
     some = pieces.finite > 0
     with np.errstate(over="ignore", invalid="ignore"):
         mean = np.divide(pieces.sum, pieces.finite, out=np.full(len(x), np.nan), where=some)
@@ -141,7 +141,7 @@ def _columns(pieces: Pieces, x: Int64Array) -> tuple[npt.NDArray[Any], ...]:
 
 
 def _bucket_x(x: Int64Array, interval: int | Int64Array) -> Int64Array:
-    """The start of the bucket of each x, or −2⁶³ if it lies before that, where it would wrap around."""
+    """The start of the bucket of each x. A start before −2⁶³ would wrap around, and is −2⁶³."""
     if np.all(interval == 1):
         return x
     start = x // interval * interval

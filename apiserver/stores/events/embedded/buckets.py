@@ -1,7 +1,10 @@
-"""Histograms of scalars: how wide the buckets of each series are, and what of its chunks they are made of.
+"""Histograms of scalars: chooses how wide the buckets of each series are, and whether blocks or points make them.
 
-Where a series' points may be summed up by blocks, few bytes a point are looked at; else every point is, a run of chunks
-at a time. Buckets become at most `MOST_WIDENING` wider so that whole blocks fit into them.
+Reading blocks takes much less time than reading points. So buckets become up to `MOST_WIDENING` wider if whole blocks
+fit into them then. For example, with blocks of 512 iterations:
+
+    interval 1,000   becomes 1,024, which is 2.4 % wider: a bucket is two blocks
+    interval 700     stays, as 1,024 would be 46 % wider: all points are read, some chunks at a time
 """
 
 from __future__ import annotations
@@ -25,9 +28,9 @@ from apiserver.stores.events.embedded.series import Content, Series, merged_stat
 from apiserver.stores.events.embedded.unsettled import in_parts
 from apiserver.stores.events.embedded.walks import SeriesWalk
 
-#: How much wider than asked for buckets may be.
+#: How much wider buckets may become, as a part of the width asked for.
 MOST_WIDENING = 0.1
-#: How many chunks of a series are summed up at once: as many as processors keep close.
+#: How many chunks of a series are summed up at once: as many as fit into a processor's cache.
 CHUNKS_OF_POINTS = 32
 CHUNKS_OF_BLOCKS = 64
 
@@ -44,7 +47,7 @@ _rooms = _Rooms()
 
 
 def all_buckets(series: Sequence[Series], wanted: BucketQuery) -> list[Buckets]:
-    """The buckets of each series that is not just a single value, sorted by name."""
+    """The buckets of each series that has a curve, not only a single value, sorted by name."""
     found: list[Buckets] = []
     for which in in_parts(series):
         part = [series[n] for n in which.tolist()]
@@ -74,7 +77,7 @@ def _by_time(series: Sequence[Series], wanted: BucketQuery) -> Iterator[Source]:
 
 
 class _Extent(NamedTuple):
-    """Of a series: how many points it has at least and at most, its first and its last iteration."""
+    """Of a series: the least and the greatest number of points it may have, its first and its last iteration."""
 
     fewest: int
     most: int
@@ -130,11 +133,11 @@ def _next_iteration(series: Series, start: int, *, descending: bool) -> int:
     return int(walk.points().iters[0])
 
 
-# --- over iterations: what of ----------------------------------------------------------------------
+# --- over iterations: blocks or points -------------------------------------------------------------
 
 
 def _parts(series: Series, interval: int, wanted: BucketQuery) -> tuple[int, list[Part]]:
-    """The interval, perhaps widened, and what to bucket by it."""
+    """The interval, perhaps widened, and the pieces and points to put into buckets."""
     low, high = wanted.range.least, wanted.range.greatest
     chunk_end = series.merged.chunk_end
     if interval == 1 or chunk_end is None or chunk_end < low:
@@ -162,9 +165,9 @@ def _widened(interval: int, shift: int) -> int:
 
 
 def _of_chunks(series: Series, chunks: Sequence[Content], low: int, high: int, sum_up: SumUp) -> list[Part]:
-    """The points from `low` to the end of adjacent chunks, but not beyond `high`: summed up where that is possible.
+    """The points from `low` to the end of adjacent chunks, but not beyond `high`; summed up where that is possible.
 
-    That is where the chunks are of use and wholly inside, and nothing hot lies over them or before them.
+    It is possible if the bodies of all chunks were read, all lie wholly inside, and no hot point is in or before them.
     """
     first, last = chunks[0][0], _end(chunks)
     inside = low <= first and last <= high and not first <= SINGLE_VALUE_ITERATION <= last
@@ -185,7 +188,7 @@ def _end(chunks: Sequence[Content]) -> int:
 def _sum_up_blocks(chunks: Sequence[Content], interval: int, envelope: bool) -> Pieces:
     rows = np.frombuffer(b"".join([body for _, _, _, body in chunks]), BLOCK)
     pieces = aggregates.pieces_of_blocks(rows, envelope=envelope)
-    if len(rows) <= SHORT // 2:  # then it is quicker to sum up several series at once
+    if len(rows) <= SHORT // 2:  # then it is faster to sum up several series at once
         return pieces
     return aggregates.sum_up(pieces, bucket_starts(pieces.x, interval))
 

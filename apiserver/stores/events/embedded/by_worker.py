@@ -1,7 +1,7 @@
-"""What each worker reported of scalar series: how much and when, and the means of equal steps of time.
+"""What each worker reported of scalar series: how many points and when, and the means of equal steps of time.
 
-Points are stored by iterations. Chunks know the least and the greatest timestamp in them, so that only those are read
-that may hold a point of the time asked for; and of most, that a single worker reported them.
+The stats of each chunk have its least and greatest timestamp, so only chunks are read that may have a point of the time
+asked for. The details of most chunks name a single worker, so their points need not be looked at one by one.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from apiserver.stores.events.embedded.points import grouped
 from apiserver.stores.events.embedded.series import Series
 from apiserver.stores.events.embedded.unsettled import in_parts
 
-#: Of a worker's points: how many there are, and when the first and the last of them are.
-_Extent = tuple[int, int, int]
+#: The number of some points of a worker, and the timestamps of the first and the last of them.
+_Span = tuple[int, int, int]
 
 
 def spans(series: Sequence[Series], worker_names: Sequence[str]) -> list[WorkerSpan]:
@@ -28,11 +28,12 @@ def spans(series: Sequence[Series], worker_names: Sequence[str]) -> list[WorkerS
     found = []
     for which in in_parts(series):
         for one in (series[n] for n in which.tolist()):
-            extents: dict[int, _Extent] = {}
-            for worker, extent in _extents(one):
-                extents[worker] = _joined(extent, extents.get(worker, extent))
+            by_worker: dict[int, _Span] = {}
+            for worker, (count, first, last) in _spans(one):
+                known = by_worker.get(worker, (0, first, last))
+                by_worker[worker] = (count + known[0], min(first, known[1]), max(last, known[2]))
             metric, variant = one.name
-            found += [WorkerSpan(metric, variant, worker_names[worker], *extent) for worker, extent in extents.items()]
+            found += [WorkerSpan(metric, variant, worker_names[worker], *span) for worker, span in by_worker.items()]
     return sorted(found)
 
 
@@ -41,53 +42,46 @@ def means(series: Sequence[Series], worker_names: Sequence[str], grid: Grid) -> 
     found = []
     for which in in_parts(series):
         for one in (series[n] for n in which.tolist()):
-            reports = _inside(_reports(one, grid), grid)
             metric, variant = one.name
-            for worker, times, values in _by_worker(reports):
+            for worker, times, values in _by_worker(_reports(one, grid)):
                 own = _means((times - grid.start) // grid.width, values)
                 found.append(WorkerMeans(metric, variant, worker_names[worker], *own))
     return sorted(found, key=lambda means: (means.metric, means.variant, means.worker))
 
 
-# --- extents ---------------------------------------------------------------------------------------
+# --- spans -----------------------------------------------------------------------------------------
 
 
-def _extents(series: Series) -> Iterator[tuple[int, _Extent]]:
-    """Workers and extents of some of their points each, together those of the series."""
+def _spans(series: Series) -> Iterator[tuple[int, _Span]]:
+    """Workers, and spans of parts of their points. All parts together are all points of the series."""
     stats = series.settled_stats()
     columns = (stats[name].tolist() for name in ("count", "first_time", "last_time"))
-    for (count, details), extent in zip(series.settled_details(), zip(*columns, strict=True), strict=True):
+    for (count, details), span in zip(series.settled_details(), zip(*columns, strict=True), strict=True):
         worker = chunks.only_worker(details)
         if worker is not None:
-            yield worker, extent
+            yield worker, span
         else:
-            yield from _extents_of(*chunks.decode_times(count, details))
+            yield from _spans_of(*chunks.decode_times(count, details))
     rest = series.points(series.settled_end)
-    yield from _extents_of(rest.timestamps, rest.workers)
+    yield from _spans_of(rest.timestamps, rest.workers)
 
 
-def _extents_of(times: Int64Array, workers: Int64Array) -> Iterator[tuple[int, _Extent]]:
+def _spans_of(times: Int64Array, workers: Int64Array) -> Iterator[tuple[int, _Span]]:
     if not len(workers):
         return
     order, starts = grouped(workers)
     times = times[order]
     counts = np.diff(np.append(starts, len(order)))
     columns = (counts, np.minimum.reduceat(times, starts), np.maximum.reduceat(times, starts))
-    extents = zip(*(column.tolist() for column in columns), strict=True)
-    yield from zip(workers[order[starts]].tolist(), extents, strict=True)
-
-
-def _joined(extent: _Extent, known: _Extent) -> _Extent:
-    if extent is known:
-        return extent
-    return extent[0] + known[0], min(extent[1], known[1]), max(extent[2], known[2])
+    spans_of_workers = zip(*(column.tolist() for column in columns), strict=True)
+    yield from zip(workers[order[starts]].tolist(), spans_of_workers, strict=True)
 
 
 # --- means -----------------------------------------------------------------------------------------
 
 
 def _reports(series: Series, grid: Grid) -> Reports:
-    """The series' points in the grid, and perhaps others."""
+    """The series' points in the grid with finite values."""
     stats = series.settled_stats()
     stats = stats[(stats["first_time"] <= grid.stop) & (stats["last_time"] >= grid.start)]
     rest = series.points(series.settled_end)
@@ -95,13 +89,10 @@ def _reports(series: Series, grid: Grid) -> Reports:
     if len(stats):
         bodies = series.settled_bodies(int(stats["min_iter"].min()), int(stats["max_iter"].max()))
         parts.append(chunks.decode_reports(bodies))
-    return Reports(*map(np.concatenate, zip(*parts, strict=True)))
-
-
-def _inside(reports: Reports, grid: Grid) -> Reports:
-    times, workers, values = reports
-    inside = (times >= grid.start) & (times <= grid.stop) & np.isfinite(values)
-    return reports if inside.all() else Reports(times[inside], workers[inside], values[inside])
+    reports = Reports(*map(np.concatenate, zip(*parts, strict=True)))
+    times = reports.timestamps
+    inside = (times >= grid.start) & (times <= grid.stop) & np.isfinite(reports.values)
+    return reports if inside.all() else Reports(times[inside], reports.workers[inside], reports.values[inside])
 
 
 def _by_worker(reports: Reports) -> Iterator[tuple[int, Int64Array, Float64Array]]:
@@ -117,7 +108,7 @@ def _by_worker(reports: Reports) -> Iterator[tuple[int, Int64Array, Float64Array
 
 
 def _means(steps: Int64Array, values: Float64Array) -> tuple[Int64Array, Int64Array, Float64Array]:
-    """The steps with a value, of which there is one at least, ascending; how many values they have, and the means."""
+    """The steps that have a value, ascending, with their numbers of values and their means; one value at least."""
     if bool((steps[1:] < steps[:-1]).any()):
         order = np.argsort(steps, kind="stable")
         steps, values = steps[order], values[order]

@@ -1,10 +1,10 @@
-"""Writing chunks: cut to size, summed up, encoded and put into the database together, in the caller's transaction."""
+"""Writes chunks: cuts points to size, sums them up, encodes them, and writes many together in one transaction."""
 
 from __future__ import annotations
 
 import itertools
 import sqlite3
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,17 +15,10 @@ _SERIES_BITS = 24
 
 
 class LastChunk(NamedTuple):
-    """The last chunk of a series, as it is or will be."""
+    """The last chunk of a series, in the database or about to be written."""
 
     id: int
     length: int
-
-
-class Numbering(Protocol):
-    """A series' id, and how many numbers were given to its chunks."""
-
-    id: int
-    chunks: int
 
 
 class ChunkWriter:
@@ -37,7 +30,7 @@ class ChunkWriter:
         self._points = 0
 
     def read(self, id: int) -> Points:
-        """A chunk as it is or will be."""
+        """A chunk that is in the database or about to be written."""
         if id in self._pending:
             return self._pending[id]
         row = self._conn.execute(
@@ -47,21 +40,24 @@ class ChunkWriter:
         ).fetchone()
         return chunks.decode_points(*row)
 
-    def put(self, series: Numbering, points: Points, replaced: int | None) -> LastChunk:
-        """Write the points as one chunk, or several of like size; the first takes the place of chunk `replaced`."""
-        parts = even_parts(points)
+    def put(self, series: int, numbered: int, points: Points, replaced: int | None) -> tuple[LastChunk, int]:
+        """Write the points as one chunk, or several of like size. The first one replaces the chunk `replaced`.
+
+        `numbered` chunks of the series got numbers so far. Returns the last chunk, and how many got numbers now.
+        """
+        parts = _even_parts(points)
         ids = [] if replaced is None else [replaced]
         while len(ids) < len(parts):
-            ids.append(series.id << _SERIES_BITS | series.chunks)
-            series.chunks += 1
+            ids.append(series << _SERIES_BITS | numbered)
+            numbered += 1
         self._pending.update(zip(ids, parts, strict=True))
         self._points += len(points.iters)
         if self._points >= chunks.POINTS_AT_A_TIME:
             self.write()
-        return LastChunk(ids[-1], len(parts[-1].iters))
+        return LastChunk(ids[-1], len(parts[-1].iters)), numbered
 
     def write(self) -> None:
-        """Put everything collected into the database."""
+        """Write all collected chunks to the database."""
         if not self._pending:
             return
         parts = list(self._pending.values())
@@ -106,7 +102,7 @@ class ChunkWriter:
         self._points = 0
 
 
-def even_parts(points: Points) -> list[Points]:
+def _even_parts(points: Points) -> list[Points]:
     length = len(points.iters)
     count = -(-length // chunks.LARGEST)
     edges = [length * n // count for n in range(count + 1)]

@@ -1,4 +1,9 @@
-"""Group commit: one journal write and one sync for all the records that wait while the one before is under way."""
+"""Group commit: records that arrive during a journal write are written and synced together by the next one.
+
+record 1 arrives            it is written alone
+records 2, 3 and 4 arrive   they wait, as record 1 is being synced
+record 1 is durable         2, 3 and 4 are written together, with one sync
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ from apiserver.stores.events.embedded.records import Record
 
 
 class GroupCommit:
-    """Gives records to `append` (which blocks) in an executor, group after group; all fails for a group or nothing."""
+    """Gives one group after another to `append`, which blocks, in an executor. It keeps a group whole or not at all."""
 
     def __init__(self, append: Callable[[Sequence[Record]], None], executor: Executor) -> None:
         self._append = append
@@ -46,7 +51,7 @@ class GroupCommit:
 
 def _settle(group: Sequence[tuple[Record, asyncio.Future[None]]], error: Exception | None) -> None:
     for _, done in group:
-        if done.done():  # whoever waited is gone
+        if done.done():  # the caller was cancelled
             continue
         if error is None:
             done.set_result(None)

@@ -1,4 +1,4 @@
-"""zstd at level 1, with one compressor and decompressor a thread: making them costs more than most uses."""
+"""zstd at level 1. Each thread keeps its compressor and decompressor, as making one takes longer than most uses."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _codecs = _Codecs()
 
 
 def compress(data: bytes | memoryview) -> bytes:
-    """`data` as one zstd frame that knows its size."""
+    """`data` as one zstd frame, which says how large its content is."""
     return _codecs.compressor.compress(data)
 
 
 def size_of(data: bytes | memoryview) -> int:
-    """Bytes of the content of a frame made by `compress`."""
+    """Bytes of the content of a frame that `compress` made."""
     return zstandard.frame_content_size(data)
 
 
 def decompress(data: bytes | memoryview) -> bytes:
-    """The content of a frame made by `compress`."""
+    """The content of a frame that `compress` made."""
     return _codecs.decompressor.decompress(data)

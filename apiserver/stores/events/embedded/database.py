@@ -1,7 +1,7 @@
-"""The SQLite file of merged events: its schema, its one writing connection and a reading connection a thread.
+"""The SQLite file of merged events: its schema, one connection for writing, and one for reading in each thread.
 
-Only the writer's owner changes the file and checkpoints its write-ahead log. `user_version` is the schema's number:
-each numbered file in `migrations/sqlite/events` brings the schema from the number before to its own.
+Only the `Merger` changes the file and checkpoints its write-ahead log. `user_version` is the number of the schema. Each
+numbered file in `migrations/sqlite/events` brings the schema from the number before to its own.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from apiserver.events.model import Owner
 from apiserver.stores.events.base import EventStoreError
 
 _PAGE = 8192
-#: Bytes of the file that are mapped into memory. Reads there take a quarter less time; what was read counts as the
-#: process's memory, though the system takes it back when it needs room.
+#: Bytes of the file that are mapped into memory. Reads of them take a quarter less time. Pages that were read count as
+#: memory of the process, but the system takes them back when it needs memory.
 _MMAP = 2**29
 _BUSY_MS = 5000
 _READERS_LEAVE_MS = 1000
 
-#: A write-ahead log that is longer is begun anew.
+#: Bytes of the write-ahead log above which it is truncated.
 LOG_BYTES = 64 * 2**20
 
 
@@ -53,24 +53,24 @@ class Database:
         return connection
 
     def owners(self) -> set[Owner]:
-        """Whoever has something in the file."""
+        """Every owner that has something in the file."""
         rows = self.reader().execute("SELECT company, name, is_model FROM owners")
         return {Owner(company, name, bool(is_model)) for company, name, is_model in rows}
 
     @property
     def log_is_long(self) -> bool:
-        """Whether the write-ahead log had better be begun anew."""
+        """Whether the write-ahead log should be truncated."""
         try:
             return self._log.stat().st_size > LOG_BYTES
         except FileNotFoundError:
             return False
 
     def checkpoint(self) -> None:
-        """Bring as much of the log into the database as readers allow."""
+        """Copy as much of the log into the database as readers allow."""
         self.writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def truncate_log(self) -> None:
-        """Begin the log anew, if all readers end their transactions within a second."""
+        """Truncate the log, if all readers end their transactions within a second."""
         self.writer.execute(f"PRAGMA busy_timeout = {_READERS_LEAVE_MS}")
         try:
             self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -78,7 +78,7 @@ class Database:
             self.writer.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
 
     def close(self) -> None:
-        """Close every connection; nobody may be using one."""
+        """Close every connection. None may be in use."""
         with self._readers_lock:
             for connection in self._readers:
                 connection.close()
@@ -99,10 +99,10 @@ class Database:
         execute("PRAGMA journal_mode = WAL")
         execute(f"PRAGMA synchronous = {'FULL' if self._fsync else 'NORMAL'}")
         execute("PRAGMA wal_autocheckpoint = 0")
-        # Debian's SQLite would write zeros over all that is deleted: as much into the log as was there.
+        # Debian's SQLite would overwrite deleted content with zeros, so the log would grow by as much as is deleted.
         execute("PRAGMA secure_delete = OFF")
         execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
-        # A small cache spills pages while a transaction goes on, so that its commit, which readers wait for, is short.
+        # Readers wait for commits. A small cache makes them short, as it writes pages while a transaction goes on.
         execute("PRAGMA cache_size = -1024")
         self._migrate()
 

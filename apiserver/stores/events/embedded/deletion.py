@@ -1,4 +1,4 @@
-"""Deleting merged events, as one transaction's work: an owner's by type, or log lines by age and metric."""
+"""Deletes merged events in one transaction: an owner's by type, or log lines by age and series."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _delete_samples(conn: sqlite3.Connection, key: tuple[int, int]) -> int:
 
 
 def delete_lines(conn: sqlite3.Connection, series: SeriesQuery, before: int | None, exclude: Selection) -> int:
-    """Delete the merged log lines of the series older than `before`, but for those that are excluded."""
+    """Delete the merged log lines of the series that are older than `before` and not excluded; return their number."""
     ids = {name: id for name, (id,) in series_rows(conn, replace(series, selection=())).items()}
     included, excluded = matcher(series.selection), matcher(exclude)
     doomed = {name for name in ids if included(*name) and not (exclude and excluded(*name))}
@@ -115,7 +115,7 @@ def _delete_from_block(writer: BlockWriter, id: int, limit: float, deleted: dict
 
 
 def _count_down(conn: sqlite3.Connection, owner: int, name: Name, series: int, deleted: int) -> None:
-    """Correct the number of lines of a series, and forget it when there are none."""
+    """Subtract deleted lines from the number of lines of a series, and delete the series if it has none."""
     query = "UPDATE log_series SET lines = lines - ? WHERE series = ? RETURNING lines"
     ((left,),) = conn.execute(query, (deleted, series)).fetchall()
     if left == 0:

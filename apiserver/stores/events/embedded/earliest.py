@@ -1,6 +1,11 @@
-"""Points in the order of their timestamps, though they are stored in that of iterations.
+"""Finds the points with the least timestamps. They are stored by iteration, so chunks have to be searched.
 
-Chunks know the least and the greatest timestamp in them: they are read by their least, only as far as is needed.
+The stats of each chunk have its least and greatest timestamp. Chunks are read in the order of their least timestamps,
+until no other chunk can have a point of the page. For example, a page of 5 points, and three chunks of 10 points:
+
+    chunk A, 100–200   is read first. Say its fifth point has timestamp 160.
+    chunk B, 150–300   is read, as it may have points before 160. Now the fifth point has timestamp 155.
+    chunk C, 400–500   is not read, as all its points are later.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ from apiserver.stores.events.embedded.unsettled import in_parts
 
 
 def earliest(series: Sequence[Series], after: int | None, limit: int) -> tuple[Points, Int64Array]:
-    """The first `limit` points beyond a timestamp and those that share the last one's, and the series' number of each.
+    """The first `limit` points beyond a timestamp and all that share the last one's; and the number of their series.
 
     They are in (timestamp, iteration, series) order.
     """
@@ -32,7 +37,7 @@ def earliest(series: Sequence[Series], after: int | None, limit: int) -> tuple[P
         last = found.last_of(limit)
         if last is not None and last < chunks["least"][read]:
             break
-        # All chunks that may hold a point of the page so far; and if there is none yet, as many as may fill it.
+        # Read all chunks that may hold a point of the page; or if it is not full yet, as many as may fill it.
         stop = int(np.searchsorted(chunks["least"], chunks["least"][read] if last is None else last, "right"))
         if last is None:
             stop = max(stop, read + 1 + int(np.searchsorted(np.cumsum(chunks["count"][read:]), limit - found.count)))
@@ -47,7 +52,7 @@ _CHUNK = np.dtype([(name, np.int64) for name in ("least", "count", "series", "fi
 
 
 def _chunks(series: Sequence[Series], begin: int) -> np.ndarray[tuple[int], np.dtype[np.void]]:
-    """What is known of the settled chunks that have a timestamp from `begin` on, by their least timestamp."""
+    """A row for each settled chunk that has a timestamp from `begin` on, sorted by the least timestamp."""
     parts = []
     for number, one in enumerate(series):
         stats = one.settled_stats()
@@ -62,7 +67,7 @@ def _chunks(series: Sequence[Series], begin: int) -> np.ndarray[tuple[int], np.d
 
 
 class _Found:
-    """Points with timestamps from `begin` on."""
+    """Collects points with timestamps from `begin` on."""
 
     def __init__(self, begin: int) -> None:
         self.begin = begin
@@ -72,20 +77,20 @@ class _Found:
         self._added: list[tuple[int, Points]] = []
 
     def add(self, number: int, points: Points) -> None:
-        """Take in those of a series' points that count."""
+        """Add the points of a series that are not too early."""
         points = take(points, points.timestamps >= self.begin)
         self.count += len(points.iters)
         self._added.append((number, points))
 
     def last_of(self, limit: int) -> int | None:
-        """The timestamp of the last point of the page, if there were no others; None when there are too few."""
+        """The timestamp of the last point of a page of the points so far; None if they do not fill it."""
         if self.count < limit:
             return None
         times = np.concatenate([self._kept.timestamps, *(points.timestamps for _, points in self._added)])
         return int(np.partition(times, limit - 1)[limit - 1])
 
     def cut(self, limit: int) -> None:
-        """Keep only the first `limit` points, and those that share the last one's timestamp."""
+        """Keep only the first `limit` points, and all that share the last one's timestamp."""
         last = self.last_of(limit)
         points, numbers = self._all()
         if last is not None:
@@ -95,7 +100,7 @@ class _Found:
         self._added.clear()
 
     def page(self) -> tuple[Points, Int64Array]:
-        """All of them in order, and the series' number of each."""
+        """All points in order, and the number of each point's series."""
         points, numbers = self._all()
         order = np.lexsort((numbers, points.iters, points.timestamps))
         return take(points, order), numbers[order]

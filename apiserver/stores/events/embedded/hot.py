@@ -1,7 +1,7 @@
-"""Recent batches in memory: one `Memtable` a journal segment, readable by owner and series.
+"""Recent batches in memory: one `Memtable` for each journal segment, readable by owner and series.
 
-A memtable holds exactly the records of its segment, in their order. It only grows, until its segment is rotated; then
-it does not change any more. Whoever reads one that may still grow holds the lock of its `Live`.
+A memtable holds the records of its segment, in their order. It grows until the journal begins another segment, and then
+never changes. A reader of a memtable that may grow holds the lock of its `Live`.
 """
 
 from __future__ import annotations
@@ -27,15 +27,22 @@ _FIRST_ROOM = 4096
 
 
 class HotColumns:
-    """The points of all records of a memtable as columns, and the groups they came in as columns, too.
+    """The points of all records of a memtable as columns, and the groups in which they came as columns, too.
 
-    Group n has `lengths[n]` points from `starts[n]` on, all of one series, worker and request. Columns only grow; their
-    room is doubled by making new arrays, so that whoever reads an old one is not disturbed.
+    Group n has `lengths[n]` points from `starts[n]` on, all of one series, worker and request. For example, a request
+    with three points of "loss" and two of "accuracy", and another one with one point of "loss":
+
+        iters     0 1 2 | 0 1 | 3
+        starts    0       3     5
+        lengths   3       2     1
+        series    0       1     0
+
+    If arrays are full, larger ones replace them. So readers may go on reading the old ones.
     """
 
     def __init__(self, segment: int) -> None:
         self.segment = segment
-        """The memtable's."""
+        """The number of the memtable's segment."""
         self.count = 0
         self._room = _NO_ROOM
         self.starts = array("q")
@@ -45,7 +52,7 @@ class HotColumns:
         self._received = array("q")
 
     def add(self, record: Record, workers: Iterable[int]) -> None:
-        """Take in the points of a record; who calls says which series its groups belong to."""
+        """Take in the points of a record. The caller adds to `series` which series its groups belong to."""
         points = record.scalars
         if not points.lengths:
             return
@@ -70,7 +77,7 @@ class HotColumns:
             self._room = larger
 
     def everything(self) -> Points:
-        """All points, in the order they were sent; of a memtable that does not grow any more."""
+        """All points, in the order they were sent. The memtable must not grow any more."""
         room, count = self._room, self.count
         return Points(
             iters=room.iters[:count],
@@ -95,7 +102,7 @@ class HotColumns:
 
 
 class _Room(NamedTuple):
-    """The columns that differ from point to point; longer than what is in them."""
+    """The columns that differ from point to point, with room for more points behind the last one."""
 
     iters: Int64Array
     timestamps: Int64Array
@@ -113,16 +120,19 @@ class HotPoints(NamedTuple):
 
     @property
     def points_sent(self) -> int:
-        """How many there are, with those that take the place of others."""
+        """How many points were sent, including those that replace others."""
         return sum([self.columns.lengths[n] for n in self.numbers])
 
     def points(self) -> Points:
-        """Their points, as they were sent: in any order, perhaps several of one iteration."""
+        """The points, as they were sent: in any order, perhaps several of one iteration."""
         return self.columns.points(self.numbers)
 
 
 def points_by_series(series: Sequence[Sequence[HotPoints]]) -> tuple[Points, npt.NDArray[np.intp]]:
-    """The hot points of many series as `by_series` has them; each series has some, those of older memtables first."""
+    """The hot points of many series, as `by_series` returns them.
+
+    Each series has some, those of older memtables first.
+    """
     tables: dict[int, tuple[HotColumns, list[int], list[int]]] = {}
     for rank, parts in enumerate(series):
         for columns, numbers in parts:
@@ -137,7 +147,7 @@ def points_by_series(series: Sequence[Sequence[HotPoints]]) -> tuple[Points, npt
 
 
 class LogPart(NamedTuple):
-    """Lines of one owner and record; the first of them has `sequence`."""
+    """Lines of one owner and record. `sequence` is that of the first line."""
 
     sequence: int
     received: int
@@ -146,7 +156,7 @@ class LogPart(NamedTuple):
 
 @dataclass(slots=True)
 class HotSeries:
-    """A scalar series in a memtable: which of the memtable's series it is, and the numbers of its groups."""
+    """A scalar series in a memtable: its index in the memtable's `series_names`, and the numbers of its groups."""
 
     index: int
     numbers: list[int] = field(default_factory=list)
@@ -154,7 +164,7 @@ class HotSeries:
 
 @dataclass(slots=True)
 class HotOwner:
-    """What a memtable holds of one owner."""
+    """The events of one owner in a memtable."""
 
     columns: HotColumns
     scalars: dict[Name, HotSeries] = field(default_factory=dict)
@@ -175,7 +185,7 @@ class HotOwner:
         return {name: found.copy() for name, found in self.samples.get(type, {}).items() if matches(*name)}
 
     def everything(self) -> HotOwner:
-        """A copy of it all."""
+        """A copy of everything."""
         return HotOwner(
             self.columns,
             {name: HotSeries(series.index, series.numbers.copy()) for name, series in self.scalars.items()},
@@ -185,21 +195,21 @@ class HotOwner:
         )
 
     def names(self) -> tuple[set[SeriesName], list[LogPart]]:
-        """Every series of scalars and samples, and the parts that say which series of logs there are; a copy."""
+        """Every series of scalars and samples, and the log lines, which name their series; a copy."""
         scalars = {SeriesName(EventType.SCALAR, *name) for name in self.scalars}
         samples = {SeriesName(type, *name) for type, found in self.samples.items() for name in found}
         return scalars | samples, self.logs.copy()
 
 
 class Workers:
-    """Numbers of the names of reporting processes, the same in memory and on disk; a number is never given anew."""
+    """Numbers the names of workers, the same in memory and on disk. No number is used for two names."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.names = list(names)
         self._numbers = {name: number for number, name in enumerate(self.names)}
 
     def number(self, name: str) -> int:
-        """The number of `name`, given now if it has none yet; only one thread at a time may ask."""
+        """The number of `name`; a new one if it has none. Only one thread at a time may call this."""
         found = self._numbers.get(name)
         if found is None:
             found = self._numbers[name] = len(self.names)
@@ -217,11 +227,11 @@ class Memtable:
         self.size = 0
         self.next_sequence = 0
         self.series_names: list[tuple[Owner, str, str]] = []
-        """Of each series, by its index."""
+        """The owner, metric and variant of each series, by the series' index."""
         self.columns = HotColumns(segment)
 
     def add(self, record: Record, workers: Workers) -> None:
-        """Take in a record that its journal segment has."""
+        """Take in a record, which is already in the journal segment."""
         self.events += len(record.scalars.iters) + record.lines + len(record.samples)
         self.size += record.size
         self._add_scalars(record, workers)

@@ -1,6 +1,9 @@
-"""The codec of whole-number columns: arithmetic runs in a few bytes, others as narrow deltas, compressed if it pays.
+"""Encodes columns of whole numbers, at least one long. All int64 values are kept exactly, even if steps wrap around.
 
-Every int64 column of length ≥ 1 comes back exactly, also where differences wrap around.
+    100, 110, 120, 130   equal steps:         first value 100, step 10
+    100, 110, 121, 130   steps of 10, 11, 9:  first value 100, least step 9, then 1, 2, 0 in one byte each
+
+Such bytes are compressed if there are 64 or more and that saves a tenth of them.
 """
 
 from __future__ import annotations
@@ -18,10 +21,11 @@ _HEAD = struct.Struct("<Bqq")  # how, first value, step
 _ARITHMETIC, _DELTAS, _COMPRESSED = 0, 16, 32
 _WIDTHS = (1, 2, 4, 8)
 _WORTH_COMPRESSING = 64
+_RAMP = np.arange(16384, dtype=np.int64)
 
 
 def encode(column: Int64Array) -> bytes:
-    """`column` as bytes; its length is not in them."""
+    """`column` as bytes, which do not say how long it is."""
     if len(column) == 1:
         return _HEAD.pack(_ARITHMETIC, column[0], 0)
     deltas = column[1:] - column[:-1]
@@ -40,7 +44,7 @@ def encode(column: Int64Array) -> bytes:
 
 @dataclass(slots=True, frozen=True)
 class Progression:
-    """The column first, first + step, first + 2 · step, …, of which only what is asked for is made."""
+    """The column first, first + step, first + 2 · step, …; only the values at the indices asked for are made."""
 
     first: int
     step: int
@@ -54,18 +58,18 @@ class Progression:
         return self.first + self.step * which.astype(np.int64, copy=False)
 
     def follows(self, other: Progression) -> bool:
-        """Whether both, one after the other, are one progression."""
+        """Whether `other` and this one, one after the other, are one progression."""
         return self.step == other.step and self.first == other.last + other.step
 
 
 def progression(encoded: bytes, length: int, offset: int = 0) -> Progression | None:
-    """The column that was encoded at `offset`, if it ascends by equal distances (and has more than one value)."""
+    """The column encoded at `offset` if it has several values and ascends by equal steps, else None."""
     how, first, step = _HEAD.unpack_from(encoded, offset)
     return Progression(first, step, length) if how == _ARITHMETIC and step > 0 else None
 
 
 def constant(encoded: bytes, offset: int = 0) -> int | None:
-    """The value of a column that was encoded at `offset`, if all of it is the same."""
+    """The value of the column encoded at `offset` if all its values are the same, else None."""
     how, first, step = _HEAD.unpack_from(encoded, offset)
     return int(first) if how == _ARITHMETIC and step == 0 else None
 
@@ -81,7 +85,7 @@ def decode_into(encoded: bytes | memoryview, out: Int64Array) -> None:
     """Fill `out`, whose length is that of the encoded column."""
     how, first, step = _HEAD.unpack_from(encoded)
     if how == _ARITHMETIC:
-        np.multiply(_ramp(len(out)), step, out=out)
+        np.multiply(_RAMP[: len(out)] if len(out) <= len(_RAMP) else np.arange(len(out)), step, out=out)
         out += first
         return
     packed = memoryview(encoded)[_HEAD.size :]
@@ -91,10 +95,3 @@ def decode_into(encoded: bytes | memoryview, out: Int64Array) -> None:
     out[1:] = np.frombuffer(packed, f"<u{how & 15}").astype(np.uint64, copy=False).view(np.int64)
     out[1:] += step
     np.cumsum(out, out=out)
-
-
-_RAMP = np.arange(16384, dtype=np.int64)
-
-
-def _ramp(length: int) -> Int64Array:
-    return _RAMP[:length] if length <= len(_RAMP) else np.arange(length, dtype=np.int64)

@@ -1,8 +1,17 @@
-"""The append-only journal: what was acknowledged and is not merged yet, in numbered segment files.
+"""The append-only journal: it has all acknowledged events that are not merged yet, in numbered segment files.
 
-- A record is wholly in its segment before `append` returns, in one write; if that fails nothing of it stays.
-- A segment ends at its last whole record: what follows a record that is torn or whose checksum is wrong is not read.
-- A segment is written by one process only and never reopened for writing.
+- Records are wholly in their segment before `append` returns. If it fails, nothing of them stays.
+- A segment is read up to the first record that is torn or has a wrong checksum.
+- A segment is written by one process, and never opened for writing again.
+
+For example, the process was killed while it wrote its third record to journal-0000000007.log:
+
+    EVJRNL01
+    checksum, sizes, sequence | columns | meta    1,000 points
+    checksum, sizes, sequence | columns | meta    20 log lines
+    checksum, sizes, sequence | colu              torn: it was not acknowledged, and is not read
+
+The next process reads two records of segment 7, and writes to segment 8.
 """
 
 from __future__ import annotations
@@ -39,7 +48,7 @@ def segment_path(folder: Path, number: int) -> Path:
 
 
 def replay(path: Path) -> Iterator[Record]:
-    """The whole records of a segment, in order; raise EventStoreError for one that is whole but of unknown form."""
+    """The whole records of a segment, in order; raise EventStoreError for a whole one of a form that is not known."""
     content = memoryview(path.read_bytes())
     at = len(_MAGIC)
     if content[:at] != _MAGIC:
@@ -66,7 +75,7 @@ def replay(path: Path) -> Iterator[Record]:
 
 
 class Journal:
-    """The segment that is being written; callers see to it that one thread at a time is in here."""
+    """The segment that is being written. Only one thread at a time may call it."""
 
     def __init__(self, folder: Path, number: int, *, fsync: bool) -> None:
         self._folder = folder
@@ -76,10 +85,10 @@ class Journal:
         self._torn = False
         self._failing = False
         self.number = number
-        """Of the segment the next record goes to."""
+        """The number of the segment to which the next record goes."""
 
     def append(self, group: Sequence[Record]) -> None:
-        """Keep the records, all or none; raise EventStoreBusy when the disk does not take them."""
+        """Keep all records; keep none and raise EventStoreBusy if the disk does not take them."""
         buffers = [buffer for record in group for buffer in _buffers(record)]
         try:
             if self._file is None:
@@ -95,7 +104,7 @@ class Journal:
             self._torn = True
             with suppress(OSError):
                 self._cut()
-            if not self._failing:  # once, not for every batch that is sent meanwhile
+            if not self._failing:  # say it once, and not again for each batch that is sent meanwhile
                 logger.warning("the journal in %s cannot be written: %s", self._folder, error.strerror)
             self._failing = True
             raise EventStoreBusy(
@@ -109,12 +118,12 @@ class Journal:
         self._failing = False
 
     def rotate(self) -> None:
-        """End this segment; the next record begins another."""
+        """End this segment. The next record begins another one."""
         self.close()
         self.number += 1
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -132,14 +141,14 @@ class Journal:
         return file
 
     def _cut(self) -> None:
-        """Take away what a failed write left. Should that fail too, nothing is written until it succeeds."""
+        """Remove the bytes that a failed write left. Nothing more is written before this succeeds."""
         if self._file is not None:
             os.ftruncate(self._file, self._end)
         self._torn = False
 
 
 def sync_folder(folder: Path) -> None:
-    """Make it survive a power loss that files were made or deleted in `folder`."""
+    """Make the creation and deletion of files in `folder` survive a power loss."""
     file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(file)
@@ -154,10 +163,10 @@ def _buffers(record: Record) -> tuple[bytes, bytes, bytes]:
 
 
 def _write_all(file: int, buffers: list[bytes], at: int) -> int:
-    """Write the buffers at offset `at`; return the offset behind them."""
+    """Write the buffers at offset `at`; return the offset where they end."""
     written = os.pwritev(file, buffers, at)
     end = at + sum(map(len, buffers))
-    if at + written < end:  # a signal, or the disk just became full: the rest says which
+    if at + written < end:  # because of a signal, or a full disk: then writing the rest fails
         rest = memoryview(b"".join(buffers))
         while at + written < end:
             written += os.pwrite(file, rest[written:], at + written)

@@ -1,4 +1,4 @@
-"""Columns of log lines of one owner in (timestamp, sequence) order, and the codec of a block of them."""
+"""Columns of log lines of one owner in (timestamp, sequence) order, and their encoding as a block."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ from apiserver.stores.events.embedded.hot import LogPart, Name
 
 _Which = slice | npt.NDArray[np.intp]
 
-#: As their classes do, in half the time: pages have many lines.
+#: These make positions and lines in half the time that their classes take. Pages have many lines.
 _POSITION: Callable[[Iterable[int]], LogPosition] = partial(tuple.__new__, LogPosition)
 _LINE: Callable[[Iterable[Any]], LogLine] = partial(tuple.__new__, LogLine)
 
 
 @dataclass(slots=True)
 class Column:
-    """A column of few distinct values: a table of them and each line's place in it."""
+    """A column with few distinct values: a table of them, and each line's place in the table.
+
+    For example, the levels info, info, error, info have the table [info, error] and the places 0, 0, 1, 0.
+    """
 
     table: list[Any]
     places: npt.NDArray[np.int64]
@@ -48,22 +51,22 @@ class Column:
         return Column(self.table, self.places[which])
 
     def where(self, values: Collection[Any]) -> npt.NDArray[np.intp]:
-        """The places of these values."""
+        """The indices of lines with one of these values."""
         return np.flatnonzero(np.isin(self.places, [n for n, value in enumerate(self.table) if value in values]))
 
     def distinct(self) -> Column:
-        """The same with no value in the table that is not in the column."""
+        """The same column, with a table of only the values that lines have."""
         if len(self.table) == 1:
             return self
         used, places = np.unique(self.places, return_inverse=True)
         return Column([self.table[n] for n in used.tolist()], places)
 
     def map(self, values: Mapping[Any, Any]) -> Column:
-        """The column with other values, no two of which are the same."""
+        """The column with each value replaced by `values[value]`; no two of these may be the same."""
         return Column([values[value] for value in self.table], self.places)
 
     def with_column(self, other: Column) -> Column:
-        """The pairs of both columns' values."""
+        """The column of pairs of this column's and the other column's values."""
         width = len(other.table)
         used, places = np.unique(self.places * width + other.places, return_inverse=True)
         return Column([(self.table[n // width], other.table[n % width]) for n in used.tolist()], places)
@@ -77,7 +80,7 @@ def _joined(columns: Sequence[Column]) -> Column:
 
 @dataclass(slots=True)
 class Lines:
-    """Lines, ascending by (timestamp, sequence); all columns have the same length."""
+    """Log lines as columns of the same length, ascending by (timestamp, sequence)."""
 
     timestamps: Int64Array
     sequences: Int64Array
@@ -86,18 +89,18 @@ class Lines:
     workers: Column
     messages: list[str]
     iters: Column
-    """Of whole numbers and None."""
+    """Whole numbers and None."""
     names: Column
-    """Of metric and variant."""
+    """Pairs of metric and variant."""
     extras: Column
-    """Of JSON objects in UTF-8 and None."""
+    """JSON objects in UTF-8 and None."""
 
     def __len__(self) -> int:
         return len(self.messages)
 
     @property
     def bytes(self) -> int:
-        """Bytes of memory that the lines take, about, each for itself."""
+        """Bytes of memory that the lines take as `LogLine` each, about."""
         extras = 0 if self.extras.table == [None] else sum(len(extra) for extra in self.extras if extra)
         return EVENT_BYTES * len(self) + sum(map(len, self.messages)) + extras
 
@@ -123,24 +126,20 @@ class Lines:
         )
 
     def reversed(self) -> Lines:
-        """The same lines from the last one to the first."""
+        """The lines from the last one to the first."""
         return self._at(slice(None, None, -1), self.messages[::-1])
 
     def beyond(self, after: LogPosition | None, descending: bool) -> Lines:
-        """The lines on the far side of `after`, in the order they are in here."""
+        """The lines that a walk meets after `after`, still ascending."""
         if after is None:
             return self
-        before = self._count_before(after, inclusive=not descending)
-        return self.slice(0, before) if descending else self.slice(before, len(self))
-
-    def _count_before(self, position: LogPosition, *, inclusive: bool) -> int:
-        start = int(np.searchsorted(self.timestamps, position.timestamp, "left"))
-        stop = int(np.searchsorted(self.timestamps, position.timestamp, "right"))
-        same_time = self.sequences[start:stop]
-        return start + int(np.searchsorted(same_time, position.sequence, "right" if inclusive else "left"))
+        start = int(np.searchsorted(self.timestamps, after.timestamp, "left"))
+        stop = int(np.searchsorted(self.timestamps, after.timestamp, "right"))
+        at = start + int(np.searchsorted(self.sequences[start:stop], after.sequence, "left" if descending else "right"))
+        return self.slice(0, at) if descending else self.slice(at, len(self))
 
     def log_lines(self) -> list[LogLine]:
-        """All lines, each for itself."""
+        """All lines as `LogLine`."""
         positions = map(_POSITION, zip(self.timestamps.tolist(), self.sequences.tolist(), strict=True))
         metrics, variants = zip(*self.names, strict=True) if len(self) else ((), ())
         columns = (positions, self.levels, self.workers, self.messages, self.iters, metrics, variants)
@@ -149,7 +148,7 @@ class Lines:
 
 
 def of_parts(parts: Sequence[LogPart]) -> Lines:
-    """The lines of one or more batches; there must be at least one."""
+    """The lines of the parts, sorted; there must be at least one part."""
     columns = [part.columns for part in parts]
     lengths = [len(one.messages) for one in columns]
     lines = Lines(
@@ -204,7 +203,7 @@ def joined(parts: Sequence[Lines]) -> Lines:
 
 
 class _Coded(msgspec.Struct, array_like=True):
-    """A column; without `places` when its table has one value only."""
+    """An encoded column. `places` is empty if the table has only one value."""
 
     table: list[Any]
     places: bytes
@@ -232,7 +231,7 @@ class _Block(msgspec.Struct, array_like=True):
     iters: _Coded
     messages: list[str]
     extras: _Coded | None = None
-    """None when no line has any, as in blocks that older versions wrote."""
+    """None if no line has any, as in blocks of older versions."""
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -240,7 +239,7 @@ _decoder = msgspec.msgpack.Decoder(_Block)
 
 
 def encode(lines: Lines, ids: Mapping[Name, int]) -> bytes:
-    """The lines as a block that names series by their ids."""
+    """The lines as a block, in which ids stand for series."""
     block = _Block(
         timestamps=integers.encode(lines.timestamps),
         sequences=integers.encode(lines.sequences),

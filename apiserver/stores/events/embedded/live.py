@@ -1,9 +1,16 @@
-"""What was acknowledged and is not merged yet: the journal, its memtables, and the lock that makes reads consistent.
+"""Acknowledged events that are not merged yet: the journal, its memtables, and the lock that makes reads consistent.
 
-- A record is in the journal first and in a memtable right after; both happen in the same order, under `_appending`.
-- `lock` guards the memtables. A merge commits and drops its memtable under it, a reader copies hot data and begins its
-  SQLite transaction under it: so each reader sees every event once, either hot or merged.
-- `frozen` holds the memtables of ended segments, oldest first; only `active` grows.
+- A record goes to the journal first, and to a memtable right after. Both have the same order, thanks to `_appending`.
+- `lock` guards the memtables. A merge commits and drops its memtable under it. A reader copies hot data and begins its
+  SQLite transaction under it. So each reader sees every event once, either hot or merged.
+- `frozen` holds the memtables of ended segments, oldest first. Only `active` grows.
+
+For example, segment 6 is being merged, and segment 7 is active:
+
+    a reader begins now     it copies from memtables 6 and 7, and sees a database without the events of 6
+    the merge commits       memtable 6 is dropped in the same step
+    a reader begins now     it copies from memtable 7, and sees the events of 6 in the database
+    segment 6 is deleted    after a crash before that, the next start deletes it, as the database says that 6 is merged
 """
 
 from __future__ import annotations
@@ -40,18 +47,18 @@ class Live:
         self._appending = threading.Lock()
         self.lock = threading.Lock()
         self.entrance = threading.Lock()
-        """Who holds it keeps new snapshots from beginning; taken before `lock`."""
+        """While this lock is held, no new snapshot begins. It is taken before `lock`."""
         self.workers = Workers(name for (name,) in database.writer.execute("SELECT name FROM workers ORDER BY id"))
         self._unstated = {
             Owner(company, name, bool(is_model))
             for company, name, is_model in database.writer.execute("SELECT company, name, is_model FROM restate")
         }
-        """Owners with events since `restated` last named them."""
+        """Owners whose documents may not show their newest events: they got events since `restated` last named them."""
         self._untold: set[Owner] = set()
-        """Those among them that a process before this one left, and that nobody was told of yet."""
+        """Owners of `_unstated` that an earlier process left, and that `owners_to_restate` has not returned yet."""
         self.frozen: list[Memtable] = []
         self.stuck: str | None = None
-        """Why merging does not work at the moment; then room will not be made soon."""
+        """Why merging does not work at the moment, or None if it works."""
         merged = state(database.writer, "merged_journal")
         self._next_sequence = state(database.writer, "next_sequence")
         self._replay(merged)
@@ -64,7 +71,7 @@ class Live:
 
     def _replay(self, merged: int) -> None:
         for number, path in journal.segments(self._folder):
-            if number <= merged:  # a crash came between its commit and its deletion
+            if number <= merged:  # after the merge committed, a crash came before the segment was deleted
                 path.unlink()
                 continue
             table = Memtable(number)
@@ -75,9 +82,11 @@ class Live:
             self.frozen.append(table)
 
     def append(self, group: Sequence[Record]) -> None:
-        """Acknowledge the records, all or none; raise EventStoreBusy when that is not possible now."""
+        """Keep all records; keep none and raise EventStoreBusy if that is not possible now."""
         with self._appending:
-            self._check_room()
+            if self.unmerged_bytes > self._max_unmerged:
+                self.check()
+                raise EventStoreBusy("events arrive faster than they can be merged", retry_after=1)
             fresh: list[Record] = []
             for record in group:
                 kept = self._without_known_logs(record, fresh)
@@ -96,22 +105,16 @@ class Live:
                     self._note(record)
 
     def _note(self, record: Record) -> None:
-        """Note whose documents the events of a record are to be seen in."""
+        """Note the owners whose documents should show the events of a record."""
         self._unstated.update(owner for owner in record.owners if owner.has_document)
 
     def check(self) -> None:
-        """Raise EventStoreBusy when merging does not work."""
+        """Raise EventStoreBusy if merging does not work."""
         if self.stuck is not None:
             raise EventStoreBusy(f"merging does not work: {self.stuck}", retry_after=5, overloaded=False)
 
-    def _check_room(self) -> None:
-        if self.unmerged_bytes <= self._max_unmerged:
-            return
-        self.check()
-        raise EventStoreBusy("events arrive faster than they can be merged", retry_after=1)
-
     def _without_known_logs(self, record: Record, fresh: list[Record]) -> Record | None:
-        """The record without lines that a body sent before had; None when nothing is left."""
+        """The record without log lines of request bodies that came before; None if nothing is left."""
         known = [
             logs for logs in record.logs if logs.digest is not None and self._knows(logs.owner, logs.digest, fresh)
         ]
@@ -125,7 +128,7 @@ class Live:
     def _knows(self, owner: Owner, digest: bytes, fresh: list[Record]) -> bool:
         if any(logs.owner == owner and logs.digest == digest for record in fresh for logs in record.logs):
             return True
-        # Digests only move from hot to merged, so looking in that order misses none.
+        # Digests move from memtables to the database, so none is missed in this order.
         with self.lock:
             if any(owner in table.owners and digest in table.owners[owner].digests for table in self.tables()):
                 return True
@@ -137,26 +140,26 @@ class Live:
         return found.fetchone() is not None
 
     def tables(self) -> list[Memtable]:
-        """Every memtable, oldest first; the caller holds the lock, or is the one that merges."""
+        """Every memtable, oldest first. The caller holds the lock, or is the merging thread."""
         return [*self.frozen, self.active]
 
     @property
     def unmerged_bytes(self) -> int:
-        """How much is in journals."""
+        """Bytes of all records in the journal."""
         return sum(table.size for table in self.tables())
 
     def holds(self, owner: Owner) -> bool:
-        """Whether anything of the owner is not merged."""
+        """Whether the owner has events that are not merged."""
         with self.lock:
             return any(owner in table.owners for table in self.tables())
 
     def owners(self) -> set[Owner]:
-        """Whoever has something that is not merged."""
+        """Every owner with events that are not merged."""
         with self.lock:
             return {owner for table in self.tables() for owner in table.owners}
 
     def freeze(self) -> None:
-        """End the active segment, if there is anything in it."""
+        """End the active segment, unless it is empty."""
         with self._appending:
             if not self.active.events:
                 return
@@ -166,14 +169,14 @@ class Live:
                 self.active = Memtable(self._journal.number)
 
     def drop(self, table: Memtable, commit: Callable[[], object]) -> None:
-        """Replace the oldest frozen memtable by what `commit` makes visible, in one step for all readers."""
+        """Drop the oldest frozen memtable, and `commit` the transaction that merged it, in one step for readers."""
         with self.lock:
             commit()
             self.frozen.remove(table)
         segment = journal.segment_path(self._folder, table.segment)
         try:
             segment.unlink(missing_ok=True)
-        except OSError as error:  # it is merged all the same, and goes at the next start
+        except OSError as error:  # the next start deletes it
             logger.warning("the journal %s stays: %s", segment, error.strerror)
 
     @contextmanager
@@ -185,7 +188,7 @@ class Live:
         with self.entrance, self.lock:
             conn.execute("BEGIN")
             try:
-                conn.execute("SELECT 1 FROM state").fetchone()  # a transaction begins when something is read
+                conn.execute("SELECT 1 FROM state").fetchone()  # SQLite begins a transaction with its first read
                 picked = [pick(table.owners[owner]) for table in self.tables() if owner in table.owners]
             except BaseException:
                 conn.execute("ROLLBACK")
@@ -197,22 +200,25 @@ class Live:
 
     @property
     def unstated(self) -> set[Owner]:
-        """Owners with events since `restated` last named them, also in a process before this one."""
+        """Owners with events since `restated` last named them, in this process or an earlier one."""
         with self.lock:
             return set(self._unstated)
 
     def owners_to_restate(self) -> set[Owner]:
-        """The same, for who will write their documents."""
+        """The same, for a caller who will write their documents."""
         with self.lock:
             self._untold.clear()
             return set(self._unstated)
 
     def restated(self, owners: Collection[Owner]) -> None:
-        """The documents of these owners are up to date with the events so far, but for what nobody was told of."""
+        """Note that the documents of these owners show all events so far.
+
+        Owners that an earlier process left stay noted until `owners_to_restate` has returned them.
+        """
         with self.lock:
             self._unstated.difference_update(set(owners) - self._untold)
 
     def close(self) -> None:
-        """End the journal's segment as it is."""
+        """Close the journal."""
         with self._appending:
             self._journal.close()

@@ -1,4 +1,4 @@
-"""One process owns an events folder: a lock file says which."""
+"""A lock file ensures that one process at a time uses an events folder."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from apiserver.stores.events.base import EventStoreError
 
 
 class FolderLock:
-    """Holds the folder from `take` until `release`, or until the process is gone, however it ends."""
+    """Holds the folder from `take` until `release`, or until the process ends, however it ends."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._file: int | None = None
 
     def take(self) -> None:
-        """Raise EventStoreError naming folder and owner when another store has it."""
+        """Raise EventStoreError, which names the folder and the other process, if another store holds the folder."""
         file = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,8 +1,13 @@
-"""Merging the log lines of one memtable into the database, as compressed blocks of up to `LARGEST` lines.
+"""Merges the log lines of one memtable into the database, as compressed blocks of up to `LARGEST` lines.
 
-Blocks of an owner are disjoint in (timestamp, sequence): late lines are laid into the blocks they belong to. Small
-blocks at the end are swallowed by the lines that follow, so that a line is written a few times at most. A block is read
-as a whole, so its lines have no more than `LARGEST_BYTES` together, unless it is a single line.
+Blocks of an owner do not overlap in (timestamp, sequence). So late lines go into the blocks to which they belong. Lines
+behind all blocks join the last blocks while those are small, so a line is written a few times at most. For example:
+
+    blocks: time 0–400 with 500 lines, 401–700 with 500, 701–720 with 20
+    30 new lines, time 721–750   join the last block, as it is small: 701–750 with 50
+    a late line of time 500      goes into block 401–700, which becomes two, with 250 and 251 lines
+
+A block is read as a whole, so its lines have up to `LARGEST_BYTES` together, unless it is a single line.
 """
 
 from __future__ import annotations
@@ -39,16 +44,16 @@ class BlockWriter:
         self._next_id = int(conn.execute("SELECT coalesce(max(id), 0) + 1 FROM log_blocks").fetchone()[0])
 
     def read(self, id: int) -> Lines:
-        """A block as the database has it."""
+        """A block that is in the database."""
         row = self._conn.execute("SELECT body FROM log_blocks WHERE id = ?", (id,)).fetchone()
         return codec.decode(row[0], self._names)
 
     def remove(self, id: int) -> None:
-        """Take a block away."""
+        """Delete a block."""
         self._conn.execute("DELETE FROM log_blocks WHERE id = ?", (id,))
 
     def put(self, lines: Lines, replaced: int | None = None) -> None:
-        """Write the lines as one block, or several of like size; the first takes the place of block `replaced`."""
+        """Write the lines as one block, or several of like size. The first one replaces the block `replaced`."""
         for start, stop in itertools.pairwise(_edges(lines)):
             id = replaced
             if id is None:
@@ -58,7 +63,7 @@ class BlockWriter:
             replaced = None
 
     def write(self) -> None:
-        """Put everything collected into the database."""
+        """Write all collected blocks to the database."""
         self._conn.executemany(
             "REPLACE INTO log_blocks"
             " (id, owner, first_time, first_sequence, last_time, last_sequence, count, names, body, sizes)"
@@ -83,7 +88,7 @@ class BlockWriter:
 
 
 def _edges(lines: Lines) -> list[int]:
-    """Where blocks of the lines begin and end: lines of 3, 3, 3, 1 and 1 MB, say, at 0, 1, 2, 5."""
+    """Where the blocks of the lines begin and end. For example, lines of 3, 3, 3, 1 and 1 MB: 0, 1, 2, 4, 5."""
     count = -(-len(lines) // LARGEST)
     edges = [len(lines) * n // count for n in range(count + 1)]
     blocks = (lines.messages[start:stop] for start, stop in itertools.pairwise(edges))
@@ -98,7 +103,7 @@ def _edges(lines: Lines) -> list[int]:
 
 
 def merge_logs(conn: sqlite3.Connection, table: Memtable, registrar: Registrar) -> None:
-    """Bring the memtable's lines and digests into the database, within the caller's transaction."""
+    """Write the memtable's lines and digests to the database, in the caller's transaction."""
     for owner, hot in table.owners.items():
         if hot.logs:
             _merge_owner(conn, owner, hot, registrar)
@@ -119,7 +124,7 @@ def _merge_owner(conn: sqlite3.Connection, owner: Owner, hot: HotOwner, registra
 
 
 def _lay_in(conn: sqlite3.Connection, owner: int, lines: Lines, writer: BlockWriter) -> None:
-    """New lines have greater sequences than all that were merged: only timestamps say where they belong."""
+    """Put new lines where they belong. Their sequences are greater than all merged ones, so timestamps decide alone."""
     blocks = conn.execute(
         "SELECT id, last_time FROM log_blocks WHERE owner = ? AND last_time > ? ORDER BY last_time, last_sequence",
         (owner, int(lines.timestamps[0])),
@@ -135,7 +140,7 @@ def _lay_in(conn: sqlite3.Connection, owner: int, lines: Lines, writer: BlockWri
 
 
 def _append(conn: sqlite3.Connection, owner: int, lines: Lines, writer: BlockWriter) -> None:
-    """Write lines behind all blocks, swallowing the last ones while they are small beside the new."""
+    """Write lines behind all blocks, together with the last blocks while these are small beside the new lines."""
     query = (
         "SELECT id, count, sizes FROM log_blocks WHERE owner = ? ORDER BY last_time DESC, last_sequence DESC LIMIT ?"
     )

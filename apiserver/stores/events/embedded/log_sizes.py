@@ -1,4 +1,4 @@
-"""How much each worker logged: blocks know it of their lines, but for those that older versions wrote."""
+"""How much each worker logged. Each block says so of its lines, but blocks of older versions have to be read."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def sizes(conn: sqlite3.Connection, owner: Owner, hot: Sequence[Sequence[LogPart
 
 
 def encode(lines: Lines) -> bytes:
-    """What a block says of its lines."""
+    """The sizes that a block keeps of its lines."""
     return msgspec.msgpack.encode(_of_lines(lines))
 
 
 def workers(encoded: bytes) -> list[str]:
-    """Who logged the lines of a block."""
+    """The workers that logged the lines of a block."""
     return [worker for worker, _, _ in _decoder.decode(encoded)]
 
 
 def bytes_of(encoded: bytes | None) -> int:
-    """How much a block says that its lines have; 0 of those that older versions wrote, which say nothing."""
+    """Bytes of the lines of a block; 0 for a block of an older version, which does not say."""
     return 0 if encoded is None else sum(size for _, _, size in _decoder.decode(encoded))
 
 

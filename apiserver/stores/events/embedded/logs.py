@@ -1,4 +1,4 @@
-"""What readers ask of log lines: pages in (timestamp, sequence) order and counts, over blocks and hot lines."""
+"""Reads log lines from blocks and memtables: pages in (timestamp, sequence) order, and counts."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.hot import LogPart, Matcher, Name
 from apiserver.stores.events.embedded.lines import Lines
 from apiserver.stores.events.embedded.names import matcher, owner_id, series_rows
+from apiserver.stores.events.embedded.points import page_end
 
 _AHEAD = "FROM log_blocks WHERE owner = ? AND (last_time, last_sequence) > (?, ?) ORDER BY last_time, last_sequence"
 _BACK = (
     "FROM log_blocks WHERE owner = ? AND (last_time, last_sequence) < (?, ?)"
     " ORDER BY last_time DESC, last_sequence DESC"
 )
-#: Hot lines that are looked at before their bytes are counted.
+#: How many hot lines are made before their bytes are counted.
 _AT_ONCE = 1000
 _BEGIN = LogPosition(-(2**63), -1)
 _END = LogPosition(2**63 - 1, 2**63 - 1)
 
 
-def page(conn: sqlite3.Connection, owner: Owner, hot: Sequence[Sequence[LogPart]], wanted: Wanted) -> list[LogLine]:
-    """A page, as the protocol says."""
+def page(
+    conn: sqlite3.Connection, owner: Owner, hot: Sequence[Sequence[LogPart]], wanted: WantedLines
+) -> list[LogLine]:
+    """A page, as `EventStore.log_lines` describes it."""
     if wanted.limit < 1:
         return []
     parts = [part for table in hot for part in table]
@@ -43,8 +46,10 @@ def page(conn: sqlite3.Connection, owner: Owner, hot: Sequence[Sequence[LogPart]
     return found
 
 
-def _page(conn: sqlite3.Connection, owner: Owner, hot: Sequence[LogPart], wanted: Wanted) -> tuple[list[LogLine], bool]:
-    """The page, and whether it was cut because it is large."""
+def _page(
+    conn: sqlite3.Connection, owner: Owner, hot: Sequence[LogPart], wanted: WantedLines
+) -> tuple[list[LogLine], bool]:
+    """The page, and whether it was cut because of its bytes."""
     found, size = _merged_lines(conn, owner, wanted)
     recent, size_of_recent = _hot_lines(hot, wanted)
     if recent:
@@ -54,8 +59,8 @@ def _page(conn: sqlite3.Connection, owner: Owner, hot: Sequence[LogPart], wanted
     return (page_of(found, wanted.most), True) if is_large else (found, False)
 
 
-class Wanted(NamedTuple):
-    """Which page is asked for; `matches` None: lines of all series; `workers` None: of all workers."""
+class WantedLines(NamedTuple):
+    """The page that is asked for: lines of series that `matches` (None: all), and of these `workers` (None: all)."""
 
     matches: Matcher | None
     workers: frozenset[str] | None
@@ -67,21 +72,18 @@ class Wanted(NamedTuple):
 
     @classmethod
     def of(cls, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None) -> Self:
-        """What the queries ask for."""
+        """The page that the queries ask for."""
         matches = matcher(series.selection) if series.selection else None
         of_workers = None if workers is None else frozenset(workers)
         return cls(matches, of_workers, page.after, page.descending, page.limit, page.whole)
 
     def end(self, times: Int64Array) -> int:
-        """How many lines, which have these timestamps in walking order, are on the page, were there no others."""
-        if self.limit >= len(times) or not self.whole:
-            return min(self.limit, len(times))
-        beyond = np.flatnonzero(times[self.limit :] != times[self.limit - 1])
-        return self.limit + int(beyond[0]) if len(beyond) else len(times)
+        """How many lines are on the page if these are the timestamps of all lines, in walking order."""
+        return page_end(times, self.limit, whole=self.whole)
 
 
-def _merged_lines(conn: sqlite3.Connection, owner: Owner, wanted: Wanted) -> tuple[list[LogLine], int]:
-    """The page as it would be if there were only merged lines, or more than it, and bytes of what was read for it."""
+def _merged_lines(conn: sqlite3.Connection, owner: Owner, wanted: WantedLines) -> tuple[list[LogLine], int]:
+    """The page, or more, if there were only merged lines; and the bytes of the lines that were read for it."""
     names = {id: name for name, (id,) in series_rows(conn, SeriesQuery(owner, EventType.LOG)).items()}
     matches = wanted.matches
     selected = {id for id, name in names.items() if matches is None or matches(*name)}
@@ -112,12 +114,12 @@ def _cut(parts: Sequence[Lines], end: int) -> list[LogLine]:
     return found
 
 
-def _bodies(conn: sqlite3.Connection, owner: int, selected: Collection[int], wanted: Wanted) -> Iterator[bytes]:
-    """The blocks that have selected lines beyond `after`, perhaps others, in walking order."""
+def _bodies(conn: sqlite3.Connection, owner: int, selected: Collection[int], wanted: WantedLines) -> Iterator[bytes]:
+    """All blocks with selected lines beyond `after`, and perhaps other blocks, in walking order."""
     if not wanted.descending:
         cursors = [conn.execute(f"SELECT names, sizes, body {_AHEAD}", (owner, *(wanted.after or _BEGIN)))]
     else:
-        # Blocks are disjoint: of those that end at `after` or beyond, only the first can begin before it.
+        # As blocks are disjoint, only the first block that ends at `after` or later can begin before it.
         at = wanted.after or _END
         straddling = conn.execute(
             "SELECT names, sizes, body FROM log_blocks WHERE owner = ? AND (last_time, last_sequence) >= (?, ?)"
@@ -132,8 +134,8 @@ def _bodies(conn: sqlite3.Connection, owner: int, selected: Collection[int], wan
                 yield body
 
 
-def _hot_lines(parts: Sequence[LogPart], wanted: Wanted) -> tuple[list[LogLine], int]:
-    """The page as it would be if there were only hot lines, and their bytes; only these are looked at one by one."""
+def _hot_lines(parts: Sequence[LogPart], wanted: WantedLines) -> tuple[list[LogLine], int]:
+    """The page if there were only hot lines, and the bytes of its lines. Only these lines are made one by one."""
     if not parts:
         return [], 0
     lengths = np.array([len(part.columns.messages) for part in parts])
@@ -141,7 +143,7 @@ def _hot_lines(parts: Sequence[LogPart], wanted: Wanted) -> tuple[list[LogLine],
     times = np.concatenate([part.columns.timestamps for part in parts])
     sequences = np.repeat([part.sequence for part in parts] - ends + lengths, lengths) + np.arange(len(times))
     which = np.flatnonzero(_beyond(times, sequences, wanted) & _matching(parts, wanted))
-    if len(which) > wanted.limit:  # those that come first, and all that share the last one's timestamp
+    if len(which) > wanted.limit:  # keep the first ones, and all that share the last one's timestamp
         ahead = np.invert(times[which]) if wanted.descending else times[which]
         which = which[ahead <= np.partition(ahead, wanted.limit - 1)[wanted.limit - 1]]
     order = np.lexsort((sequences[which], times[which]))
@@ -161,7 +163,7 @@ def _hot_lines(parts: Sequence[LogPart], wanted: Wanted) -> tuple[list[LogLine],
     return lines, size
 
 
-def _beyond(times: Int64Array, sequences: Int64Array, wanted: Wanted) -> npt.NDArray[np.bool_]:
+def _beyond(times: Int64Array, sequences: Int64Array, wanted: WantedLines) -> npt.NDArray[np.bool_]:
     if wanted.after is None:
         return np.ones(len(times), np.bool_)
     time, sequence = wanted.after
@@ -170,7 +172,7 @@ def _beyond(times: Int64Array, sequences: Int64Array, wanted: Wanted) -> npt.NDA
     return beyond
 
 
-def _matching(parts: Sequence[LogPart], wanted: Wanted) -> npt.NDArray[np.bool_]:
+def _matching(parts: Sequence[LogPart], wanted: WantedLines) -> npt.NDArray[np.bool_]:
     columns, (matches, workers, *_) = [part.columns for part in parts], wanted
     matching = np.ones(sum(len(one.messages) for one in columns), np.bool_)
     if matches is not None:
@@ -196,7 +198,7 @@ def _hot_line(part: LogPart, n: int) -> LogLine:
 
 
 def names_of(parts: Sequence[LogPart]) -> set[Name]:
-    """The series that the hot lines belong to."""
+    """The series of the hot lines."""
     return {name for part in parts for name in zip(part.columns.metrics, part.columns.variants, strict=True)}
 
 

@@ -1,10 +1,10 @@
-"""The merging thread: brings journals into the database, checkpoints it, deletes from it and gives room back.
+"""The merging thread: it moves events from the journal into the database, and checkpoints and shrinks the database.
 
-- Every change of the database happens here or under `working`, one transaction at a time.
-- A merge is one transaction: the memtable's events, ids, counters and "segment n is merged". Readers see it in the same
-  moment in which the memtable disappears; then the segment is deleted.
-- A merge that fails changes nothing and is tried again, after a while that grows.
-- Pages that deletions free are used again; when they are much of the file, it shrinks (incremental vacuum).
+- Only the `Merger` changes the database, one transaction at a time, under `_working`.
+- A merge is one transaction: the memtable's events, ids, counters and "segment n is merged". Readers see its result at
+  the moment when the memtable disappears. Then the segment is deleted.
+- A merge that fails changes nothing. It is tried again after 0.5 seconds, then after 1, 2, 5 and 10.
+- Pages that a deletion frees are used again. If over a tenth of the file is free, it shrinks (incremental vacuum).
 """
 
 from __future__ import annotations
@@ -56,27 +56,27 @@ class Merger:
         self._thread = threading.Thread(target=self._run, name="events-merge", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Begin the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish the merge under way, merge the rest if that works, and end the thread."""
+        """Finish the current merge, merge the rest if that works, and end the thread."""
         self._stopping = True
         self._wake.set()
         self._thread.join()
 
     def notice(self) -> None:
-        """Something was appended."""
+        """Note that something was appended."""
         if self._idle or self._must_merge():
             self._wake.set()
 
     def flush(self) -> None:
-        """Merge everything that was acknowledged before; raise EventStoreBusy when that does not work."""
+        """Merge everything that was acknowledged before; raise EventStoreBusy if that does not work."""
         with self._working:
             self._merge_all()
 
     def change(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Do `work` as one transaction on the merged data; raise EventStoreBusy when that does not work."""
+        """Do `work` as one transaction on the merged data; raise EventStoreBusy if that does not work."""
         with self._working, self._transaction() as conn:
             self._ids.forget()
             result = work(conn)
@@ -87,7 +87,7 @@ class Merger:
         while not self._stopping:
             self._wake.wait(self._pause())
             self._wake.clear()
-            if not self._stopping and self._is_due():
+            if not self._stopping and (self._must_merge() or self._pause() == 0):
                 self._try_to_merge()
             self._give_room_back()
             self._shorten_log()
@@ -95,23 +95,20 @@ class Merger:
         self._remember_unstated()
 
     def _pause(self) -> float | None:
-        """Seconds until there is something to do; None: not before something is appended. 0: a merge is due."""
+        """Seconds until there is something to do. 0: a merge is due. None: nothing to do before something is added."""
         self._idle = False
         if self._failures:
             return max(0.0, self._retry_at - time.monotonic())
         if self._live.frozen:
             return 0
-        self._idle = True  # said before looking, so that what is appended after the look wakes the thread
+        self._idle = True  # set before looking, so that what is appended after the look wakes the thread
         if not self._live.active.events:
             return _LONG_LOG_SECONDS if self._database.log_is_long else None
         self._idle = False
         return max(0.0, self._live.active_since + self._seconds - time.monotonic())
 
-    def _is_due(self) -> bool:
-        return self._must_merge() or self._pause() == 0
-
     def _must_merge(self) -> bool:
-        """Whether there is too much to wait; after a failure that is no reason to try again any sooner."""
+        """Whether so much is in memory that a merge must begin now. After a failure, it begins no sooner for that."""
         return not self._failures and self._is_full(self._live.active)
 
     def _is_full(self, table: Memtable) -> bool:
@@ -182,7 +179,7 @@ class Merger:
         conn.executemany("INSERT INTO workers VALUES (?, ?)", [(n, names[n]) for n in range(known, len(names))])
 
     def _remember_unstated(self) -> None:
-        """Let the next process know which documents may be out of date; if that does not work, it knows too many."""
+        """Write down for the next process which documents may be out of date; if that fails, it reads too many."""
         with suppress(EventStoreBusy), self._working, self._transaction() as conn:
             self._write_unstated(conn)
 
@@ -196,14 +193,14 @@ class Merger:
     def _checkpoint(self, *, end_log: bool = False) -> None:
         try:
             self._database.checkpoint()
-            if end_log or self._database.log_is_long:  # as readers always overlap: new ones wait until those of now end
+            if end_log or self._database.log_is_long:  # readers overlap, so new ones wait until the current ones end
                 with self._live.entrance:
                     self._database.truncate_log()
-        except sqlite3.Error as error:  # the log stays as it is; the next merge tries again
+        except sqlite3.Error as error:  # the log stays as it is, and the next merge tries again
             logger.warning("checkpoint failed: %s", error)
 
     def _give_room_back(self) -> None:
-        """Let the file shrink, a little at a time, when much of it is free; its log, in which that was written, too."""
+        """Shrink the file, a little at a time, if much of it is free. Then truncate the log, which grew by that."""
         shrunk = False
         while not self._stopping and self._shrink():
             shrunk = True
@@ -212,7 +209,7 @@ class Merger:
                 self._checkpoint(end_log=True)
 
     def _shorten_log(self) -> None:
-        """Bring the log to an end that a deletion, or a reader that stayed, has left long."""
+        """Truncate the log if it is long, after a deletion or a long read."""
         if self._database.log_is_long and not self._stopping:
             with self._working:
                 self._checkpoint()

@@ -1,6 +1,6 @@
 """Columns of points of one series, ascending by iteration, each iteration once.
 
-A `Curve` is what histograms look at; `Points` have all there is to a point. Both begin with `iters` and `values`.
+A `Curve` has what histograms need, `Points` have everything. Both begin with `iters` and `values`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def concat(parts: Sequence[Columns]) -> Columns:
 
 
 def overlay(parts: Sequence[Columns]) -> Columns:
-    """All parts as one: sorted, and of points with the same iteration the last one."""
+    """All parts as one, sorted by iteration. Of points with the same iteration, the last one is kept."""
     points = concat(parts)
     iters = points.iters
     if bool((iters[1:] > iters[:-1]).all()):
@@ -74,9 +74,9 @@ def within(points: Columns, low: int, high: int) -> Columns:
 
 
 def by_series(series: npt.NDArray[np.integer[Any]], points: Points) -> tuple[Points, npt.NDArray[np.intp]]:
-    """All points sorted by series and iteration, of equal ones the last, and where each series begins.
+    """The points sorted by series and iteration, and where each series begins; `series` has the series of each point.
 
-    `series` says for each point which series it is of.
+    Of points with the same series and iteration, the last one is kept.
     """
     iters = points.iters
     if not bool(_ascends(series, iters).all()):
@@ -90,27 +90,35 @@ def by_series(series: npt.NDArray[np.integer[Any]], points: Points) -> tuple[Poi
 
 
 def _ascends(series: npt.NDArray[np.integer[Any]], iters: Int64Array) -> npt.NDArray[np.bool_]:
-    """Whether a point is of a later series than the one before it, or of a later iteration of the same."""
+    """Whether each point has a greater (series, iteration) than the one before it; shorter by one than the points."""
     later = iters[1:] > iters[:-1]
     ascends: npt.NDArray[np.bool_] = (series[1:] > series[:-1]) | ((series[1:] == series[:-1]) & later)
     return ascends
 
 
 def spread(starts: npt.NDArray[np.integer[Any]], lengths: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.intp]:
-    """The indices of runs of these starts and lengths, one run after another."""
+    """The indices in runs with these starts and lengths: starts 5 and 0, lengths 2 and 3 give 5, 6, 0, 1, 2."""
     offsets = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
     offsets += np.arange(len(offsets))
     return offsets
 
 
 def grouped(numbers: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """The places of equal numbers, of which there is one at least, after one another; and where those of each begin."""
+    """The order that groups equal numbers, and where each group begins; there must be at least one number."""
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]
     return order, np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
 
 
+def page_end(column: Int64Array, limit: int, *, whole: bool) -> int:
+    """How many of the rows are on a page of `limit`. A `whole` page has all rows with the last one's value."""
+    if limit >= len(column) or not whole:
+        return min(limit, len(column))
+    beyond = np.flatnonzero(column[limit:] != column[limit - 1])
+    return limit + int(beyond[0]) if len(beyond) else len(column)
+
+
 def as_bytes(rows: npt.NDArray[Any]) -> list[bytes]:
-    """Each element, as it is in memory."""
+    """The bytes of each element."""
     items: list[bytes] = rows.view(f"V{rows.itemsize}").tolist()
     return items

@@ -1,6 +1,6 @@
-"""A batch as a journal record, and back: columns as raw arrays, everything else as one msgpack structure.
+"""Turns a batch into a journal record, and back: columns of scalars are raw arrays, all else is one msgpack structure.
 
-The columns of all scalars lie one after another: all iters, then all timestamps, then all values.
+The columns of all scalars come one after another: all iters, then all timestamps, then all values.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from apiserver.events.model import EventBatch, EventType, LogColumns, Owner, Sam
 
 
 class _Groups(msgspec.Struct, array_like=True):
-    """The groups of points; `owner` indexes the record's table of owners, which begins with those of the points."""
+    """The groups of points. `owner` has indices into the record's owners, which begin with those of the points."""
 
     owner: list[int]
     metrics: list[str]
@@ -35,7 +35,7 @@ class _Logs(msgspec.Struct, array_like=True):
     variants: list[str]
     digest: bytes | None
     extras: dict[int, bytes] = {}
-    """Since lines may have any fields; records of before have none."""
+    """Further fields of lines as JSON, by the line's number. Records of older versions have none."""
 
 
 class _Sample(msgspec.Struct, array_like=True):
@@ -63,18 +63,18 @@ _decoder = msgspec.msgpack.Decoder(_Meta)
 
 @dataclass(slots=True)
 class Record:
-    """One batch as it is kept: what the journal writes and what hot data refer to."""
+    """One batch, both as bytes for the journal and as events for the memtable."""
 
     received: int
     columns: bytes
     meta: bytes
     owners: list[Owner]
-    """Of all events; it begins with those of the scalars."""
+    """The owners of all events. It begins with those of the scalars."""
     scalars: Scalars
     logs: list[LogColumns]
     samples: list[Sample]
     sequence: int = 0
-    """Of the first log line; known when the record gets its place in the journal."""
+    """The sequence of the first log line. It is set when the record gets its place in the journal."""
 
     @property
     def size(self) -> int:
@@ -88,7 +88,7 @@ class Record:
 
 
 def make(batch: EventBatch) -> Record:
-    """The batch as a record; raise ValueError when columns of one table differ in length."""
+    """The batch as a record; raise ValueError if columns of one table differ in length."""
     scalars = batch.scalars
     if not sum(scalars.lengths) == len(scalars.iters) == len(scalars.timestamps) == len(scalars.values):
         raise ValueError("iterations, timestamps and values differ in length")
@@ -103,14 +103,14 @@ def make(batch: EventBatch) -> Record:
 
 
 def with_logs(record: Record, logs: list[LogColumns]) -> Record:
-    """The same record with other log lines, its place in the journal not known yet."""
+    """The same record with other log lines. It must not be in the journal yet."""
     numbers = {owner: number for number, owner in enumerate(record.owners)}
     meta = _meta(record.received, numbers, record.scalars, logs, record.samples)
     return replace(record, meta=meta, logs=logs)
 
 
 def parse(columns: bytes, meta: bytes, sequence: int) -> Record:
-    """The record whose content was written."""
+    """The record that was written as these bytes."""
     known = _decoder.decode(meta)
     owners = known.owners
     logs = [

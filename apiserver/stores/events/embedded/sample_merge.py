@@ -1,4 +1,4 @@
-"""Merging the vectors, plots and images of one memtable: a row an identity, its document compressed."""
+"""Merges the vectors, plots and images of one memtable: one row for each identity, and its compressed document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from apiserver.stores.events.embedded.names import Registrar
 
 
 def merge_samples(conn: sqlite3.Connection, table: Memtable, registrar: Registrar) -> None:
-    """Bring the memtable's samples into the database, within the caller's transaction."""
+    """Write the memtable's samples to the database, in the caller's transaction."""
     for owner, hot in table.owners.items():
         for type, series in hot.samples.items():
             for name, samples in series.items():

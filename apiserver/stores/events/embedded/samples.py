@@ -1,4 +1,4 @@
-"""What readers ask of vectors, plots and images: walks over iterations and the newest, over rows and hot samples."""
+"""Reads vectors, plots and images from rows and memtables: pages by iteration, and the newest of each series."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from apiserver.stores.events.embedded import compression
 from apiserver.stores.events.embedded.hot import Name, SampleKey
 from apiserver.stores.events.embedded.names import series_rows
 
-#: Of more series than these, the samples are asked for together.
+#: The samples of more series than these are read by one statement.
 _MANY = 500
 
 HotSamples = Mapping[Name, Mapping[SampleKey, Sample]]
 
 
 class _Row(NamedTuple):
-    """A merged sample: where it stands and the number of its document."""
+    """A merged sample: its position, and the number of its document, which is read later."""
 
     position: SamplePosition
     timestamp: int
@@ -36,7 +36,7 @@ class _Row(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class Samples:
-    """A consistent view of the samples of one type of an owner: the ids of merged series, and hot samples over them."""
+    """A consistent view of an owner's samples of one type: ids of merged series, and hot samples laid over them."""
 
     conn: sqlite3.Connection
     owner: Owner
@@ -46,7 +46,7 @@ class Samples:
 
     @classmethod
     def view(cls, conn: sqlite3.Connection, series: SeriesQuery, hot: Sequence[HotSamples]) -> Samples:
-        """The samples of the series; `hot` are those in each memtable, oldest first."""
+        """The samples of the series; `hot` has those in each memtable, oldest first."""
         merged = {name: id for name, (id,) in series_rows(conn, series).items()}
         laid_over: dict[Name, dict[SampleKey, Sample]] = {}
         for table in hot:
@@ -150,10 +150,12 @@ class Samples:
         return heapq.merge(recent, merged, key=_position, reverse=descending)
 
     def _walk_of_many(self, low: int, high: int, wanted: PageQuery[SamplePosition]) -> Iterator[Sample | _Row]:
-        """The samples with low ≤ iter ≤ high, as far as the page reaches at least.
+        """The samples with low ≤ iter ≤ high, at least to the end of the page.
 
-        A statement for each of very many series would take minutes. So it is asked which iteration the samples reach,
-        and then for all up to that one. As many more are asked for as may lie before `after`, or be overwritten.
+        A statement for each of many series would take minutes. So one statement finds the iteration at which the page
+        surely ends, and another one reads all samples up to it. For example, a page of 20, with 3 hot samples, after a
+        sample at iteration 7, at which there are 5 merged samples: the 28th merged sample has the last iteration
+        needed, as 3 of them may be overwritten, and 5 may lie before the page.
         """
         enough, descending = wanted.limit + sum(map(len, self.hot.values())), wanted.descending
         if wanted.after is not None:

@@ -1,10 +1,18 @@
-"""Merging the scalars of one memtable into the database: runs in the tail for small series, chunks for the others.
+"""Merges the scalars of one memtable into the database: points go to the tail first, and then to chunks.
 
-- Chunks of a series are disjoint and ascending; the points of its tail lie beyond its last chunk and are fewer than
-  `FOLD_AT`, or they are folded into chunks.
-- New points beyond all that was merged are appended; others are laid over the chunks they fall into, and the stats of
-  their series are made anew from those of its chunks.
-- Tails that change otherwise than by a run more are read back some at a time, as they may be many times the new points.
+- Chunks of a series are disjoint and ascending. The points of its tail lie beyond its last chunk. They become chunks
+  when there are `FOLD_AT` of them.
+- New points beyond all merged ones are added to the tail as a run. Other points are laid over the chunk or the tail
+  where they belong, and the series' stats are made again from those of its chunks.
+- Tails that change in any other way than by one more run are read first, for some series at a time, as tails may be
+  much larger than the new points.
+
+For example, a series has 1,000 points in its tail, with iterations 0 to 999, and no chunk:
+
+    100 new points, 1000–1099     tail and new points are folded: one chunk, 0–1099
+    100 new points, 1100–1199     one run in the tail
+    one point again, 5            is laid over the chunk; the tail is read, and written as it was
+    1,000 new points, 1200–2199   tail and new points are folded, with the last chunk as it is small: one chunk, 0–2199
 """
 
 from __future__ import annotations
@@ -33,7 +41,7 @@ _NEW = (0, None, 0, b"", EMPTY.tobytes())
 
 @dataclass(slots=True)
 class _Known:
-    """The rows of some series in `scalars`, as columns; `chunk_end` is LEAST where there is no chunk."""
+    """The rows of some series in the table `scalars`, as columns; `chunk_end` is LEAST if there is no chunk."""
 
     ids: Int64Array
     chunks: Int64Array
@@ -70,14 +78,14 @@ class _Known:
 
 @dataclass(slots=True)
 class _News:
-    """New points of the same series, those of one after those of another."""
+    """The new points of the same series, one series after another."""
 
     points: Points
     starts: npt.NDArray[np.intp]
     counts: Int64Array
 
     def of(self, which: Int64Array) -> Points:
-        """The points of some series, which are ascending."""
+        """The points of these series, which are ascending."""
         starts, counts = self.starts[which], self.counts[which]
         if len(which) and which[-1] - which[0] == len(which) - 1:
             return take(self.points, slice(int(starts[0]), int(starts[-1] + counts[-1])))
@@ -85,13 +93,13 @@ class _News:
 
 
 def merge_scalars(conn: sqlite3.Connection, table: Memtable, registrar: Registrar) -> None:
-    """Bring the memtable's points into the database, within the caller's transaction."""
+    """Write the memtable's points to the database, in the caller's transaction."""
     if table.columns.series:
         _Merge(conn, *_by_series(table, registrar)).run()
 
 
 def _by_series(table: Memtable, registrar: Registrar) -> tuple[Int64Array, Int64Array, Points, npt.NDArray[np.intp]]:
-    """Ids of the series, ascending; of their owners; the points by series and iteration; where each series begins."""
+    """Ascending ids of the series, ids of their owners, points by series and iteration, where each series begins."""
     keys, columns = table.series_names, table.columns
     owner_ids = {owner: registrar.owner(owner) for owner in table.owners}
     owners = np.array([owner_ids[owner] for owner, _, _ in keys], np.int64)
@@ -104,7 +112,7 @@ def _by_series(table: Memtable, registrar: Registrar) -> tuple[Int64Array, Int64
 
 
 def _in_order(rank: npt.NDArray[np.integer[Any]], columns: HotColumns) -> tuple[Points, npt.NDArray[np.intp]]:
-    """As `by_series` has it; `rank` is that of each group's series."""
+    """The points as `by_series` returns them; `rank` has the rank of each group's series."""
     points, lengths = columns.everything(), np.array(columns.lengths)
     order = np.argsort(rank, kind="stable")
     if not bool((order[1:] > order[:-1]).all()):
@@ -117,16 +125,8 @@ def _in_order(rank: npt.NDArray[np.integer[Any]], columns: HotColumns) -> tuple[
     return by_series(np.repeat(_ranks(len(counts)), counts), points)
 
 
-@dataclass(slots=True)
-class _Numbering:
-    """A series' id, and how many numbers were given to its chunks."""
-
-    id: int
-    chunks: int
-
-
 class _Merge:
-    """One merge: what is known of the series it changes, their new points, and the writers."""
+    """One merge: the rows of the series that it changes, their new points, and the writers."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class _Merge:
         self._chunks = ChunkWriter(conn)
 
     def run(self) -> None:
-        """Change the database."""
+        """Write everything to the database."""
         known, news = self._known, self._news
         new = stats.of_groups(news.points.iters, news.points.values, news.points.timestamps, news.starts)
         overlapping = new["min_iter"] <= known.stats["max_iter"]
@@ -169,7 +169,7 @@ class _Merge:
             known.runs[n] += run
 
     def _reopen(self, which: Int64Array, overlapping: npt.NDArray[np.bool_]) -> None:
-        """Merge into these series, whose chunks change or whose tails do so otherwise than by a run more."""
+        """Merge into these series, whose chunks change, or whose tails do not only grow by a run."""
         ends = self._known.chunk_end[which]
         points, starts = self._with_tails(which)
         stops = np.append(starts[1:], len(points.iters))
@@ -190,7 +190,7 @@ class _Merge:
             self._make_stats_anew(which, overlapping, tails, counts * short)
 
     def _with_tails(self, which: Int64Array) -> tuple[Points, npt.NDArray[np.intp]]:
-        """The new points of the series laid over those of their tails, which are then empty; where each begins."""
+        """The new points laid over the points of the tails, which are emptied; and where each series begins."""
         known, counts = self._known, self._news.counts[which]
         new = self._news.of(which)
         tails = [known.runs[n] for n in which.tolist()]
@@ -205,7 +205,7 @@ class _Merge:
         return by_series(np.concatenate([np.repeat(ranks, sizes), np.repeat(ranks, counts)]), concat([old, new]))
 
     def _lay_over_chunks(self, n: int, points: Points) -> LastChunk:
-        """Lay each point over the first chunk that ends at its iteration or beyond; return the series' last chunk."""
+        """Lay each point over the first chunk that ends at its iteration or later; return the series' last chunk."""
         series = int(self._known.ids[n])
         rows = self._conn.execute(
             "SELECT id, last, count FROM chunk_index WHERE series = ? AND last >= ? ORDER BY last",
@@ -219,7 +219,7 @@ class _Merge:
         return written if id == rows[-1][0] else LastChunk(rows[-1][0], rows[-1][2])
 
     def _append_chunks(self, n: int, points: Points, last_chunk: LastChunk | None) -> None:
-        """Make chunks of points beyond all chunks; a last chunk that is small is made anew with them."""
+        """Make chunks of points beyond all chunks. If the last chunk is small, it is written again with them."""
         if last_chunk is None and self._known.chunk_end[n] > LEAST:
             query = "SELECT id, count FROM chunk_index WHERE series = ? ORDER BY last DESC LIMIT 1"
             last_chunk = LastChunk(*self._conn.execute(query, (int(self._known.ids[n]),)).fetchone())
@@ -230,15 +230,14 @@ class _Merge:
             self._put_chunks(n, points, None)
 
     def _put_chunks(self, n: int, points: Points, replaced: int | None) -> LastChunk:
-        numbering = _Numbering(int(self._known.ids[n]), int(self._known.chunks[n]))
-        last_chunk = self._chunks.put(numbering, points, replaced)
-        self._known.chunks[n] = numbering.chunks
+        series, numbered = int(self._known.ids[n]), int(self._known.chunks[n])
+        last_chunk, self._known.chunks[n] = self._chunks.put(series, numbered, points, replaced)
         return last_chunk
 
     def _make_stats_anew(
         self, which: Int64Array, overlapping: npt.NDArray[np.bool_], tails: Points, lengths: Int64Array
     ) -> None:
-        """The stats of the overlapping series from those of their chunks and the points of their tails."""
+        """Make the stats of the overlapping series from the stats of their chunks and the points of their tails."""
         known = self._known
         rows = np.repeat(EMPTY, len(which))
         filled = lengths > 0
@@ -257,7 +256,7 @@ def _ranks(count: int) -> npt.NDArray[np.integer[Any]]:
 
 
 def _runs(numbers: npt.NDArray[np.intp]) -> Iterator[tuple[int, int, int]]:
-    """Each number of an ascending column, and where its run starts and stops."""
+    """Each distinct number of an ascending column, and where its run starts and stops."""
     starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
     stops = np.append(starts[1:], len(numbers))
     return zip(numbers[starts].tolist(), starts.tolist(), stops.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""What readers ask of scalars: stats, pages of points and last values, over `Series` views."""
+"""Reads scalars from `Series` views: stats, pages of points, and last values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from apiserver.stores.events.embedded.walks import SeriesWalk, first_of, walk_to
 
 
 def stats_of(series: Sequence[Series]) -> StatsArray:
-    """One row for each series."""
+    """The stats of all points, a row for each series."""
     rows = merged_stats(one.merged for one in series).copy()
     hot = [n for n, one in enumerate(series) if one.recent]
     if not hot:

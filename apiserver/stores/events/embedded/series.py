@@ -1,7 +1,11 @@
 """One scalar series as readers see it: chunks, tail and hot points as one.
 
-Merged points before `settled_end` are in whole chunks that no hot point overlaps: there, what is known of chunks
-(stats, blocks) may stand for their points. From it on, points are looked at, the hot ones laid over the merged ones.
+All chunks before `settled_end` are free of hot points. Their stats and blocks may stand for their points. From there
+on, points are read, and hot ones are laid over merged ones. For example, hot points at iterations 150 and 230:
+
+    chunk 0–99      is settled; settled_end is 100
+    chunk 100–199   must be read, as a hot point lies in it
+    tail 200–220    must be read
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ _WITH_POINTS = f"{_WITH_CURVES} {_WITH_DETAILS}"
 
 
 class Chunk(NamedTuple):
-    """What the index says of a chunk; its blocks hold the points of 2^shift iterations each."""
+    """A row of the index of chunks. Each block of the chunk spans 2^shift iterations."""
 
     first: int
     last: int
@@ -44,12 +48,12 @@ class Chunk(NamedTuple):
     shift: int
 
 
-#: Of a chunk: its first and its last iteration, how many points it has, and what of its body was asked for.
+#: A chunk's first and last iteration, its number of points, and the part of its body that was selected.
 Content = tuple[int, int, int, Any]
 
 
 class MergedSeries(NamedTuple):
-    """A row of the table of scalar series; `stats` is a row of STATS, as bytes."""
+    """A row of the table `scalars`; `stats` is a row of STATS, as bytes."""
 
     id: int
     chunk_end: int | None
@@ -61,18 +65,18 @@ NOT_MERGED = MergedSeries(0, None, b"", EMPTY.tobytes())
 
 
 def merged_series(conn: sqlite3.Connection, series: SeriesQuery) -> dict[Name, MergedSeries]:
-    """The scalar series that were merged, sorted by name."""
+    """The merged scalar series, sorted by name."""
     rows = series_rows(conn, series, "SELECT id, chunk_end, runs, stats FROM series JOIN scalars ON series = id")
     return {name: MergedSeries(*row) for name, row in rows.items()}
 
 
 def merged_stats(series: Iterable[MergedSeries]) -> StatsArray:
-    """A row for each series."""
+    """The stats of the merged points, a row for each series."""
     return np.frombuffer(b"".join(one.stats for one in series), STATS)
 
 
 class Series:
-    """A view of one series, as consistent as the transaction of `conn` and the hot parts are."""
+    """A view of one series: what `conn` reads in its transaction, and its hot points."""
 
     def __init__(
         self, conn: sqlite3.Connection, name: Name, merged: MergedSeries, hot: Sequence[HotPoints] = ()
@@ -88,30 +92,30 @@ class Series:
 
     @property
     def hot(self) -> Points:
-        """What is not merged."""
+        """The points that are not merged."""
         if self._hot is None:
             self._hot = overlay([some.points() for some in self.recent]) if self.recent else NO_POINTS
         return self._hot
 
     @property
     def tail(self) -> Points:
-        """What is merged, but in no chunk."""
+        """The merged points that are in no chunk."""
         if self._tail is None:
             self._tail = tail.read(self.conn, self.merged.runs)
         return self._tail
 
     def hold(self, *, tail: Points | None = None, hot: Points | None = None) -> None:
-        """Take these for its own, as they were read together with those of other series."""
+        """Keep these points of the series, which were read together with those of other series."""
         self._tail = self._tail if tail is None else tail
         self._hot = self._hot if hot is None else hot
 
     def let_go(self) -> None:
-        """Hold no points any more; those that are asked for again are read again."""
+        """Drop all points. Points that are needed again are read again."""
         self._tail = self._hot = None
 
     @property
     def settled_end(self) -> int:
-        """The iteration before which points are known by their chunks alone."""
+        """The iteration before which all points are in chunks without hot points."""
         if self._settled_end is None:
             self._settled_end = self._find_settled_end()
         return self._settled_end
@@ -125,7 +129,7 @@ class Series:
         return hot_start if overlapped is None else min(hot_start, overlapped.first)
 
     def chunk_from(self, low: int) -> Chunk | None:
-        """The first chunk that ends at `low` or beyond."""
+        """The first chunk that ends at `low` or later."""
         row = self._select("SELECT first, last, count, shift", "", low, GREATEST).fetchone()
         return None if row is None else Chunk(*row)
 
@@ -151,7 +155,7 @@ class Series:
         return np.frombuffer(b"".join(row[0] for row in rows), STATS)
 
     def settled_details(self) -> Sequence[tuple[int, bytes]]:
-        """How many points each chunk before `settled_end` has, and its details; in the order of `settled_stats`."""
+        """The number of points and the details of each chunk before `settled_end`, in the order of `settled_stats`."""
         if self.settled_end == LEAST:
             return []
         return self._chunk_rows("SELECT count, d.body", _WITH_DETAILS, LEAST, self.settled_end - 1)
@@ -168,15 +172,15 @@ class Series:
         return bool(np.searchsorted(iters, low, "left") < np.searchsorted(iters, high, "right"))
 
     def shifts(self, low: int, high: int) -> list[int]:
-        """The shifts of the chunks with points at low ≤ iter ≤ high, each once."""
+        """The distinct shifts of the chunks with points at low ≤ iter ≤ high."""
         return [shift for (shift,) in self._select("SELECT DISTINCT shift", "", low, high)]
 
     def blocks(self, low: int, high: int, largest_shift: int) -> sqlite3.Cursor:
-        """Contents of chunks with points at low ≤ iter ≤ high, ascending: blocks, None where the shift is larger."""
+        """The blocks of chunks with points at low ≤ iter ≤ high, ascending; None for a chunk with a larger shift."""
         return self._select(f"SELECT first, last, count, iif(shift <= {largest_shift}, blocks, NULL)", "", low, high)
 
     def curves(self, low: int, high: int) -> sqlite3.Cursor:
-        """Contents of chunks with points at low ≤ iter ≤ high, ascending: encoded curves."""
+        """The encoded curves of chunks with points at low ≤ iter ≤ high, ascending."""
         return self._select("SELECT first, last, count, c.body", _WITH_CURVES, low, high)
 
     def curve(self, low: int = LEAST, high: int = GREATEST) -> Curve:
@@ -217,7 +221,7 @@ def _overlaid(parts: Sequence[Columns], low: int, high: int) -> Columns | None:
 
 
 def views(conn: sqlite3.Connection, series: SeriesQuery, hot: Sequence[Mapping[Name, HotPoints]]) -> list[Series]:
-    """The scalar series, sorted by name; `hot` are their points in each memtable, oldest first."""
+    """The scalar series, sorted by name; `hot` has their points in each memtable, oldest first."""
     recent: dict[Name, list[HotPoints]] = {}
     for table in hot:
         for name, points in table.items():

@@ -1,8 +1,12 @@
-"""Running statistics of sets of points, as rows of one structured dtype: computed, combined and stored as columns.
+"""Statistics of sets of points, as rows of one structured dtype.
 
-A row sums up a set of points; rows of disjoint sets combine to the row of their union, exactly (sums up to rounding).
-Of equal extremes the one at the lowest iteration counts. Where a set has no finite value, `min_value` is +inf and
-`max_value` −inf; an empty set is `EMPTY`.
+A row sums up a set of points. Rows of disjoint sets combine to the row of their union, exactly but for rounded sums. Of
+equal extremes, the one at the lowest iteration counts. If a set has no finite value, `min_value` is +inf and
+`max_value` is −inf. An empty set is `EMPTY`. For example, points as (iteration, value):
+
+    (1, 5), (2, 3)     count 2, finite 2, sum 8,  min_value 3 at 2, max_value 5 at 1
+    (4, 3), (9, nan)   count 2, finite 1, sum 3,  min_value 3 at 4, max_value 3 at 4
+    combined           count 4, finite 3, sum 11, min_value 3 at 2, max_value 5 at 1
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ _FIELDS = (
 )
 STATS = np.dtype([(name, "<f8" if name in _FLOATS else "<i8") for name in _FIELDS])
 
-#: Groups of so many points are looked at one by one.
+#: If groups have so many points on average, extremes are searched group by group.
 _LONG = 256
 
 
@@ -45,7 +49,7 @@ EMPTY = _empty()
 def of_groups(
     iters: Int64Array, values: Float64Array, timestamps: Int64Array, starts: npt.NDArray[np.intp]
 ) -> StatsArray:
-    """A row for each group of points; group n begins at starts[n], each ascending by iteration, none empty."""
+    """A row for each group of points. Group n begins at starts[n]; each ascends by iteration, and none is empty."""
     stops = np.append(starts[1:], len(iters))
     lengths = stops - starts
     rows = np.empty(len(starts), STATS)
@@ -83,7 +87,7 @@ def of_groups(
 
 
 def ascends(column: Int64Array, starts: npt.NDArray[np.intp], later: np.ufunc = np.greater) -> bool:
-    """Whether each value is `later` than the one before it in its group; group n begins at starts[n]."""
+    """Whether each value is `later` than the value before it in its group; group n begins at starts[n]."""
     ascending = later(column[1:], column[:-1])
     ascending[starts[1:] - 1] = True
     return bool(ascending.all())
@@ -100,7 +104,7 @@ def _last_hits(mask: npt.NDArray[np.bool_], stops: npt.NDArray[np.intp]) -> npt.
 
 
 def combine(left: StatsArray, right: StatsArray) -> StatsArray:
-    """Row by row, the union of two disjoint sets."""
+    """The rows of the unions of two disjoint sets each, row by row."""
     rows = np.empty(len(left), STATS)
     with np.errstate(over="ignore", invalid="ignore"):
         for name in ("count", "finite", "sum"):
@@ -108,7 +112,7 @@ def combine(left: StatsArray, right: StatsArray) -> StatsArray:
     rows["min_iter"] = np.minimum(left["min_iter"], right["min_iter"])
     rows["max_iter"] = np.maximum(left["max_iter"], right["max_iter"])
     a, b = left, right
-    only_right = a["count"] == 0  # points at the end of the numbers look like those of an empty set
+    only_right = a["count"] == 0  # else the greatest or least possible timestamp would not win over an empty set
     first = only_right | _before(b, a, "first_time", "first_iter") & (b["count"] > 0)
     last = only_right | _before(a, b, "last_time", "last_iter") & (b["count"] > 0)
     _choose(rows, a, b, first, ("first_time", "first_iter", "first_value"))
@@ -134,7 +138,7 @@ def _choose(
 
 
 def fold(rows: StatsArray) -> StatsArray:
-    """The union of all rows' sets, as one row."""
+    """One row of the union of all rows' sets."""
     if not len(rows):
         return EMPTY
     while len(rows) > 1:
@@ -144,7 +148,7 @@ def fold(rows: StatsArray) -> StatsArray:
 
 
 def to_model(owner: Owner, metric: str, variant: str, row: StatsArray) -> ScalarStats:
-    """The one row as readers see it."""
+    """The row as readers get it."""
     known = dict(zip(_FIELDS, row[0].item(), strict=True))
     some = known["finite"] > 0
     return ScalarStats(

@@ -1,7 +1,7 @@
-"""The embedded event store: the EventStore protocol over journal, hot memtables and one SQLite file.
+"""The embedded event store: the EventStore protocol over the journal, memtables and one SQLite file.
 
-This is the face alone: adding is done at once (or in groups, with fsync), everything else in a few threads, as it may
-be long. Each read is one consistent `Live.snapshot`.
+A batch is added at once, or with fsync in groups. All else is done in a few threads, as it may take long. Each read is
+one consistent `Live.snapshot`.
 """
 
 from __future__ import annotations
@@ -62,24 +62,24 @@ Result = TypeVar("Result")
 
 @dataclass(slots=True)
 class _Parts:
-    """What an open store consists of."""
+    """The parts of an open store."""
 
     live: Live
     database: Database
     merger: Merger
     readers: ThreadPoolExecutor
     changer: ThreadPoolExecutor
-    """Deletes and merges: they wait for one another, and reads must not wait for them."""
+    """For deletes and merges. They wait for one another, and reads must not wait for them."""
     writer: ThreadPoolExecutor
     commit: GroupCommit | None
 
 
 class EmbeddedEventStore:
-    """Events in one folder, owned by one process at a time.
+    """Events in one folder, used by one process at a time.
 
-    `fsync`: what was acknowledged survives power loss too, not only kill -9. A merge begins after `merge_points`
-    events, `merge_seconds` or `merge_bytes`, whichever comes first; with more than `max_unmerged_bytes` waiting, `add`
-    raises EventStoreBusy. Deletes on a full disk may have the `reserve`; without it, `add` raises EventStoreBusy, too.
+    With `fsync`, acknowledged events survive power loss too, not only kill -9. A merge begins after `merge_points`
+    events, `merge_seconds` or `merge_bytes`, whichever comes first. With more than `max_unmerged_bytes` to merge, `add`
+    raises EventStoreBusy. Deletes on a full disk may use the `reserve`. While it is used, `add` raises EventStoreBusy.
     """
 
     def __init__(
@@ -107,10 +107,10 @@ class EmbeddedEventStore:
 
     @property
     def reads_in_parallel(self) -> bool:
-        return False  # they would take turns holding the interpreter's lock
+        return False  # reads would wait for one another, as the interpreter's lock lets only one thread run
 
     async def open(self) -> None:
-        """Take the folder into use; raise EventStoreError when another process has it, or it cannot be used."""
+        """Open the folder; raise EventStoreError if another process has it, or it cannot be used."""
         if self._open is None:
             self._open = await asyncio.to_thread(self._start)
 
@@ -142,7 +142,7 @@ class EmbeddedEventStore:
         return _Parts(live, database, merger, readers, changer, writer, commit)
 
     async def close(self) -> None:
-        """Merge the rest, unless that does not work, and let go of the folder."""
+        """Merge the rest if that works, and release the folder."""
         parts, self._open = self._open, None
         if parts is None:
             return
@@ -166,7 +166,7 @@ class EmbeddedEventStore:
         return self._open
 
     async def check(self) -> None:
-        """Raise EventStoreError when the store is not open, cannot merge, or has no room on its disk."""
+        """Raise EventStoreError if the store is not open, cannot merge, or has no room on its disk."""
         self._parts.live.check()
         if await asyncio.to_thread(free_bytes, self._folder) < _LEAST_FREE_BYTES:
             raise self._full()
@@ -177,7 +177,7 @@ class EmbeddedEventStore:
     # --- writing -----------------------------------------------------------------------------------
 
     async def add(self, batch: EventBatch) -> Mapping[str, int]:
-        """Keep the batch wholly; raise EventStoreBusy when the disk or the merging does not take it."""
+        """Keep the whole batch; raise EventStoreBusy if the disk is full, or merging does not work or is behind."""
         if not batch:
             return _NONE
         parts = self._parts
@@ -189,13 +189,13 @@ class EmbeddedEventStore:
                 await parts.commit.add(record)
             else:
                 parts.live.append([record])
-        except sqlite3.Error as error:  # when it was looked up whether its log lines are known
+        except sqlite3.Error as error:  # raised by the lookup of known log lines
             raise _unavailable(error) from error
         parts.merger.notice()
         return _NONE
 
     async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:
-        """Delete the owners' events; the room is used again, or given back when it is much."""
+        """Delete the owners' events. Their room is used again, or given back if it is much."""
 
         def work(conn: sqlite3.Connection) -> int:
             return sum(deletion.delete_owner(conn, owner, types) for owner in dict.fromkeys(owners))
@@ -207,7 +207,7 @@ class EmbeddedEventStore:
         return await self._change([series.owner], lambda conn: deletion.delete_lines(conn, series, before, exclude))
 
     async def merge(self) -> None:
-        """Merge all that was added; it happens by itself, this is for who cannot wait (a backup, a measurement)."""
+        """Merge all that was added. The store does so by itself; a backup or a measurement may not want to wait."""
         await self._in_thread(self._parts.changer, self._parts.merger.flush)
 
     async def _change(self, owners: Sequence[Owner], work: Callable[[sqlite3.Connection], Result]) -> Result:
@@ -229,7 +229,7 @@ class EmbeddedEventStore:
         pick: Callable[[HotOwner], Picked],
         work: Callable[[sqlite3.Connection, list[Picked]], Result],
     ) -> Result:
-        """What `work` makes of one consistent view: merged data, and what `pick` copies of each memtable."""
+        """The result of `work` on one consistent view: merged data, and what `pick` copies from each memtable."""
         parts = self._parts
 
         def run() -> Result:
@@ -248,7 +248,7 @@ class EmbeddedEventStore:
     async def owners(self) -> AsyncIterator[Owner]:
         """Every owner that has events, sorted."""
         parts = self._parts
-        # Owners only move from hot to merged, so looking in that order misses none.
+        # Owners move from memtables to the database, so none is missed in this order.
         found = parts.live.owners()
         found |= await self._in_thread(parts.readers, parts.database.owners)
         for owner in sorted(found):
@@ -309,7 +309,7 @@ class EmbeddedEventStore:
         self, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None = None
     ) -> list[LogLine]:
         """A page of log lines."""
-        wanted = logs.Wanted.of(series, page, workers)
+        wanted = logs.WantedLines.of(series, page, workers)
         return await self._read(
             series.owner, lambda hot: hot.logs.copy(), lambda conn, hot: logs.page(conn, series.owner, hot, wanted)
         )
@@ -374,12 +374,12 @@ class EmbeddedEventStore:
     # --- recovery ----------------------------------------------------------------------------------
 
     async def owners_to_restate(self) -> AsyncIterator[Owner]:
-        """Owners with events since `restated` last named them, also in a process before this one."""
+        """Owners with events since `restated` last named them, in this process or an earlier one."""
         for owner in sorted(self._parts.live.owners_to_restate()):
             yield owner
 
     async def restated(self, owners: Collection[Owner]) -> None:
-        """These owners' documents are up to date."""
+        """Note that these owners' documents are up to date."""
         self._parts.live.restated(owners)
 
 

@@ -1,9 +1,15 @@
-"""The tail: points that are in no chunk yet, as runs of one series each; runs of many series of an owner share a page.
+"""The tail: points in no chunk yet. A run has points of one series, and a page has runs of several series of an owner.
 
-- The runs of a series are ascending and disjoint, and lie beyond its last chunk; its row in `scalars` lists them, in
-  order: eight bytes each, the page's id in the low 48 bits and in the others the run's place in the page.
-- A page never changes. A run that its series does not list any more is dead; when all are, the page is deleted.
+- The runs of a series are ascending and disjoint, and lie beyond its last chunk. Its row in `scalars` lists them in
+  order, with eight bytes each: the page's id in the low 48 bits, and the run's place in the page in the others.
+- A page never changes. It counts the runs that are still listed, and is deleted when there are none.
 - Series with about as many points share pages, as they leave the tail at about the same time.
+
+For example, two merges bring points of series a and b, and a third one brings an old point of a again:
+
+    merge 1   page 7: run 0 of a, run 1 of b     a lists 7/0          b lists 7/1
+    merge 2   page 8: run 0 of a, run 1 of b     a lists 7/0, 8/0     b lists 7/1, 8/1
+    merge 3   page 9: run 0, all points of a     a lists 9/0          pages 7 and 8 have one listed run each, that of b
 """
 
 from __future__ import annotations
@@ -20,7 +26,7 @@ from apiserver.events.model import Int64Array
 from apiserver.stores.events.embedded import chunks
 from apiserver.stores.events.embedded.points import NO_POINTS, Points, as_bytes, concat, spread, take
 
-#: A series with more runs gets them as one at its next merge.
+#: If a series has so many runs, its next merge makes one of them.
 MOST_RUNS = 16
 POINTS_A_PAGE = 4096
 
@@ -35,17 +41,17 @@ Lengths = npt.NDArray[np.int64]
 
 
 def are_crowded(tails: Sequence[bytes]) -> npt.NDArray[np.bool_]:
-    """Whether each tail has so many runs that they had better be one."""
+    """Whether each tail has so many runs that they should become one."""
     return np.fromiter(map(len, tails), np.int64, len(tails)) >= MOST_RUNS * _LISTED.itemsize
 
 
 def read(conn: sqlite3.Connection, runs: bytes) -> Points:
-    """The points of one tail, given as its series' row lists it."""
+    """The points of one tail, whose runs are given as in its series' row."""
     return read_all(conn, [runs])[0]
 
 
 def read_many(conn: sqlite3.Connection, tails: Sequence[bytes]) -> list[Points]:
-    """The points of each of the tails, by one query."""
+    """The points of each tail, by one query."""
     points, lengths = read_all(conn, tails)
     edges = [0, *np.cumsum(lengths).tolist()]
     return [take(points, slice(start, stop)) for start, stop in pairwise(edges)]
@@ -61,7 +67,7 @@ def read_all(conn: sqlite3.Connection, tails: Sequence[bytes]) -> tuple[Points, 
     places = np.split((listed[order] >> _PLACE_SHIFT).astype(np.int64), firsts[1:])
     query = "SELECT lengths, curve, details FROM tail_pages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
     rows = conn.execute(query, (json.dumps(ids.tolist()),))
-    # A page is decoded only after what is not asked for of the one before is gone.
+    # Pages are decoded one by one, and of each only the wanted runs are kept, so that memory is bounded.
     found = [_runs(place, *_decoded(*row)) for place, row in zip(places, rows, strict=True)]
     length = np.empty(len(listed), np.int64)
     length[order] = np.concatenate([lengths for lengths, _ in found])
@@ -76,25 +82,25 @@ def read_all(conn: sqlite3.Connection, tails: Sequence[bytes]) -> tuple[Points, 
 
 
 def order(tails: Sequence[bytes]) -> Int64Array:
-    """The numbers of the tails by where their last runs are, so that neighbours share pages."""
+    """The numbers of the tails in the order of their last runs' pages, so that neighbours share pages."""
     last = b"".join([tail[-_LISTED.itemsize :] or bytes(_LISTED.itemsize) for tail in tails])
     return np.argsort(_by_page(np.frombuffer(last, _LISTED)), kind="stable")
 
 
 def some_at_a_time(which: Int64Array, sizes: Int64Array) -> Iterator[Int64Array]:
-    """The series in parts of about as many points; series n has sizes[n]."""
+    """The series in parts of about POINTS_AT_A_TIME points; series n has sizes[n] points."""
     part = np.cumsum(sizes[which]) // chunks.POINTS_AT_A_TIME
     return iter(np.split(which, np.flatnonzero(np.diff(part)) + 1)) if len(which) else iter(())
 
 
 def _by_page(listed: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """What sorts runs by page and place."""
+    """The keys that sort runs by page and place."""
     key: npt.NDArray[np.uint64] = listed << _PAGE_SHIFT | listed >> _PLACE_SHIFT
     return key
 
 
 def _runs(places: Int64Array, lengths: Lengths, points: Points) -> tuple[Lengths, Points]:
-    """Of a page's runs those at these places, which are ascending."""
+    """The runs of a page at these places, which are ascending."""
     if len(places) == len(lengths):
         return lengths, points
     starts = np.cumsum(lengths) - lengths
@@ -102,7 +108,7 @@ def _runs(places: Int64Array, lengths: Lengths, points: Points) -> tuple[Lengths
 
 
 def _decoded(lengths: bytes | None, curve: bytes, details: bytes) -> tuple[Lengths, Points]:
-    """The lengths of a page's runs, and the points of all."""
+    """The lengths of a page's runs, and all points. Pages without `lengths` are single runs from older versions."""
     if lengths is not None:
         runs = np.frombuffer(lengths, _LENGTH).astype(np.int64)
         return runs, chunks.decode_points(int(runs.sum()), curve, details)
@@ -118,7 +124,7 @@ def _decoded(lengths: bytes | None, curve: bytes, details: bytes) -> tuple[Lengt
 
 
 class TailWriter:
-    """Changes the tails of one merge."""
+    """Changes tails in one merge."""
 
     def __init__(self, conn: sqlite3.Connection) -> None:
         self._conn = conn
@@ -126,9 +132,10 @@ class TailWriter:
         self._removed: list[bytes] = []
 
     def put(self, owners: Int64Array, sizes: Int64Array, points: Points, lengths: Int64Array) -> list[bytes]:
-        """Write a run for each series, given one after another; return what lists each run in its series' row.
+        """Write a run for each series, and return what its row lists for it.
 
-        `owners` are those of the series, `sizes` say how many points their tails have with these runs.
+        `points` has the runs one after another, `lengths` says how long each is. `owners` has each series' owner,
+        `sizes` says how many points its tail has, with this run.
         """
         order = np.lexsort((sizes, owners))
         if bool((order[1:] < order[:-1]).any()):
@@ -153,11 +160,11 @@ class TailWriter:
         return as_bytes(listed)
 
     def remove(self, tails: Sequence[bytes]) -> None:
-        """Let nothing be listed any more that these tails are."""
+        """Note that the runs of these tails are no longer listed."""
         self._removed += tails
 
     def write(self) -> None:
-        """Delete the pages that nothing lists any more."""
+        """Count down the listed runs of pages, and delete pages that have none."""
         pages, runs = np.unique(np.frombuffer(b"".join(self._removed), _LISTED) & _PAGE, return_counts=True)
         counted = zip(runs.tolist(), pages.tolist(), strict=True)
         self._conn.executemany("UPDATE tail_pages SET live = live - ? WHERE id = ?", counted)
@@ -166,7 +173,7 @@ class TailWriter:
 
 
 def _first_runs(owners: Int64Array, starts: Int64Array) -> npt.NDArray[np.intp]:
-    """The first run of each page; the runs are those of each owner together, and begin at `starts`."""
+    """The first run of each page. The runs are sorted by owner, and begin at `starts`."""
     of_owner = np.flatnonzero(np.append(True, owners[1:] != owners[:-1]))
     within = starts - np.repeat(starts[of_owner], np.diff(np.append(of_owner, len(owners))))
     page = within // POINTS_A_PAGE
@@ -179,6 +186,6 @@ def _encoded(points: Points, start: int, lengths: Int64Array) -> tuple[bytes, by
 
 
 def delete(conn: sqlite3.Connection, tails: Sequence[bytes]) -> None:
-    """Delete the pages of these tails, which are all that an owner has."""
+    """Delete the pages of these tails. They must be all tails of an owner."""
     pages = np.unique(np.frombuffer(b"".join(tails), _LISTED) & _PAGE)
     conn.executemany("DELETE FROM tail_pages WHERE id = ?", zip(pages.tolist()))

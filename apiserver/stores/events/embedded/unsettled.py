@@ -1,7 +1,7 @@
-"""Many series a part at a time, so that memory is bounded however many there are.
+"""Goes through many series a part at a time, so that memory is bounded however many there are.
 
-What is not settled of a part's series, their tails and hot points, is read at once: that is much quicker than for each
-when it is asked for. Series whose runs lie in the same pages of the tail come together.
+The tails and hot points of all series of a part are read at once, which is much faster than one series at a time.
+Series whose runs are in the same pages of the tail are in the same part.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from apiserver.stores.events.embedded.series import Series, merged_stats
 
 
 def in_parts(series: Sequence[Series]) -> Iterator[Int64Array]:
-    """The numbers of the series of one view, ascending in each part; what was read of a part goes with the next.
+    """The numbers of the series of each part, ascending. The points of a part are dropped before the next one is read.
 
-    A series counts for its points, but for no more merged ones than a chunk has: readers hold about one chunk of each.
+    Parts have about as many points each. A series counts with one chunk of its merged points at most, as readers hold
+    about one chunk of each series.
     """
     sizes = np.minimum(merged_stats(one.merged for one in series)["count"], chunks.LARGEST)
     sizes = sizes + np.array([sum([hot.points_sent for hot in one.recent]) for one in series], np.int64)

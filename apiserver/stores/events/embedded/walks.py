@@ -1,7 +1,12 @@
-"""Walks over points in iteration order: one series range by range, many series side by side.
+"""Walks over points in iteration order, through many series side by side.
 
-A walk has looked at every iteration on its way up to its `frontier`. Side by side, everything up to the nearest
-frontier is complete and can be answered in order.
+A walk reads one series about a chunk at a time. It has read every iteration up to its `frontier`. So up to the nearest
+frontier of all walks, all points are known, and can be answered in order. For example, series a and b were read so far:
+
+    a   1   5   9      frontier 9
+    b     4  6         frontier 6
+
+All points up to iteration 6 are known: a1, b4, a5, b6. That is a page of 4. For a larger one, b is read further.
 """
 
 from __future__ import annotations
@@ -13,14 +18,14 @@ import numpy.typing as npt
 
 from apiserver.events.model import ScalarPosition
 from apiserver.events.queries import GREATEST, LEAST, PageQuery
-from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat, take
+from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat, page_end, take
 from apiserver.stores.events.embedded.series import Series
 
 _SPARE = 16
 
 
 class SeriesWalk:
-    """From an iteration (inclusive) to one end of a series, about a chunk at a time."""
+    """Reads a series from an iteration (inclusive) to one of its ends, about a chunk at a time."""
 
     def __init__(self, series: Series, start: int, descending: bool) -> None:
         self._series = series
@@ -32,28 +37,25 @@ class SeriesWalk:
 
     @property
     def frontier(self) -> int:
-        """The last iteration looked at."""
+        """The iteration up to which the series was read."""
         if self.exhausted:
             return LEAST if self.descending else GREATEST
         return self._next + 1 if self.descending else self._next - 1
 
     def fill(self, want: int) -> None:
-        """Go on until `want` points are found in all, or the end."""
+        """Read on, until `want` points were found in total, or to the end."""
         while self._count < want and not self.exhausted:
-            low, high = self._next_range()
+            low, high = self._range_down(self._next) if self.descending else self._range_up(self._next)
             found = self._series.points(low, high)
             if len(found.iters):
                 self._found.append(take(found, slice(None, None, -1)) if self.descending else found)
                 self._count += len(found.iters)
 
     def points(self) -> Points:
-        """What was found, in walking order."""
+        """The points found so far, in walking order."""
         if len(self._found) > 1:
             self._found = [concat(self._found)]
         return self._found[0] if self._found else NO_POINTS
-
-    def _next_range(self) -> tuple[int, int]:
-        return self._range_down(self._next) if self.descending else self._range_up(self._next)
 
     def _range_up(self, low: int) -> tuple[int, int]:
         chunk = self._series.chunk_from(low) if low <= self._chunk_end else None
@@ -83,7 +85,7 @@ class SeriesWalk:
 def walk_together(
     walks: Sequence[SeriesWalk], wanted: PageQuery[ScalarPosition]
 ) -> tuple[Points, npt.NDArray[np.int32]]:
-    """A page of the walks in (iteration, walk) order and the walk's number of each point; descending, all reversed."""
+    """A page of points in (iteration, walk) order, reversed if descending, and the number of each point's walk."""
     limit = wanted.limit
     if not walks or limit < 1:
         return NO_POINTS, np.empty(0, np.int32)
@@ -111,20 +113,13 @@ def walk_together(
 def first_of(
     points: Points, numbers: npt.NDArray[np.int32], wanted: PageQuery[ScalarPosition]
 ) -> tuple[Points, npt.NDArray[np.int32]]:
-    """A page of some points in (iteration, walk) order and the walk's number of each; as above."""
+    """The first page of these points, as `walk_together` returns it; `numbers` has the number of each point's walk."""
     ahead = _ahead(wanted.descending)
     order = np.lexsort((ahead(numbers), ahead(points.iters)))
-    order = order[: _page_end(points.iters[order], wanted.limit, wanted.whole)]
+    order = order[: page_end(points.iters[order], wanted.limit, whole=wanted.whole)]
     return take(points, order), numbers[order]
 
 
 def _ahead(descending: bool) -> np.ufunc:
-    """What comes first in a walk is less."""
+    """Makes numbers that ascend in walking order."""
     return np.invert if descending else np.positive
-
-
-def _page_end(iters: npt.NDArray[np.int64], limit: int, whole_iterations: bool) -> int:
-    if not whole_iterations or limit >= len(iters):
-        return limit
-    beyond = np.flatnonzero(iters[limit:] != iters[limit - 1])
-    return limit + int(beyond[0]) if len(beyond) else len(iters)
