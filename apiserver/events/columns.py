@@ -1,6 +1,7 @@
-"""Typed lines to an EventBatch: scalars and logs grouped into columns, samples into documents.
+"""Makes an EventBatch of sent events: scalars and log lines become columns, samples become documents.
 
-Checks that do not need a store are made here, per group: names within their limits, one `allow_locked` an owner.
+Checks that need no store are made here, once for a group of events: the length of names, and that all events of an
+owner have the same `allow_locked`.
 """
 
 from __future__ import annotations
@@ -12,27 +13,26 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 
 from apiserver.events import documents
+from apiserver.events.event_types import OddSentLog, SentEvent, SentLog, SentSample
 from apiserver.events.gathered import NO_TIMESTAMP, Gathered, SeriesKey, Source, source_of
-from apiserver.events.lines import EventLine, ImageLine, LogLine, OddLogLine, PlotLine, VectorLine
 from apiserver.events.model import EventBatch, Int64Array, LogColumns, Owner, Scalars
-from apiserver.events.odd import check_url
 from apiserver.events.rejects import Contradiction, Reject, Rejects
 
-#: Longest metric, variant, worker, level, axis label and image key, and longest task or model id, in UTF-8 bytes.
+#: The most bytes of a metric, variant, worker, level, axis label or key in UTF-8; and of the id of a task or model.
 MAX_NAME_BYTES = 1024
 MAX_ID_BYTES = 128
-#: Most groups of points that are taken of one batch: a group is of one series and worker. Each costs far more than its
-#: points do (a summary in its owner's document, names in memory). Batches of the SDK have some hundred.
+#: The most groups of points in a batch. A group has one series and one worker. It costs far more than its points: a
+#: summary in its owner's document, and names in memory. Batches of the SDK have some hundred groups.
 MAX_SERIES = 10_000
-#: Most plots, images and vectors that are taken of one batch, for the same reason.
+#: The most plots, images and vectors in a batch, for the same reason.
 MAX_SAMPLES = 10_000
-#: Names of so few characters are never too long: a character has at most four bytes.
+#: A name of so few characters cannot have too many bytes, because a character has at most four.
 _SHORT_NAME = MAX_NAME_BYTES // 4
 
 
 def group(
     gathered: Gathered,
-    others: Iterable[EventLine],
+    others: Iterable[SentEvent],
     rejects: Rejects,
     *,
     company: str,
@@ -41,18 +41,18 @@ def group(
     body: bytes,
     bounded: bool = True,
 ) -> tuple[EventBatch, dict[Owner, bool]]:
-    """The batch that the points and the lines of other types make, and for each owner the `allow_locked` of its lines.
+    """The batch of some points and other events, and the `allow_locked` of each owner.
 
-    What cannot be taken is added to `rejects`. `worker` and `received` stand in for a missing worker and timestamp;
-    `bounded`: what is beyond the bounds of a batch cannot be taken. Raises Contradiction when lines disagree about one
-    owner: nothing can be taken then.
+    Events that cannot be taken are counted in `rejects`. `worker` and `received` stand in for a missing worker and
+    timestamp. `bounded`: a batch may have MAX_SERIES groups and MAX_SAMPLES samples. Raises Contradiction if events
+    disagree about an owner; then nothing can be taken.
     """
-    logs: dict[Source, list[LogLine]] = defaultdict(list)
-    samples: list[VectorLine | ImageLine | PlotLine] = []
+    logs: dict[Source, list[SentLog]] = defaultdict(list)
+    samples: list[SentSample] = []
     for line in others:
-        if isinstance(line, LogLine):
+        if isinstance(line, SentLog):
             logs[source_of(line)].append(line)
-        elif isinstance(line, VectorLine | ImageLine | PlotLine):
+        elif isinstance(line, SentSample):
             samples.append(line)
     grouping = _Grouping(rejects, company, received, worker)
     if bounded and len(gathered.keys) > MAX_SERIES:
@@ -73,7 +73,7 @@ def group(
 
 
 class _Grouping:
-    """The batch as it grows, group by group."""
+    """Builds a batch, group by group."""
 
     def __init__(self, rejects: Rejects, company: str, received: int, worker: str) -> None:
         self.rejects = rejects
@@ -109,7 +109,7 @@ class _Grouping:
         )
 
     def _refused(self, keys: Sequence[SeriesKey]) -> dict[int, Reject]:
-        """The groups that cannot be taken, by number."""
+        """The groups that cannot be taken: by number, why."""
         refused: dict[int, Reject] = {}
         for n, (task, model, model_event, allow_locked, metric, variant, worker, label) in enumerate(keys):
             try:
@@ -120,7 +120,7 @@ class _Grouping:
                 refused[n] = reject
         return refused
 
-    def add_logs(self, groups: list[list[LogLine]], body: bytes) -> None:
+    def add_logs(self, groups: list[list[SentLog]], body: bytes) -> None:
         timed = not any(None in [line.timestamp for line in lines] for lines in groups)
         digest = hashlib.blake2b(body, digest_size=16).digest() if timed else None
         for lines in groups:
@@ -137,7 +137,7 @@ class _Grouping:
             elif named := self._named_well(lines):
                 self.batch.logs.append(self._log_columns(owner, named, digest))
 
-    def _named_well(self, lines: list[LogLine]) -> list[LogLine]:
+    def _named_well(self, lines: list[SentLog]) -> list[SentLog]:
         named = []
         for line in lines:
             try:
@@ -147,18 +147,17 @@ class _Grouping:
                 self.rejects.add(reject)
         return named
 
-    def add_sample(self, line: VectorLine | ImageLine | PlotLine) -> None:
+    def add_sample(self, line: SentSample) -> None:
         try:
             owner = self._owner(source_of(line))
             _check_names(metric=line.metric, variant=line.variant, worker=line.worker, key=line.key or "")
-            if isinstance(line, ImageLine) and line.url:
-                check_url(line.url)
+            line.check()
         except Reject as reject:
             self.rejects.add(reject)
             return
         self.batch.samples.append(documents.sample(line, owner, received=self.received, worker=self.worker))
 
-    def _log_columns(self, owner: Owner, lines: list[LogLine], digest: bytes | None) -> LogColumns:
+    def _log_columns(self, owner: Owner, lines: list[SentLog], digest: bytes | None) -> LogColumns:
         return LogColumns(
             owner,
             self._timestamps([line.timestamp for line in lines]),
@@ -169,7 +168,7 @@ class _Grouping:
             [line.metric for line in lines],
             [line.variant for line in lines],
             digest,
-            {n: line.extra.json for n, line in enumerate(lines) if type(line) is OddLogLine and line.extra},
+            {n: bytes(line.extra) for n, line in enumerate(lines) if type(line) is OddSentLog and line.extra},
         )
 
     def _timestamps(self, given: list[int | None]) -> Int64Array:
@@ -200,7 +199,7 @@ class _Grouping:
 
 
 def _has_short_names(logs: LogColumns) -> bool:
-    """Whether no name can be too long, told by columns: to go over the lines once more would take longer."""
+    """Whether no name can be too long. Looking at the columns is quicker than at the lines."""
     names = {*logs.metrics, *logs.variants, *logs.workers, *logs.levels}
     return all(name is None or len(name) <= _SHORT_NAME for name in names)
 

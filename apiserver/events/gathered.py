@@ -1,4 +1,4 @@
-"""Typed lines by series: the points of scalars in columns, as they were sent; nothing about them is checked here."""
+"""Sorts sent events: points of scalars go into columns, series by series. Nothing is checked yet."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from apiserver.events.lines import EventLine, ScalarLine
+from apiserver.events.event_types import SentEvent, SentScalar
 from apiserver.events.model import Float64Array, Int64Array
 
-#: Stands for a timestamp that was not given; no line can give it.
+#: Stands for a missing timestamp. No client can send it.
 NO_TIMESTAMP = -(2**63)
 
 
 Source = tuple[str, str | None, bool, bool]
-"""(task, model, model_event, allow_locked): whose an event is, and whether it may go to a published task."""
+"""(task, model, model_event, allow_locked): who owns an event, and whether the owner may be a published task."""
 
 SeriesKey = tuple[str, str | None, bool, bool, str, str, str, str | None]
-"""What the points of a group have in common: their source, and (metric, variant, worker, x_axis_label)."""
+"""What all points of a group share: their source, and (metric, variant, worker, x_axis_label)."""
 
 
 @dataclass(slots=True)
 class Gathered:
-    """Points group by group: group n has `keys[n]` and the next `lengths[n]` points.
+    """Points, group after group: group n has the key `keys[n]` and the next `lengths[n]` points.
 
-    All points of a series are in the order of their lines: the last of an iteration is the one that counts.
+    The points of a series are in the order in which they were sent, because the last one of an iteration counts.
     """
 
     keys: list[SeriesKey]
@@ -37,18 +37,18 @@ class Gathered:
     values: Float64Array
 
 
-def source_of(line: EventLine) -> Source:
-    """Whose the line is."""
+def source_of(line: SentEvent) -> Source:
+    """The owner of an event, as its client names it."""
     return line.task, line.model, line.model_event, line.allow_locked
 
 
-def gather(lines: Iterable[EventLine]) -> tuple[Gathered, list[EventLine]]:
-    """The points among the lines, and the lines that are something else."""
-    groups: dict[SeriesKey, list[ScalarLine]] = defaultdict(list)
-    others: list[EventLine] = []
-    points: list[ScalarLine] = []
+def gather(lines: Iterable[SentEvent]) -> tuple[Gathered, list[SentEvent]]:
+    """The points among some events, and the other events."""
+    groups: dict[SeriesKey, list[SentScalar]] = defaultdict(list)
+    others: list[SentEvent] = []
+    points: list[SentScalar] = []
     for line in lines:
-        if type(line) is not ScalarLine:
+        if type(line) is not SentScalar:
             others.append(line)
             continue
         points.append(line)
@@ -69,13 +69,16 @@ def gather(lines: Iterable[EventLine]) -> tuple[Gathered, list[EventLine]]:
 
 
 def has_mixed_series(keys: Collection[SeriesKey]) -> bool:
-    """Whether the points of a series are of several workers, or have several labels."""
+    """Whether a series has points of several workers, or several labels of its axis."""
     return len({key[:6] for key in keys}) < len(keys)
 
 
-def _runs(points: list[ScalarLine]) -> list[tuple[SeriesKey, list[ScalarLine]]]:
-    """As many groups as it takes for the points of each series to stay in order."""
-    runs: list[tuple[SeriesKey, list[ScalarLine]]] = []
+def _runs(points: list[SentScalar]) -> list[tuple[SeriesKey, list[SentScalar]]]:
+    """Groups such that the points of each series stay in order.
+
+    For example, one series gets points of the workers a, a, b, a. They make three groups: a a, b, a.
+    """
+    runs: list[tuple[SeriesKey, list[SentScalar]]] = []
     newest: dict[tuple[Source, str, str], int] = {}
     for line in points:
         series = (source_of(line), line.metric, line.variant)
@@ -88,7 +91,7 @@ def _runs(points: list[ScalarLine]) -> list[tuple[SeriesKey, list[ScalarLine]]]:
     return runs
 
 
-def _columns(groups: list[tuple[SeriesKey, list[ScalarLine]]]) -> Gathered:
+def _columns(groups: list[tuple[SeriesKey, list[SentScalar]]]) -> Gathered:
     points = [line for _, group in groups for line in group]
     timestamps: list[Any] = [line.timestamp for line in points]
     if None in timestamps:

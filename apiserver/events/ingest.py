@@ -1,4 +1,4 @@
-"""The write path before any store: bytes of a request → lines → columns, with what was rejected."""
+"""The way of events from a request to the store: bytes become events, and these columns. Bad ones are counted."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from apiserver.events import columns, lines, scan
+from apiserver.events.event_types import SentEvent
 from apiserver.events.gathered import gather
 from apiserver.events.model import EventBatch, JsonObject, Owner, Scalars
 from apiserver.events.rejects import Reject, Rejects
@@ -13,22 +14,22 @@ from apiserver.events.rejects import Reject, Rejects
 
 @dataclass(slots=True)
 class Ingest:
-    """A request's events: what may be stored so far, and what was rejected."""
+    """The events of a request: those that may be stored, and counts of those that were rejected."""
 
     batch: EventBatch
     locked_allowed: dict[Owner, bool]
-    """For each owner, whether its events may go to a published task; also the list of all owners."""
+    """For each owner of events, whether it may be a published task."""
     rejects: Rejects
 
     @property
     def accepted(self) -> int:
-        """How many events the batch holds."""
+        """The number of events in the batch."""
         points = len(self.batch.scalars.iters)
         log_lines = sum(len(group.messages) for group in self.batch.logs)
         return points + log_lines + len(self.batch.samples)
 
     def refuse(self, refusals: Mapping[Owner, str]) -> None:
-        """Take the events of these owners out of the batch, each counted under its owner's reason."""
+        """Remove the events of these owners from the batch. Each counts as rejected, for the reason of its owner."""
         if not refusals:
             return
         batch = self.batch
@@ -43,7 +44,7 @@ class Ingest:
         batch.samples = [sample for sample in batch.samples if sample.owner not in refusals]
 
     def refuse_series(self, owner: Owner, refused: Collection[tuple[str, str | None]], reason: str) -> None:
-        """Take events of an owner out of the batch: of scalar series (metric, variant), of samples' (metric, None)."""
+        """Remove some series of an owner from the batch: (metric, variant) of scalars, (metric, None) of samples."""
         batch, before = self.batch, self.accepted
         batch.scalars = Scalars.of(
             group for group in batch.scalars if group.owner != owner or (group.metric, group.variant) not in refused
@@ -65,9 +66,9 @@ def ingest_lines(
     stop: lines.Stop = lines.never,
     bounded: bool = True,
 ) -> Ingest:
-    """The events of a JSON-lines body; `bounded`: so many series as a client may send in a batch, no more.
+    """The events of a JSON-lines body. `bounded`: it may have no more series than a client may send.
 
-    Raises Contradiction when nothing of it can be taken, Stopped when told to `stop`.
+    Raises Contradiction if nothing of it can be taken, and Stopped when `stop` says so.
     """
     gathered, others, rejects = scan.read(body, stop)
     batch, locked_allowed = columns.group(
@@ -84,9 +85,9 @@ def ingest_lines(
 
 
 def ingest_object(event: JsonObject, *, company: str, received: int, worker: str, body: bytes) -> Ingest:
-    """The one event of an already parsed object; `body` are the bytes it came in."""
+    """The event of a parsed object, and the bytes of the body that it came in."""
     rejects = Rejects()
-    parsed: list[lines.EventLine] = []
+    parsed: list[SentEvent] = []
     try:
         parsed.append(lines.from_object(event))
     except Reject as reject:

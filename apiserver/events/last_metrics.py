@@ -1,7 +1,7 @@
-"""What a batch changes in its owners' documents: last_metrics, last_iteration, metric_stats, times of change, run time.
+"""The fields of owners' documents that follow from their events: last_metrics, last_iteration, metric_stats and times.
 
-The values come from the event store's exact stats and are set, not added up: writing them twice changes nothing, and
-they can be made again at any time from what is stored.
+Their values come from the event store's exact statistics. They are set, not added up. So writing them twice changes
+nothing, and they can be made again at any time from what is stored.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from apiserver.times import seconds_since
 
 @dataclass(slots=True)
 class Touched:
-    """What of an owner's document is out of date."""
+    """The parts of an owner's document that are out of date."""
 
     series: set[tuple[str, str]] = field(default_factory=set)
     """Scalar series (metric, variant) with new points."""
     labels: dict[tuple[str, str], str] = field(default_factory=dict)
-    """x-axis labels that were given."""
+    """The labels of the x axis that came with these events."""
     last_iteration: int | None = None
-    """Of log lines and samples; that of scalars is in their stats."""
+    """The greatest iteration of log lines and samples. That of scalars is in their statistics."""
     samples: dict[tuple[str, EventType], int] = field(default_factory=dict)
-    """For (metric, sample type), the newest timestamp."""
+    """The newest timestamp for each (metric, sample type)."""
     resets: set[str | None] = field(default_factory=set)
-    """What the document said of its last reset when these events came."""
+    """The document's mark of its last reset, as it was when these events came."""
 
     def parts(self, most: int) -> list[Touched]:
-        """The same, taken apart so that each part has at most so many series, and as many metrics of samples."""
+        """The same in parts. Each has at most `most` series, and at most `most` metrics of samples."""
         if len(self.series) <= most and len(self.samples) <= most:
             return [self]
         series, samples = sorted(self.series), sorted(self.samples)
@@ -60,18 +60,18 @@ class Touched:
         return parts
 
     def saw_sample(self, metric: str, variant: str, type: EventType, iter: int, timestamp: int) -> None:
-        """Take note of a plot, an image or a vector, or of the newest of a series of them."""
+        """Note a plot, an image or a vector, or the newest one of a series."""
         if not is_monitor(metric, variant):
             self.saw_iteration(iter)
         self.samples[metric, type] = max(timestamp, self.samples.get((metric, type), timestamp))
 
     def saw_iteration(self, iter: int) -> None:
-        """Take note of an iteration that was reported; single values have none."""
+        """Note an iteration that was reported. Single values have none."""
         if iter != SINGLE_VALUE_ITERATION and (self.last_iteration is None or iter > self.last_iteration):
             self.last_iteration = iter
 
     def merge(self, other: Touched) -> None:
-        """Add what `other` says."""
+        """Add all that `other` has."""
         self.series |= other.series
         self.labels |= other.labels
         self.resets |= other.resets
@@ -82,7 +82,7 @@ class Touched:
 
 
 def touched_by(batch: EventBatch) -> dict[Owner, Touched]:
-    """What a batch puts out of date, by owner."""
+    """The parts of documents that a batch puts out of date, by owner."""
     owners: dict[Owner, Touched] = {}
     scalars = batch.scalars
     of_owner = [owners.setdefault(owner, Touched()) for owner in scalars.owners]
@@ -102,9 +102,10 @@ def touched_by(batch: EventBatch) -> dict[Owner, Touched]:
 
 
 def update_of(touched: Touched, stats: Iterable[ScalarStats], now: str, *, labelled: bool = True) -> JsonObject:
-    """The document update, in MongoDB's dialect, that brings an owner's document up to date.
+    """The update that brings an owner's document up to date, in the dialect of MongoDB.
 
-    `labelled`: the document may have labels, which stay. Else each series is set as a whole, in a fifth of the time.
+    `labelled`: the document may have labels of the x axis, which must stay. Without labels, each series is set as a
+    whole, which takes a fifth of the time.
     """
     values: dict[str, Any] = {"last_update": now, "last_change": now}
     reached = Touched(last_iteration=touched.last_iteration)
@@ -131,7 +132,7 @@ def update_of(touched: Touched, stats: Iterable[ScalarStats], now: str, *, label
 
 
 def run_time(task: Mapping[str, Any], now: str) -> JsonObject:
-    """`active_duration`, the seconds that the task's run has taken, if it is under way and known when it started."""
+    """`active_duration`: for how many seconds a task has been running; nothing if it does not run."""
     if task.get("status") != "in_progress" or not task.get("started"):
         return {}
     return {"active_duration": seconds_since(task["started"], now)}

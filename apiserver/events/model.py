@@ -1,7 +1,7 @@
-"""Events as the server thinks of them: whose they are, which series they belong to, and their columns.
+"""The forms in which events are written to a store and read from it.
 
-A *series* is (owner, event type, metric, variant). Scalars are columns of numbers; logs are columns of
-lines; vectors, plots and debug images are samples, one document an identity. Nothing here does I/O.
+A *series* is (owner, event type, metric, variant). Scalars are columns of numbers, and logs are columns of lines.
+Vectors, plots and debug images are samples: one document each. Nothing here does I/O.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy.typing as npt
 Int64Array = npt.NDArray[np.int64]
 Float64Array = npt.NDArray[np.float64]
 
-#: The iteration the SDK reports single values under (`Logger.report_single_value`); histograms leave it out.
+#: The iteration under which the SDK reports single values (`Logger.report_single_value`). Histograms leave it out.
 SINGLE_VALUE_ITERATION = -(2**31)
 
-#: Ids of owners that are neither a task nor a model begin with it: no document tells what their events say.
+#: The ids of histories begin with it. They own events like tasks and models do, but have no document.
 HISTORY = "history/"
 
 #: Sorts behind every metric, variant and key.
@@ -29,7 +29,10 @@ LAST_NAME = "\U0010ffff"
 
 
 class EventType(StrEnum):
-    """The five event types of the ClearML API, by their names on the wire."""
+    """The five event types of the ClearML API, by their names there. `event_types.py` has their fields.
+
+    The place of a type is its number on disk, so a new one is added at the end.
+    """
 
     SCALAR = "training_stats_scalar"
     VECTOR = "training_stats_vector"
@@ -37,9 +40,14 @@ class EventType(StrEnum):
     PLOT = "plot"
     LOG = "log"
 
+    @property
+    def plural(self) -> str:
+        """The name of many: "scalars"."""
+        return f"{self.name.lower()}s"
 
-#: Types stored as one document an identity.
-SAMPLE_TYPES = (EventType.VECTOR, EventType.IMAGE, EventType.PLOT)
+
+#: Types that are kept as one document each.
+SAMPLE_TYPES = tuple(type for type in EventType if type not in (EventType.SCALAR, EventType.LOG))
 
 
 class Owner(NamedTuple):
@@ -51,18 +59,18 @@ class Owner(NamedTuple):
 
     @property
     def has_document(self) -> bool:
-        """Whether a document is to be kept up to date with its events."""
+        """Whether the owner has a document that is kept up to date with its events."""
         return not self.id.startswith(HISTORY)
 
 
 class MetricSelection(NamedTuple):
-    """One metric, and the variants wanted of it; no variants means all of them."""
+    """A metric, and some of its variants; () means all variants."""
 
     metric: str
     variants: tuple[str, ...] = ()
 
 
-#: What a query narrows to. An empty selection means everything.
+#: The series that a query is about. An empty selection means all.
 Selection = Sequence[MetricSelection]
 
 
@@ -138,7 +146,7 @@ class Scalars:
         )
 
     def __iter__(self) -> Iterator[ScalarColumns]:
-        """Group by group, for who has time."""
+        """Group by group, which is slow for many groups."""
         ends = np.cumsum([0, *self.lengths]).tolist()
         for n, (start, stop) in enumerate(pairwise(ends)):
             yield ScalarColumns(
@@ -211,10 +219,10 @@ class Sample:
 
 @dataclass(slots=True)
 class EventBatch:
-    """What one request adds: a store keeps all of it or, raising, none of it."""
+    """The events that one request adds. A store keeps all of them, or raises and keeps none."""
 
     received: int
-    """Epoch milliseconds at which the server got the request: readers see it as `@timestamp`."""
+    """Epoch milliseconds at which the server got the request. Readers see it as `@timestamp`."""
     scalars: Scalars = NO_SCALARS
     logs: list[LogColumns] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
@@ -228,10 +236,10 @@ class EventBatch:
 
 @dataclass(slots=True, frozen=True)
 class ScalarStats:
-    """What is known of one scalar series, exactly, each iteration counted once.
+    """Exact statistics of one scalar series. Each iteration counts once.
 
-    min, max, mean and their iterations look at finite values only and are None when there are none;
-    `first` is the point with the least (timestamp, iter), `last` the one with the greatest.
+    Minimum, maximum and sum are of finite values; the first two, and their iterations, are None if there are none.
+    `first` is the point with the least (timestamp, iter), and `last` the one with the greatest.
     """
 
     owner: Owner
@@ -371,7 +379,7 @@ class SamplePosition(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class SampleSeries:
-    """What is known of one series of vectors, plots or images."""
+    """Statistics of one series of vectors, plots or images."""
 
     metric: str
     variant: str

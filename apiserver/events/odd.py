@@ -1,7 +1,10 @@
-"""The slow path of ingest: an event object as clients may spell it, made exact; or the field that it fails on.
+"""The slow path of parsing: makes an exact event of one that a client spells in another way.
 
-Fields that an event's type does not have are kept as they are, within bounds (MAX_EXTRA_…), but for those of scalars,
-which are columns.
+For example, `{"type": "training stats scalar", "iter": "5", "value": "NaN"}` becomes
+`{"type": "training_stats_scalar", "iter": 5, "value": nan}`.
+
+Fields that an event's type does not have are kept, within the limits MAX_EXTRA_…. Those of scalars are dropped, because
+scalars are kept in columns.
 """
 
 from __future__ import annotations
@@ -9,13 +12,22 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 import orjson
+from msgspec import structs
 
-from apiserver import urls
+from apiserver.events.event_types import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    Extra,
+    Int64,
+    Milliseconds,
+    OddEvent,
+    SentEvent,
+    check_url,
+)
 from apiserver.events.model import EventType
 from apiserver.events.rejects import Reject
 
@@ -25,23 +37,12 @@ _LARGEST = 2**63 - 1
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,32}\s*")
 _NUMBER = re.compile(r"\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
 
-#: The milliseconds that have a date: the years 1 to 9999.
-EARLIEST_TIMESTAMP, LATEST_TIMESTAMP = -62_135_596_800_000, 253_402_300_799_999
-
-
-#: Of all fields of an event that its type does not have: how many there may be, bytes of JSON, and levels of nesting.
+#: The fields that an event's type does not have may be so many, with so many bytes of JSON and levels of nesting.
 MAX_EXTRA_FIELDS, MAX_EXTRA_BYTES, MAX_EXTRA_DEPTH = 100, 64 * 1024, 20
 
 
-@dataclass(frozen=True, slots=True)
-class Extra:
-    """Fields that an event's type does not have, as a JSON object. A class of its own, so that no line can spell it."""
-
-    json: bytes
-
-
 def normalize(event: dict[str, Any]) -> dict[str, Any]:
-    """The event with exact types, all else that it has as `extra`; raises Reject."""
+    """The event with exact types, and with `extra` for fields that its type does not have. Raises Reject."""
     type = _event_type(event)
     exact: dict[str, Any] = {"type": type}
     if "ts" in event and event.get("timestamp") is None:
@@ -57,12 +58,6 @@ def normalize(event: dict[str, Any]) -> dict[str, Any]:
     return exact
 
 
-def check_url(url: str) -> None:
-    """Raise Reject for what a page must not show as a picture, or link to."""
-    if not urls.is_of_file(url):
-        raise Reject(f"field 'url' must be {urls.FILE_ADDRESSES}", field="url")
-
-
 def _extra(fields: dict[str, Any]) -> Extra:
     if len(fields) > MAX_EXTRA_FIELDS:
         raise Reject(f"an event has at most {MAX_EXTRA_FIELDS} fields that its type does not have")
@@ -74,13 +69,13 @@ def _extra(fields: dict[str, Any]) -> Extra:
         extra = Extra(orjson.dumps(fields))
     except orjson.JSONEncodeError as error:
         raise Reject(f"fields that an event's type does not have cannot be kept ({error})") from None
-    if len(extra.json) > MAX_EXTRA_BYTES:
+    if len(extra) > MAX_EXTRA_BYTES:
         raise Reject(f"fields that an event's type does not have are longer than {MAX_EXTRA_BYTES} bytes together")
     return extra
 
 
 def _check_plain(name: str, value: Any, levels: int) -> None:
-    """Raise Reject for what is nested deeper than so many levels, or is no JSON."""
+    """Raise Reject for a value that is not JSON, or is nested deeper than so many levels."""
     if isinstance(value, float) and not math.isfinite(value):
         raise Reject(f"field '{name[:64]}': NaN and Infinity are not JSON", field=name[:64])
     if isinstance(value, (dict, list)):
@@ -91,13 +86,13 @@ def _check_plain(name: str, value: Any, levels: int) -> None:
 
 
 def kind_of(value: Any) -> str:
-    """What JSON calls a value of this type."""
+    """The name that JSON has for a value's type."""
     names = {dict: "an object", list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number")
 
 
 def without_surrogates(value: Any) -> Any:
-    """The value with lone surrogates, which no UTF-8 can carry, replaced; consoles do print undecodable bytes."""
+    """The value with "?" for lone surrogates, which UTF-8 does not have. They come from consoles' undecodable bytes."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode() if not value.isascii() else value
     if isinstance(value, list):
@@ -174,7 +169,7 @@ def _integer(name: str, value: Any) -> int:
         number = _number(name, value)
         if not math.isfinite(number):
             raise Reject(f"field '{name}' must be an integer", field=name)
-    # A parser makes a float of an integer beyond 64 bits, so that -2.0**63 may stand for less than that.
+    # The parser makes a float of an integer beyond 64 bits, so -2.0**63 may stand for a lesser number.
     least = -_LARGEST if isinstance(number, float) else -_LARGEST - 1
     number = int(number)
     if not least <= number <= _LARGEST:
@@ -206,28 +201,30 @@ def _vector(name: str, value: Any) -> list[float]:
     return [math.nan if item is None else _number(f"{name}[{n}]", item) for n, item in enumerate(value)]
 
 
-_Fields = dict[str, Callable[[str, Any], Any]]
-
-_OF_ALL: _Fields = {
-    "task": _text,
-    "model": _text,
-    "metric": _text,
-    "variant": _text,
-    "worker": _text,
-    "timestamp": _timestamp,
-    "model_event": _flag,
-    "allow_locked": _flag,
-    "iter": _integer,
+#: By the type of a field, the function that makes an exact value of what a client has sent.
+_CONVERSIONS: dict[Any, Callable[[str, Any], Any]] = {
+    str: _text,
+    bool: _flag,
+    float: _number,
+    Int64: _integer,
+    Milliseconds: _timestamp,
+    list[float | None]: _vector,
 }
 
-#: By type, its fields.
-_FIELDS: dict[str, _Fields] = {
-    EventType.SCALAR: {**_OF_ALL, "value": _number, "x_axis_label": _text},
-    EventType.LOG: {**_OF_ALL, "level": _text, "msg": _text},
-    EventType.VECTOR: {**_OF_ALL, "key": _text, "values": _vector, "value": _vector},
-    EventType.IMAGE: {**_OF_ALL, "key": _text, "url": _text},
-    EventType.PLOT: {**_OF_ALL, "key": _text, "plot_str": _text, "skip_validation": _flag},
-}
 
-#: What every line of the SDK has, the old name of `timestamp`, and what the server itself says of events.
+def _fields_of(sent: type[SentEvent]) -> dict[str, Callable[[str, Any], Any]]:
+    """The fields of an event that clients may spell in other ways, each with its conversion."""
+    found = {}
+    for field in structs.fields(sent):
+        types = (field.type, *get_args(field.type))  # those of `str | None` are this, str and None
+        convert = next((_CONVERSIONS[type] for type in types if type in _CONVERSIONS), None)
+        if convert is not None:
+            found[field.name] = convert
+    return found
+
+
+#: By event type, its fields.
+_FIELDS = {str(sent.__struct_config__.tag): _fields_of(sent) for sent in get_args(OddEvent)}
+
+#: Fields of every event of the SDK, the old name of `timestamp`, and fields that the server itself adds.
 _NOT_KEPT = frozenset({"type", "method", "ts", "@timestamp", "plot_len", "plot_data", "source_urls", "valid_plot"})

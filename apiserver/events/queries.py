@@ -1,6 +1,6 @@
-"""What a reader of events asks for: which series, and which of their points, buckets or events.
+"""Queries of events: which series, and which of their points, buckets or events.
 
-A reader makes these once. They go down to the engine whole, so that no function between has to name their parts.
+A reader makes a query once. It goes down to the store as a whole, so that no function in between has to name its parts.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from apiserver.events.model import BucketAxis, EventType, Int64Array, Owner, Sel
 #: The ends of every axis: iterations and timestamps are int64.
 LEAST, GREATEST = -(2**63), 2**63 - 1
 
-#: Stores count with times in doubles, which hold whole numbers exactly up to here.
+#: Stores compute with times as doubles. These hold whole numbers exactly up to here.
 _GREATEST_TIME = 2**53 - 1
 
-#: Bytes of memory that a series and a bucket take, about, without the envelope.
+#: About how many bytes of memory a series and a bucket take, without the envelope.
 _SERIES_BYTES, _BUCKET_BYTES = 1000, 16
 
 Position = TypeVar("Position")
 
-#: From how many points a series has, and the least and the greatest x of them, to the width ≥ 1 of its buckets.
+#: The width ≥ 1 of a series' buckets, given its number of points and their least and greatest x.
 Width = Callable[[int, int, int], int]
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesQuery:
-    """The series of one owner and type that `selection` names; an empty one names them all."""
+    """The series of one owner and type that `selection` names. An empty selection names all."""
 
     owner: Owner
     type: EventType
@@ -37,14 +37,14 @@ class SeriesQuery:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The part of an axis from `least` to `greatest`, both inclusive."""
+    """The part of an axis from `least` to `greatest`, both included."""
 
     least: int = LEAST
     greatest: int = GREATEST
 
     @classmethod
     def of(cls, least: int | None, greatest: int | None) -> Self:
-        """The range between these; None: without an end on that side."""
+        """The range between two values. None: the range has no end on that side."""
         return cls(LEAST if least is None else least, GREATEST if greatest is None else greatest)
 
 
@@ -53,9 +53,9 @@ EVERYWHERE = Range()
 
 @dataclass(frozen=True, slots=True)
 class PageQuery(Generic[Position]):
-    """A page of a walk: up to `limit` ≥ 1 events beyond the position `after`, or from the walk's begin on.
+    """A page of a walk: up to `limit` ≥ 1 events behind the position `after`, or from the beginning.
 
-    With `whole`, the page goes on beyond `limit` for those that share the last one's iteration, or timestamp.
+    A `whole` page also has all events that share the iteration, or timestamp, of the last one, even beyond `limit`.
     """
 
     limit: int
@@ -82,9 +82,9 @@ class BucketQuery:
 
 
 class Grid(NamedTuple):
-    """Steps of `step` ≥ 1 milliseconds from `start` on; what is reported until `stop`, inclusive, counts.
+    """Steps of `step` ≥ 1 milliseconds, from `start` to `stop`, both included.
 
-    Stores can count with −2⁵³ < start ≤ stop < 2⁵³.
+    Stores can compute with −2⁵³ < start ≤ stop < 2⁵³.
     """
 
     start: int
@@ -93,20 +93,20 @@ class Grid(NamedTuple):
 
     @classmethod
     def of(cls, start: int, stop: int, step: int) -> Self:
-        """The same, within the times that stores can count with."""
+        """The grid, cut to the times that stores can compute with."""
         start = max(start, -_GREATEST_TIME)
         return cls(start, min(max(start, stop), _GREATEST_TIME), min(step, _GREATEST_TIME))
 
     @property
     def width(self) -> int:
-        """Of a step; no more than there is, as there is only the first of greater ones, too."""
+        """The width of a step, but no more than the width of the grid."""
         return min(self.step, self.stop - self.start + 1)
 
     @property
     def steps(self) -> int:
-        """How many steps have begun by `stop`."""
+        """The number of steps that begin until `stop`."""
         return (self.stop - self.start) // self.step + 1
 
     def times(self, steps: Int64Array) -> Int64Array:
-        """When these steps begin."""
+        """The times at which steps begin, by their numbers."""
         return self.start + steps * self.step

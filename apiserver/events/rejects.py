@@ -1,19 +1,19 @@
-"""Events that are not taken, and why: a reason is a sentence, counted."""
+"""Counts events that are not taken, by the reason. A reason is a sentence for the client."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-#: How many bad lines are named by their number.
+#: The numbers of so many bad lines are told.
 MAX_LINES = 10
-#: How many different reasons are told; the others are counted together.
+#: So many different reasons are told. All others are counted together.
 MAX_REASONS = 100
 OTHER_REASONS = "Other reasons"
 
 
 class Reject(Exception):
-    """One event cannot be taken: it is malformed (`field` names the wrong field, when it is one field), or it is well
-    formed and refused for what it says, such as an unknown task.
+    """One event cannot be taken. It is malformed, and then `field` may name the wrong field; or it is well formed and
+    says something impossible, such as an unknown task.
     """
 
     def __init__(self, reason: str, *, field: str | None = None, malformed: bool = True) -> None:
@@ -24,18 +24,18 @@ class Reject(Exception):
 
 
 class Contradiction(Exception):
-    """Nothing of a body can be taken: its lines contradict each other, or there is no end of malformed ones."""
+    """Nothing of a body can be taken: its lines contradict each other, or too many are malformed."""
 
 
 class Rejects:
-    """Reasons with their counts."""
+    """How many events were rejected for which reason."""
 
     def __init__(self) -> None:
         self.reasons: Counter[str] = Counter()
         self.field: str | None = None
         """The field of the first malformed event that has one."""
         self.refused = 0
-        """How many were refused for what they say."""
+        """How many of them were well formed."""
         self.lines: list[int] = []
         """The numbers of the first bad lines, from 1."""
 

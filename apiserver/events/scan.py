@@ -1,28 +1,29 @@
-"""Request bodies to points and lines, by the compiled scanner when it is installed (`accelerator/`).
+"""Reads request bodies with the compiled scanner (`accelerator/`), if it is installed.
 
-The scanner takes plain scalar lines; what it leaves goes the way that all lines go without it. Both ways answer alike.
+The scanner takes plain scalar lines. All other lines are read as they are without a scanner. The result is the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from apiserver.events import lines, odd
+from apiserver.events import lines
+from apiserver.events.event_types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, SentEvent, SentScalar
 from apiserver.events.gathered import Gathered, gather, has_mixed_series
-from apiserver.events.lines import EventLine, ScalarLine, Stop, never
+from apiserver.events.lines import Stop, never
 from apiserver.events.rejects import Rejects
 
-Read = tuple[Gathered, list[EventLine], Rejects]
-"""Points, lines that are something else, and what neither is."""
+Read = tuple[Gathered, Sequence[SentEvent], Rejects]
+"""Points, other events, and lines that are not events."""
 
-#: With a greater share of other lines, the scanner only costs.
+#: If the share of other lines is greater, the scanner only takes time.
 _MOST_ODD = 0.5
 _SCALAR = b'"training_stats_scalar"'
 
-#: What the scanner's answers look like; one that was built for another version of this module is not used.
+#: The form of the scanner's answers. A scanner with another form was built for another version, and is not used.
 _FORMAT = 1
 
 try:
@@ -36,10 +37,7 @@ scanner = _installed.scan if _installed and _installed.FORMAT == _FORMAT else No
 
 
 def read(body: bytes, stop: Stop = never) -> Read:
-    """The events of a JSON-lines body.
-
-    Raises Contradiction when there is no end of malformed lines, Stopped when told to `stop`.
-    """
+    """The events of a JSON-lines body. Raises Contradiction for too many malformed lines, and Stopped when told to."""
     return _scanned(body, stop) or _decoded(body, stop)
 
 
@@ -49,17 +47,17 @@ def _decoded(body: bytes, stop: Stop) -> Read:
 
 
 def _scanned(body: bytes, stop: Stop = never) -> Read | None:
-    """The same by the scanner, or None where it is of no use."""
+    """The events as the scanner reads them; None if it is of no use for this body."""
     if scanner is None or _SCALAR not in body:
         return None
     try:
-        keys, lengths, iters, timestamps, values, left = scanner(body, odd.EARLIEST_TIMESTAMP, odd.LATEST_TIMESTAMP)
+        keys, lengths, iters, timestamps, values, left = scanner(body, EARLIEST_TIMESTAMP, LATEST_TIMESTAMP)
     except UnicodeDecodeError:
         return None
     if len(left) > _MOST_ODD * (len(iters) // 8) or has_mixed_series(keys):
         return None
     others, rejects = lines.decode(b"\n".join(body[start:end] for _, start, end in left), stop)
-    if any(type(line) is ScalarLine for line in others):
+    if any(type(line) is SentScalar for line in others):
         return None  # a point among the others may have to come before one that was scanned
     rejects.lines = [left[n - 1][0] for n in rejects.lines]
     columns = np.frombuffer(iters, np.int64), np.frombuffer(timestamps, np.int64), np.frombuffer(values, np.float64)

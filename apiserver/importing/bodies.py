@@ -10,15 +10,13 @@ from typing import Any
 
 import orjson
 
+from apiserver.events.event_types import ADDRESSES
 from apiserver.events.ingest import Ingest, ingest_lines
 from apiserver.events.model import EventType, Owner
 from apiserver.events.rejects import Contradiction
 from apiserver.importing.elasticsearch import StoredEvent
 from apiserver.importing.urls import Replacements
 from apiserver.times import epoch_millis, now_ms
-
-#: The fields of an event that hold addresses of files.
-_ADDRESSES = {EventType.IMAGE: "url", EventType.PLOT: "plot_str"}
 
 
 def batch_of(
@@ -49,11 +47,11 @@ def batch_of(
 
 def line_of(line: bytes, type: EventType, urls: Replacements) -> bytes:
     """The line as a client sent it, with addresses replaced. ValueError if it holds a plot that cannot be unpacked."""
-    if type in _ADDRESSES and (urls.pairs or b'"plot_data"' in line):
+    if type in ADDRESSES and (urls.pairs or b'"plot_data"' in line):
         event: dict[str, Any] = orjson.loads(line)
         if event.get("plot_data") and event.get("plot_str") is None:
             event["plot_str"] = _unpacked(event.pop("plot_data"))
-        field = _ADDRESSES[type]
+        field = ADDRESSES[type]
         if isinstance(event.get(field), str):
             event[field] = urls.in_text(event[field])
         return orjson.dumps(event)

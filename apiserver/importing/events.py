@@ -17,6 +17,7 @@ from typing import Protocol, TypeVar
 import orjson
 
 from apiserver.copying.retrying import patiently
+from apiserver.events.event_types import ADDRESSES
 from apiserver.events.ingest import Ingest
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import SeriesQuery
@@ -115,7 +116,7 @@ class EventImport:
 
     async def _due(self, index: str, type: EventType, tallies: Sequence[Tally], owners: dict[str, Owner]) -> list[_Due]:
         """The owners whose events are new, or have changed since the last run."""
-        moved = self.urls.pairs if type in (EventType.IMAGE, EventType.PLOT) else ()
+        moved = self.urls.pairs if type in ADDRESSES else ()
         now = {f"{index}/{tally.id}": mark(tally.events, tally.newest, moved) for tally in tallies}
         known = await self.marks.of(now)
         count = self.report.count(type.value)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from apiserver.events import documents
 from apiserver.events.columns import MAX_NAME_BYTES, MAX_SAMPLES, MAX_SERIES
+from apiserver.events.figures import MOST_VALUES
 from apiserver.events.ingest import Ingest, ingest_lines, ingest_object
-from apiserver.events.lines import MAX_MALFORMED, MOST_VALUES, Stopped
+from apiserver.events.lines import MAX_MALFORMED, Stopped
 from apiserver.events.model import EventType, Owner
 from apiserver.events.rejects import MAX_REASONS, OTHER_REASONS, Contradiction
 
@@ -315,6 +316,15 @@ def test_fields_that_a_type_does_not_have_are_kept(type: str) -> None:
         name: value for name, value in plain.items() if name not in of_the_server
     }
     assert odd["@timestamp"] == "2023-11-14T22:13:20.000Z"
+
+
+@pytest.mark.parametrize("type", ["log", *SAMPLES])
+@pytest.mark.parametrize("value", [{"json": "AAAA"}, {"json": "e30="}, "AAAA", "e30=", None])
+def test_a_client_may_have_a_field_with_the_name_of_these(type: str, value: Any) -> None:
+    (event,) = events_of(read({"type": type, "task": "t1", "other": 1, "extra": value}))
+    assert (event["extra"], event["other"]) == (value, 1)
+    (event,) = events_of(read({"type": type, "task": "t1", "extra": value}))
+    assert event.get("extra") == value
 
 
 def test_fields_of_other_types_stay_what_they_are() -> None:

@@ -15,6 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from apiserver.events import lines, scan
+from apiserver.events.event_types import SentEvent
 from apiserver.events.gathered import NO_TIMESTAMP, Gathered
 from apiserver.events.rejects import Contradiction, Rejects
 from tests.chance import examples
@@ -63,7 +64,7 @@ def scanned(body: bytes) -> Gathered:
     """The points, for which the scanner alone must have been enough."""
     left: list[bytes] = []
 
-    def decode(rest: bytes, stop: lines.Stop = lines.never) -> tuple[list[lines.EventLine], Rejects]:
+    def decode(rest: bytes, stop: lines.Stop = lines.never) -> tuple[list[SentEvent], Rejects]:
         left.append(rest)
         return [], Rejects()
 

@@ -19,14 +19,6 @@ from apiserver.events.model import EventType, Int64Array, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import EventStoreError
 
-KINDS = {
-    EventType.SCALAR: "scalars",
-    EventType.VECTOR: "vectors",
-    EventType.IMAGE: "images",
-    EventType.PLOT: "plots",
-    EventType.LOG: "logs",
-}
-
 _PLAIN = re.compile(r"[a-z0-9_-]{1,64}")
 #: Names of indices have up to 255 bytes.
 _LONGEST = 180
@@ -42,7 +34,7 @@ def index(prefix: str, type: EventType, company: str) -> str:
     plain = company if _PLAIN.fullmatch(company) else f"~{company.encode().hex()}"
     if len(plain) > _LONGEST:
         raise EventStoreError(f"the name of a company is too long for Elasticsearch: {company[:50]}…")
-    return f"{prefix}-{KINDS[type]}-{plain}"
+    return f"{prefix}-{type.plural}-{plain}"
 
 
 def index_of(prefix: str, series: SeriesQuery) -> str:
@@ -52,7 +44,7 @@ def index_of(prefix: str, series: SeriesQuery) -> str:
 
 def indices(prefix: str) -> list[str]:
     """Patterns that match all indices of events."""
-    return [f"{prefix}-{kind}-*" for kind in KINDS.values()]
+    return [f"{prefix}-{type.plural}-*" for type in EventType]
 
 
 def company_of(prefix: str, index: str) -> str:

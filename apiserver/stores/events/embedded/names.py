@@ -10,8 +10,8 @@ from apiserver.events.model import EventType, Owner, Selection
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.embedded.hot import Matcher, Name
 
-#: The number of each event type on disk: its place here.
-TYPES = (EventType.SCALAR, EventType.VECTOR, EventType.IMAGE, EventType.PLOT, EventType.LOG)
+#: The number of each event type on disk is its place here.
+TYPES = tuple(EventType)
 CODES = {type: code for code, type in enumerate(TYPES)}
 
 SeriesKey = tuple[Owner, str, str]  # owner, metric, variant
