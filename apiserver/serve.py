@@ -72,7 +72,7 @@ def run(settings: Settings) -> None:
     os.umask(0o077)  # other users may not read the files that the server makes, whatever folder they are in
     sockets = [take_port(settings.host, port) for port in ports]
     if settings.workers == 1:
-        return _run(settings, sockets)
+        return serve_on(settings, sockets)
     patience = settings.shutdown_seconds + _CLOSING + _ENDING
     try:
         Processes(settings.workers, partial(_work, settings, sockets), patience, partial(_close, sockets)).run()
@@ -80,7 +80,8 @@ def run(settings: Settings) -> None:
         raise CannotServe("the first worker did not start") from None
 
 
-def _run(settings: Settings, sockets: list[socket.socket], worker: Child | None = None) -> None:
+def serve_on(settings: Settings, sockets: list[socket.socket], worker: Child | None = None) -> None:
+    """Serve on these sockets until a signal stops the server, on the second one files. Raises CannotServe."""
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(settings, sockets, worker))
@@ -98,7 +99,7 @@ def _run(settings: Settings, sockets: list[socket.socket], worker: Child | None 
 def _work(settings: Settings, sockets: list[socket.socket], worker: Child) -> int:
     """Serve as one of several workers; returns the exit code."""
     try:
-        _run(settings, sockets, worker)
+        serve_on(settings, sockets, worker)
     except CannotServe as error:
         log.error("a worker cannot serve: %s", error)
         return 1
@@ -143,7 +144,7 @@ async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child
                 with _told_if_in_use(*listener.getsockname()[:2]):  # another program may just have taken the port
                     listener.listen(_BACKLOG)
             if worker is None or worker.first:
-                _announce(settings, new_credential)
+                announce(settings, new_credential)
             gc.freeze()
             gc.set_threshold(_GC_THRESHOLD)
             gc.enable()
@@ -152,11 +153,11 @@ async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child
             servers = [_Server(_config(settings, slots, served.pop(0))) for _ in sockets]
             until_closed.enter_context(heard(partial(_stop, servers), settings.shutdown_seconds + _CLOSING))
             with watched(settings.slow_loop_ms), _tied_to_parent(worker, servers):
-                serving = (server.serve(_copies(listener)) for server, listener in zip(servers, sockets, strict=True))
+                serving = (server.serve(copies(listener)) for server, listener in zip(servers, sockets, strict=True))
                 await asyncio.gather(*serving)
 
 
-def _copies(listener: socket.socket) -> list[socket.socket]:
+def copies(listener: socket.socket) -> list[socket.socket]:
     """The listener and copies of it: the event loop accepts one connection a turn from each (libuv since 1.46).
 
     With a single socket, a thousand connections at once would fill the system's queue, and further clients would wait.
@@ -171,7 +172,7 @@ def _stop(servers: list[_Server]) -> None:
         server.should_exit = True
 
 
-def _announce(settings: Settings, credential: Credential | None) -> None:
+def announce(settings: Settings, credential: Credential | None) -> None:
     """Log where the server listens. If this start made the admin's key, print the configuration for clients.
 
     The secret is printed only to a terminal: other output, such as that of a container, is stored and read by many.

@@ -18,7 +18,7 @@ from pyhocon import ConfigFactory
 
 from apiserver import serve as serving
 from apiserver.connections.bounds import ConnectionBounds
-from apiserver.serve import CannotServe, _announce, _copies, _run, take_port
+from apiserver.serve import CannotServe, announce, copies, serve_on, take_port
 from apiserver.services.access.credentials import Credential
 from apiserver.settings import Settings
 from tests.harness import ADMIN_KEY, PATIENCE, Served, free_ports, listens, served, told_to_stop_under_way
@@ -57,7 +57,7 @@ def test_the_secret_is_shown_to_a_terminal_only(
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
     if not kept:
         (tmp_path / "clearml.conf").mkdir()
-    _announce(Settings(data=tmp_path), Credential("THEKEY", "the-secret"))
+    announce(Settings(data=tmp_path), Credential("THEKEY", "the-secret"))
     said = capsys.readouterr().out
     assert f"{'is' if kept else 'could not be'} kept in {tmp_path}" in said
     assert ("export CLEARML_API_SECRET_KEY=the-secret" in said) is terminal
@@ -145,7 +145,7 @@ def port() -> Iterator[socket.socket]:
 def test_a_port_never_blocks_so_that_a_worker_that_starts_holds_no_other(port: socket.socket) -> None:
     assert not os.get_blocking(port.fileno())
     with ExitStack() as doors:
-        for door in _copies(port)[1:]:
+        for door in copies(port)[1:]:
             assert not os.get_blocking(doors.enter_context(door).fileno())
 
 
@@ -160,9 +160,9 @@ def test_who_is_told_that_the_server_listens_can_connect(
         assert listens(port.getsockname()[1])
         raise Told
 
-    monkeypatch.setattr(serving, "_announce", told)
+    monkeypatch.setattr(serving, "announce", told)
     with pytest.raises(Told):
-        _run(Settings(data=tmp_path / "data", reserve_bytes=0), [port])
+        serve_on(Settings(data=tmp_path / "data", reserve_bytes=0), [port])
 
 
 def test_a_port_that_two_take_at_once_is_served_by_one(tmp_path: Path, port: socket.socket) -> None:
@@ -170,7 +170,7 @@ def test_a_port_that_two_take_at_once_is_served_by_one(tmp_path: Path, port: soc
     with take_port("127.0.0.1", number) as other:
         other.listen()
         with pytest.raises(CannotServe, match=f"cannot listen on 127.0.0.1 port {number}: another program listens"):
-            _run(Settings(data=tmp_path / "data", reserve_bytes=0), [port])
+            serve_on(Settings(data=tmp_path / "data", reserve_bytes=0), [port])
 
 
 def test_no_secret_is_logged(tmp_path: Path) -> None:

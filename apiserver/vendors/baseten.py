@@ -29,7 +29,7 @@ from apiserver.vendors.routes import ErrorAnswer, TheBackend, TheCaller, json_an
 _MIB_A_GIB = 1024
 
 
-_ERRORS = {
+ERRORS = {
     Problem.NO_CREDENTIALS: (401, "UNAUTHORIZED"),
     Problem.BAD_SCHEME: (401, "UNAUTHORIZED"),
     Problem.BAD_CREDENTIALS: (401, "UNAUTHORIZED"),
@@ -45,12 +45,12 @@ _ERRORS = {
     Problem.OVERLOADED: (429, "TOO_MANY_REQUESTS"),
     Problem.UNAVAILABLE: (503, "SERVICE_UNAVAILABLE"),
 }
-_INTERNAL = (500, "INTERNAL_SERVER_ERROR")
+INTERNAL = (500, "INTERNAL_SERVER_ERROR")
 _SCHEMES = ("api-key", "bearer")
 
 
 def _error_answer(refused: Refused, request: Request) -> ErrorAnswer:
-    status, code = _ERRORS.get(refused.problem, _INTERNAL)
+    status, code = ERRORS.get(refused.problem, INTERNAL)
     return ErrorAnswer(status, {"code": code, "message": refused.message})
 
 

@@ -81,7 +81,7 @@ class ModelArtsError(BaseModel):
 
 
 #: By problem: status, error code, and what the caller can do.
-_ERRORS = {
+ERRORS = {
     Problem.NO_CREDENTIALS: (401, "ModelArts.0201", f"Add a token in the header {_HEADER}."),
     Problem.BAD_SCHEME: (401, "ModelArts.0203", f"Use a token in the header {_HEADER}."),
     Problem.BAD_CREDENTIALS: (401, "ModelArts.0203", "Use a valid token."),
@@ -97,11 +97,11 @@ _ERRORS = {
     Problem.OVERLOADED: (429, "ModelArts.2799", "Try again later."),
     Problem.UNAVAILABLE: (503, "ModelArts.2952", "Try again later."),
 }
-_INTERNAL = (500, "ModelArts.2950", "Look into the server's log.")
+INTERNAL = (500, "ModelArts.2950", "Look into the server's log.")
 
 
 def _error_answer(refused: Refused, request: Request) -> ErrorAnswer:
-    status, code, solution = _ERRORS.get(refused.problem, _INTERNAL)
+    status, code, solution = ERRORS.get(refused.problem, INTERNAL)
     return ErrorAnswer(status, {"error_msg": refused.message, "error_code": code, "error_solution": solution})
 
 

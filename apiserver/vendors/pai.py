@@ -105,7 +105,7 @@ class PaiError(BaseModel):
     Message: str
 
 
-_ERRORS = {
+ERRORS = {
     Problem.NO_CREDENTIALS: (401, "MissingSecurityToken"),
     Problem.BAD_SCHEME: (403, "SignatureDoesNotMatch"),
     Problem.BAD_CREDENTIALS: (403, "InvalidSecurityToken.Malformed"),
@@ -118,11 +118,11 @@ _ERRORS = {
     Problem.OVERLOADED: (429, "Throttling.User"),
     Problem.UNAVAILABLE: (503, "ServiceUnavailable"),
 }
-_INTERNAL = (500, "InternalError")
+INTERNAL = (500, "InternalError")
 
 
 def _error_answer(refused: Refused, request: Request) -> ErrorAnswer:
-    status, code = _ERRORS.get(refused.problem, _INTERNAL)
+    status, code = ERRORS.get(refused.problem, INTERNAL)
     body = {
         "RequestId": id_of(request),
         "HostId": request.url.netloc,

@@ -24,7 +24,7 @@ def test_every_scalar_that_is_read_is_named(quantity: Quantity) -> None:
 
 @pytest.mark.parametrize("vendor", [modelarts, baseten, pai], ids=lambda vendor: str(vendor.__name__))
 def test_every_code_is_named(vendor: ModuleType) -> None:
-    codes = {answer[1] for answer in (*vendor._ERRORS.values(), vendor._INTERNAL)}
+    codes = {answer[1] for answer in (*vendor.ERRORS.values(), vendor.INTERNAL)}
     assert [code for code in codes if f"`{code.replace('{parameter}', '…')}`" not in TEXT] == []
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from apiserver.rpc.call import Identity
 from apiserver.services.access.credentials import create_user
 from apiserver.stores.documents.base import DocumentStoreBusy
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.vendors import bodies
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api, basic, running_api
 from tests.vendors.reported import BEGIN, Line, Report, Reported, iso, reported
 
@@ -284,13 +282,6 @@ async def test_baseten_periods_that_are_asked_for_by_get(job: Reported) -> None:
 async def test_baseten_bodies_that_are_too_large(job: Reported) -> None:
     for body in (b"{" + b" " * 2**20 + b"}", b'{"more": "' + b"x" * 2**20 + b'"}'):
         assert BASETEN.refusal(await BASETEN.ask(job, content=body)) == (413, "VALIDATION_ERROR")
-
-
-async def test_bodies_give_their_room_back(job: Reported) -> None:
-    body = gzip.compress(b'{"start_epoch_millis": null}')
-    response = await BASETEN.ask(job, content=body, headers={"content-encoding": "gzip"})
-    assert response.status_code == 200
-    assert bodies._in_flight._bytes == 0
 
 
 async def test_pai_parameters(job: Reported) -> None:

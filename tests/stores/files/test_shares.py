@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from apiserver.stores.files import disk
 from apiserver.stores.files.disk import FileStore
 from apiserver.stores.files.shares import Shares
 
@@ -26,10 +27,15 @@ def test_many_hold_no_more_than_few() -> None:
 
 
 @pytest.mark.anyio
-async def test_whatever_becomes_of_an_upload_or_download_its_share_is_free_again(tmp_path: Path) -> None:
+async def test_whatever_becomes_of_an_upload_or_download_its_share_is_free_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares = Shares()
+    monkeypatch.setattr(disk, "Shares", lambda: shares)
     store = FileStore(tmp_path / "files")
     await store.open()
     async with store.upload("c", "x") as upload:
+        assert len(shares) == 1
         await upload.finish()
         await upload.commit()
     with pytest.raises(ZeroDivisionError):
@@ -37,7 +43,7 @@ async def test_whatever_becomes_of_an_upload_or_download_its_share_is_free_again
             raise ZeroDivisionError
     file = await store.find("c", "x")
     assert file is not None
-    assert len(store._shares) == 1
+    assert len(shares) == 1
     file.close()
-    assert len(store._shares) == 0
+    assert len(shares) == 0
     await store.close()

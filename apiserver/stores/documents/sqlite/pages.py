@@ -21,11 +21,11 @@ from apiserver.stores.documents.sqlite.side_tables import Sorted
 from apiserver.stores.documents.sqlite.table import Table
 from apiserver.stores.documents.sqlite.translate import Statement, flattened
 
-_A_LOOK = 200
+FIRST_LOOK = 200
 """Documents that are tested first."""
-_FURTHEST = 3000
+FURTHEST = 3000
 """Documents that a walk may test. A search is faster than a longer walk."""
-_SPARSE = 20
+SPARSE = 20
 """If at most one of so many documents meets the condition, sorting all that do takes little time."""
 
 
@@ -72,9 +72,9 @@ def _rows(statement: Statement, condition: Condition, page: Page) -> str:
     company = _company(statement, condition, page.terms)
     if company is None or page.limit is None or not statement.table.apart:
         return rows_sorted(statement, condition, page)
-    first = rows_sorted(statement, company, Page(page.terms, 0, _A_LOOK))
+    first = rows_sorted(statement, company, Page(page.terms, 0, FIRST_LOOK))
     looked, found = _looked(statement, condition, first)
-    far = found * _SPARSE < looked and _is_far(page, looked, found)
+    far = found * SPARSE < looked and _is_far(page, looked, found)
     return rows_sorted(statement, condition, page, found_first=far)
 
 
@@ -96,12 +96,12 @@ def rows_sorted(statement: Statement, condition: Condition, page: Page, *, found
 def _rows_beside(statement: Statement, condition: Condition, side: str, page: Page) -> str:
     """SQL of the row numbers of a page in the order of a side table."""
     table, order = f'"{statement.table.name}"', f"ORDER BY {Sorted(page.terms).order}"
-    first = f'SELECT rowid AS place FROM "{side}" {order} LIMIT {_A_LOOK}'
+    first = f'SELECT rowid AS place FROM "{side}" {order} LIMIT {FIRST_LOOK}'
     if not _is_far(page, *_looked(statement, condition, first)):
         met = f"EXISTS (SELECT 1 FROM {table} WHERE row = side.rowid AND {statement.where(condition)})"
         return f'SELECT rowid AS place FROM "{side}" AS side WHERE {met} {order}{_limited(statement, page)}'
     # SQLite sorts the few rows it finds. If many are skipped, "+rowid" makes it walk the side table's index instead.
-    place = "+rowid" if page.skip > _FURTHEST else "rowid"
+    place = "+rowid" if page.skip > FURTHEST else "rowid"
     met = f"{place} IN (SELECT row FROM {table} WHERE {statement.where(condition, of_all=True)})"
     return f'SELECT rowid AS place FROM "{side}" WHERE {met} {order}{_limited(statement, page)}'
 
@@ -116,7 +116,7 @@ def _looked(statement: Statement, condition: Condition, first: str) -> tuple[int
 def _is_far(page: Page, looked: int, found: int) -> bool:
     """Whether a walk to the end of a page seems to be long, judging by the rows that were tested first."""
     wanted = inf if page.limit is None else page.skip + page.limit
-    return looked == _A_LOOK and looked * wanted > _FURTHEST * found
+    return looked == FIRST_LOOK and looked * wanted > FURTHEST * found
 
 
 def _limited(statement: Statement, page: Page) -> str:

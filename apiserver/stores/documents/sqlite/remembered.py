@@ -14,16 +14,18 @@ from typing import TypeVar, cast
 T = TypeVar("T")
 
 _MOST = 64
-_MOST_ROWS = 200_000
-"""Rows of all answers together. Grouped by a time, nearly every task is a row of half a kilobyte."""
 _LONGEST = 20_000
 """Characters of a question whose answer is remembered. A question may name a hundred thousand ids."""
 
 
 class Remembered:
-    """Answers by their questions. Any thread may ask."""
+    """Answers by their questions. Any thread may ask.
 
-    def __init__(self) -> None:
+    All answers together have at most `rows` rows. Grouped by a time, nearly every task is a row of half a kilobyte.
+    """
+
+    def __init__(self, rows: int = 200_000) -> None:
+        self._most_rows = rows
         self._lock = threading.Lock()
         self._changes: Counter[tuple[str, str | None]] = Counter()
         self._found: OrderedDict[tuple[str, str], tuple[list[int], object]] = OrderedDict()
@@ -58,10 +60,10 @@ class Remembered:
         found = ask()
         with self._lock:
             self._forget(key)
-            if worth() and len(question) <= _LONGEST and _rows(found) <= _MOST_ROWS:
+            if worth() and len(question) <= _LONGEST and _rows(found) <= self._most_rows:
                 self._found[key] = now, found
                 self._rows += _rows(found)
-                while len(self._found) > _MOST or self._rows > _MOST_ROWS:
+                while len(self._found) > _MOST or self._rows > self._most_rows:
                     self._forget(next(iter(self._found)))
         return found
 

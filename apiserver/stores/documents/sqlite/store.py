@@ -52,12 +52,13 @@ Ask = Callable[[Statement], T]
 
 logger = logging.getLogger(__name__)
 
-_READERS = 4
+#: Threads that read and write.
+READERS = 4
 _LARGE_LOG = 4 * 2**20
 _MANY_FIELDS = 1000
 #: After so many calls that ran on the event loop, other tasks have their turn: a handler may ask for many documents.
 _TURN = 16
-_LONG, _LONG_TAKES = 1000, 3
+LONG, _LONG_TAKES = 1000, 3
 """A grouped value of more characters counts for the answer; and how often it is in memory, as JSON and decoded."""
 _LARGE_ANSWER = 256 * 1024
 """Characters of all long values of an answer. An answer with more is not remembered."""
@@ -69,7 +70,7 @@ request fits. Each change writes them anew, so each change of an ever growing do
 _DERIVED = frozenset([apart_column("last_metrics")])
 """Columns that may be larger, because the server itself writes them. Tasks from before there was a limit of series may
 have more series, and have to be kept up to date, too."""
-_MANY = 2000
+MANY = 2000
 """A side table is made if the JSON of more documents would have to be read without it."""
 _MOST_WAITING = 8
 """Side tables that may wait to be made. A query that would need another one does without it."""
@@ -79,7 +80,7 @@ class _Threads:
     """The threads of an open store, by what they do."""
 
     def __init__(self) -> None:
-        self.all = ThreadPoolExecutor(_READERS, thread_name_prefix="documents")
+        self.all = ThreadPoolExecutor(READERS, thread_name_prefix="documents")
         """They read and write, except what follows."""
         self.lookup = ThreadPoolExecutor(1, thread_name_prefix="documents-lookup")
         """Reads collections without large fields, so that a caller is identified even while tasks are searched."""
@@ -243,7 +244,7 @@ class SqliteDocumentStore:
             distinct = {order(item): item for items in lists for item in items if item is not None}
             return [distinct[key] for key in sorted(distinct)]
 
-        many = sum(map(len, lists)) > _MANY
+        many = sum(map(len, lists)) > MANY
         return await asyncio.to_thread(in_order) if many else in_order()
 
     async def varieties(self, collection: str, field: str, filter: Filter) -> list[Document]:
@@ -351,7 +352,7 @@ class SqliteDocumentStore:
 
         def read(readers: Sequence[Callable[[Any], Any]], number: int, *found: Any) -> list[Any]:
             nonlocal long
-            size = sum([len(value) for value in found if isinstance(value, str) and len(value) > _LONG])
+            size = sum([len(value) for value in found if isinstance(value, str) and len(value) > LONG])
             long += size
             if size and counted is not None:
                 counted(_LONG_TAKES * size)
@@ -420,7 +421,7 @@ class SqliteDocumentStore:
         """Whether many documents meet some conditions that need no side table."""
         with Statement(table, self._connections.callbacks, connection) as statement:
             where = statement.where(All(tuple(conditions)))
-            return len(statement.found(f'SELECT 1 FROM "{table.name}" WHERE {where} LIMIT {_MANY + 1}')) > _MANY
+            return len(statement.found(f'SELECT 1 FROM "{table.name}" WHERE {where} LIMIT {MANY + 1}')) > MANY
 
     async def _make(self, table: Table, sides: Iterable[Side]) -> None:
         """Make side tables, unless too many are waiting to be made."""
@@ -504,7 +505,7 @@ def _groups(table: Table, columns: Sequence[str], where: str, *, lists: bool) ->
         # "+" keeps SQLite from taking an index in this order, because a covering index is faster.
         groups = ", ".join(f"+{column}" for column in columns)
         return f'SELECT count(*), {values} FROM "{table.name}" WHERE {where} GROUP BY {groups}'
-    groups = ", ".join(f"CASE WHEN length(CAST({one} AS BLOB)) > {_LONG} THEN row ELSE {one} END" for one in columns)
+    groups = ", ".join(f"CASE WHEN length(CAST({one} AS BLOB)) > {LONG} THEN row ELSE {one} END" for one in columns)
     places = f'SELECT count(*) AS number, min(row) AS place FROM "{table.name}" WHERE {where} GROUP BY {groups}'
     return f'SELECT number, {values} FROM ({places}) CROSS JOIN "{table.name}" ON row = place'
 

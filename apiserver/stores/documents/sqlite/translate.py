@@ -50,7 +50,7 @@ _MOST_SOUGHT = 8
 _MOST_SIDES = 4
 """Side tables that one statement may use, because each has to be filled the first time."""
 _MOST_TRIGRAMS = 32
-_FEW = 1000
+FEW = 1000
 """Rows that a statement may name one by one."""
 
 
@@ -169,8 +169,8 @@ class Statement(Parameters):
 
     def _few(self, sql: str) -> str | None:
         """SQL that names, one by one, the rows that some other SQL finds. None if these are many."""
-        found = self.found(f"{sql} LIMIT {_FEW + 1}")
-        if len(found) > _FEW:
+        found = self.found(f"{sql} LIMIT {FEW + 1}")
+        if len(found) > FEW:
             return None
         return f"row IN (SELECT value FROM json_each({self.bind(dumps([row for (row,) in found]))}))"
 

@@ -19,7 +19,7 @@ _SHORT = 2_000
 #: Events, and buckets, that a shared search looks at.
 _TOGETHER = 20_000
 #: Buckets of one answer: while a larger one is read, all other callers wait.
-_AN_ANSWER = 100_000
+BUCKETS_AN_ANSWER = 100_000
 
 
 @dataclass(slots=True, frozen=True)
@@ -47,7 +47,7 @@ async def aggregate(
     Series without such an event are not in the answer.
     """
     found: dict[str, JsonObject] = {}
-    for parts in in_parts(_parts(wanted), lambda part: sum(one.buckets for one in part), _AN_ANSWER):
+    for parts in in_parts(_parts(wanted), lambda part: sum(one.buckets for one in part), BUCKETS_AN_ANSWER):
         answers = await cluster.searches(index, [_body(part, conditions) for part in parts], routing=routing)
         for part, answer in zip(parts, answers, strict=True):
             found |= _by_key(part, answer)

@@ -22,7 +22,7 @@ from apiserver.stores.events.elasticsearch.series import MOST_BUCKETS, Series, S
 from apiserver.stores.events.elasticsearch.stats import extent
 
 #: Buckets of one page: a worker's minutes of a week are fewer.
-_PAGE = 12_000
+PAGE = 12_000
 #: Series that have a page each in one answer.
 _AT_ONCE = 2
 
@@ -111,13 +111,13 @@ async def _pages(
             if found := answer.get("aggregations"):
                 buckets = found["group"]["buckets"]
                 yield one, buckets
-                if len(buckets) == _PAGE:
+                if len(buckets) == PAGE:
                     left.append((one, found["group"]["after_key"]))
 
 
 def _page(series: Series, after: JsonObject | None, grid: Grid) -> JsonObject:
     group: JsonObject = {
-        "size": _PAGE,
+        "size": PAGE,
         "sources": [{"worker": {"terms": {"field": "worker"}}}, {"step": {"date_histogram": _by_step(grid)}}],
     }
     if after is not None:

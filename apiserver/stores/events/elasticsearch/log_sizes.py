@@ -10,7 +10,7 @@ from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import of, ordered, without
 from apiserver.stores.events.elasticsearch.stats import extent
 
-_WINDOW = 1000
+WINDOW = 1000
 _WITHOUT_SIZE = without({"exists": {"field": "size"}})
 
 
@@ -42,7 +42,7 @@ async def _add_unknown(cluster: Cluster, series: SeriesQuery, found: dict[str, L
         ordered(("timestamp", "sequence")),
         fields=["worker"],
         stored=["message"],
-        window=_WINDOW,
+        window=WINDOW,
     )
     async for hits in pages:
         lengths = sizes_of([hit["fields"]["message"][0] for hit in hits]).tolist()

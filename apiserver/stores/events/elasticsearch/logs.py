@@ -23,7 +23,7 @@ from apiserver.stores.events.elasticsearch.writing import LARGE_LINE
 _BY = ("timestamp", "sequence")
 _FIELDS = ("level", "worker", "iter", "metric", "variant", "received")
 #: Lines of one answer.
-_WINDOW = paging.AN_ANSWER // LARGE_LINE
+WINDOW = paging.AN_ANSWER // LARGE_LINE
 
 
 async def log_lines(
@@ -72,7 +72,7 @@ async def _page(
         stored=["message", "extra"],
         after=page.after,
         limit=page.limit,
-        window=_WINDOW,
+        window=WINDOW,
     )
     return await paging.page(hits, _line)
 

@@ -23,7 +23,7 @@ ALL = 2**62
 #: Bytes of one answer of small events.
 AN_ANSWER = 16 * 2**20
 #: Bytes of large events in one answer, unless it is a single one: a page needs no more.
-_LARGE_TOGETHER = PAGE_BYTES
+LARGE_TOGETHER = PAGE_BYTES
 _BEHIND = 2**63 - 1
 _LARGE: JsonObject = {"exists": {"field": "large"}}
 
@@ -125,7 +125,7 @@ async def texts(
             window = max(1, size // 8)
             continue
         found = _in_order(small["hits"]["hits"], large["hits"]["hits"], sort)[:size]
-        for part in in_parts(found, _large, _LARGE_TOGETHER):
+        for part in in_parts(found, _large, LARGE_TOGETHER):
             ids = [hit["_id"] for hit in part if _large(hit)]
             if ids:
                 these = {**BARE, **whole, "sort": sort, "query": {"ids": {"values": ids}}, "size": len(ids)}

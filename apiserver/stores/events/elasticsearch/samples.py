@@ -20,7 +20,7 @@ from apiserver.stores.events.elasticsearch.writing import LARGE_SAMPLE, unpacked
 _BY = ("iter", "metric", "variant", "key")
 _NEWEST_FIRST = [{"metric": "asc"}, {"variant": "asc"}, {"iter": "desc"}, {"key": "asc"}]
 #: Samples of one answer.
-_WINDOW = paging.AN_ANSWER // LARGE_SAMPLE
+WINDOW = paging.AN_ANSWER // LARGE_SAMPLE
 #: Parts of one query: nodes allow for a thousand clauses at least.
 _PARTS = 300
 
@@ -113,7 +113,7 @@ class Samples:
             stored=["document"],
             after=after,
             limit=limit,
-            window=_WINDOW,
+            window=WINDOW,
         )
         by = [field for one in sort for field in one]
         return await paging.page(hits, lambda hit: self._sample(dict(zip(by, hit["sort"], strict=True)), hit["fields"]))

@@ -19,7 +19,8 @@ _PAGE = 8192
 #: memory of the process, but the system takes them back when it needs memory.
 _MMAP = 2**29
 _BUSY_MS = 5000
-_READERS_LEAVE_MS = 1000
+#: Milliseconds for which truncating the log waits for readers to end.
+READERS_LEAVE_MS = 1000
 
 #: Bytes of the write-ahead log above which it is truncated.
 LOG_BYTES = 64 * 2**20
@@ -71,7 +72,7 @@ class Database:
 
     def truncate_log(self) -> None:
         """Truncate the log, if all readers end their transactions within a second."""
-        self.writer.execute(f"PRAGMA busy_timeout = {_READERS_LEAVE_MS}")
+        self.writer.execute(f"PRAGMA busy_timeout = {READERS_LEAVE_MS}")
         try:
             self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         finally:

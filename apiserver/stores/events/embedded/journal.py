@@ -28,7 +28,8 @@ from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.embedded import records
 from apiserver.stores.events.embedded.records import Record
 
-_MAGIC = b"EVJRNL01"
+#: The first bytes of each journal.
+MAGIC = b"EVJRNL01"
 _HEAD = struct.Struct("<IIQQ")  # checksum of all that follows, bytes of meta, bytes of columns, sequence
 _CHECKED = struct.Struct("<IQQ")
 _RETRY_AFTER = 5
@@ -50,8 +51,8 @@ def segment_path(folder: Path, number: int) -> Path:
 def replay(path: Path) -> Iterator[Record]:
     """The whole records of a segment, in order; raise EventStoreError for a whole one of a form that is not known."""
     content = memoryview(path.read_bytes())
-    at = len(_MAGIC)
-    if content[:at] != _MAGIC:
+    at = len(MAGIC)
+    if content[:at] != MAGIC:
         if content:
             logger.warning("journal %s does not begin as a journal does; its %d bytes are left out", path, len(content))
         return
@@ -132,7 +133,7 @@ class Journal:
         path = segment_path(self._folder, self.number)
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            self._end = _write_all(file, [_MAGIC], 0)
+            self._end = _write_all(file, [MAGIC], 0)
             if self._fsync:
                 sync_folder(self._folder)
         except OSError:

@@ -26,9 +26,12 @@ from apiserver.stores.events.embedded.names import Ids, Registrar, set_state
 from apiserver.stores.events.embedded.sample_merge import merge_samples
 from apiserver.stores.events.embedded.scalar_merge import merge_scalars
 
-_RETRY_SECONDS = (0.5, 1, 2, 5, 10)
-_LONG_LOG_SECONDS = 5
-_FREE_PAGES_KEPT = 1024
+#: Seconds until merging is tried again, after one failure, after two, and so on.
+RETRY_SECONDS = (0.5, 1, 2, 5, 10)
+#: Seconds until an idle thread tries again to shorten the database's log, which a reader kept long.
+LONG_LOG_SECONDS = 5
+#: Free pages that the file keeps, for new events.
+FREE_PAGES_KEPT = 1024
 _FREE_SHARE_KEPT = 0.1
 _VACUUM_PAGES = 512
 
@@ -103,7 +106,7 @@ class Merger:
             return 0
         self._idle = True  # set before looking, so that what is appended after the look wakes the thread
         if not self._live.active.events:
-            return _LONG_LOG_SECONDS if self._database.log_is_long else None
+            return LONG_LOG_SECONDS if self._database.log_is_long else None
         self._idle = False
         return max(0.0, self._live.active_since + self._seconds - time.monotonic())
 
@@ -125,7 +128,7 @@ class Merger:
         else:
             self._failures = 0
             return
-        self._retry_at = time.monotonic() + _RETRY_SECONDS[min(self._failures, len(_RETRY_SECONDS) - 1)]
+        self._retry_at = time.monotonic() + RETRY_SECONDS[min(self._failures, len(RETRY_SECONDS) - 1)]
         self._failures += 1
 
     def _merge_all(self) -> None:
@@ -220,7 +223,7 @@ class Merger:
             try:
                 free = writer.execute("PRAGMA freelist_count").fetchone()[0]
                 pages = writer.execute("PRAGMA page_count").fetchone()[0]
-                if free <= max(_FREE_PAGES_KEPT, pages * _FREE_SHARE_KEPT):
+                if free <= max(FREE_PAGES_KEPT, pages * _FREE_SHARE_KEPT):
                     return False
                 writer.execute(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})").fetchall()
                 self._checkpoint()

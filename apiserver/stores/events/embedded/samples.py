@@ -21,7 +21,7 @@ from apiserver.stores.events.embedded.hot import Name, SampleKey
 from apiserver.stores.events.embedded.names import series_rows
 
 #: The samples of more series than these are read by one statement.
-_MANY = 500
+MANY = 500
 
 HotSamples = Mapping[Name, Mapping[SampleKey, Sample]]
 
@@ -87,7 +87,7 @@ class Samples:
         after, descending = wanted.after, wanted.descending
         if after is not None:
             low, high = (low, min(high, after.iter)) if descending else (max(low, after.iter), high)
-        if len(self.merged) + len(self.hot) > _MANY:
+        if len(self.merged) + len(self.hot) > MANY:
             walk = self._walk_of_many(low, high, wanted)
         else:
             walks = [self._walk(name, low, high, descending) for name in self.names]
@@ -119,7 +119,7 @@ class Samples:
             low, high = (LEAST, wanted.after - 1) if descending else (wanted.after + 1, GREATEST)
         if not LEAST <= low <= high <= GREATEST:
             return []
-        if len(self.merged) + len(self.hot) > _MANY:
+        if len(self.merged) + len(self.hot) > MANY:
             found = {iter for keys in self.hot.values() for iter, _ in keys if low <= iter <= high}
             found.update(iter for (iter,) in self._of_many("DISTINCT iter", low, high))
             return sorted(found, reverse=descending)[: wanted.limit]

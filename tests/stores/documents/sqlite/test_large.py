@@ -45,7 +45,7 @@ async def test_values_of_groups_count_while_they_are_read(store: SqliteDocumentS
 async def test_documents_are_grouped_by_long_and_short_values(
     store: SqliteDocumentStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_LONG", 8)
+    monkeypatch.setattr(module, "LONG", 8)
     values = [["a"], ["a"], ["a long one"], ["a long one"], [], None, None]
     await store.insert("tasks", [{"id": f"{number}", "tags": tags} for number, tags in enumerate(values)])
     assert await store.count_by("tasks", {}, ["tags"]) == {
@@ -58,13 +58,19 @@ async def test_documents_are_grouped_by_long_and_short_values(
 
 async def test_who_calls_is_found_out_while_all_threads_search(store: SqliteDocumentStore) -> None:
     await store.insert("credentials", [{"id": "a", "key": "k"}])
-    await store.find_one("tasks", {"id": "a"})
-    done = threading.Event()
-    assert store._threads is not None
-    for _ in range(module._READERS):
-        store._threads.all.submit(done.wait)
+    await store.insert("tasks", [{"id": "b"}])
+    searching, done = threading.Semaphore(0), threading.Event()
+
+    def wait(size: int) -> None:
+        searching.release()
+        done.wait()
+
+    searches = [asyncio.create_task(store.find("tasks", {}, counted=wait)) for _ in range(20)]
     try:
         async with asyncio.timeout(20):
+            for _ in range(module.READERS):
+                await asyncio.to_thread(searching.acquire)
             assert await store.find_one("credentials", {"key": "k"}) == {"id": "a", "key": "k"}
     finally:
         done.set()
+    assert await asyncio.gather(*searches) == [[{"id": "b"}]] * 20

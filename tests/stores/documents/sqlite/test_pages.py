@@ -74,9 +74,9 @@ def test_pages_are_those_of_the_whole_order(
             assert await documents_store.find("tasks", filter, sort=sort, skip=skip, limit=limit) == wanted
 
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
-        patch.setattr(pages, "_A_LOOK", look)
-        patch.setattr(pages, "_FURTHEST", furthest)
-        patch.setattr(pages, "_SPARSE", 1)
+        patch.setattr(pages, "FIRST_LOOK", look)
+        patch.setattr(pages, "FURTHEST", furthest)
+        patch.setattr(pages, "SPARSE", 1)
         asyncio.run(run(Path(folder)))
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from apiserver.stores.documents.sqlite import remembered as module
 from apiserver.stores.documents.sqlite.remembered import Remembered
 
 
@@ -54,9 +51,8 @@ def test_only_some_answers_are_remembered() -> None:
     assert [remembered.of("tasks", (), "x" * 30_000, ask) for _ in range(2)] == [67, 68]
 
 
-def test_answers_have_so_many_rows_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST_ROWS", 10)
-    remembered, asked = Remembered(), []
+def test_answers_have_so_many_rows_at_most() -> None:
+    remembered, asked = Remembered(rows=10), []
 
     def ask(question: str, rows: int) -> None:
         def found() -> list[int]:

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,6 +20,7 @@ from apiserver.stores.documents.dialect.filters import parse_filter
 from apiserver.stores.documents.dialect.patterns import compile_pattern
 from apiserver.stores.documents.dialect.sorts import Term, in_order, parse_sort
 from apiserver.stores.documents.sqlite import SqliteDocumentStore, pages, store, translate, upkeep
+from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.side_tables import (
     Names,
     Side,
@@ -29,6 +31,7 @@ from apiserver.stores.documents.sqlite.side_tables import (
     parse_side,
     text_of,
 )
+from apiserver.stores.documents.sqlite.table import Table
 from apiserver.stores.documents.sqlite.upkeep import Upkeep
 from tests.chance import examples
 from tests.stores.documents import strategies
@@ -43,7 +46,7 @@ BY_VALUE: Sort = [(VALUE, -1)]
 def always() -> Any:
     """Let side tables be made for any number of documents."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "_MANY", -1)
+        patch.setattr(store, "MANY", -1)
         yield
 
 
@@ -172,10 +175,10 @@ def test_what_is_found_is_what_the_dialect_says(
             await hold(opened_store, model)
 
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
-        patch.setattr(translate, "_FEW", few)
-        patch.setattr(pages, "_A_LOOK", look)
-        patch.setattr(pages, "_FURTHEST", furthest)
-        patch.setattr(upkeep, "_SOME", 2)
+        patch.setattr(translate, "FEW", few)
+        patch.setattr(pages, "FIRST_LOOK", look)
+        patch.setattr(pages, "FURTHEST", furthest)
+        patch.setattr(upkeep, "DOCUMENTS_AT_ONCE", 2)
         asyncio.run(run(Path(folder)))
 
 
@@ -229,7 +232,7 @@ def test_a_pattern_is_found_wherever_it_is(
                 assert await documents_store.count("things", asked) == len(expected)
 
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
-        patch.setattr(translate, "_FEW", few)
+        patch.setattr(translate, "FEW", few)
         asyncio.run(run(Path(folder)))
 
 
@@ -273,15 +276,13 @@ def test_what_a_side_table_holds_is_kept_as_text(side: Side) -> None:
 def filled(monkeypatch: pytest.MonkeyPatch) -> list[Side]:
     """The side tables that are filled."""
     sides: list[Side] = []
-    original = Upkeep._end
+    original = Upkeep.fill
 
-    def end(self: Upkeep, number: int, state: str) -> None:
-        original(self, number, state)
-        with self._connections.read() as connection:
-            found = connection.execute('SELECT holds FROM "side:tables" WHERE number = ?', (number,))
-            sides.extend(parse_side(holds) for (holds,) in found)
+    def fill(self: Upkeep, table: Table, side: Side) -> None:
+        sides.append(side)
+        original(self, table, side)
 
-    monkeypatch.setattr(Upkeep, "_end", end)
+    monkeypatch.setattr(Upkeep, "fill", fill)
     return sides
 
 
@@ -304,7 +305,7 @@ async def test_side_tables_outlive_a_restart(tmp_path: Path, filled: list[Side])
 
 @pytest.mark.anyio
 async def test_for_few_documents_no_side_table_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "_MANY", 10)
+    monkeypatch.setattr(store, "MANY", 10)
     async with opened(tmp_path) as documents:
         await documents.insert("things", [{**one, "b": ["rare"] if one["id"] < "009" else []} for one in numbered(20)])
         assert (await ids(documents, {"b": "rare"}, BY_VALUE))[:2] == ["008", "007"]
@@ -315,7 +316,7 @@ async def test_for_few_documents_no_side_table_is_made(tmp_path: Path, monkeypat
 
 @pytest.mark.anyio
 async def test_the_least_used_makes_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "_MOST", 2)
+    monkeypatch.setattr(upkeep, "MOST_A_COLLECTION", 2)
     async with opened(tmp_path) as documents:
         await documents.insert("things", numbered(5))
         for name in ("p", "q", "p", "r"):
@@ -329,7 +330,7 @@ async def test_the_least_used_makes_room(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.anyio
 async def test_too_much_text_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, filled: list[Side]) -> None:
-    monkeypatch.setattr(upkeep, "_LARGEST", 1000)
+    monkeypatch.setattr(upkeep, "LARGEST", 1000)
     async with opened(tmp_path) as documents:
         await documents.insert("things", [{"id": f"{place}", "a": f"{place}" * 200} for place in range(9)])
         for _ in range(2):
@@ -342,8 +343,9 @@ async def test_too_much_text_is_not_kept(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.anyio
 async def test_documents_change_while_a_side_table_is_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "_SOME", 4)
-    loop, read = asyncio.get_running_loop(), Upkeep._read
+    monkeypatch.setattr(upkeep, "DOCUMENTS_AT_ONCE", 4)
+    loop, original = asyncio.get_running_loop(), Sorted.of
+    read: list[str] = []
 
     async def change(documents: SqliteDocumentStore) -> None:
         await documents.update("things", {"id": "001"}, {"$set": {VALUE: 100}})
@@ -354,13 +356,13 @@ async def test_documents_change_while_a_side_table_is_filled(tmp_path: Path, mon
     async with opened(tmp_path) as documents:
         await documents.insert("things", numbered(12))
 
-        def slow(self: Upkeep, table: Any, side: Side, after: int) -> Any:
-            found = read(self, table, side, after)
-            if not after:
+        def slow(self: Sorted, document: Document) -> Any:
+            read.append(document["id"])
+            if read == ["000"]:
                 asyncio.run_coroutine_threadsafe(change(documents), loop).result(10)
-            return found
+            return original(self, document)
 
-        monkeypatch.setattr(Upkeep, "_read", slow)
+        monkeypatch.setattr(Sorted, "of", slow)
         by_value = await ids(documents, {}, BY_VALUE, 20)
         assert by_value == ["001", "new", "010", "009", "008", "007", "006", "005", "004", "003", "000"]
         await documents.delete("things", {"id": {"$in": ["001", "new"]}})
@@ -373,11 +375,15 @@ async def test_a_full_disk_costs_time_but_no_answer(tmp_path: Path, monkeypatch:
     async with opened(tmp_path) as documents:
         await documents.insert("things", numbered(12))
 
-        def full(self: Upkeep, *_: Any) -> None:
-            raise DocumentStoreBusy("the disk is full")
+        write, writes = Connections.write, count(1)
+
+        def full(self: Connections, *, spare_reserve: bool = False) -> Any:
+            if spare_reserve and next(writes) > 1:  # the first makes the side table
+                raise DocumentStoreBusy("the disk is full")
+            return write(self, spare_reserve=spare_reserve)
 
         with monkeypatch.context() as patch:
-            patch.setattr(Upkeep, "_end", full)
+            patch.setattr(Connections, "write", full)
             assert (await ids(documents, {}, BY_VALUE))[:2] == ["011", "010"]
         await documents.update("things", {"id": "000"}, {"$set": {VALUE: 100}})
         assert [state for _, state in there(tmp_path)] == ["filling"]
@@ -417,7 +423,7 @@ async def test_a_new_layout_of_a_collection_keeps_its_side_tables(tmp_path: Path
 async def test_large_texts_are_sorted_by_their_beginnings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, some_bytes: int
 ) -> None:
-    monkeypatch.setattr(upkeep, "_SOME_BYTES", some_bytes)  # 1: each document is put into the side table by itself
+    monkeypatch.setattr(upkeep, "BYTES_AT_ONCE", some_bytes)  # 1: each document is put into the side table by itself
     text = "é" * 1000
     values = {"a": text + "z", "b": text + "a", "c": text[:-1] + "z", "d": "z", "e": None}
     async with opened(tmp_path) as documents:

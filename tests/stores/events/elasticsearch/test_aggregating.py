@@ -28,7 +28,7 @@ class _Asked:
 
 
 async def test_an_answer_has_a_bounded_number_of_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aggregating, "_AN_ANSWER", 10)
+    monkeypatch.setattr(aggregating, "BUCKETS_AN_ANSWER", 10)
     asked: Any = _Asked()
     wanted = [Wanted(Series("m", str(n), str(n), None), {}, buckets) for n, buckets in enumerate((4, 6, 1, 20, 3, 3))]
     assert await aggregate(cast(Cluster, asked), "index", "owner", wanted) == {}

@@ -46,9 +46,9 @@ def _fewer_questions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_worker, "_PAGE", 3)
+    monkeypatch.setattr(by_worker, "PAGE", 3)
     for module in (logs, samples):
-        monkeypatch.setattr(module, "_WINDOW", 3)
+        monkeypatch.setattr(module, "WINDOW", 3)
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +56,7 @@ def _some_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines and samples of a few bytes: two of them, or three, are read at once."""
     monkeypatch.setattr(writing, "LARGE_LINE", 3)
     monkeypatch.setattr(writing, "LARGE_SAMPLE", 9)
-    monkeypatch.setattr(paging, "_LARGE_TOGETHER", 24)
+    monkeypatch.setattr(paging, "LARGE_TOGETHER", 24)
 
 
 async def run(address: ElasticsearchAddress, operations: list[tuple[Any, ...]]) -> None:

@@ -112,7 +112,7 @@ async def test_large_lines_that_do_not_say_so(store: ElasticsearchEventStore, mo
 async def test_windows_of_large_and_small_lines(
     store: ElasticsearchEventStore, monkeypatch: pytest.MonkeyPatch, dice: Random
 ) -> None:
-    monkeypatch.setattr(logs, "_WINDOW", 5)
+    monkeypatch.setattr(logs, "WINDOW", 5)
     sent = [f"{n:02}" + "x" * dice.choice([0, LARGE_LINE]) for n in range(40)]
     await store.add(batch(lines(sent)))
     assert await messages(store) == sent

@@ -58,7 +58,7 @@ def test_a_damaged_end_costs_no_whole_record(crashed: Path, data: st.DataObject)
         ((_, path),) = journal.segments(folder)
         content = bytearray(path.read_bytes())
         if data.draw(st.booleans(), label="cut"):
-            at = data.draw(st.integers(len(journal._MAGIC), len(content) - 1), label="at")
+            at = data.draw(st.integers(len(journal.MAGIC), len(content) - 1), label="at")
             del content[at:]
             content += data.draw(st.binary(max_size=100), label="rubbish")
         else:
@@ -68,7 +68,7 @@ def test_a_damaged_end_costs_no_whole_record(crashed: Path, data: st.DataObject)
         whole = sum(end <= at for end in ends)
         with patch.object(journal.logger, "warning") as warning:
             asyncio.run(go_on(folder, whole))
-        torn = len(content) > ([len(journal._MAGIC), *ends])[whole]
+        torn = len(content) > ([len(journal.MAGIC), *ends])[whole]
         assert warning.called == torn
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.embedded import EmbeddedEventStore, journal, log_merge, merge
+from apiserver.stores.events.embedded.database import Database
 from tests.contract.event_stores import OWNER, batch, lines, scalars
 from tests.stores.events.embedded.waiting import add_until_busy, eventually
 
@@ -78,7 +79,7 @@ class Refusing:
             real(*arguments)  # type: ignore[arg-type]
 
         patch.setattr(merge, "merge_logs", merge_logs)
-        patch.setattr(merge, "_RETRY_SECONDS", (0.001,))
+        patch.setattr(merge, "RETRY_SECONDS", (0.001,))
 
 
 async def test_a_merge_that_fails_loses_nothing_and_is_tried_again(
@@ -104,7 +105,7 @@ async def test_a_merge_that_fails_loses_nothing_and_is_tried_again(
 
 async def test_merging_that_fails_is_left_alone_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     database = Refusing(monkeypatch)
-    monkeypatch.setattr(merge, "_RETRY_SECONDS", (3600,))
+    monkeypatch.setattr(merge, "RETRY_SECONDS", (3600,))
     store = EmbeddedEventStore(tmp_path, merge_points=1)
     await store.open()
     merger = store._parts.merger
@@ -158,13 +159,13 @@ async def test_a_journal_that_cannot_be_deleted_is_merged_all_the_same(
 async def test_a_batch_whose_digest_cannot_be_looked_up_is_not_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails() -> sqlite3.Connection:
+    def fails(database: Database) -> sqlite3.Connection:
         raise sqlite3.OperationalError("unable to open database file")
 
     store = EmbeddedEventStore(tmp_path)
     await store.open()
     with monkeypatch.context() as patch:
-        patch.setattr(store._parts.database, "reader", fails)
+        patch.setattr(Database, "reader", fails)
         with pytest.raises(EventStoreBusy, match="unable to open"):
             await store.add(batch(lines(["a"], digest=b"digest")))
     await store.add(batch(lines(["a"], digest=b"digest")))

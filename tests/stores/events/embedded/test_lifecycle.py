@@ -6,6 +6,7 @@ import asyncio
 import os
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,7 @@ async def test_the_order_of_lines_goes_on_after_a_restart(tmp_path: Path) -> Non
 
 
 async def test_deleting_gives_room_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge, "_FREE_PAGES_KEPT", 10)
+    monkeypatch.setattr(merge, "FREE_PAGES_KEPT", 10)
     store = unmerged(tmp_path)
     await store.open()
     for variant in range(20):
@@ -178,12 +179,14 @@ async def test_the_log_is_shortened_when_the_reader_that_stayed_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "LOG_BYTES", 100_000)
-    monkeypatch.setattr(database, "_READERS_LEAVE_MS", 1)
-    monkeypatch.setattr(merge, "_LONG_LOG_SECONDS", 0.01)
+    monkeypatch.setattr(database, "READERS_LEAVE_MS", 1)
+    monkeypatch.setattr(merge, "LONG_LOG_SECONDS", 0.01)
     store = unmerged(tmp_path)
     await store.open()
     log = tmp_path / "events.db-wal"
-    with store._parts.live.snapshot(OWNER, lambda hot: None):
+    with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        assert reader.execute("SELECT count(*) FROM owners").fetchone() == (0,)
         await store.add(batch(scalars([i * 0.1 for i in range(50_000)])))
         await store.merge()
         assert log.stat().st_size > 100_000

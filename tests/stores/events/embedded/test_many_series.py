@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_samples_of_many_series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "_MANY", 1)
+    monkeypatch.setattr(samples, "MANY", 1)
     store, plain = EmbeddedEventStore(tmp_path / "events", merge_points=10**9, merge_seconds=10**6), PlainEventStore()
     await store.open()
     for round, (least, greatest) in enumerate([(0, 6), (4, 9)]):  # the second ones stay in memory, and overwrite some

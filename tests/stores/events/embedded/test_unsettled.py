@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ from apiserver.events.model import BucketAxis, EventBatch, EventType, MetricSele
 from apiserver.events.queries import BucketQuery, PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.embedded import EmbeddedEventStore, chunks, tail
-from apiserver.stores.events.embedded.points import NO_POINTS, Points
+from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat
 from apiserver.stores.events.embedded.series import Series
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
 
@@ -85,18 +84,16 @@ async def test_points_of_one_part_are_held(
 
 async def test_only_the_asked_runs_of_a_page_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[int] = []
-    runs = tail._runs
 
-    def counted(*page: Any) -> tuple[Any, Points]:
-        found = runs(*page)
-        kept.append(len(found[1].iters))
-        return found
+    def counted(pages: Sequence[Points]) -> Points:
+        kept.extend(len(page.iters) for page in pages)
+        return concat(pages)
 
     store = EmbeddedEventStore(tmp_path, merge_points=10**9, merge_seconds=10**6)
     await store.open()
     await store.add(_sent(0))
     await store.merge()
-    monkeypatch.setattr(tail, "_runs", counted)
+    monkeypatch.setattr(tail, "concat", counted)
     await store.last_values(SeriesQuery(OWNER, EventType.SCALAR, [MetricSelection("1"), MetricSelection("7")]), 1)
     await store.close()
     assert kept == [POINTS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -60,8 +61,9 @@ async def test_tails_of_schema_1_are_read_and_go_on(tmp_path: Path, new: list[in
     assert [point for point in found if point[0] not in new] == expected
     assert [iter for iter, *_ in found] == sorted([0, 1, 4, *new])
     assert await store.delete([OWNER]) == 3 + len(new)
-    assert store._parts.database.writer.execute("SELECT count(*) FROM tail_pages").fetchone() == (0,)
     await store.close()
+    with closing(sqlite3.connect(tmp_path / "events.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM tail_pages").fetchone() == (0,)
 
 
 async def test_the_sizes_of_blocks_of_schema_2_are_known(tmp_path: Path) -> None:
