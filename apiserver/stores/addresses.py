@@ -1,17 +1,16 @@
-"""Where the distributed engines are: addresses as text in the settings, read without asking anyone.
+"""Parses the addresses of the distributed engines in the settings. Nothing is sent to them.
 
-Errors never repeat an address, as it may hold a password.
+Errors never repeat an address, as it may have a password.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-#: What the settings call the stores in the data folder.
+#: The setting for stores in the data folder, instead of an address.
 EMBEDDED = "embedded"
 DEFAULT_PREFIX = "events"
 
@@ -32,7 +31,7 @@ _MASK = "********"
 
 @dataclass(frozen=True, slots=True)
 class ElasticsearchAddress:
-    """The nodes of one cluster, the names of our indices in it, and how to be let in.
+    """The nodes of one cluster, the prefix of our indices in it, and the credentials.
 
     `hosts` are URLs ("https://node-1:9200"); all indices are named `prefix` + "-…". Either user and password, or an API
     key, or neither. `ca` is a file of the certificates that are trusted (None: those of the system).
@@ -48,7 +47,7 @@ class ElasticsearchAddress:
 
 
 def elasticsearch(address: str, *, password: str = "", api_key: str = "") -> ElasticsearchAddress:
-    """The address that the text is; `password` and `api_key` complete it. ValueError says what is wrong with it."""
+    """The parsed address, with `password` and `api_key` if they are given. ValueError says what is wrong with it."""
     parts = _parts(address)
     if parts.scheme != "elasticsearch":
         raise ValueError(f"neither '{EMBEDDED}' nor an address such as {_ELASTICSEARCH_FORM}")
@@ -77,7 +76,7 @@ def elasticsearch(address: str, *, password: str = "", api_key: str = "") -> Ela
 
 
 def mongo(address: str, *, password: str = "") -> str:
-    """The address with the password in it, as MongoDB's clients take it. ValueError says what is wrong with it."""
+    """The address, with the password in it if one is given. ValueError says what is wrong with it."""
     parts = _parts(address)
     if parts.scheme not in ("mongodb", "mongodb+srv"):
         raise ValueError(f"neither '{EMBEDDED}' nor an address such as {_MONGO_FORM}")
@@ -97,7 +96,7 @@ def mongo(address: str, *, password: str = "") -> str:
 
 
 def masked(address: str) -> str:
-    """The address with its secrets hidden, as people may see it."""
+    """The address with its secrets hidden."""
     head, separator, rest = address.partition("://")
     if not separator:
         return address
@@ -106,13 +105,12 @@ def masked(address: str) -> str:
     if ":" in userinfo:
         userinfo = f"{userinfo.partition(':')[0]}:{_MASK}"
     path, question, query = tail.partition("?")
-    shown = "&".join(_masked_parameter(item) for item in query.split("&"))
+    parameters = [item.partition("=") for item in query.split("&")]
+    shown = "&".join(
+        f"{name}{equals}{_MASK if value and name.lower() in _SECRET_PARAMETERS else value}"
+        for name, equals, value in parameters
+    )
     return f"{head}://{userinfo}{at}{hosts}{slash}{path}{question}{shown}"
-
-
-def _masked_parameter(item: str) -> str:
-    name, equals, value = item.partition("=")
-    return f"{name}{equals}{_MASK}" if value and name.lower() in _SECRET_PARAMETERS else item
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +124,7 @@ class _Parts:
 
 
 def _parts(address: str) -> _Parts:
-    """The parts of scheme://user:password@hosts/path?query; user and password decoded, absent ones empty."""
+    """The parts of scheme://user:password@hosts/path?query. User and password are decoded. Missing parts are empty."""
     scheme, _, rest = address.partition("://")
     authority, _, tail = _split_authority(rest)
     userinfo, _, hosts = authority.rpartition("@")
@@ -138,25 +136,19 @@ def _parts(address: str) -> _Parts:
 
 
 def _split_authority(rest: str) -> tuple[str, str, str]:
-    """What comes before the first "/" or "?", that "/" if it is one, and the rest (with its "?")."""
+    """The text before the first "/" or "?"; that "/", or "" for a "?"; and the rest, which includes the "?"."""
     end = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
     slash = rest[end : end + 1] if rest[end : end + 1] == "/" else ""
     return rest[:end], slash, rest[end + len(slash) :]
 
 
 def _parameters(query: str) -> dict[str, str]:
-    parameters = dict(_named(query))
+    items = (item.partition("=") for item in query.split("&") if item)
+    parameters = {unquote(name): unquote(value) for name, _, value in items}
     unknown = sorted(parameters.keys() - set(_PARAMETERS))
     if unknown:
         raise ValueError(f"there is no parameter {unknown[0]!r}; there are {', '.join(_PARAMETERS)}")
     return parameters
-
-
-def _named(query: str) -> Iterator[tuple[str, str]]:
-    for item in query.split("&"):
-        name, _, value = item.partition("=")
-        if item:
-            yield unquote(name), unquote(value)
 
 
 def _host(host: str) -> str:

@@ -1,7 +1,7 @@
-"""Bringing the schema of a distributed engine up to date: numbered steps, each recorded in the engine itself.
+"""Brings the schema of a distributed engine up to date by numbered steps, which are recorded in the engine itself.
 
-A step is a file `migrations/<engine>/NNNN_name.json`; what it holds is the engine's own business. Steps are applied in
-order, and each can be applied again without harm: that makes two that migrate at once safe, and one that was killed.
+A step is a file `migrations/<engine>/NNNN_name.json`, whose content only the engine understands. Steps are applied in
+order. Each can be applied twice without harm, so two servers may migrate at once, and a killed migration may go on.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from apiserver import resources
 
 
 class SchemaError(Exception):
-    """A schema that a server cannot work with; the message says what to do."""
+    """A server cannot use this schema; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: its number, its name ("0001_indices"), and what its file holds."""
+    """One step: its number, its name ("0001_indices"), and the content of its file."""
 
     number: int
     name: str
@@ -33,19 +33,19 @@ class Target(Protocol):
 
     @property
     def name(self) -> str:
-        """What people call it, such as "Elasticsearch (prefix 'events')"."""
+        """Its name for people, such as "Elasticsearch (prefix 'events')"."""
 
     async def applied(self) -> Collection[int]:
         """The numbers of the steps that are recorded."""
 
     async def apply(self, step: Step) -> None:
-        """Do what the step says; doing it again changes nothing."""
+        """Do what the step says. Doing it again changes nothing."""
 
     async def record(self, step: Step) -> None:
-        """Record that the step is applied, for all to see once this returns; recording it again changes nothing."""
+        """Record that the step is applied; all servers see it once this returns. Recording it again changes nothing."""
 
     async def problems(self, steps: Sequence[Step]) -> list[str]:
-        """What differs from the schema that the steps, all applied, make; each as a sentence for people."""
+        """The differences from the schema that all steps make, each as a sentence for people."""
 
 
 def steps_of(engine: str) -> list[Step]:
@@ -67,13 +67,13 @@ async def pending(target: Target, steps: Sequence[Step]) -> list[Step]:
 
 
 async def migrate(target: Target, steps: Sequence[Step]) -> list[Step]:
-    """Apply the steps that are not applied yet and return them; all of them where somebody changed what they made.
+    """Apply the steps that are not applied yet, and return them. If the schema still differs, apply all steps again.
 
     SchemaError: the schema is newer than the steps.
     """
     done = []
     for step in await pending(target, steps):
-        if step.number in await target.applied():  # by another, meanwhile: it may be further already
+        if step.number in await target.applied():  # another server has applied it meanwhile
             continue
         await target.apply(step)
         await target.record(step)
@@ -86,9 +86,9 @@ async def migrate(target: Target, steps: Sequence[Step]) -> list[Step]:
 
 
 async def require(target: Target, steps: Sequence[Step], *, migrating: bool) -> None:
-    """Return when the schema is what the steps make; `migrating`: after having made it so.
+    """Return if the schema is what the steps make; with `migrating`, apply missing steps first.
 
-    SchemaError when it is older, newer or different.
+    SchemaError if the schema is older, newer or different.
     """
     if migrating:
         await migrate(target, steps)

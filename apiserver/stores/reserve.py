@@ -1,8 +1,8 @@
-"""Room on the disk that is kept for deleting: a file of zeros, given up when the disk is full.
+"""Reserves room on the disk for deletions: a file of zeros, which is deleted when the disk is full.
 
-Deleting needs a little room before it makes any, in logs of both databases. So a full disk could be freed by nobody who
-has only the API. The file gives that room; while it is gone no events are taken, so that they cannot fill it, too. It
-is made again as soon as there is room for it and a quarter more.
+A deletion writes to the databases' logs before it frees room. So without a reserve, nobody could free a full disk by
+the API. While the file is gone, no events are taken, so that they do not fill its room. The file is made again once
+there is room for it and a quarter more.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ logger = logging.getLogger(__name__)
 
 
 class Reserve:
-    """A file of `size` bytes; 0: there is none, and nothing is refused for its sake.
+    """A file of `size` bytes. If `size` is 0, there is none, and `held` is always True.
 
-    The file alone says whether the room is there, so that both stores of a folder may have a Reserve of their own.
+    Only the file says whether the room is held. So both stores of a folder may have a Reserve of the same file.
     """
 
     def __init__(self, path: Path, size: int = 0) -> None:
@@ -32,26 +32,23 @@ class Reserve:
         self._next_try = 0.0
 
     def held(self) -> bool:
-        """Whether the room is there; made again now when that can be done. One thread at a time may ask."""
-        if not self._size or self._is_there():
+        """Whether the room is held. If not, try to make the file again. Only one thread at a time may call this."""
+        if not self._size:
             return True
+        with suppress(OSError):
+            if self._path.stat().st_size == self._size:
+                return True
         if time.monotonic() < self._next_try:
             return False
         self._next_try = time.monotonic() + _AGAIN_SECONDS
         return self._make()
 
     def make_room(self, *, much: bool = False) -> None:
-        """Give the room up when the disk has next to none; `much`, for deleting: when it has no more than this."""
+        """Delete the file if the disk has less than 1 MB of room; with `much`, for a deletion, less than its size."""
         if self._size and free_bytes(self._folder) < (self._size if much else _LITTLE):
             with suppress(FileNotFoundError):
                 self._path.unlink()
                 logger.warning("the disk of %s is full: no events are taken until there is room", self._folder)
-
-    def _is_there(self) -> bool:
-        try:
-            return self._path.stat().st_size == self._size
-        except OSError:
-            return False
 
     def _make(self) -> bool:
         self._path.unlink(missing_ok=True)
@@ -71,6 +68,6 @@ class Reserve:
 
 
 def free_bytes(folder: Path) -> int:
-    """How much may still be written to the folder's disk."""
+    """How many bytes may still be written to the folder's disk."""
     disk = os.statvfs(folder)
     return disk.f_bavail * disk.f_frsize

@@ -1,4 +1,4 @@
-"""Which fields are looked up often: the indexes that every engine makes. `id` is unique everywhere by itself."""
+"""The indexes that every engine makes: fields that are often looked up. `id` is unique in every collection anyway."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _SORTED = {
 }
 
 _TAGS = ("system_tags",)
-#: What is counted, grouped by and looked for in all of a company's documents.
+#: Fields by which all of a company's documents are counted, grouped and searched.
 _COVERED = {
     "tasks": ("public", "project", "status", "type", "user", "parent", "name", "system_tags", "tags"),
     "models": ("public", "project", "framework", "ready", "user", "task", "name", "system_tags", "tags"),
     "projects": ("public", "name", "system_tags", "tags"),
 }
 
-#: What a project's tasks are counted by, and summed up.
+#: Fields by which a project's tasks are counted, and which are summed up.
 _COUNTED = ("system_tags", "status", "user", "active_duration", "started", "completed")
 
 INDEXES: tuple[Index, ...] = (
@@ -61,10 +61,11 @@ INDEXES: tuple[Index, ...] = (
 APART: dict[str, tuple[str, ...]] = {
     "tasks": ("last_metrics", "script", "hyperparams", "configuration", "execution"),
 }
-"""Top-level fields that grow large: an engine may keep them beside the rest, so that only who names them pays."""
+"""Top-level fields that grow large. An engine may keep them apart from the others, so that only calls that name them
+take time for them."""
 
 LISTS: dict[str, tuple[str, ...]] = dict.fromkeys(("tasks", "models", "projects"), ("system_tags", "tags"))
-"""Top-level fields that are short lists of texts, and that nearly every query asks for."""
+"""Top-level fields that are short lists of texts, which nearly every query names."""
 
 NUMERIC: dict[str, tuple[str, ...]] = {
     "tasks": ("hyperparams", "last_metrics"),

@@ -1,12 +1,11 @@
-"""Company isolation, in one place: documents as one company sees them.
+"""Isolates companies from each other: these views narrow all calls to the documents of one company.
 
-Services get only these views, never the store itself, so that no query can forget the company. `VisibleDocuments` is
-what a company may read: its own documents, and what any company has made public. `CompanyDocuments` is what it may
-change: its own that are not public.
+Services get only these views, never the store itself. So no query can forget the company. `VisibleDocuments` has the
+documents that a company may read: its own, and the public ones of all companies. `CompanyDocuments` has those that it
+may change: its own private ones.
 
-A public document stays with the company that keeps it, and is marked by `PUBLIC`. Views show it as nobody's: its
-`company` is empty, and the mark is left out. While it is public nobody changes it, not even its own company, which
-alone can make it private again.
+A public document keeps its company, and has the field `PUBLIC`. Views return it without this field, and with an empty
+`company`. Nobody can change it while it is public. Only its company can make it private again.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from apiserver.stores.documents.base import Counted, Document, DocumentStore, Fi
 
 #: The field of a public document that is true.
 PUBLIC = "public"
-#: What can be made public.
+#: Collections whose documents can be made public.
 SHARED = frozenset({"tasks", "models", "projects"})
 
 _IS_PUBLIC: Filter = {PUBLIC: True}
@@ -26,29 +25,27 @@ _IS_PRIVATE: Filter = {PUBLIC: {"$ne": True}}
 
 
 class VisibleDocuments:
-    """The documents that a company may read. Every call is the store's own, narrowed to them."""
+    """The documents that a company may read. Each call is that of the store, narrowed to these documents."""
 
     def __init__(self, store: DocumentStore, company: str) -> None:
         self._store = store
         self.company = company
 
     async def _allowed(self, collection: str, filter: Filter) -> Filter:
-        """The condition on documents of the collection that may be read, among those that match."""
+        """The condition for documents that the company may read, to be used together with `filter`."""
         own: Filter = {"company": self.company}
         if collection not in SHARED:
             return own
-        # Public documents of others cost a list its index, so they are looked for first: mostly there are none.
-        if "id" not in filter and not await self._others_share(collection):
-            return own
+        if "id" not in filter:
+            # With public documents of others, a list cannot use its index. Mostly there are none, so look first.
+            others: Filter = {**_IS_PUBLIC, "company": {"$ne": self.company}}
+            if not await self._store.find(collection, others, projection=["id"], limit=1):
+                return own
         return {"$or": [own, _IS_PUBLIC]}
 
     async def _narrowed(self, collection: str, filter: Filter) -> Filter:
         allowed = await self._allowed(collection, filter)
         return {"$and": [allowed, filter]} if filter else allowed
-
-    async def _others_share(self, collection: str) -> bool:
-        others: Filter = {**_IS_PUBLIC, "company": {"$ne": self.company}}
-        return bool(await self._store.find(collection, others, projection=["id"], limit=1))
 
     async def find(
         self,
@@ -89,7 +86,7 @@ class VisibleDocuments:
         return _shown(found) if found is not None and collection in SHARED else found
 
     async def find_kept(self, collection: str, ids: Collection[str], fields: Sequence[str]) -> list[Document]:
-        """The documents of these ids as they are kept: `company` is that which keeps them, be they public or not."""
+        """The documents of these ids, with the `company` that they belong to, even if they are public."""
         wanted = list(ids)
         narrowed = await self._narrowed(collection, {"id": wanted[0] if len(wanted) == 1 else {"$in": wanted}})
         return await self._store.find(collection, narrowed, projection=[*fields, "company"])
@@ -111,7 +108,7 @@ class VisibleDocuments:
 
 
 class CompanyDocuments(VisibleDocuments):
-    """The documents of one company that it may change."""
+    """The documents that a company may change."""
 
     async def _allowed(self, collection: str, filter: Filter) -> Filter:
         return self._own(collection)
@@ -124,7 +121,7 @@ class CompanyDocuments(VisibleDocuments):
         return {"$and": [self._own(collection), filter]} if filter else self._own(collection)
 
     def _kept(self, update: Update) -> Update:
-        """The update, unless it would move a document to another company, or make it public."""
+        """The update; InvalidFilter if it would move a document to another company, or make it public."""
         for op, fields in update.items():
             for name in fields if isinstance(fields, Mapping) else ():
                 root = str(name).partition(".")[0]
@@ -165,13 +162,13 @@ class CompanyDocuments(VisibleDocuments):
         return [document["id"] for document in found]
 
     async def make_public(self, collection: str, ids: Collection[str], stamps: Document) -> int:
-        """Make documents public, and set the `stamps`; returns how many there were, private and of the company."""
+        """Make private documents of the company public, and set the `stamps`; return how many there were."""
         update = {"$set": {**self._kept({"$set": stamps})["$set"], PUBLIC: True}}
         chosen = self._matching(collection, {"id": {"$in": list(ids)}})
         return await self._store.update(collection, chosen, update, many=True)
 
     async def make_private(self, collection: str, ids: Collection[str], stamps: Document) -> int:
-        """Take documents back from the public; returns how many there were, public and of the company."""
+        """Make public documents of the company private, and set the `stamps`; return how many there were."""
         update = {**self._kept({"$set": stamps}), "$unset": {PUBLIC: 1}}
         chosen: Filter = {"$and": [self._published, {"id": {"$in": list(ids)}}]}
         return await self._store.update(collection, chosen, update, many=True)
@@ -186,7 +183,7 @@ def _with_mark(projection: Sequence[str] | None) -> Sequence[str] | None:
 
 
 def _shown(document: Document) -> Document:
-    """A document as views show it: nobody's, when it is public."""
+    """The document as views return it: with an empty company if it is public."""
     if document.pop(PUBLIC, None) and "company" in document:
         document["company"] = ""
     return document

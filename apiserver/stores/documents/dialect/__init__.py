@@ -1,1 +1,1 @@
-"""The filter and update dialect by itself, engine-neutral: what is valid, and what it means for one document."""
+"""The language of filters, updates and sorts, for every engine: what is valid, and what it means for one document."""

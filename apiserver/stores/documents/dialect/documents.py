@@ -1,4 +1,4 @@
-"""What a collection and its documents must be to be kept, whatever the engine."""
+"""The rules for names of collections and for documents, for every engine."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _NAME = re.compile(r"[a-z][a-z_]{0,63}")
 
 
 def is_name(collection: str) -> bool:
-    """Whether a collection may be named so."""
+    """Whether a collection may have this name."""
     return _NAME.fullmatch(collection) is not None
 
 
 def check_name(collection: str) -> None:
-    """DocumentStoreError unless a collection may be named so."""
+    """Raise DocumentStoreError unless a collection may have this name."""
     if not is_name(collection):
         raise DocumentStoreError(f"{collection!r:.80} is no name of a collection")
 
 
 def identity_of(collection: str, document: Document) -> str:
-    """The document's id; InvalidDocument when it has none."""
+    """The document's id; InvalidDocument if it has none."""
     identity = document.get("id")
     if not isinstance(identity, str) or not identity:
         raise InvalidDocument(f"{collection}: a document needs an id of text, not empty")
@@ -32,7 +32,7 @@ def identity_of(collection: str, document: Document) -> str:
 
 
 def key_of(collection: str, document: Document, path: Path) -> Any:
-    """The value of an indexed field, None when it is missing or no JSON number; InvalidDocument unless it is single."""
+    """The value of an indexed field; None if it is missing, NaN or infinite. InvalidDocument unless it is single."""
     value: Any = document
     for name in path:
         if not isinstance(value, list):

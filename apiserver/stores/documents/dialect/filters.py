@@ -1,6 +1,9 @@
-"""Filters, parsed once and checked: a tree of conditions that matches documents by itself.
+"""Parses and checks filters. The result is a tree of conditions, which can test documents.
 
-This is what a filter means. Engines may find matches faster, never differently.
+The tree defines what a filter means. Engines may find the same documents in faster ways. For example,
+`{"status": "created", "tags": {"$ne": "old"}}` becomes
+
+    All(Field(status, Compare $eq "created"), Not(Field(tags, Compare $eq "old")))
 """
 
 from __future__ import annotations
@@ -19,10 +22,10 @@ _DEEPEST = 30
 
 
 class Test:
-    """A question about one value at a path; of a list, its items are asked too."""
+    """A test of one value at a path. A list passes if it passes as a whole, or if an item of it does."""
 
     classes: frozenset[int] = frozenset()
-    """The classes of single values within which the answer depends on the value."""
+    """The classes of values in which some values pass and others do not."""
 
     def accepts(self, value: Any) -> bool:
         """Whether the value, or an item of it, passes."""
@@ -34,7 +37,7 @@ class Test:
 
 
 class Compare(Test):
-    """`$eq $gt $gte $lt $lte`: only values of the operand's own class compare."""
+    """`$eq $gt $gte $lt $lte`: only values of the operand's class pass."""
 
     def __init__(self, op: str, operand: Any) -> None:
         self.op = op
@@ -59,7 +62,7 @@ _COMPARISONS: dict[str, Callable[[tuple[Any, ...], tuple[Any, ...]], bool]] = {
 
 
 class In(Test):
-    """`$in`: equal to any of the operands."""
+    """`$in`: values that equal one of the operands."""
 
     def __init__(self, operands: list[Any]) -> None:
         self.operands = operands
@@ -71,7 +74,7 @@ class In(Test):
 
 
 class Pattern(Test):
-    """`$regex`: text that the pattern is found in."""
+    """`$regex`: texts in which the pattern is found."""
 
     classes = frozenset({values.TEXT})
 
@@ -94,7 +97,7 @@ class Exists(Test):
 
 
 class Size(Test):
-    """`$size`: a list of so many items."""
+    """`$size`: lists with this number of items."""
 
     classes = frozenset({values.LIST})
 
@@ -108,7 +111,7 @@ class Size(Test):
 
 
 class Element(Test):
-    """`$elemMatch`: a list with an item that by itself meets the whole condition."""
+    """`$elemMatch`: lists with an item that meets the whole condition."""
 
     classes = frozenset({values.LIST})
 
@@ -122,13 +125,13 @@ class Element(Test):
     passes = accepts
 
     def meets(self, item: Any) -> bool:
-        """Whether one item does."""
+        """Whether one item meets the condition."""
         return (isinstance(item, dict) or not self._objects) and self._condition.matches(item)
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Some value at the path passes the test."""
+    """At least one value at the path passes the test."""
 
     path: Path
     test: Test
@@ -139,7 +142,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """Every condition is met; with none, always."""
+    """All conditions are met. Without conditions, this is always so."""
 
     conditions: tuple[Condition, ...]
 
@@ -149,7 +152,7 @@ class All:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Some condition is met; with none, never."""
+    """At least one condition is met. Without conditions, this is never so."""
 
     conditions: tuple[Condition, ...]
 
@@ -171,7 +174,7 @@ Condition = Field | All | AnyOf | Not
 
 
 def parse_filter(filter: Mapping[str, Any], depth: int = 0) -> Condition:
-    """The condition a filter states; InvalidFilter naming the field when it is none of the dialect."""
+    """The condition of a filter; InvalidFilter, which names the field, if the filter is not in the language."""
     if not isinstance(filter, Mapping):
         raise InvalidFilter(f"a filter is an object, not {_shown(filter)}")
     if depth > _DEEPEST:
@@ -180,7 +183,7 @@ def parse_filter(filter: Mapping[str, Any], depth: int = 0) -> Condition:
 
 
 def names_one(condition: Condition) -> bool:
-    """Whether only one document can match, as its id is given."""
+    """Whether the condition gives the id, so that only one document can match."""
     if isinstance(condition, All):
         return any(names_one(item) for item in condition.conditions)
     return (
@@ -192,7 +195,7 @@ def names_one(condition: Condition) -> bool:
 
 
 def paths_of(condition: Condition) -> Iterator[Path]:
-    """The paths that a condition asks for."""
+    """The paths of all fields in a condition."""
     if isinstance(condition, Field):
         yield condition.path
     else:
@@ -254,7 +257,7 @@ def _not(name: str, path: Path, value: Any, depth: int) -> Condition:
 
 
 def parse_element(name: str, value: Any, depth: int = 0) -> Element:
-    """The condition on one item of the list `name`: operators are about the item itself, all else about its fields."""
+    """The condition for one item of the list `name`. Operators test the item itself; all else tests its fields."""
     if not isinstance(value, Mapping):
         raise InvalidFilter(f"field '{name}': $elemMatch must be an object")
     logical = ("$and", "$or", "$nor")

@@ -1,4 +1,7 @@
-"""Dotted paths into a document: through objects by name, through lists by index or into every object they hold."""
+"""Dotted paths into a document: by name into an object, by index into a list, and by name into all objects of a list.
+
+For example, in `{"a": [{"b": 1}, {"b": 2}]}`, the path `a.b` reaches 1 and 2, and the path `a.1.b` reaches 2.
+"""
 
 from __future__ import annotations
 
@@ -12,36 +15,31 @@ from apiserver.stores.documents.dialect.values import MISSING
 Path = tuple[str, ...]
 
 _LONGEST = 100
-#: An empty name, or one that starts with `$`. A search, as summaries of many series are set by ten thousands of paths.
+#: An empty name, or one that starts with `$`. It is searched in the whole path, as updates may have 10,000s of paths.
 _NO_NAME = re.compile(r"(?:^|\.)(?:[.$]|\Z)")
 
 
 def parse(path: object) -> Path:
-    """The names of a dotted path; InvalidFilter when it is empty, has an empty name, or one that starts with `$`."""
+    """The names of a dotted path; InvalidFilter if one of them is empty, or starts with `$`."""
     if not isinstance(path, str):
         raise InvalidFilter(f"a field is named by text, not by {path!r}")
     names = tuple(path.split("."))
     if len(names) > _LONGEST or _NO_NAME.search(path):
         raise InvalidFilter(f"field '{path[:200]}': not a field name")
-    if not is_text(path):
+    if not path.isascii() and any("\ud800" <= character <= "\udfff" for character in path):  # not possible in UTF-8
         raise InvalidFilter(f"field {path[:200]!r}: not valid Unicode")
     return names
 
 
-def is_text(value: str) -> bool:
-    """Whether the text can be written as UTF-8 (a lone surrogate cannot)."""
-    return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
-
-
 def index_of(name: str) -> int | None:
-    """The list index that a name stands for, if it is one."""
+    """The list index that the name is, or None."""
     return int(name) if len(name) < 10 and name.isascii() and name.isdigit() else None
 
 
 def reach(value: Any, path: Path) -> Iterator[Any]:
-    """Every value at the path; MISSING for each object on the way that lacks the next name.
+    """Every value at the path, and MISSING for each object on the way that lacks the next name.
 
-    An item of a list that is no object has no names, so it adds nothing.
+    Items of lists that are not objects are passed over.
     """
     for place, name in enumerate(path):
         if isinstance(value, list):
@@ -60,7 +58,7 @@ def reach(value: Any, path: Path) -> Iterator[Any]:
 
 
 def gathered(value: Any, path: Path) -> Any:
-    """The value at the path, None when it is missing; where a list is on the way, a list of all, items one by one."""
+    """The value at the path; None if it is missing. If a list is on the way, the list of all values, item by item."""
     for place, name in enumerate(path):
         if isinstance(value, list):
             there = [found for found in reach(value, path[place:]) if found is not MISSING]
@@ -71,13 +69,13 @@ def gathered(value: Any, path: Path) -> Any:
 
 
 def shape_of(value: Any) -> int:
-    """A number that is the same for objects with the same names, and the same names in the objects below these."""
+    """A hash of an object's names, and of the names in the objects directly below it."""
     below = value.items() if isinstance(value, dict) else ()
     return hash(tuple((name, tuple(inner) if isinstance(inner, dict) else None) for name, inner in below))
 
 
 def project(document: Document, paths: list[Path]) -> Document:
-    """A copy that has only the fields at the paths (a list of objects keeps its objects, cut down) and `id`."""
+    """A copy with only the fields at the paths and `id`. A list of objects keeps all its objects, with these fields."""
     wanted: dict[str, Any] = {"id": None}
     for path in paths:
         _plan(wanted, path)

@@ -1,6 +1,7 @@
-"""Regular expressions of filters, run by RE2: time is linear in the text, so no pattern can hang the server.
+"""Regular expressions in filters. RE2 runs them in time linear in the text, so no pattern can hang the server.
 
-What RE2 does not have (look-around, back-references) and what is too long or too big is InvalidFilter.
+A pattern is InvalidFilter if it is too long, needs too much memory, or has what RE2 lacks (look-around and
+back-references).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Search = Callable[[str], bool]
 
 
 def compile_pattern(field: str, pattern: object, options: object = "") -> Search:
-    """A function that tells whether the pattern is found anywhere in a text; `options` is "" or "i" (any case)."""
+    """A function that says whether a text has the pattern in it. `options` is "" or "i" (any case)."""
     if not isinstance(pattern, str):
         raise InvalidFilter(f"field '{field}': $regex must be text")
     if options not in ("", "i"):
@@ -39,7 +40,10 @@ def compile_pattern(field: str, pattern: object, options: object = "") -> Search
 
 @lru_cache(maxsize=128)
 def literals_of(pattern: str) -> tuple[str, ...]:
-    """Texts that are in all that the pattern matches, as far as is easily seen, the longest first; none has NUL."""
+    """Texts that each match of the pattern must have in it, the longest first. None has NUL.
+
+    For example, `^lr=0\\.1.*adam` gives "lr=0.1" and "adam". Other than simple patterns give none.
+    """
     if _PIECES.fullmatch(pattern) is None:
         return ()
     runs = [""]

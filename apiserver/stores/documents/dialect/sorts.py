@@ -1,7 +1,4 @@
-"""Sorts, parsed once and checked: what documents sort by.
-
-This is what a sort means. Engines may sort faster, never differently.
-"""
+"""Parses and checks sorts, and defines how documents sort. Engines may make the same order in faster ways."""
 
 from __future__ import annotations
 
@@ -15,23 +12,23 @@ from apiserver.stores.documents.dialect.paths import Path, parse, reach
 from apiserver.stores.documents.dialect.values import MISSING, NUMBER, order
 
 EMPTY: tuple[Any, ...] = (None, "", [], {})
-"""What is no value to a sort, as is a field that is missing."""
+"""Values that count as missing in a sort."""
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One field of a sort; `numeric`: texts that are numbers sort as these."""
+    """One field of a sort. With `numeric`, texts that are numbers sort as numbers."""
 
     path: Path
     descending: bool = False
     numeric: bool = False
 
     def place(self, found: Iterable[Any]) -> tuple[Any, ...] | None:
-        """What a document with these values at the path sorts by: the least one, or the greatest of a descending sort.
+        """The sort key of a document with these values at the path: that of the least one, or greatest if descending.
 
-        Of a list, its items are meant. None when there is no value, or an empty one among them: these come last.
+        The items of a list are values. None if there is no value, or an empty one among them; such documents come last.
         """
         single = [item for value in found for item in (value if isinstance(value, list) else [value])]
         if not single or any(item is MISSING or item in EMPTY for item in single):
@@ -45,9 +42,9 @@ class Term:
 
 
 def parse_sort(sort: Sort, numeric: Collection[str] = ()) -> list[Term]:
-    """The fields of a sort, the last of which is the id; none for no sort. `numeric`: top-level fields that are so.
+    """The terms of a sort, the last of which is the id; none for an empty sort. `numeric` has top-level fields.
 
-    InvalidFilter naming the field when it is none of the dialect.
+    InvalidFilter, which names the field, if the sort is not in the language.
     """
     terms: list[Term] = []
     for name, direction in sort:

@@ -1,6 +1,6 @@
-"""Updates, parsed once and checked, then applied to documents one by one.
+"""Parses and checks updates, and applies them to documents one by one.
 
-No two operators of an update may touch the same field, or a field and one inside it; `id` keeps its value.
+No two operators of an update may touch the same field, or a field and another one inside it. `id` keeps its value.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from apiserver.stores.documents.dialect.paths import Path, index_of, parse
 from apiserver.stores.documents.dialect.values import MISSING, order, same
 
 Change = Callable[[Any], Any]
-"""Makes a field's new value of its old one; MISSING stands for no field, on both sides."""
+"""Makes a field's new value from its old one. MISSING stands for a missing field, before and after."""
 
 _INT64 = range(-(2**63), 2**63)
 _LONGEST_PADDING = 1000
 
 
 class ParsedUpdate:
-    """The changes of one update; `paths` are the fields it may touch, `roots` the top-level ones that hold them."""
+    """The changes of one update. `paths` are the fields that it may change, `roots` are their top-level fields."""
 
     def __init__(self, update: Mapping[str, Any]) -> None:
         self._changes = _parse(update)
@@ -29,7 +29,7 @@ class ParsedUpdate:
         self.roots = {path[0] for path in self.paths}
 
     def apply(self, document: Document) -> Document:
-        """Change the document in place and return it; on InvalidFilter it may be left changed in part."""
+        """Change the document in place and return it. After InvalidFilter, it may be changed in part."""
         for path, change in self._changes:
             _change(document, path, change)
         return document
@@ -61,14 +61,16 @@ def _check_conflicts(paths: list[Path]) -> None:
 
 
 def _change(document: Document, path: Path, change: Change) -> None:
-    """Replace the value at the path, making the objects on the way when something is to be put there."""
+    """Replace the value at the path. Missing objects on the way are made if there is a new value."""
     holder: Any = document
     for position, name in enumerate(path[:-1]):
         below = _get(holder, name)
         if below is MISSING:
             value = change(MISSING)
             if value is not MISSING:
-                _put(holder, name, _nested(path[position + 1 :], value), path)
+                for inner in reversed(path[position + 1 :]):
+                    value = {inner: value}
+                _put(holder, name, value, path)
             return
         holder = below
     old = _get(holder, path[-1])
@@ -79,12 +81,6 @@ def _change(document: Document, path: Path, change: Change) -> None:
         _put(holder, path[-1], new, path)
     elif old is not MISSING:
         _remove(holder, path[-1])
-
-
-def _nested(path: Path, value: Any) -> Any:
-    for name in reversed(path):
-        value = {name: value}
-    return value
 
 
 def _get(holder: Any, name: str) -> Any:
@@ -110,7 +106,7 @@ def _put(holder: Any, name: str, value: Any, path: Path) -> None:
 
 
 def _remove(holder: Any, name: str) -> None:
-    """Items after a list's removed one keep their index, so null takes its place."""
+    """Remove a field. In a list, null takes its place, so the items after it keep their indices."""
     if isinstance(holder, list):
         holder[int(name)] = None
     else:

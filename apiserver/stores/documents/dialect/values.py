@@ -1,6 +1,6 @@
-"""How values compare: MongoDB's order, by class first (null, number, text, object, list, boolean), then by value.
+"""How values compare: as in MongoDB, by class first (null, number, text, object, list, boolean), then by value.
 
-Booleans are no numbers; 1 and 1.0 are the same number; objects are the same only with their fields in the same order.
+Booleans are not numbers. 1 and 1.0 are the same number. Objects are equal only if their fields are in the same order.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class _Missing:
 
 
 MISSING: Final = _Missing()
-"""Stands for a field that is not there; it compares like null."""
+"""Stands for a missing field. It compares like null."""
 
 
 def class_of(value: Any) -> int:
-    """The class a value is of; values of two classes are never equal and order by their classes."""
+    """The class of a value. Values of different classes are never equal, and sort by their classes."""
     if isinstance(value, str):
         return TEXT
     if isinstance(value, bool):
@@ -39,7 +39,7 @@ def class_of(value: Any) -> int:
 
 
 def order(value: Any) -> tuple[Any, ...]:
-    """A tuple that compares with every other value's as the values do."""
+    """A tuple that compares with other values' tuples as the values do."""
     kind = class_of(value)
     if kind == NULL:
         return (NULL,)
