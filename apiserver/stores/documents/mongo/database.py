@@ -1,7 +1,7 @@
-"""One MongoDB database by motor, and motor by nothing but this module: its end of life is announced.
+"""One MongoDB database. Only this module uses the driver motor, as its end of life is announced.
 
-Every method raises the store's own errors. Writes are acknowledged by a majority of the replica set, from its journals;
-reads ask the primary: what was acknowledged is found, and is not lost.
+Every method raises the store's own errors. A majority of the replica set acknowledges a write, from its journals, and
+reads ask the primary. So an acknowledged write is found, and is not lost.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Query = Mapping[str, Any]
 
 DEFAULT_NAME = "events"
 
-#: What an address may say otherwise. Nobody waits long for a server that is away.
+#: Options that an address may change. With these, no call waits long for a server that is away.
 _OPTIONS: dict[str, Any] = {
     "appname": "apiserver",
     "serverSelectionTimeoutMS": 3000,
@@ -37,25 +37,25 @@ _OPTIONS: dict[str, Any] = {
     "socketTimeoutMS": 30_000,
     "waitQueueTimeoutMS": 10_000,
 }
-#: What it may not.
+#: Options that an address may not change.
 _KEPT: dict[str, Any] = {"w": "majority", "journal": True, "readPreference": "primary", "tz_aware": False}
 _THREADS = 32
 _MOST_OF_A_REPLY = 1000
-"""Documents. The first reply has but one, as nobody knows how large they are."""
+"""Documents of a reply. The first reply has only one, as the size of the documents is not known yet."""
 _REPLY = 4 * 2**20
-"""Bytes of a reply that follows, about; MongoDB's own have up to 16 MB, others' may have any number."""
+"""Bytes of the replies that follow, about. MongoDB's replies have up to 16 MB; those of other servers may have more."""
 _LARGE, _LARGE_SECONDS = 2**18, 60
-"""Bytes of a large document; seconds for which a collection that has some is expected to have more."""
+"""Bytes of a large document; seconds for which a collection with large documents is expected to have more of them."""
 _FIRST_AT_ONCE = 4
-"""Of first replies, whose documents may be of any size, so many are read at a time; of large ones, one."""
+"""First replies that are read at a time, as their documents may have any size. Large ones are read one at a time."""
 _DECODED = 3
 _EACH_ZERO = 32
 _REFUSING = 1.0
-"""Seconds for which nobody asks a server that could not be reached: else each call waits for it in turn."""
+"""Seconds for which a server that could not be reached is not asked. Otherwise each call would wait for it."""
 
 
 class _PlainInteger(TypeDecoder):
-    """Whole numbers of 64 bits as Python's own."""
+    """Turns 64-bit numbers of BSON into Python's int."""
 
     bson_type = Int64
 
@@ -64,10 +64,10 @@ class _PlainInteger(TypeDecoder):
 
 
 class Database:
-    """The database that a MongoDB address names ("events" when it names none). For use by one event loop at a time."""
+    """The database in a MongoDB address ("events" if it has none). For use by one event loop at a time."""
 
     def __init__(self, uri: str, *, patient: bool = False) -> None:
-        """`patient`: a command may take as long as it does, as one that makes an index of much."""
+        """`patient`: commands have no time limit, as making an index of many documents takes long."""
         self._uri = uri
         self._options = {**_OPTIONS, "socketTimeoutMS": 0} if patient else _OPTIONS
         self._client: Any = None
@@ -81,7 +81,7 @@ class Database:
 
     @property
     def changes(self) -> int:
-        """Another number after each write, also after one that failed: some of it may have been done."""
+        """A number that differs after each write, even after one that failed, as a part of it may have been done."""
         return self._changes
 
     @property
@@ -90,7 +90,7 @@ class Database:
         return str(self._opened().name)
 
     async def open(self) -> None:
-        """Connect; DocumentStoreError when the address or its options are wrong, or the server is away."""
+        """Connect; DocumentStoreError if the address or its options are wrong, or the server is away."""
         os.environ.setdefault("MOTOR_MAX_WORKERS", str(_THREADS))
         from motor.motor_asyncio import AsyncIOMotorClient
 
@@ -108,7 +108,7 @@ class Database:
         await self.command({"ping": 1})
 
     async def close(self) -> None:
-        """Let go of every connection; a second call does nothing."""
+        """Close all connections. A second call does nothing."""
         if self._client is not None:
             self._client.close()
         self._client = self._database = None
@@ -120,12 +120,12 @@ class Database:
             return answer
 
     async def collections(self) -> list[str]:
-        """The names of the collections that there are."""
+        """The names of all collections, sorted."""
         async with self._asking():
             return sorted(await self._opened().list_collection_names())
 
     async def indexes(self, collection: str) -> list[Stored]:
-        """The indexes of a collection, as `listIndexes` tells them; none when it is not there."""
+        """The indexes of a collection, as `listIndexes` returns them; none if there is no such collection."""
         async with self._asking(collection):
             found: list[Stored] = await self._opened()[collection].list_indexes().to_list(None)
             return found
@@ -141,7 +141,7 @@ class Database:
         limit: int = 0,
         counted: Counted | None = None,
     ) -> list[Stored]:
-        """The documents that a query finds; `limit` 0: all. Their bytes are `counted` before they are decoded."""
+        """The documents that a query finds; `limit` 0: all. `counted` gets their bytes before they are decoded."""
         how: dict[str, Any] = {"projection": projection, "sort": sort or None, "skip": skip, "limit": limit}
         async with self._asking(collection):
             if counted is None:
@@ -158,7 +158,7 @@ class Database:
         projection: Mapping[str, int] | None = None,
         sort: Sequence[tuple[str, int]] = (),
     ) -> AsyncGenerator[list[Stored]]:
-        """The documents that a query finds, some at a time, asked for when they are wanted."""
+        """The documents that a query finds, some at a time. Each batch is read when the caller asks for it."""
         with self._failing(collection):
             how = {"projection": projection, "sort": sort or None}
             async with aclosing(self._batches(collection, query, how)) as batches:
@@ -168,7 +168,7 @@ class Database:
     async def _batches(
         self, collection: str, query: Query, how: Query, counted: Counted | None = None
     ) -> AsyncGenerator[list[Stored]]:
-        """The replies to a query. The first ones tell how many documents to ask for."""
+        """The replies to a query. Their sizes so far decide how many documents the next one should have."""
         opened = self._opened()[collection]
         cursor = opened.find_raw_batches(query, **how)
         try:
@@ -198,14 +198,14 @@ class Database:
                 await cursor.close()
 
     def _turn(self, collection: str, size: float | None) -> AbstractAsyncContextManager[None]:
-        """The turn of a reply whose documents have about `size` bytes; None: nobody knows."""
+        """The turn of a reply whose documents have about `size` bytes (None: not known yet)."""
         if size is None:
             may_be_large = time.monotonic() < self._large_until.get(collection, math.inf)
             return self._large_turns if may_be_large else self._first_turns
         return self._large_turns if size > _LARGE else nullcontext()
 
     async def aggregate(self, collection: str, pipeline: Sequence[Query]) -> list[Stored]:
-        """What a pipeline makes of the collection."""
+        """The results of a pipeline on the collection."""
         async with self._asking(collection):
             cursor = self._opened()[collection].aggregate(pipeline, allowDiskUse=True)
             found: list[Stored] = await cursor.to_list(None)
@@ -217,12 +217,12 @@ class Database:
             return int(await self._opened()[collection].count_documents(query))
 
     async def insert(self, collection: str, documents: Sequence[Stored]) -> None:
-        """Add documents; after an error some of them may be there."""
+        """Add documents. After an error, some of them may be there."""
         async with self._writing(collection):
             await self._opened()[collection].insert_many(documents)
 
     async def update(self, collection: str, query: Query, update: Query, *, many: bool = False) -> int:
-        """Update the first (or every) document that a query finds; how many there were."""
+        """Update the first (or every) document that a query finds; return how many there were."""
         async with self._writing(collection):
             opened = self._opened()[collection]
             answer = await (opened.update_many if many else opened.update_one)(query, update)
@@ -235,7 +235,7 @@ class Database:
             return found
 
     async def delete(self, collection: str, query: Query) -> int:
-        """Delete every document that a query finds; how many there were."""
+        """Delete every document that a query finds; return how many there were."""
         async with self._writing(collection):
             return int((await self._opened()[collection].delete_many(query)).deleted_count)
 
@@ -246,7 +246,7 @@ class Database:
 
     @asynccontextmanager
     async def _asking(self, collection: str = "") -> AsyncIterator[None]:
-        """Ask the server inside, when one of motor's threads is free."""
+        """Ask the server inside the block, once one of motor's threads is free."""
         self._opened()
         async with self._free:
             with self._failing(collection):
@@ -254,7 +254,7 @@ class Database:
 
     @asynccontextmanager
     async def _writing(self, collection: str) -> AsyncIterator[None]:
-        """As `_asking`, for what changes documents."""
+        """As `_asking`, for a request that changes documents."""
         try:
             async with self._asking(collection):
                 yield
@@ -263,7 +263,7 @@ class Database:
 
     @contextmanager
     def _failing(self, collection: str) -> Iterator[None]:
-        """Ask the server inside, unless it could not be reached a moment ago; raise but the store's own errors."""
+        """Ask the server inside the block, unless it was just away; turn all errors into the store's own."""
         if time.monotonic() < self._refused_until:
             raise DocumentStoreBusy("MongoDB does not answer", retry_after=RETRY_AFTER)
         with errors(collection):
@@ -275,10 +275,11 @@ class Database:
 
 
 def _memory_of(reply: bytes) -> int:
-    """About how many bytes the documents of a reply take, as they come and decoded. The embedded store counts alike.
+    """About how many bytes the documents of a reply take when they are decoded. The embedded store counts alike.
 
-    Small ones take some three times their bytes. A large one may be a single long text, or many small values: of each
-    there are a few zeros among the bytes, such as at the end of its name, and in the length of a text.
+    Small documents take about three times their bytes. A large one may be a single long text, which takes its bytes, or
+    many small values, which take much more. Each value has a few zeros among its bytes, such as at the end of its name,
+    so zeros are counted.
     """
     total = start = 0
     while start < len(reply):

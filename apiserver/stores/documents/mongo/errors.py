@@ -1,4 +1,4 @@
-"""PyMongo's errors as the store's own: nothing else leaves this engine."""
+"""Turns PyMongo's errors into the store's own, so that no others leave this engine."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _INDEX = re.compile(r"index: (\S+)")
 
 @contextmanager
 def errors(collection: str = "") -> Iterator[None]:
-    """Let errors of PyMongo, and of values that BSON cannot hold, leave as the store's own."""
+    """Turns errors of PyMongo, and of values that BSON cannot have, inside the block, into the store's own."""
     try:
         yield
     except DocumentTooLarge:
@@ -59,7 +59,9 @@ def errors(collection: str = "") -> Iterator[None]:
     except ConfigurationError as error:
         raise DocumentStoreError(f"MongoDB: {_first(error)}") from error
     except BulkWriteError as error:
-        raise _refused(collection, _first_of_many(error), error) from error
+        details = error.details or {}
+        failed = [*details.get("writeErrors", ()), *details.get("writeConcernErrors", ())]
+        raise _refused(collection, failed[0] if failed else {}, error) from error
     except OperationFailure as error:
         raise _refused(collection, {"code": error.code, **(error.details or {})}, error) from error
     except PyMongoError as error:
@@ -67,7 +69,7 @@ def errors(collection: str = "") -> Iterator[None]:
 
 
 def _refused(collection: str, details: dict[str, Any], error: PyMongoError) -> DocumentStoreError:
-    """What the server answered. What it is no fault of the caller's may be over soon: no primary, no disk, a user …"""
+    """The error for a server's answer. DocumentStoreBusy, unless the request is wrong: the fault may be over soon."""
     code, text = details.get("code"), str(details.get("errmsg") or _first(error))[:300]
     if code in _DUPLICATE:
         return DuplicateDocument(f"{collection}: a document with the same {_fields(text)} is there already")
@@ -81,12 +83,6 @@ def _refused(collection: str, details: dict[str, Any], error: PyMongoError) -> D
     return DocumentStoreBusy(f"MongoDB failed ({text})", retry_after=RETRY_AFTER)
 
 
-def _first_of_many(error: BulkWriteError) -> dict[str, Any]:
-    details = error.details or {}
-    found: list[dict[str, Any]] = [*details.get("writeErrors", ()), *details.get("writeConcernErrors", ())]
-    return found[0] if found else {}
-
-
 def _fields(text: str) -> str:
     """The fields of the unique index that an error names (`index: unique:company,name`)."""
     found = _INDEX.search(text)
@@ -95,5 +91,5 @@ def _fields(text: str) -> str:
 
 
 def _first(error: Exception) -> str:
-    """The beginning of a message that goes on about time limits and topology."""
+    """The beginning of an error's message, without the time limits and topology that follow."""
     return re.split(r",| \(configured", str(error))[0][:200]

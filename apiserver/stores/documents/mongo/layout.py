@@ -1,10 +1,14 @@
-"""How documents lie in MongoDB: as they are, with `id` as `_id`, and two fields that nobody outside sees.
+"""How MongoDB keeps documents: as they are, with `id` as `_id`, and with two more fields that callers never see.
 
-A name that begins with "_" gets another one in front, so that none is the engine's own.
+A name that begins with "_" gets another "_" in front, so that it cannot be one of these fields.
 
-`_rev` is another value after each change, so that a change made here of what was read is written only if nothing
-changed meanwhile. `_unique` has, for each unique index whose fields are all there, an object of their values: MongoDB
-counts a missing field as null, and documents without all fields must never count as the same.
+`_rev` changes with each change of the document. So a change that is made here, of a document that was read, is written
+only if nobody changed it meanwhile. `_unique` has an object for each unique index, with the values of its fields, if
+the document has all of them. MongoDB's own unique index would count a missing field as null, and so as the same in two
+documents. For example, the project `{"id": "p1", "company": "c", "name": "n", "_x": 1}` is kept as
+
+    {"_id": "p1", "_rev": ObjectId(…), "company": "c", "name": "n", "__x": 1,
+     "_unique": {"company,name": {"company": "c", "name": "n"}}}
 """
 
 from __future__ import annotations
@@ -28,12 +32,12 @@ UNIQUE = "_unique"
 _SUMMARY_DEPTH = 3
 _LARGEST = 16 * 2**20
 _MAY_BE_TOO_LARGE = 2 * 2**20
-"""Bytes of JSON, which may be several times as many of BSON."""
+"""Bytes of JSON above which a document is measured as BSON, which may have several times as many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The layout of one collection: its indexed fields, its unique ones together, and those that grow large."""
+    """The layout of one collection: its indexed fields, those of each unique index, and the fields that grow large."""
 
     collection: str
     keys: tuple[Path, ...]
@@ -42,7 +46,7 @@ class Layout:
 
     @classmethod
     def of(cls, collection: str, indexes: Iterable[Index], large: Sequence[str] = ()) -> Layout:
-        """The layout that the declared indexes and large fields give a collection."""
+        """The layout of a collection with these indexes and large fields."""
         check_name(collection)
         own = [index for index in indexes if index.collection == collection]
         keys = dict.fromkeys(parse(field) for index in own for field in index.fields)
@@ -50,7 +54,7 @@ class Layout:
         return cls(collection, tuple(keys), unique, tuple(large))
 
     def encode(self, document: Document, revision: ObjectId) -> dict[str, Any]:
-        """A document to insert; InvalidDocument when it cannot be kept."""
+        """The stored form of a document; InvalidDocument if it cannot be kept."""
         identity = identity_of(self.collection, document)
         self._check_keys(document, document.keys())
         fields = {_stored(name): value for name, value in plain(document).items()}
@@ -58,7 +62,7 @@ class Layout:
         return {"_id": identity, REVISION: revision, **fields, **({UNIQUE: unique} if unique else {})}
 
     def changes(self, document: Document, paths: Sequence[Path], revision: ObjectId) -> dict[str, Any]:
-        """The update that writes what changed in a document at the paths; InvalidDocument when it cannot be kept."""
+        """The update that writes a document's values at the paths; InvalidDocument if it cannot be kept."""
         roots = {path[0] for path in paths}
         self._check_keys(document, roots)
         places = {place: _get(document, place) for place in self._places(paths) if place != ("id",)}
@@ -73,11 +77,11 @@ class Layout:
 
     @property
     def unique_roots(self) -> set[str]:
-        """The top-level fields that the unique indexes are about."""
+        """The top-level fields of all unique indexes."""
         return {path[0] for paths in self.unique for path in paths}
 
     def _places(self, paths: Sequence[Path]) -> list[Path]:
-        """What to write for changes at the paths: top-level fields as a whole, of large ones only the parts."""
+        """The paths to write for changes at `paths`: whole top-level fields, but only changed parts of large ones."""
         return outermost(before_index(path[:_SUMMARY_DEPTH]) if path[0] in self.large else path[:1] for path in paths)
 
     def _check_keys(self, document: Document, names: Iterable[str]) -> None:
@@ -95,43 +99,43 @@ class Layout:
 
 
 def index_key(index: Index) -> dict[str, int]:
-    """The fields of a declared index as MongoDB's index over them, which it goes through in either direction.
+    """The key of MongoDB's index for an index of ours. MongoDB can walk it in either direction.
 
-    `_id` is the last, as it is in every sort: MongoDB sorts all that match unless an index has the whole order.
+    `_id` comes last, as in every sort. Unless an index has the whole order, MongoDB sorts all documents that match.
     """
     return {**{name_of(parse(field)): 1 for field in index.fields}, "_id": 1}
 
 
 def unique_key(index: Index) -> dict[str, int]:
-    """The field of the index that makes a declared index unique, beside that over its fields."""
+    """The key of MongoDB's index that makes an index of ours unique. It is another one than that of `index_key`."""
     return {f"{UNIQUE}.{','.join(_member(parse(field)) for field in index.fields)}": 1}
 
 
 def decode(stored: Mapping[str, Any]) -> Document:
-    """The document, or what was read of it, as it was given."""
-    fields = {_given(name): value for name, value in stored.items() if name[:1] != "_" or name[:2] == "__"}
+    """The document, or the part of it that was read, from its stored form."""
+    fields = {name.removeprefix("_"): value for name, value in stored.items() if name[:1] != "_" or name[:2] == "__"}
     return {"id": stored["_id"], **fields}
 
 
 def name_of(path: Path) -> str:
-    """A path as MongoDB writes it."""
+    """The name of a path in MongoDB."""
     return ".".join((_stored(path[0]), *path[1:]))
 
 
 def before_index(path: Path) -> Path:
-    """The path up to where it may name an item of a list."""
+    """The path up to the first name that may be the index of a list's item."""
     end = next((place for place, name in enumerate(path) if place and index_of(name) is not None), len(path))
     return path[:end]
 
 
 def outermost(paths: Iterable[Path]) -> list[Path]:
-    """The paths without those that lie inside another."""
+    """The paths without those that lie inside another one."""
     found = set(paths)
     return sorted(path for path in found if not any(path[:length] in found for length in range(1, len(path))))
 
 
 def plain(value: dict[str, Any]) -> dict[str, Any]:
-    """A copy that holds but what JSON has, null for NaN and infinities; InvalidDocument when that cannot be kept."""
+    """A copy with only JSON's values, and null for NaN and infinities; InvalidDocument if it cannot be kept."""
     try:
         text = orjson.dumps(value)
     except TypeError as error:
@@ -160,10 +164,6 @@ def _get(value: Any, path: Path) -> Any:
 
 def _stored(name: str) -> str:
     return "_id" if name == "id" else f"_{name}" if name[:1] == "_" else name
-
-
-def _given(name: str) -> str:
-    return name[1:] if name[:2] == "__" else name
 
 
 def _member(path: Path) -> str:

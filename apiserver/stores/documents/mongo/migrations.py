@@ -1,7 +1,7 @@
-"""The schema in MongoDB: indexes set up by numbered steps, and held against what is there at each start.
+"""The schema in MongoDB: numbered steps set up indexes, and each start compares them with what is there.
 
-A step is a list of database commands, each one that can be given again without harm. The steps that were applied are
-documents of the collection `schema_steps`.
+A step is a list of database commands, each harmless if it is given twice. The collection `schema_steps` has a document
+for each applied step.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _COMPARED = ("key", "unique", "sparse")
 
 
 async def check_schema(database: Database, *, migrate: bool) -> None:
-    """Return when the schema is the one this version works with; `migrate`: after having made it so.
+    """Return if the schema is that of this version; with `migrate`, apply missing steps first.
 
-    DocumentStoreError tells what is different and what to do; nothing may be written then.
+    DocumentStoreError says what differs and what to do; nothing may be written then.
     """
     try:
         await require(MongoSchema(database), steps_of(ENGINE), migrating=migrate)
@@ -33,7 +33,7 @@ async def check_schema(database: Database, *, migrate: bool) -> None:
 
 @asynccontextmanager
 async def schema_at(uri: str) -> AsyncIterator[MongoSchema]:
-    """The schema of the documents at an address, for who does not open the store."""
+    """The schema of the documents at an address, without opening the store."""
     database = Database(uri, patient=True)
     try:
         await database.open()
@@ -43,7 +43,7 @@ async def schema_at(uri: str) -> AsyncIterator[MongoSchema]:
 
 
 class MongoSchema:
-    """The `migrations.Target` that is one database. Its methods raise DocumentStoreError, too."""
+    """The `migrations.Target` of one database. Its methods also raise DocumentStoreError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -66,11 +66,11 @@ class MongoSchema:
                 ) from None
 
     async def record(self, step: Step) -> None:
-        with suppress(DuplicateDocument):  # by another, meanwhile
+        with suppress(DuplicateDocument):  # another server has recorded it meanwhile
             await self._database.insert(RECORDS, [{"_id": step.number, "name": step.name, "applied": utc_now()}])
 
     async def problems(self, steps: Sequence[Step]) -> list[str]:
-        """Indexes that are missing, or are not what the steps say."""
+        """The indexes that are missing, or are not as the steps say."""
         found = []
         for collection, wanted in indexes_of(steps).items():
             present = {index["name"]: _compared(index) for index in await self._database.indexes(collection)}

@@ -1,7 +1,8 @@
-"""Updates that MongoDB applies by itself, where they can only mean what the dialect says.
+"""Updates that MongoDB applies by itself, because they surely mean the same there as in our language.
 
-The common ones can: they are written without being read, whoever else writes the same document. A guard says which
-documents an update is sure to fit; of others, and of other updates, it is worked out here what they mean.
+Most updates do. They are written without reading the document first. A guard is a condition for documents for which the
+update surely means the same. Other documents, and other updates, are changed by `writing.py`. For example, `$push` on
+`tags` has the guard that `tags` is missing or a list.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.mongo.layout import REVISION, Layout, before_index, name_of, plain
 
 MANY_FIELDS = 500
-"""More than these a server takes long to hold against each other, and we to write them down in one go."""
+"""Up to so many fields are left to MongoDB. With more, a server takes long to compare them with each other."""
 _LARGEST = 2**62
 
 Guard = dict[str, Any]
@@ -26,16 +27,16 @@ Guard = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class NativeUpdate:
-    """An update for MongoDB, and what a document must meet besides the caller's condition; nothing: it fits all."""
+    """An update for MongoDB, and conditions for a document besides the caller's. Without any, it fits all documents."""
 
     update: dict[str, Any]
     guard: list[Guard]
 
 
 def native_update(layout: Layout, update: Update, change: ParsedUpdate) -> NativeUpdate | None:
-    """The update, which `change` was parsed from, for MongoDB itself; None when it is to be worked out here.
+    """The update, from which `change` was parsed, for MongoDB; None if it must be applied here.
 
-    InvalidDocument when a value cannot be kept.
+    InvalidDocument if a value cannot be kept.
     """
     if len(change.paths) > MANY_FIELDS or change.roots & ({"id"} | layout.unique_roots):
         return None
@@ -56,7 +57,7 @@ def native_update(layout: Layout, update: Update, change: ParsedUpdate) -> Nativ
 
 
 def _keeps_single(layout: Layout, op: str, path: Path, operand: Any) -> bool:
-    """Whether an indexed field is a single value after this, if it was before."""
+    """Whether an indexed field stays a single value."""
     if op == "$unset" or not any(path[0] == key[0] for key in layout.keys):
         return True
     return op == "$set" and path in layout.keys and not isinstance(operand, dict | list | tuple)
@@ -71,17 +72,17 @@ def _is_small(operand: Any) -> bool:
 
 
 def _adds(operand: Any) -> bool:
-    """Whether there is something to add."""
+    """Whether the operator adds anything."""
     return not isinstance(operand, Mapping) or operand.get("$each") != []
 
 
 def _adds_text(operand: Any) -> bool:
-    """Whether a set gets but text: not all servers that speak MongoDB's protocol know 1 and 1.0 to be the same."""
+    """Whether only texts are added. Not all servers with MongoDB's protocol treat 1 and 1.0 as the same."""
     return _is_text(operand["$each"] if isinstance(operand, Mapping) and "$each" in operand else [operand])
 
 
 def _pulls_text(operand: Any) -> bool:
-    """Whether what goes is text, or objects by fields that are text."""
+    """Whether only texts are removed, or objects by fields that are texts."""
     if not isinstance(operand, Mapping):
         return isinstance(operand, str)
     if set(operand) == {"$in"}:

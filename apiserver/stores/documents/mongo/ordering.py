@@ -1,4 +1,4 @@
-"""Sorting many documents by few values: what a value sorts by is asked of the dialect once, however many have it."""
+"""Sorts many documents by few distinct values. The sort key of each distinct value is made only once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from apiserver.stores.documents.mongo.pipelines import field
 
 
 def ids_in_order(found: list[Stored], terms: Sequence[Term]) -> list[str]:
-    """The ids of documents sorted by their values at the terms' paths, the last of which is the id."""
+    """The ids of documents, sorted by their values at the terms' paths. The last of the terms is the id."""
     found.sort(key=itemgetter("_id"), reverse=terms[-1].descending)
     ids = [stored["_id"] for stored in found]
     ranks = [_ranks((stored.get(field(place)) for stored in found), term) for place, term in enumerate(terms[:-1])]
@@ -23,7 +23,7 @@ def ids_in_order(found: list[Stored], terms: Sequence[Term]) -> list[str]:
 
 
 def _ranks(column: Iterable[Any], term: Term) -> npt.NDArray[np.int64]:
-    """A number for each value of a column, the less the earlier it comes; the same for those that tie."""
+    """The rank of each value of a column. Values that are equal in the sort have the same rank."""
     different: dict[Hashable, int] = {}
     values: list[Any] = []
     codes: list[int] = []

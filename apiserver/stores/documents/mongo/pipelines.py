@@ -1,12 +1,12 @@
-"""Aggregation pipelines: what MongoDB works out of fields, so that documents need not be read as a whole.
+"""Aggregation pipelines, with which MongoDB computes values from fields, so that whole documents need not be read.
 
-A pipeline makes one list of what lies behind lists, and says nothing of items that lack it. So where there is a list
-further down than at the top, `LIST` stands for it, and the document is to be asked by itself.
+A path through a list gives one list of all values behind it, in which items without a value leave no trace. So if there
+is a list anywhere but at the top, the value is `LIST` instead, and the document itself must be read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from apiserver.stores.documents.base import Document
@@ -19,35 +19,39 @@ LIST: list[Any] = []
 
 
 def takes(path: Path) -> bool:
-    """Whether a pipeline can be told of the path: it knows no places in lists, and no NUL in names."""
+    """Whether a pipeline can use the path. It cannot use an index of a list, or a name with NUL."""
     return before_index(path) == path and not any("\x00" in name for name in path)
 
 
 def field(place: int) -> str:
-    """What pipelines call the value at the path in this place."""
+    """The name in pipelines of the value at path number `place`."""
     return f"f{place}"
 
 
 def with_lists(found: Sequence[Stage], paths: Sequence[Path]) -> list[Stage]:
-    """Those of the values found at the paths that have a `LIST` among them."""
+    """The found rows in which a value is `LIST`."""
     nested = [field(place) for place, path in enumerate(paths) if len(path) > 1]
     return [values for name in nested for values in found if values.get(name) == LIST]
 
 
 def given(document: Document, paths: Sequence[Path]) -> Document:
-    """The values at the paths of a document; of lists, all their items."""
-    return {field(place): _items(reach(document, path)) for place, path in enumerate(paths)}
+    """The values at the paths of a document, with the items of lists one by one."""
+    found = {field(place): reach(document, path) for place, path in enumerate(paths)}
+    return {
+        name: [item for value in values for item in (value if isinstance(value, list) else [value])]
+        for name, values in found.items()
+    }
 
 
 def values(query: Stage, paths: Sequence[Path]) -> list[Stage]:
-    """`_id` and the values at the paths, of each document that a query finds."""
+    """A pipeline for `_id` and the values at the paths of each document that a query finds."""
     return [{"$match": query}, {"$project": _values(paths)}]
 
 
 def groups(query: Stage, paths: Sequence[Path], *, by_item: bool) -> list[Stage]:
-    """The number of documents (`documents`) for all values at the paths (`_id`) that are the same.
+    """A pipeline for the number of documents (`documents`) with the same values at the paths (`_id`).
 
-    by_item: the items of lists at the top one by one.
+    With `by_item`, the items of lists at the top count one by one.
     """
     tops = [f"${name_of(path)}" for path in paths if len(path) == 1] if by_item else []
     items = [{"$unwind": {"path": top, "preserveNullAndEmptyArrays": True}} for top in tops]
@@ -55,18 +59,14 @@ def groups(query: Stage, paths: Sequence[Path], *, by_item: bool) -> list[Stage]
 
 
 def varieties(query: Stage, name: str) -> list[Stage]:
-    """For each set of names in a top-level field, two levels deep, the `value` that it has in a `document`.
+    """A pipeline for each distinct set of names in a top-level field, two levels deep: a `document` and its `value`.
 
-    Such a set is the `_id`: an object, as not every server tells lists apart. There is none without names.
+    The set is the `_id`. It is an object, as not every server can compare lists. The empty set is left out.
     """
     inner = _if_object("$$first.v", _with("second", "$$first.v", True), False)
     names = _if_object(f"${name}", _with("first", f"${name}", inner), {})
     group = {"_id": names, "document": {"$first": "$_id"}, "value": {"$first": f"${name}"}}
     return [{"$match": query}, {"$group": group}, {"$match": {"_id": {"$ne": {}}}}]
-
-
-def _items(found: Iterable[Any]) -> list[Any]:
-    return [item for value in found for item in (value if isinstance(value, list) else [value])]
 
 
 def _values(paths: Sequence[Path]) -> Stage:
@@ -79,11 +79,11 @@ def _value(path: Path) -> Any:
 
 
 def _with(name: str, value: str, item: Any) -> Stage:
-    """An object with `item` in each field, of which `name` has its name `k` and its value `v`."""
+    """The object `value` with `item` as each field's value. In it, `$$name.k` and `$$name.v` are the old field."""
     fields = {"input": {"$objectToArray": value}, "as": name, "in": {"k": f"$${name}.k", "v": item}}
     return {"$arrayToObject": {"$map": fields}}
 
 
 def _if_object(value: str, then: Any, otherwise: Any) -> Stage:
-    """In the order of values, objects are those from the empty one up to the first list."""
+    """`then` if the value is an object. In MongoDB's order, objects come from the empty one up to the first list."""
     return {"$cond": [{"$and": [{"$gte": [value, {"$literal": {}}]}, {"$lt": [value, []]}]}, then, otherwise]}

@@ -1,7 +1,7 @@
-"""Finding documents: by MongoDB alone where a query is exact, else by asking each document that it found.
+"""Finds documents. If a query is exact, MongoDB finds them; else each document that it finds is tested here, too.
 
-Sorts by one top-level field, and by id, are MongoDB's, too, and take its indexes. All others are made here, of ids and
-the values to sort by, as neither collations nor what pipelines compute sort as the dialect does on every server.
+MongoDB also sorts by one top-level field, and by id, with its indexes. Other sorts are made here, from ids and the
+values to sort by: neither collations nor pipelines sort as our language does on every server.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from apiserver.stores.documents.mongo.ordering import ids_in_order
 from apiserver.stores.documents.mongo.translate import in_turn, left_of, projection_of, query_of
 
 _CHUNK = 1000
-"""Documents that are asked for by id at once."""
+"""Documents that are read by id in one query."""
 
 
 class Reader:
-    """Reads collections of a database; documents come as they are stored."""
+    """Reads collections of a database, and returns documents in their stored form."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -42,9 +42,9 @@ class Reader:
         limit: int | None = None,
         counted: Counted | None = None,
     ) -> list[Stored]:
-        """The documents that meet a condition, sorted; `projection`: of each, only these fields.
+        """The documents that meet a condition, sorted; with `projection`, only these fields of each.
 
-        `counted` is told of their bytes as they are read, and not of others that are looked at.
+        `counted` gets the bytes of these documents as they are read, but not of others that are tested.
         """
         if limit == 0:
             return []
@@ -71,7 +71,7 @@ class Reader:
         projection: Mapping[str, int] | None = None,
         terms: Sequence[Term] = (),
     ) -> Stored | None:
-        """The first document that meets a condition, as it was at one moment; `projection` has what is asked for."""
+        """The first document that meets a condition, as it was at one moment. `projection` includes its fields."""
         if query_of(condition).exact and in_turn(condition, terms) is not None:
             found = await self.find(collection, condition, projection=projection, terms=terms, limit=1)
             return found[0] if found else None
@@ -85,7 +85,7 @@ class Reader:
     async def matching(
         self, collection: str, condition: Condition, *, terms: Sequence[Term] = ()
     ) -> AsyncGenerator[Stored]:
-        """Id and revision of each document that meets a condition, sorted."""
+        """The id and revision of each document that meets a condition, sorted."""
         queries = in_turn(condition, terms)
         if queries is None:
             paths = [term.path for term in terms]
@@ -123,7 +123,7 @@ class Reader:
         limit: int | None,
         counted: Counted | None,
     ) -> list[Stored]:
-        """A page of what the queries find, one after another."""
+        """A page of the documents of all queries, one query after another."""
         found: list[Stored] = []
         for place, (condition, sort) in enumerate(queries):
             filter, wanted = query_of(condition).filter, 0 if limit is None else limit - len(found)
@@ -138,7 +138,7 @@ class Reader:
         return found
 
     async def _sorted(self, collection: str, query: dict[str, Any], terms: Sequence[Term]) -> list[str]:
-        """The ids of all that a query finds, sorted; the last of the terms is the id."""
+        """The ids of all documents that a query finds, sorted. The last of the terms is the id."""
         paths = [term.path for term in terms[:-1]]
         found = await self._database.aggregate(collection, pipelines.values(query, paths))
         lists = {stored["_id"]: stored for stored in pipelines.with_lists(found, paths)}
@@ -156,10 +156,10 @@ class Reader:
     async def grouped(
         self, collection: str, condition: Condition, paths: Sequence[Path], *, by_item: bool = False
     ) -> list[tuple[int, list[Any]]]:
-        """Numbers of documents that meet a condition, each with the values at the paths that so many share.
+        """The values at the paths of documents that meet a condition, and how many documents share them.
 
-        Missing is as null; where a list is on the way, the value is the list of all. by_item: a list's items may come
-        one by one, so that lists, of which there are more than of items, need not be told apart.
+        A missing value is null. If a list is on the way, the value is the list of all values. With `by_item`, the items
+        of lists may come one by one, which is faster, as there are fewer distinct items than lists.
         """
         query = query_of(condition)
         if query.exact and all(map(pipelines.takes, paths)):
@@ -172,7 +172,7 @@ class Reader:
         return [(1, [gathered(document, path) for path in paths]) for document in documents]
 
     async def varieties(self, collection: str, condition: Condition, path: Path) -> AsyncGenerator[Stored]:
-        """A document that meets the condition for each set of names that is at the path, and two levels below."""
+        """A document that meets the condition for each distinct set of names, two levels deep, below the path."""
         query, name = query_of(condition), name_of(path)
         if query.exact and pipelines.takes(path):
             for group in await self._database.aggregate(collection, pipelines.varieties(query.filter, name)):
@@ -189,7 +189,7 @@ class Reader:
     async def _by_id(
         self, collection: str, ids: list[str], projection: Mapping[str, int] | None, counted: Counted | None = None
     ) -> list[Stored]:
-        """The documents with these ids, in this order; without those that are gone."""
+        """The documents with these ids, in this order, without those that are gone."""
         found: dict[str, Stored] = {}
         for start in range(0, len(ids), _CHUNK):
             query = {"_id": {"$in": ids[start : start + _CHUNK]}}

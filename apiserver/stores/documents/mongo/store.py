@@ -1,4 +1,4 @@
-"""The DocumentStore on a MongoDB database, which any number of processes share."""
+"""The DocumentStore on a MongoDB database, which any number of servers share."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class MongoDocumentStore:
         large: Mapping[str, Sequence[str]] = APART,
         numeric: Mapping[str, Sequence[str]] = NUMERIC,
     ) -> None:
-        """`uri` as MongoDB's clients take it, with the database; `migrate`: bring its schema up to date first."""
+        """`uri` is an address for MongoDB's clients, with the database. `migrate`: apply missing schema steps first."""
         self._database = Database(uri)
         self._reader = Reader(self._database)
         self._writer = Writer(self._database, self._reader)
@@ -125,7 +125,7 @@ class MongoDocumentStore:
     async def count_by(self, collection: str, filter: Filter, fields: Sequence[str]) -> dict[tuple[Any, ...], int]:
         counts: dict[tuple[Any, ...], int] = {}
         for number, found in await self._grouped(collection, filter, fields):
-            key = tuple(_text(value) if isinstance(value, dict | list) else value for value in found)
+            key = tuple(orjson.dumps(value).decode() if isinstance(value, dict | list) else value for value in found)
             counts[key] = counts.get(key, 0) + number
         return counts
 
@@ -183,7 +183,7 @@ class MongoDocumentStore:
 
 
 async def _parsed(layout: Layout, update: Update) -> tuple[ParsedUpdate, NativeUpdate | None]:
-    """The update, parsed; one of very many fields (a task's thousands of series) in a thread."""
+    """The parsed update. One with very many fields (a task's thousands of series) is parsed in a thread."""
 
     def work() -> tuple[ParsedUpdate, NativeUpdate | None]:
         change = ParsedUpdate(update)
@@ -191,7 +191,3 @@ async def _parsed(layout: Layout, update: Update) -> tuple[ParsedUpdate, NativeU
 
     many = sum(len(fields) for fields in update.values() if isinstance(fields, Mapping))
     return await asyncio.to_thread(work) if many > MANY_FIELDS else work()
-
-
-def _text(value: Any) -> str:
-    return orjson.dumps(value).decode()

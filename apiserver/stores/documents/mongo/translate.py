@@ -1,9 +1,12 @@
-"""Filters and sorts as MongoDB's own, made from what the dialect parsed: nothing that it did not check gets there.
+"""Translates parsed conditions and sorts into MongoDB's. Nothing that was not checked gets to MongoDB.
 
-MongoDB and the dialect agree in nearly everything. Where they may not, a query finds too much, and says so: the caller
-then asks the condition itself of what was found. That is so for patterns that are more than text, as MongoDB's regular
-expressions differ from RE2's and may take forever, for `$elemMatch`, for order among lists and objects, for null inside
-objects, and for places in lists.
+MongoDB and our language agree in nearly everything. If they may differ, the query finds too much and is not `exact`.
+Then the caller tests the condition on each document that was found. That is so for patterns that are more than text, as
+MongoDB's regular expressions differ from RE2's and may take forever; for `$elemMatch`; for order among lists and
+objects; for null inside objects; and for indices of lists. For example:
+
+    {"status": "created"}        {"status": {"$eq": "created"}}, exact
+    {"name": {"$regex": "a+b"}}  a `name` with "a" and "b" in it, not exact: RE2 tests each document
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ _PLAIN = re.compile(rf"(\^?)((?:{_PIECE.pattern})*)(\$?)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query that finds at least what meets a condition; `exact`: nothing else, either."""
+    """A query that finds all documents that meet a condition; if it is `exact`, it finds no others."""
 
     filter: dict[str, Any]
     exact: bool = True
@@ -64,16 +67,16 @@ def query_of(condition: Condition) -> Query:
 
 
 def left_of(condition: Condition) -> Condition:
-    """What of a condition is still to be asked of the documents that its query found."""
+    """The part of a condition that must still be tested on documents that its query found."""
     if isinstance(condition, All):
         return All(tuple(left_of(item) for item in condition.conditions if not query_of(item).exact))
     return All(()) if query_of(condition).exact else condition
 
 
 def in_turn(condition: Condition, terms: Sequence[Term]) -> list[tuple[Condition, list[tuple[str, int]]]] | None:
-    """What MongoDB is to find in turn, each in an order of its own, so that all comes sorted; None: it cannot sort so.
+    """Conditions and sorts that give the documents in order, one query after another; None if MongoDB cannot sort so.
 
-    It has documents without a value first when it ascends, so those with one are found before all others.
+    An ascending sort of MongoDB has documents without a value first. They must come last, so they are found last.
     """
     if not terms:
         return [(condition, [])]
@@ -89,7 +92,7 @@ def in_turn(condition: Condition, terms: Sequence[Term]) -> list[tuple[Condition
 
 
 def projection_of(paths: Iterable[Path]) -> dict[str, int]:
-    """The projection to what lies at the paths, and `_id`; where a list's place is named, all of the list."""
+    """The projection to the values at the paths, and `_id`. If a path has an index of a list, the whole list."""
     return {"_id": 1, **{name_of(path): 1 for path in outermost(map(before_index, paths)) if path[0] != "id"}}
 
 
@@ -116,7 +119,7 @@ def _joined(operator: str, parts: list[Query]) -> dict[str, Any]:
 
 
 def _in(path: Path, test: In) -> Query:
-    """The query for `$in`: it is for single values, as not all servers take lists and objects there."""
+    """The query for `$in`. MongoDB's `$in` gets only single values, as not all servers take lists and objects there."""
     singles = [operand for operand in test.operands if not isinstance(operand, dict | list | tuple)]
     parts = [Query({name_of(path): {"$in": [sent for operand in singles for sent in _equals(operand)]}})]
     others = [operand for operand in test.operands if isinstance(operand, dict | list | tuple)]
@@ -125,7 +128,7 @@ def _in(path: Path, test: In) -> Query:
 
 
 def _test(test: Test) -> Query | None:
-    """The operators that ask a test of a field; None: nothing passes it."""
+    """The operators that test a field; None if no value passes."""
     if isinstance(test, Compare):
         return _compare(test)
     if isinstance(test, Exists):
@@ -148,7 +151,7 @@ def _compare(test: Compare) -> Query | None:
 
 
 def _equals(operand: Any) -> list[Any]:
-    """The operand, as the only item; none when no document holds what is equal to it."""
+    """A list of only the operand; an empty list if no document can have an equal value."""
     inner = operand.values() if isinstance(operand, dict) else operand if isinstance(operand, list | tuple) else ()
     if isinstance(operand, dict) and any(name.startswith("$") for name in operand):
         return []
@@ -158,16 +161,16 @@ def _equals(operand: Any) -> list[Any]:
 
 
 def _pattern(name: str, test: Pattern) -> Query:
-    """The query for a pattern, or for the texts that are in all that it matches."""
+    """The query for a pattern, or for the texts that each of its matches has."""
     plain = _plain(test)
     texts = [part for text in literals_of(test.text) for part in (_sure(text) if test.any_case else [text])]
     sent = [_regex(re.escape(text), test) for text in texts] if plain is None else [_regex(plain, test)]
-    # Not every server that speaks MongoDB's protocol spares numbers.
+    # Some servers with MongoDB's protocol also match numbers, so only texts are asked for.
     return Query(_joined("$and", [Query({name: asked}) for asked in (_TEXT, *sent)]), exact=plain is not None)
 
 
 def _sure(text: str) -> list[str]:
-    """The parts of a text that have the same letters in any case for every server."""
+    """The parts of a text whose letters have the same upper and lower case on every server."""
     known = [letter if letter.isascii() or letter.lower() == letter == letter.upper() else "\0" for letter in text]
     return [part for part in "".join(known).split("\0") if part]
 
@@ -177,12 +180,9 @@ def _regex(pattern: str, test: Pattern) -> dict[str, Any]:
 
 
 def _plain(test: Pattern) -> str | None:
-    """The pattern for MongoDB, if it is but text and "." between "^" and "$": that means the same everywhere."""
+    """The pattern for MongoDB, if it is only text and "." between "^" and "$", as that means the same everywhere."""
     match = _PLAIN.fullmatch(test.text)
     if match is None or (test.any_case and not test.text.isascii()):
         return None
-    return match[1] + "".join(map(_piece, _PIECE.findall(match[2]))) + (r"\z" if match[3] else "")
-
-
-def _piece(piece: str) -> str:
-    return r"[^\n]" if piece == "." else re.escape(piece[-1])
+    pieces = (r"[^\n]" if piece == "." else re.escape(piece[-1]) for piece in _PIECE.findall(match[2]))
+    return match[1] + "".join(pieces) + (r"\z" if match[3] else "")

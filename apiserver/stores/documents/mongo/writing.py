@@ -1,10 +1,16 @@
-"""Changing documents, each in one atomic step, whoever else changes them.
+"""Changes documents, each in one atomic step, even if other servers change the same ones.
 
-Unless MongoDB can do it by itself, what an update makes of a document is worked out here, by the dialect, and written
-if the document is still at the revision that was read; else all that begins anew. So engines never differ in what an
-update means or refuses, and no update is lost. Condition and fields are asked for with the revision, since not every
-server that speaks MongoDB's protocol reads a document in one piece. There are no transactions: of what belongs together
-and cannot be finished, the beginning is taken back.
+MongoDB applies an update by itself if it surely means the same there (`native.py`). Any other update is applied here:
+read the document, apply the update, and write the result if the document still has the revision that was read. If not,
+begin again. So an update means the same in all engines, and none is lost. For example, two servers add a tag:
+
+    server A reads revision 1, tags [a]
+    server B reads revision 1, tags [a]
+    server A writes tags [a, b] where the revision is 1: done, the revision is 2
+    server B writes tags [a, c] where the revision is 1: no match, so it reads again, and writes [a, b, c]
+
+The write also repeats the condition and the changed fields, as some servers with MongoDB's protocol may read a document
+while it is being changed. There are no transactions. If an update of several documents fails halfway, it is undone.
 """
 
 from __future__ import annotations
@@ -29,7 +35,7 @@ from apiserver.stores.documents.mongo.reading import Reader
 from apiserver.stores.documents.mongo.translate import projection_of, query_of
 
 _LONGEST = 10.0
-"""Seconds after which a document that changes all the time is left alone."""
+"""Seconds after which a change is given up, if others change the document all the time."""
 _LONGEST_PAUSE = 0.05
 _AT_ONCE = 16
 _DELETED_AT_ONCE = 500
@@ -65,7 +71,7 @@ class Writer:
         native: NativeUpdate | None,
         upsert: Document | None,
     ) -> int:
-        """Update the first match, or insert `upsert` updated; how many matched."""
+        """Update the first match, or insert `upsert` with the update applied; return how many matched."""
         for refused in (False, True):
             if await self._update_one(layout, condition, change, native):
                 return 1
@@ -74,7 +80,7 @@ class Writer:
             try:
                 await self.insert(layout, [change.apply(plain(upsert))])
                 return 0
-            except DuplicateDocument:  # another may have inserted the same just now: then that one is to be updated
+            except DuplicateDocument:  # another server may have inserted it just now, so try to update it
                 if refused:
                     raise
         raise AssertionError("unreachable")
@@ -87,7 +93,7 @@ class Writer:
         native: NativeUpdate | None,
         terms: Sequence[Term],
     ) -> tuple[Document, Document] | None:
-        """Update the first match; return what it was, and what it is now."""
+        """Update the first match; return it as it was before, and as it is now."""
         query = query_of(condition)
         if native is not None and query.exact and names_one(condition):
             guarded = {"$and": [query.filter, *native.guard]}
@@ -102,7 +108,7 @@ class Writer:
     async def update_all(
         self, layout: Layout, condition: Condition, change: ParsedUpdate, native: NativeUpdate | None
     ) -> int:
-        """Update every match, or none when the update does not fit one of them; return how many there were."""
+        """Update every match, or none if the update does not fit one of them; return how many there were."""
         query = query_of(condition)
         if native is not None and not native.guard and query.exact:
             return await self._database.update(layout.collection, query.filter, native.update, many=True)
@@ -116,9 +122,9 @@ class Writer:
         async def write(stored: Stored, old: Document, update: dict[str, Any]) -> None:
             if await self._database.update(layout.collection, _unchanged(layout, stored, condition, change), update):
                 written.append(old)
-            elif changed := await self._change(
-                layout, All((_is(old["id"]), condition)), change, needed, revision=revision
-            ):
+                return
+            same = All((Field(("id",), Compare("$eq", old["id"])), condition))
+            if changed := await self._change(layout, same, change, needed, revision=revision):
                 written.append(changed[0])
 
         try:
@@ -155,7 +161,7 @@ class Writer:
     async def _update_one(
         self, layout: Layout, condition: Condition, change: ParsedUpdate, native: NativeUpdate | None
     ) -> bool:
-        """Update the first match; whether there is one."""
+        """Update the first match; return whether there is one."""
         query = query_of(condition)
         if native is not None and query.exact:
             guarded = {"$and": [query.filter, *native.guard]}
@@ -174,7 +180,7 @@ class Writer:
         terms: Sequence[Term] = (),
         revision: ObjectId | None = None,
     ) -> tuple[Document, Document] | None:
-        """Update the first match, of which the fields that are needed are read: before and after."""
+        """Update the first match, of which the `needed` fields are read; return it as it was, and as it is now."""
         patience = _Patience(layout.collection)
         while True:
             found = await self._reader.first(layout.collection, condition, projection=needed, terms=terms)
@@ -188,7 +194,7 @@ class Writer:
 
 
 class _Patience:
-    """Pauses before beginning anew, for as long as that makes sense."""
+    """Pauses before another attempt, for up to `_LONGEST` seconds in all."""
 
     def __init__(self, collection: str) -> None:
         self._collection = collection
@@ -196,7 +202,7 @@ class _Patience:
         self._pause = 0.001
 
     async def wait(self) -> None:
-        """DocumentStoreBusy when that has been enough."""
+        """Pause; raise DocumentStoreBusy if the time is over."""
         if time.monotonic() > self._end:
             raise DocumentStoreBusy(f"{self._collection}: a document is changed by others all the time")
         await asyncio.sleep(random.uniform(0, self._pause))
@@ -206,7 +212,7 @@ class _Patience:
 async def _worked_out(
     layout: Layout, old: Document, change: ParsedUpdate, revision: ObjectId
 ) -> tuple[Document, dict[str, Any]]:
-    """The document changed, and what to write; of very many fields in a thread."""
+    """The changed document, and the update to write; for very many fields, made in a thread."""
 
     def work() -> tuple[Document, dict[str, Any]]:
         new = change.apply(plain(old))
@@ -221,17 +227,13 @@ def _needed(layout: Layout, condition: Condition, change: ParsedUpdate) -> dict[
     return {**projection_of([*paths_of(condition), *((root,) for root in roots)]), REVISION: 1}
 
 
-def _is(identity: str) -> Condition:
-    return Field(("id",), Compare("$eq", identity))
-
-
 def _at_revision(stored: Stored) -> dict[str, Any]:
-    """The query for a document while it is as it was read."""
+    """The query for a document if it still has the revision that was read."""
     return {"_id": stored["_id"], REVISION: stored.get(REVISION)}
 
 
 def _unchanged(layout: Layout, stored: Stored, condition: Condition, change: ParsedUpdate) -> dict[str, Any]:
-    """The same for a document that is to be changed as it meets a condition. Large fields are not sent along."""
+    """The same, if it also meets the condition, and has the same values in the changed fields, but for large ones."""
     names = [name_of((root,)) for root in change.roots if root not in layout.large]
     fields = {name: {"$eq": stored[name]} if name in stored else {"$exists": False} for name in names}
     return {"$and": [_at_revision(stored), fields, query_of(condition).filter]}
