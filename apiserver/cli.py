@@ -71,7 +71,7 @@ def command_line() -> argparse.ArgumentParser:
     for flag in ("from", "to"):
         meaning = "a data folder, elasticsearch://… or mongodb://…; by default, what the settings name"
         copy.add_argument(f"--{flag}", dest=f"copy_{flag}", nargs="+", default=[], metavar="PLACE", help=meaning)
-    leave = _command(
+    clearml = _command(
         commands, "import-clearml", _import_clearml, "take over all data of a ClearML server", ("data", *_ENGINE_FLAGS)
     )
     sources = {
@@ -81,9 +81,11 @@ def command_line() -> argparse.ArgumentParser:
         "CLEARML_API_SECRET_KEY",
     }
     for flag, meaning in sources.items():
-        leave.add_argument(f"--{flag}", metavar="ADDRESS", help=meaning)
-    leave.add_argument("--files", type=Path, metavar="FOLDER", help="the folder of its file server, to copy files, too")
-    leave.add_argument(
+        clearml.add_argument(f"--{flag}", metavar="ADDRESS", help=meaning)
+    clearml.add_argument(
+        "--files", type=Path, metavar="FOLDER", help="the folder of its file server, to copy files, too"
+    )
+    clearml.add_argument(
         "--replace-url",
         action="append",
         default=[],
@@ -247,7 +249,7 @@ def _import_clearml(settings: Settings, options: argparse.Namespace) -> None:
     except ValueError as error:
         raise SettingsError(f"import-clearml: {error}") from error
     try:
-        complete = asyncio.run(import_clearml(source, options.files, settings, urls, _say_aside))
+        complete = asyncio.run(import_clearml(source, options.files, settings, urls, _say_on_stderr))
     except (ImportFailed, CopyError, DataFolderError, EventStoreError, DocumentStoreError, FileStoreError) as error:
         raise CommandError(str(error)) from error
     if not complete:
@@ -268,7 +270,7 @@ def _source(options: argparse.Namespace) -> ClearmlSource:
     return OverApi(options.api, key, secret)
 
 
-def _say_aside(line: str) -> None:
+def _say_on_stderr(line: str) -> None:
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 

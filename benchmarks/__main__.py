@@ -1,6 +1,6 @@
 """Measures everything and prints one table: `python -m benchmarks [--quick] [--only writing,reading]`.
 
-With `--into FILE` the table replaces what stands between the markers of a Markdown file.
+With `--into FILE`, the table is also written into a Markdown file, between its markers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SECTIONS: dict[str, Callable[[Run], None]] = {
 
 
 def main() -> int:
-    """Run the sections that were asked for; 1 when one of them failed, which the others are not to suffer from."""
+    """Run the sections that were asked for, also after one has failed. Returns 1 if one failed, else 0."""
     options = _options()
     sizes = QUICK if options.quick else Sizes()
     if options.growth_points is not None:

@@ -1,4 +1,4 @@
-"""Request bodies as clients send them. Imports nothing heavy, as every sender is a process."""
+"""Request bodies as clients send them. Imports little, because every sender is a process that imports it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ START_MS = 1_700_000_000_000
 
 
 def scalar_lines(task: str, first: int, count: int, series: int = SERIES) -> bytes:
-    """`count` scalar events as the SDK sends them (257 bytes each), numbered from `first`, over some series."""
+    """`count` scalar events as the SDK sends them, 257 bytes each. Their numbers count from `first`."""
     head = f'"type": "training_stats_scalar", "task": "{task}", "variant": "train"'
     tail = '"allow_locked": false, "model_event": false, "method": "get"'
     return "\n".join(
@@ -21,7 +21,7 @@ def scalar_lines(task: str, first: int, count: int, series: int = SERIES) -> byt
 
 
 def noise_lines(task: str, first: int, count: int) -> bytes:
-    """The same over ten series, with values that do not compress and times that jitter."""
+    """The same for ten series, with values that do not compress and times that jitter."""
     random = Random(first)
     head = f'"type": "training_stats_scalar", "task": "{task}", "variant": "train"'
     tail = '"allow_locked": false, "model_event": false, "method": "get"'
@@ -33,13 +33,13 @@ def noise_lines(task: str, first: int, count: int) -> bytes:
 
 
 def log_text(number: int) -> str:
-    """A line of a training's output, of 68 characters."""
+    """A log line of 68 characters, as trainings print it."""
     loss, accuracy, took = number * 2654435761 % 1_000_003, number * 40503 % 1_000_003, number * 7919 % 9973
     return f"rank 0 epoch {number:9} loss 0.{loss:07} accuracy .{accuracy:07} time {took:4} ms"
 
 
 def log_lines(task: str, first: int, count: int) -> bytes:
-    """`count` log events as the SDK sends them, numbered from `first`."""
+    """`count` log events as the SDK sends them. Their numbers count from `first`."""
     return "\n".join(
         f'{{"timestamp": {START_MS + number}, "type": "log", "task": "{task}", "level": "info", "worker": "host:0",'
         f' "msg": "{log_text(number)}", "model_event": false, "allow_locked": false}}'
@@ -48,7 +48,7 @@ def log_lines(task: str, first: int, count: int) -> bytes:
 
 
 def metrics_batch(run_id: str, first: int, count: int) -> bytes:
-    """The same points for MLflow's log-batch, over ten series."""
+    """The same points for MLflow's log-batch, in ten series."""
     points = ", ".join(
         f'{{"key": "metric {number % 10}", "value": {1 / (number + 1)!r}, "timestamp": {START_MS + number},'
         f' "step": {number // 10}}}'
@@ -57,5 +57,5 @@ def metrics_batch(run_id: str, first: int, count: int) -> bytes:
     return f'{{"run_id": "{run_id}", "metrics": [{points}]}}'.encode()
 
 
-#: Makes a body of some events for a task or run, by what the body holds.
+#: The functions that make bodies, by what is in the bodies. They take a task or run, a first number, and a count.
 MAKERS = {"scalars": scalar_lines, "noise": noise_lines, "logs": log_lines, "metrics": metrics_batch}

@@ -1,4 +1,4 @@
-"""A client that costs little: one kept-alive connection, requests prepared as bytes, answers read whole."""
+"""A client that costs little CPU: it keeps one connection, prepares requests as bytes, and reads whole answers."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _REQUEST = "{method} /{path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{headers}Content-Len
 
 
 class RequestFailed(RuntimeError):
-    """The server answered anything but 200, or 429 or 503, which are tried again."""
+    """The server answered a status that is not 200. After 429 and 503 the client tries again instead."""
 
 
 class HungUp(RequestFailed):
-    """The server closed the connection and answered nothing."""
+    """The server closed the connection without an answer."""
 
 
 class Connection:
-    """A connection to 127.0.0.1, made anew when the server closed it while it was idle.
+    """A connection to 127.0.0.1. If the server has closed it, the client connects again.
 
-    `headers` go along with every request.
+    `headers` are sent with every request.
     """
 
     def __init__(self, port: int, headers: dict[str, str] | None = None) -> None:
@@ -31,10 +31,10 @@ class Connection:
         self._buffer = bytearray(2**20)
         self.headers = headers or {}
         self.refused = 0
-        """How often the server asked to come again later."""
+        """How often the server answered 429 or 503."""
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._socket.close()
 
     def prepared(self, path: str, body: bytes, method: str = "POST") -> bytes:
@@ -43,7 +43,7 @@ class Connection:
         return _REQUEST.format(method=method, path=path, headers=headers, length=len(body)).encode() + body
 
     def exchange(self, request: bytes) -> bytes:
-        """Send a prepared request, again while the server asks for that; return the body of the answer."""
+        """Send a prepared request, and again after 429 and 503. Returns the body of the answer."""
         while True:
             try:
                 status, head, body = self._exchanged(request)
@@ -59,15 +59,15 @@ class Connection:
             time.sleep(float(_header(head, b"retry-after") or 1))
 
     def post(self, path: str, body: bytes) -> bytes:
-        """Send a body; return the answer's."""
+        """Send a body. Returns the body of the answer."""
         return self.exchange(self.prepared(path, body))
 
     def get(self, path: str) -> bytes:
-        """GET; return the body of the answer."""
+        """Send a GET. Returns the body of the answer."""
         return self.exchange(self.prepared(path, b"", "GET"))
 
     def call(self, path: str, request: dict[str, Any]) -> Any:
-        """Send and receive JSON."""
+        """Send JSON, and return the JSON of the answer."""
         return json.loads(self.post(path, json.dumps(request).encode()))
 
     def _exchanged(self, request: bytes) -> tuple[int, bytes, bytes]:
@@ -108,7 +108,7 @@ def _header(head: bytes, name: bytes) -> bytes | None:
 
 
 def logged_in(port: int, key: str, secret: str) -> Connection:
-    """A connection that sends a token along."""
+    """A connection that sends a token with every request."""
     basic = b64encode(f"{key}:{secret}".encode()).decode()
     connection = Connection(port, {"Authorization": f"Basic {basic}"})
     token = connection.call("auth.login", {})["data"]["token"]

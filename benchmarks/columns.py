@@ -1,4 +1,4 @@
-"""Batches as the store takes them: to measure the engine, and to fill a data folder faster than over HTTP."""
+"""Batches as the event store takes them. They measure the store alone, and fill a data folder faster than HTTP does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from apiserver.events.model import EventBatch, LogColumns, Owner, Scalars
 from apiserver.stores.events.embedded import EmbeddedEventStore
 from benchmarks.bodies import START_MS, log_text
 
-#: The events that a server merges at once.
+#: Events that a server merges at once.
 MERGE_POINTS = 262_144
 _LINES = 1000
 
@@ -23,7 +23,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Points to write: `points` of them over `series`, in batches of `batch`."""
+    """Points to write: `points` in all, in so many `series`, in batches of `batch` points."""
 
     owner: Owner
     points: int
@@ -37,7 +37,7 @@ def variant(number: int) -> str:
 
 
 def batches(load: Load) -> Iterator[EventBatch]:
-    """The load: each batch has a run of iterations of several series, noisy values, times a few ms apart."""
+    """The batches of a load. Each has consecutive iterations of some series, with random values and jittering times."""
     random = np.random.default_rng(0)
     a_series = min(max(1, load.batch // load.series), load.points // load.series)
     together = min(load.series, load.batch // a_series)
@@ -79,7 +79,7 @@ def log_batches(owner: Owner, lines: int) -> Iterator[EventBatch]:
 
 
 def parts(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """The items in lists of `size`."""
+    """The items in lists of `size` items."""
     iterator = iter(items)
     while part := list(islice(iterator, max(1, size))):
         yield part
@@ -91,7 +91,7 @@ def unhurried(folder: Path) -> EmbeddedEventStore:
 
 
 async def fill(folder: Path, loads: Iterable[Load]) -> None:
-    """Write loads straight into the store, in merges as large as a server's."""
+    """Write loads into the store directly. Each merge is as large as a server's."""
     store = unhurried(folder)
     await store.open()
     for load in loads:
@@ -103,7 +103,7 @@ async def fill(folder: Path, loads: Iterable[Load]) -> None:
 
 
 async def fill_logs(folder: Path, owner: Owner, lines: int) -> None:
-    """The same of log lines."""
+    """Write log lines into the store directly."""
     store = unhurried(folder)
     await store.open()
     for part in parts(log_batches(owner, lines), MERGE_POINTS // _LINES):

@@ -63,12 +63,12 @@ WORK = (
 
 @dataclass(slots=True)
 class Ratios:
-    """This version's time by the other one's, of each round."""
+    """This version's time divided by the other one's, for each round."""
 
     waiting: list[float]
-    """The time until an answer, in the mean without the quickest and the slowest quarter."""
+    """The mean time until an answer, without the fastest and the slowest quarter."""
     cpu: list[float]
-    """The CPU time of the server, with what it does afterwards."""
+    """The CPU time of the server, with its work in the background afterwards."""
 
 
 def main() -> int:
@@ -90,7 +90,7 @@ def main() -> int:
 
 
 def _measured(work: Work, servers: list[Running], tasks: list[str]) -> tuple[float, float]:
-    """This version's time and CPU time, by the other one's."""
+    """This version's time and CPU time, each divided by the other one's."""
     before = [_cpu_at_rest(server) for server in servers]
     taken: list[list[float]] = [[] for _ in servers]
     for number in range(work.times):

@@ -29,7 +29,7 @@ def measure(run: Run) -> None:
         run.table.put("delete", statistics.median(_deleted_ms(server, task) for task in short), {PING: ping})
         before = settled(server.disk, 3 if run.sizes.waits else 0.1)
         _deleted_ms(server, long)
-        took = before * _LONG / (_LONG + 1)  # the tasks that were deleted before have left little
+        took = before * _LONG / (_LONG + 1)  # the tasks that were deleted first take little space by now
         run.table.put("delete.returned", (before - settled(server.disk, 3 if run.sizes.waits else 0.1)) / took * 100)
 
 

@@ -1,4 +1,4 @@
-"""The document store by its own calls, without HTTP: medians over many calls, on a file in a temporary folder."""
+"""Measures calls of the document store, without HTTP: the median of many calls of each kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGE = 30
 
 
 def task(number: int) -> Document:
-    """A task as most are: a few kilobytes, twenty metrics."""
+    """A usual task, of a few kilobytes, with twenty metrics."""
     last = {f"v{variant}": {"metric": "m", "variant": f"v{variant}", "value": variant / 3} for variant in range(20)}
     return {
         "id": f"{number:032x}",
@@ -62,13 +62,13 @@ def one(number: int) -> Filter:
 
 @dataclass(frozen=True, slots=True)
 class _Bench:
-    """The store, and the table its figures go to."""
+    """The store to measure, and the table for its figures."""
 
     run: Run
     store: DocumentStore
 
     async def measure(self, name: str, calls: int, call: Callable[[int], Awaitable[Any]]) -> None:
-        """The median of some calls in milliseconds."""
+        """Measure `calls` calls, and put their median into the table, in milliseconds."""
         taken = []
         for number in range(min(calls, self.run.sizes.documents)):
             start = time.perf_counter()
@@ -80,14 +80,14 @@ class _Bench:
 
 
 async def fill(store: DocumentStore, tasks: int) -> None:
-    """Insert the tasks that everything is measured on."""
+    """Insert the tasks on which everything is measured."""
     for first in range(0, tasks, 1000):
         await store.insert("tasks", [task(number) for number in range(first, min(first + 1000, tasks))])
     await store.insert("tasks", [large_task()])
 
 
 async def measure_small(bench: _Bench) -> None:
-    """The calls that requests wait for."""
+    """Calls that nearly every request makes."""
     store = bench.store
     await bench.measure(
         "find_one, a few fields", 2000, lambda n: store.find_one("tasks", one(n), projection=["name", "status"])
@@ -104,7 +104,7 @@ async def measure_small(bench: _Bench) -> None:
 
 
 async def measure_large(bench: _Bench) -> None:
-    """The same of a task whose last_metrics are 1.5 MB."""
+    """The same calls for a task whose last_metrics are 1.5 MB."""
     store = bench.store
     large = {"$and": [{"company": "c0"}, {"id": "large"}]}
     await bench.measure(
@@ -119,7 +119,7 @@ async def measure_large(bench: _Bench) -> None:
 
 
 async def measure_many(bench: _Bench) -> None:
-    """Pages, counts, and conditions that no index helps."""
+    """Pages, counts, and conditions for which there is no index."""
     store = bench.store
     live: Filter = {"company": "c1", "system_tags": {"$nin": ["archived"]}}
     newest, fields = [("last_update", -1)], ["name", "last_update", "tags"]
@@ -157,5 +157,5 @@ async def _measure(run: Run) -> None:
 
 
 def measure(run: Run) -> None:
-    """The figures documents.*, which no bar is set for."""
+    """The figures documents.*, which have no bars."""
     asyncio.run(_measure(run))

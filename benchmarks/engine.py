@@ -1,4 +1,4 @@
-"""The engine alone, in this process: CPU until everything is merged, and disk, beside rows in SQLite."""
+"""Measures the event store alone, in this process: CPU until everything is merged, and disk. Beside rows in SQLite."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def measure(run: Run) -> None:
 
 
 async def write(folder: Path, load: Load) -> tuple[float, float]:
-    """CPU nanoseconds a point to the merged state, and bytes a point."""
+    """CPU nanoseconds a point until all points are merged, and bytes a point on the disk."""
     store = unhurried(folder)
     await store.open()
     before = folder_bytes(folder)

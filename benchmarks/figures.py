@@ -1,4 +1,4 @@
-"""What is to be shown: each figure once, with its unit and the bar it is held against."""
+"""All figures, each with its unit and its bars. `docs/operations/performance.md` explains their names."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ FIRST = "the first time"
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bound of a value, or of its ratio to what is measured beside it under the name `to`."""
+    """A limit that a figure should keep: the greatest value or, with `at_least`, the least.
+
+    With `to`, the limit is for the ratio of the figure to the limit or peer of that name. For example, `Bar(2, DECODE)`
+    says that the figure is at most twice the time of a typed decode, measured in the same run.
+    """
 
     limit: float
     to: str | None = None
     at_least: bool = False
 
     def holds(self, value: float, beside: dict[str, float]) -> bool | None:
-        """Whether the bar is met; None when what it compares with was not measured."""
+        """Whether the bar is met. `beside`: limits and peers by name. None if the one it needs was not measured."""
         if self.to is not None:
             if self.to not in beside:
                 return None
@@ -40,7 +44,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the table."""
+    """One line of the table. Code knows the figure by its `key`, readers by its `name`."""
 
     key: str
     name: str
@@ -49,7 +53,7 @@ class Figure:
 
 
 def least(limit: float) -> Bar:
-    """A bar for what shall be much."""
+    """A bar for a value that should be large, such as a rate."""
     return Bar(limit, at_least=True)
 
 
@@ -66,7 +70,7 @@ READS = (
 )
 RESTARTED = Figure("histogram.restarted", "histogram of one series of 10 M, server just restarted", "ms", (Bar(40),))
 
-#: Pages of 30 of the tasks table, of 100k tasks.
+#: Pages of 30 tasks, from 100,000.
 PAGES = (
     Figure("list.all.last_update", "30 tasks: of all, newest first", "ms", (Bar(50),)),
     Figure("list.all.name", "30 tasks: of all by name", "ms", (Bar(50),)),
@@ -137,9 +141,9 @@ LISTS = (
     Figure("list.organization.counts", "organization.get_entities_count", "ms", (Bar(100),)),
 )
 
-#: By how much a figure may change when the data folder grows.
+#: How much slower a read may be after the data folder has grown.
 GROWTH = 1.5
-#: The same of writing, which is not to change at all, but for what the machine's noise makes.
+#: How much slower writing may be then. It should not change at all, but measurements vary that much.
 WRITE_GROWTH = 1.1
 
 FIGURES: tuple[Figure, ...] = (

@@ -1,4 +1,4 @@
-"""A data folder to read from, and the requests that are measured on it."""
+"""Fills the data folder from which reads are measured, and makes the requests that read it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BATCH = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """The tasks whose events are read."""
+    """The tasks whose events are read: of many series, of one long series, several at once, and with a log."""
 
     wide: Owner
     long: Owner
@@ -31,7 +31,7 @@ class Library:
 
 
 def filled(server: Running, sizes: Sizes) -> Library:
-    """Make the tasks, and fill them by the engine, which is faster than over HTTP; the server is restarted."""
+    """Make the tasks, stop the server, write events into its store directly, and start it again."""
     library = Library(
         server.task("wide"),
         server.task("long"),
@@ -53,7 +53,7 @@ def filled(server: Running, sizes: Sizes) -> Library:
 
 
 def grow(server: Running, sizes: Sizes) -> None:
-    """Fill more tasks until those that are not read have `growth_points`; the server is restarted."""
+    """Fill more tasks in the same way, until tasks that are not read have `growth_points` points."""
     others = _others(server, sizes.growth_points - sizes.other_points)
     server.stop()
     asyncio.run(fill(server.events, others))
@@ -61,7 +61,7 @@ def grow(server: Running, sizes: Sizes) -> None:
 
 
 def _others(server: Running, points: int) -> list[Load]:
-    """Tasks of a million points each, or fewer if there are not as many."""
+    """Loads of a million points for each task, or one of fewer points."""
     each = min(points, _OTHER_TASK_POINTS)
     return [
         Load(server.task(f"other {number}"), each, _OTHER_SERIES, _BATCH) for number in range(points // max(1, each))
@@ -69,7 +69,7 @@ def _others(server: Running, points: int) -> list[Load]:
 
 
 def requests(library: Library, sizes: Sizes) -> dict[str, tuple[str, bytes]]:
-    """Endpoint and body of each read, by the figure's key."""
+    """The endpoint and the body of each read, by the key of its figure."""
     histogram = "events.scalar_metrics_iter_histogram"
     middle = START_MS + sizes.log_lines // 2 * 20
     first = {"metric": "m", "variants": [variant(0)]}

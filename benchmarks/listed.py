@@ -1,4 +1,4 @@
-"""What lists are measured on: tasks, models, projects and users as a large company has them, the same each time."""
+"""Makes the documents for measuring lists: users, projects, tasks and models of a large company, the same each time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STATUSES = {"completed": 60, "failed": 12, "stopped": 12, "created": 8, "publis
 _TYPES = {"training": 80, "testing": 8, "data_processing": 5, "controller": 4, "inference": 3}
 _TAGS = [f"tag {number}" for number in range(60)]
 _PER_PROJECT = 8
-"""Metrics of one project are so many, and two of its own."""
+"""Each project has so many of the METRICS, and two metrics of its own."""
 
 
 def hashed(name: str) -> str:
@@ -33,16 +33,16 @@ def hashed(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Company:
-    """Documents of one company, made one after another."""
+    """The documents of one company."""
 
     id: str
     projects: list[Document]
     weights: list[float] = field(default_factory=list)
-    """How many tasks a project has in proportion to others: few have many, most have few."""
+    """For each project, how likely a task belongs to it. A few projects have many tasks, and most have few."""
 
     @classmethod
     def of(cls, id: str, projects: int) -> Company:
-        """With so many projects, up to three deep."""
+        """A company with so many projects, which are up to three levels deep."""
         random, made = Random(0), list[Document]()
         for number in range(projects):
             above = random.choice(made[: projects // 4]) if number >= max(projects // 10, 1) else None
@@ -52,7 +52,7 @@ class Company:
         return cls(id, made, [1 / (place + 3) for place in range(projects)])
 
     def users(self) -> list[Document]:
-        """Who made all this."""
+        """The users who made the documents."""
         return [
             {
                 "id": f"user{number}",
@@ -65,7 +65,7 @@ class Company:
         ]
 
     def tasks(self, count: int) -> Iterator[Document]:
-        """The oldest first; one in ten has a parent."""
+        """The tasks, oldest first. One in ten has a parent."""
         random = Random(1)
         for number, project in enumerate(random.choices(self.projects, self.weights, k=count)):
             yield self._task(number, project, random)
@@ -125,7 +125,7 @@ class Company:
 
 
 def task_id(number: int) -> str:
-    """The id of a task; ids do not grow with time."""
+    """The id of a task. The order of ids is not that of times."""
     return hashed(f"task {number}")
 
 

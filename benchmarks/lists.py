@@ -1,4 +1,4 @@
-"""The web UI's lists when there are 100,000 tasks in 1,000 projects: each call of its screens, with their bodies."""
+"""Measures the lists of the web UI with 100,000 tasks in 1,000 projects: each call of its screens, with its body."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from benchmarks.server import Running, running
 
 PAGE = 30
 _A_BATCH = 2000
-#: What one page can have at most.
+#: The most tasks that a page can have.
 _LARGEST = 10_000
 _FIELDS = [
     *("id", "type", "name", "started", "completed", "status", "system_tags", "tags", "user.name", "last_update"),
     *("last_iteration", "active_duration", "parent.name", "project.name", "comment", "company"),
 ]
-#: What the search page looks in.
+#: The fields in which the search page looks for a text.
 _SEARCHED = ["id", "name", "comment", "system_tags", "models.output.model", "models.input.model"]
 _LIVE: Mapping[str, Any] = {"system_tags": ["__$not", "archived", "__$not", "pipeline", "__$not", "dataset"]}
 _STATS: Mapping[str, Any] = {"include_stats": True, "stats_for_state": "active", "include_stats_filter": {}}
@@ -84,7 +84,7 @@ def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 
 def _rows_ms(path: Path, runs: int) -> float:
-    """The least that a page costs: its rows, read one by one by their numbers, decoded and encoded."""
+    """The least that a page costs: 30 rows are read by their numbers, decoded and encoded."""
     connection = sqlite3.connect(path)
     rows = [row for (row,) in connection.execute('SELECT "row" FROM tasks ORDER BY id LIMIT ?', (PAGE,))]
 
@@ -99,7 +99,7 @@ def _rows_ms(path: Path, runs: int) -> float:
 
 
 def _pages(server: Running, company: Company, tasks: int) -> Calls:
-    """Pages of the tasks table: of all tasks, of the largest project, and of the smallest."""
+    """Calls for pages of the tasks table: of all tasks, of the largest project, and of the smallest one."""
     project = company.projects[0]
     [(metric, variant), *_] = metrics_of(project["number"])
     by_metric = f"last_metrics.{hashed(metric)}.{hashed(variant)}.value"
@@ -157,7 +157,7 @@ def _pages(server: Running, company: Company, tasks: int) -> Calls:
 
 
 def _others(company: Company) -> Calls:
-    """The other calls of the dashboard, the projects page, the tasks and models tables."""
+    """The other calls of the dashboard, of the projects page, and of the tables of tasks and models."""
     project, user = company.projects[0]["id"], {"only_fields": ["name"]}
     cards = {"order_by": ["-last_update"], "page": 0, "page_size": 9, **_STATS}
     shallow = {"shallow_search": True, "permission_roots_only": True, "size": 12, "order_by": ["-last_update"]}

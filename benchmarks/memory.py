@@ -1,4 +1,4 @@
-"""Memory while much is written at once."""
+"""Measures memory while four clients write at once."""
 
 from __future__ import annotations
 
@@ -19,4 +19,4 @@ def measure(run: Run) -> None:
         sent = server.send(tasks, "scalars", BATCH, run.sizes.memory_bodies)
         run.table.put("memory.peak", peak_memory_mb(server.pid))
         run.table.put("write.four", len(sent.latencies) * BATCH / sent.seconds)
-        sys.stderr.write(f"{sent.refused} of {len(sent.latencies)} batches were asked to come again later\n")
+        sys.stderr.write(f"{sent.refused} of {len(sent.latencies)} batches were refused at first (429 or 503)\n")

@@ -1,4 +1,4 @@
-"""What the operating system knows of processes and folders, and how long things take."""
+"""Measures time, and asks the operating system for the CPU time, memory and disk of processes and folders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def family(pid: int) -> list[int]:
-    """A process and all that descend from it."""
+    """A process, the processes that it started, those that these started, and so on."""
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -27,18 +27,18 @@ def family(pid: int) -> list[int]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time that a process and those it started have used, user and system."""
+    """CPU time, user and system, that a process and those it started have used."""
     return sum(_ticks(one) for one in family(pid)) / _TICKS
 
 
 def busy_seconds() -> float:
-    """CPU time that everything on this machine has used, since it was started."""
+    """CPU time that all processes have used since the machine was started."""
     user, nice, system, _, _, irq, softirq, *_ = map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:])
     return (user + nice + system + irq + softirq) / _TICKS
 
 
 def own_seconds() -> float:
-    """CPU time of this process and those that it started and that have ended."""
+    """CPU time of this process, and of those that it started and that have ended."""
     used = os.times()
     return used.user + used.system + used.children_user + used.children_system
 
@@ -54,7 +54,7 @@ def resident_mb(pid: int) -> float:
 
 
 def family_mb(pid: int) -> float:
-    """Resident memory of a process and those it started; what they share counts once."""
+    """Resident memory of a process and those it started. Memory that they share counts once."""
     return sum(_kilobytes(Path(f"/proc/{one}/smaps_rollup"), "Pss") for one in family(pid)) / 1024
 
 
@@ -71,12 +71,12 @@ def _kilobytes(path: Path, name: str) -> int:
 
 
 def folder_bytes(folder: Path) -> int:
-    """Bytes of the files in a folder and below."""
+    """Bytes of all files in a folder and the folders in it."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.exists() else 0
 
 
 def settled(value: Callable[[], float], seconds: float = 1.5, limit: float = 60) -> float:
-    """The value once it has stayed the same for some seconds; what it is after the limit when it never does."""
+    """The value once it has stayed the same for some seconds, or else after `limit` seconds."""
     deadline = time.monotonic() + limit
     last, since = value(), time.monotonic()
     while time.monotonic() < deadline and time.monotonic() - since < seconds:

@@ -1,4 +1,4 @@
-"""Reading over HTTP, with little and with much data in other tasks, and writing next to them."""
+"""Measures reading over HTTP while other tasks have little data and while they have much, and writing then."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _SAMPLES = {"histogram.100": 100, "histogram.2000": 2000, "histogram.6000": 6000
 
 @dataclass(slots=True)
 class Measured:
-    """What is measured on one state of the data folder."""
+    """The figures of one state of the data folder."""
 
     reads: dict[str, float]
-    """Milliseconds by the figure's key."""
+    """Milliseconds of each read, by the key of its figure."""
     write_cpu: float
     write_rate: float
 
 
 def measure(run: Run) -> None:
-    """The figures of reading and, unless the folder is not to grow, grown.*"""
+    """The figures of reading and, if the folder shall grow, grown.*"""
     sizes, table = run.sizes, run.table
     with running(run.folder) as server:
         tasks = library.filled(server, sizes)
@@ -60,7 +60,7 @@ def _measured(run: Run, server: Running, tasks: Library) -> Measured:
 
 
 def _restarted_ms(run: Run, server: Running, endpoint: str, body: bytes) -> float:
-    """The first answer of a server that has just been started: only the operating system may remember the data."""
+    """The time of the first answer after a start. Only the operating system may have the data in its cache."""
     taken = []
     for _ in range(run.sizes.restarts):
         server.stop()
@@ -71,7 +71,7 @@ def _restarted_ms(run: Run, server: Running, endpoint: str, body: bytes) -> floa
 
 
 def _limits(run: Run, server: Running, tasks: Library) -> None:
-    """What the numbers themselves cost: summing them in memory, encoding the answer; and the same from rows."""
+    """The limits: summing the numbers in memory, encoding the answer, and histograms of rows in SQLite."""
     sizes, table = run.sizes, run.table
     load = Load(tasks.wide, WIDE * sizes.wide_points, WIDE, 10_000)
     rows.write(run.folder / "wide.db", load)

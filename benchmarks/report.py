@@ -1,4 +1,4 @@
-"""What belongs to a table that is kept: on which machine, when and from which state of the code it was measured."""
+"""Writes tables into Markdown files, with a sentence that says when, where and with which commit they were measured."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
-#: What stands between the markers, unless it is said.
+#: The section to write, if none is given.
 FIGURES = "figures"
 
 
 def markers(section: str = FIGURES) -> tuple[str, str]:
-    """What stands before and after a section's table in a Markdown file."""
+    """The lines before and after the table of a section in a Markdown file."""
     return f"<!-- {section} -->", f"<!-- end of {section} -->"
 
 
 def head(note: str, *, quick: bool) -> str:
-    """One sentence about the run; `note` is what else is to be known of it."""
+    """A sentence about the run. `note`: more to say about it."""
     return (
         f"{datetime.now(UTC):%Y-%m-%d}, commit {_commit()}, {_processor()}, {os.cpu_count()} cores,"
         f" {platform.system()} {platform.release()}, Python {platform.python_version()}, numpy {np.__version__}"
@@ -30,13 +30,13 @@ def head(note: str, *, quick: bool) -> str:
 
 
 def has_markers(path: Path, section: str = FIGURES) -> bool:
-    """Whether figures can be put into the file."""
+    """Whether the file has the markers of a section, so that a table can be written into it."""
     begin, end = markers(section)
     return path.is_file() and 0 <= (text := path.read_text("utf-8")).find(begin) < text.find(end)
 
 
 def insert(path: Path, sentence: str, table: str, section: str = FIGURES) -> None:
-    """Replace what stands between the section's markers of a Markdown file that has them."""
+    """Replace the text between the markers of a section. The file has to have them."""
     begin, end = markers(section)
     before, _, rest = path.read_text("utf-8").partition(begin)
     _, _, after = rest.partition(end)
@@ -44,7 +44,7 @@ def insert(path: Path, sentence: str, table: str, section: str = FIGURES) -> Non
 
 
 def _commit() -> str:
-    """The commit, with a plus sign when the work tree differs from it."""
+    """The commit, with a plus sign if files differ from it."""
     try:
         git = ["git", "-C", str(Path(__file__).parent)]
         commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)

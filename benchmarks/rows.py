@@ -1,4 +1,4 @@
-"""The same points as rows in SQLite, a row a point: what most servers of this kind do at best."""
+"""A limit: the same points as rows in SQLite, one row for each point. Many servers of this kind store them so."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Row = tuple[int, int, int, float]
 
 
 def write(path: Path, load: Load) -> tuple[float, float]:
-    """CPU nanoseconds and bytes a point."""
+    """Write the points of a load. Returns CPU nanoseconds a point, and bytes a point."""
     conn = sqlite3.connect(path, isolation_level=None)
     conn.execute("PRAGMA page_size = 8192")
     conn.execute("PRAGMA journal_mode = WAL")
@@ -44,14 +44,14 @@ def _rows(series: int, iters: list[int], timestamps: list[int], values: list[flo
 
 
 def histogram(path: Path, interval: int) -> None:
-    """The buckets of every series."""
+    """Read the buckets of every series."""
     conn = sqlite3.connect(path)
     conn.execute("SELECT series, iter / ?, count(*), avg(value) FROM points GROUP BY 1, 2", (interval,)).fetchall()
     conn.close()
 
 
 def write_lines(path: Path, lines: Iterator[tuple[int, str]]) -> float:
-    """Bytes a log line, a row each."""
+    """Write log lines as rows. Returns bytes a line."""
     conn = sqlite3.connect(path)
     conn.execute("CREATE TABLE lines (task TEXT, timestamp INTEGER, level TEXT, worker TEXT, msg TEXT)")
     conn.execute("CREATE INDEX by_time ON lines (task, timestamp)")

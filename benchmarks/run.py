@@ -1,4 +1,4 @@
-"""What a section of the benchmark gets: a folder for its data, how much to do, and the table to fill."""
+"""The input of each section of the benchmark: a folder for its data, the sizes of the work, and the table to fill."""
 
 from __future__ import annotations
 
@@ -10,46 +10,46 @@ from benchmarks.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much of everything. The names of the figures tell the full sizes."""
+    """How much work each measurement does. The names of the figures contain the full sizes."""
 
     runs: int = 21
     """How often a latency is measured."""
     restarts: int = 5
     pings: int = 500
     bodies: int = 200
-    """Of 10k events, by one client."""
+    """Bodies of 10k events, by one client."""
     small_bodies: int = 500
     client_bodies: int = 1500
-    """Of 100 events, by each of eight clients."""
+    """Bodies of 100 events, by each of eight clients."""
     log_bodies: int = 150
     memory_bodies: int = 250
-    """Of 10k events, by each of four clients."""
+    """Bodies of 10k events, by each of four clients."""
     engine_points: int = 2_000_000
     engine_small_points: int = 1_000_000
     wide_points: int = 100_000
-    """Of each of ten series."""
+    """Points of each of ten series."""
     long_points: int = 10_000_000
     shared_points: int = 50_000
-    """Of each of ten series of ten tasks."""
+    """Points of each of ten series, in each of ten tasks."""
     log_lines: int = 10_000_000
     monitored_points: int = 20_160
-    """Of each of 57 series."""
+    """Points of each of 57 series."""
     preview_bodies: int = 100
-    """Of 10k lines."""
+    """Bodies of 10k log lines."""
     listed_tasks: int = 100_000
     listed_projects: int = 1_000
     list_runs: int = 7
     deleted_points: int = 1_000_000
     other_points: int = 1_000_000
     growth_points: int = 100_000_000
-    """In other tasks, before and after the data folder has grown; 0: it does not grow."""
+    """Points in other tasks after the data folder has grown (`other_points` before); 0: it does not grow."""
     documents: int = 20_000
     peer_bodies: int = 200
-    """Of 1000 points, which is the most that MLflow takes."""
+    """Bodies of 1000 points, the most that MLflow takes."""
     peer_points: int = 100_000
-    """Of each of ten series."""
+    """Points of each of ten series."""
     waits: bool = True
-    """Whether background work is waited for where it counts."""
+    """Whether to wait until background work has ended, if that belongs to the figure."""
 
 
 QUICK = Sizes(
@@ -84,7 +84,7 @@ QUICK = Sizes(
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of the benchmark."""
+    """One run of a section."""
 
     folder: Path
     sizes: Sizes

@@ -1,6 +1,7 @@
-"""A process that makes its bodies, says so, waits for a line, and sends them one after the other.
+"""Sends bodies from processes of their own. Each makes all its bodies, and then waits until all are told to begin.
 
-`python -m benchmarks.sender JSON`, where JSON has the fields of Sending. It prints "ready", and when done one JSON
+The command is `python -m benchmarks.sender JSON`, where JSON has the fields of Sending. The process prints "ready" when
+its bodies are made, reads a line from standard input, and sends the bodies one after the other. Then it prints a JSON
 object: started, ended (monotonic seconds, the same clock for all processes), latencies (seconds), refused.
 """
 
@@ -19,7 +20,7 @@ from benchmarks.client import Connection
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """What one sender is to do: `count` bodies of `batch` events, of a kind that MAKERS knows."""
+    """The work of one sender: `count` bodies of `batch` events, of a kind in `bodies.MAKERS`."""
 
     port: int
     headers: dict[str, str]
@@ -32,16 +33,16 @@ class Sending:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What the senders did together."""
+    """What all senders did together."""
 
     seconds: float
-    """From the first that began to the last that ended."""
+    """From the begin of the first sender to the end of the last."""
     latencies: list[float]
     refused: int
 
 
 def send(sendings: Sequence[Sending]) -> Sent:
-    """Let a process for each do what it is to do, all at once."""
+    """Start a process for each, and let all send at the same time."""
     senders = [
         subprocess.Popen(
             [sys.executable, "-m", "benchmarks.sender", json.dumps(asdict(sending))],
@@ -77,7 +78,7 @@ def _released(senders: Sequence[subprocess.Popen[str]]) -> list[str]:
 
 
 def main() -> None:
-    """Be one sender."""
+    """Do the work of one sender."""
     sending = Sending(**json.loads(sys.argv[1]))
     connection = Connection(sending.port, sending.headers)
     make = MAKERS[sending.kind]

@@ -14,14 +14,14 @@ from benchmarks.processes import cpu_seconds, folder_bytes
 from benchmarks.sender import Sending, Sent, send
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, Served, free_ports, wait_until
 
-#: A journal that is shorter holds no events.
+#: Bytes. A shorter journal has no events.
 _EMPTY_JOURNAL = 1024
 #: The package that the compiled scanner is in.
 SCANNER = "apiserver_accelerator"
 
 
 class Running:
-    """A served server; `connection` is the admin's and is made anew by `restart`."""
+    """A running server. `connection` is the admin's; `start` makes a new one."""
 
     def __init__(self, server: Served) -> None:
         self.server = server
@@ -29,30 +29,30 @@ class Running:
 
     @property
     def pid(self) -> int:
-        """The server's process."""
+        """The id of the server's process."""
         assert self.server.process is not None
         return self.server.process.pid
 
     @property
     def events(self) -> Path:
-        """Where the event store is."""
+        """The folder of the event store."""
         return self.server.data / "events"
 
     def call(self, endpoint: str, request: dict[str, Any]) -> Any:
-        """`data` of an endpoint's answer."""
+        """Call an endpoint. Returns the `data` of its answer."""
         return self.connection.call(endpoint, request)["data"]
 
     def task(self, name: str) -> Owner:
-        """A new task, as the store calls it."""
+        """A new task, as the owner of events."""
         made = self.call("tasks.create", {"name": name, "type": "training"})["id"]
         return Owner(Settings().company, made)
 
     def ping(self) -> None:
-        """Have a request answered that does nothing."""
+        """Send a request that does nothing."""
         self.connection.post("debug.ping", b"{}")
 
     def stop(self) -> None:
-        """End the server, as SIGTERM does."""
+        """Stop the server with SIGTERM."""
         self.connection.close()
         self.server.stop()
 
@@ -62,7 +62,7 @@ class Running:
         self.connection = self._connected()
 
     def send(self, tasks: list[Owner], kind: str, batch: int, count: int) -> Sent:
-        """Let a client for each task send `count` bodies."""
+        """Send `count` bodies for each task, by a client of its own."""
         return send(
             [
                 Sending(self.server.port, self.connection.headers, "events.add_batch", kind, task.id, batch, count)
@@ -71,7 +71,7 @@ class Running:
         )
 
     def wait_until_merged(self) -> None:
-        """Return when nothing is left in the journal."""
+        """Wait until the journal is empty."""
         wait_until(lambda: self._journal_bytes() < _EMPTY_JOURNAL, 60)
 
     def cpu(self) -> float:
@@ -91,9 +91,9 @@ class Running:
 
 @contextlib.contextmanager
 def running(folder: Path, settings: Mapping[str, str] | None = None, *, scanner: bool = False) -> Iterator[Running]:
-    """A server with its data in a folder, ended at the end.
+    """A server with its data in a folder. It is stopped at the end of the block.
 
-    settings: more of them, by their names in capitals. scanner: whether it may use the compiled one.
+    settings: more settings, by their names in capitals. scanner: whether the server may use the compiled scanner.
     """
     folder.mkdir(exist_ok=True)
     port, files_port = free_ports(2)
@@ -112,7 +112,7 @@ def running(folder: Path, settings: Mapping[str, str] | None = None, *, scanner:
 
 
 def _without_scanner(folder: Path) -> Path:
-    """A folder that hides the compiled scanner from who has it in front of the path."""
+    """A folder that hides the compiled scanner from a process that has it first in PYTHONPATH."""
     hiding = folder / "hiding"
     hiding.mkdir()
     (hiding / f"{SCANNER}.py").write_text("raise ImportError('not to be used here')\n")

@@ -1,4 +1,4 @@
-"""The table of a run: figures as they are measured, what stands beside each, and whether it meets its bar."""
+"""The table of a run: the figures, the limits and peers beside each, and whether it meets its bars."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LEFT = {0, 2, 5, 6}
 
 
 class Table:
-    """Values by the keys of figures. What is measured is also told on standard error at once."""
+    """Values by the keys of their figures. Each value is also printed on standard error at once."""
 
     def __init__(self, figures: Iterable[Figure]) -> None:
         self.figures = {figure.key: figure for figure in figures}
@@ -20,18 +20,18 @@ class Table:
         self.beside: dict[str, dict[str, float]] = {}
 
     def add(self, figure: Figure) -> None:
-        """Take in another figure, at the end."""
+        """Add another figure at the end."""
         self.figures[figure.key] = figure
 
     def put(self, key: str, value: float, beside: dict[str, float] | None = None) -> None:
-        """The value of a figure, and what was measured beside it, by name and in its unit."""
+        """Note the value of a figure. `beside`: limits and peers by name, in the same unit."""
         figure = self.figures[key]
         self.values[key] = value
         _tell(f"{figure.name}: {number(value)} {figure.unit}")
         self.compare(key, beside or {})
 
     def compare(self, key: str, beside: dict[str, float]) -> None:
-        """What else was measured beside a figure."""
+        """Note further limits and peers of a figure."""
         figure = self.figures[key]
         for name, value in beside.items():
             self.beside.setdefault(key, {})[name] = value
@@ -51,7 +51,7 @@ class Table:
         return "".join(f"| {' | '.join(row)} |\n" for row in (_HEAD, rules, *self._rows()))
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
-        """A row a figure, and one more for each further thing beside it."""
+        """A row for each figure with its first limit or peer, and one for each further limit or peer."""
         for figure in self.figures.values():
             if figure.key not in self.values:
                 continue
@@ -64,7 +64,7 @@ class Table:
 
 
 def number(value: float) -> str:
-    """A value with three digits that count."""
+    """A value with three digits, such as 0.123, 12.3 or 1,234."""
     if value >= 1000:
         return f"{value:,.0f}"
     decimals = next((places for least, places in ((100, 0), (10, 1), (0.1, 2)) if abs(value) >= least), 3)
@@ -72,7 +72,7 @@ def number(value: float) -> str:
 
 
 def ratio(value: float, other: float) -> str:
-    """How many times the other the value is, or which part of it."""
+    """The ratio of a value to another, such as "2.00 ×" or "1/2.00"."""
     if not value or not other:
         return ""
     return f"{number(value / other)} ×" if value >= other else f"1/{number(other / value)}"

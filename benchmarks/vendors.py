@@ -1,4 +1,4 @@
-"""The vendors' APIs on a week of monitoring: eight GPUs, every 30 seconds, as the SDK's resource monitor reports it."""
+"""Measures the vendors' APIs on a week of monitoring: eight GPUs, every 30 seconds, as the SDK reports them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SERIES = (
     *((":monitor:machine", name) for name in _MACHINE),
     *((":monitor:gpu", f"gpu_{number}_{name}") for number in range(_GPUS) for name in _GPU),
 )
-#: How many series each answer is made of.
+#: The number of series that each answer reads.
 _READ = {"vendor.modelarts": 3 + 2 * _GPUS, "vendor.baseten": 2 + 2 * _GPUS, "vendor.pai": _GPUS}
 _BODY = b'{"start_epoch_millis": null, "end_epoch_millis": null}'
 _A_BATCH = 500

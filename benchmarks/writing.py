@@ -1,4 +1,4 @@
-"""Writing over HTTP: one client and eight, long batches and short ones, log lines; memory and time to start."""
+"""Measures writing over HTTP (by one client and by eight, long and short batches, log lines), memory, and the start."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHORT = 100
 
 
 def measure(run: Run) -> None:
-    """The figures write.*, log.rate, memory.idle and start, and the long batches again with the compiled scanner."""
+    """The figures write.*, clients.*, log.*, memory.idle and start, and scanner.* if the scanner is installed."""
     _measure_python(run)
     if find_spec(SCANNER):
         _measure_scanner(run)
@@ -52,7 +52,7 @@ def _measure_scanner(run: Run) -> None:
 
 
 def one_client(run: Run, server: Running, task: Owner) -> tuple[float, float]:
-    """CPU nanoseconds an event until all is merged, and events a second, of one client with bodies of 10k events."""
+    """CPU nanoseconds an event until all are merged, and events a second. One client sends bodies of 10k events."""
     sent, cpu = _sent(run, server, [task], "scalars", BATCH, run.sizes.bodies)
     events = run.sizes.bodies * BATCH
     return cpu / events * 1e9, events / sent.seconds
@@ -98,7 +98,7 @@ def _log_lines(run: Run, server: Running) -> None:
 
 
 def _sent(run: Run, server: Running, tasks: list[Owner], kind: str, batch: int, count: int) -> tuple[Sent, float]:
-    """What senders did, and the CPU seconds that it took the server until all was merged."""
+    """What senders did, and the CPU seconds that the server used until everything was merged."""
     if run.sizes.waits:
         server.wait_until_merged()
     before = server.cpu()

@@ -1,7 +1,7 @@
 """Measures servers on Elasticsearch and MongoDB: `python -m benchmarks.distributed [--quick] [--into FILE]`.
 
-The engines are those that the tests use: started here, or named by the environment. With `--into FILE` the table
-replaces what stands between the markers of a Markdown file.
+The engines are those that the tests use: started here, or named by the environment. With `--into FILE`, the table is
+also written into a Markdown file, between its markers.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ SECTION = "figures of the engines"
 
 
 def main() -> None:
-    """Run everything, and tell."""
+    """Measure everything, and print the table."""
     options = _options()
     table = Table(FIGURES)
     started, busy, own = time.monotonic(), busy_seconds(), own_seconds()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         _measure(Path(folder), QUICK if options.quick else Sizes(), table)
     others = (busy_seconds() - busy - own_seconds() + own) / (time.monotonic() - started)
-    note = f"Elasticsearch 8.17 with a heap of 1 GB; what else ran took {others:.1f} cores"
+    note = f"Elasticsearch 8.17 with a heap of 1 GB; other programs used {others:.1f} cores"
     head = report.head(note, quick=options.quick)
     sys.stdout.write(f"{head}\n\n{table.markdown() if options.markdown else table.text()}")
     if options.into:

@@ -1,4 +1,4 @@
-"""What is on disk once it is merged, and how long deleting takes."""
+"""Measures what events take on disk once they are merged."""
 
 from __future__ import annotations
 

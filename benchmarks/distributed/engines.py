@@ -1,4 +1,4 @@
-"""The engines below the server: a node of Elasticsearch to be asked directly, and one of MongoDB."""
+"""The engines that the servers use: a node of Elasticsearch, which is also asked directly, and one of MongoDB."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _HEAP = "1g"
 
 @dataclass(frozen=True, slots=True)
 class Direct:
-    """A kept-alive connection to Elasticsearch itself, that costs little."""
+    """A connection to Elasticsearch itself, which is kept and costs little."""
 
     connection: HTTPConnection
 
     def bulk(self, body: bytes) -> None:
-        """Have all documents of a bulk stored."""
+        """Send a bulk. RuntimeError unless all its documents are stored."""
         answer = self.post("/_bulk?filter_path=errors", body)
         if answer != b'{"errors":false}':
             raise RuntimeError(f"Elasticsearch did not store everything: {answer.decode(errors='replace')}")
 
     def post(self, path: str, body: bytes) -> bytes:
-        """Send a body, of one line or several; return the answer's."""
+        """Send a body of one or more lines. Returns the body of the answer."""
         self.connection.request("POST", path, body, {"Content-Type": "application/x-ndjson"})
         response = self.connection.getresponse()
         answer = response.read()
@@ -42,7 +42,7 @@ class Direct:
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """Both engines, running, and the name under which all is kept in them."""
+    """Both running engines, and the name under which the benchmark stores its data there."""
 
     node: Node
     documents_url: str
@@ -50,7 +50,7 @@ class Engines:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """Those of a server on these engines."""
+        """The settings of a server that uses these engines."""
         return {
             "EVENTS": elasticsearch.address(self.node.url, self.name),
             "DOCUMENTS": mongodb.address(self.documents_url, self.name),
@@ -58,7 +58,7 @@ class Engines:
         }
 
     def call(self, method: str, path: str) -> Any:
-        """A request to Elasticsearch."""
+        """Send a request to Elasticsearch."""
         return elasticsearch.call(self.node.url, method, path)
 
     def direct(self) -> Direct:
@@ -66,27 +66,27 @@ class Engines:
         return Direct(HTTPConnection(self.node.url.rpartition("/")[2], timeout=300))
 
     def cpu(self) -> float:
-        """CPU seconds that Elasticsearch used so far; 0 when it is not a process of ours."""
+        """CPU seconds that Elasticsearch has used; 0 if it was not started here."""
         if isinstance(self.node, ProcessNode) and self.node.process is not None:
             return cpu_seconds(self.node.process.pid)
         return 0.0
 
     def settle(self) -> None:
-        """Return when nothing is merged in the background."""
+        """Wait until Elasticsearch merges nothing in the background."""
         wait_until(
             lambda: self.call("GET", f"/{self.name}-*/_stats/merge")["_all"]["total"]["merges"]["current"] == 0, 300
         )
 
     def forget_answers(self) -> None:
-        """Let Elasticsearch answer anew what it was asked before."""
+        """Clear Elasticsearch's cache of answers."""
         self.call("POST", f"/{self.name}-*/_cache/clear")
 
     def flush(self) -> None:
-        """Have everything on disk. Only what was is merged without what is kept to bring other nodes up to date."""
+        """Write everything to disk. Until then, merged segments keep sources that bring replicas up to date."""
         self.call("POST", f"/{self.name}-*/_flush?force=true&wait_if_ongoing=true")
 
     def merged_bytes(self, kind: str) -> float:
-        """Bytes a document of the indices of a kind, merged into one segment."""
+        """Bytes a document in the indices of a kind, after they are merged into one segment."""
         index = f"/{self.name}-{kind}-*"
         self.call("POST", f"{index}/_forcemerge?max_num_segments=1")
         self.flush()
@@ -97,7 +97,7 @@ class Engines:
 
 @contextlib.contextmanager
 def running(folder: Path) -> Iterator[Engines]:
-    """Both engines, with data below the folder unless somebody else runs them; what is kept in them goes at the end."""
+    """Both engines. If they are started here, their data are in the folder. At the end, what was stored is deleted."""
     name = f"bench-{uuid4().hex[:12]}"
     with (
         _started(elasticsearch.node(folder / "elasticsearch", _HEAP)) as events,

@@ -1,4 +1,4 @@
-"""What is to be shown on Elasticsearch and MongoDB."""
+"""All figures of servers on Elasticsearch and MongoDB, each with its unit and its bars."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SEARCH = "one search of Elasticsearch"
 REPEATED = "the same, repeated"
 ONE_SERVER = "one server"
 
-#: The reads that are measured twice: as they are repeated, and when the node has no answers in its cache.
+#: The reads that are measured twice: repeated, and after the node's cache was cleared.
 HISTOGRAMS = (
     Figure("histogram.100", "histogram of 10 series × 100k, 100 samples", "ms", (Bar(15),)),
     Figure("histogram.2000", "histogram of 10 series × 100k, 2000 samples", "ms", (Bar(60),)),

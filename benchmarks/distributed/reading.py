@@ -1,4 +1,4 @@
-"""Reading over HTTP from tasks that were sent over HTTP, next to others in the same indices."""
+"""Measures reading over HTTP. The events were sent over HTTP, and share their indices with those of other tasks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def measure(run: Run) -> None:
         key: (request, partial(server.connection.post, endpoint, json.dumps(request).encode()))
         for key, (endpoint, request) in _requests(run, wide, log).items()
     }
-    for _, read in reads.values():  # the node compiles what it does often, and documents are written behind events
+    for _, read in reads.values():  # the JVM compiles what runs often, and summaries of tasks are still written
         median_ms(read, sizes.runs)
     for key, (request, read) in reads.items():
         repeated, beside = median_ms(read, sizes.runs), {PING: ping}
@@ -48,7 +48,7 @@ def measure(run: Run) -> None:
 
 
 def _first_ms(run: Run, read: Callable[[], object]) -> float:
-    """The median when Elasticsearch has no answers in its cache."""
+    """The median time of a read right after Elasticsearch's cache was cleared."""
     taken = []
     for _ in range(run.sizes.runs):
         run.engines.forget_answers()
@@ -57,7 +57,7 @@ def _first_ms(run: Run, read: Callable[[], object]) -> float:
 
 
 def _search(run: Run, wide: Owner, samples: int) -> Callable[[], object]:
-    """The plain way to a histogram: one search of the node, with aggregations in aggregations, the interval known."""
+    """The simplest search for a histogram, sent to the node directly: nested aggregations, with a given interval."""
     direct, owner = run.engines.direct(), names.owner_key(wide)
     points = run.sizes.batch * run.sizes.wide_bodies // _SERIES
     aggs: dict[str, Any] = {"value": {"avg": {"field": "value"}}}
@@ -71,7 +71,7 @@ def _search(run: Run, wide: Owner, samples: int) -> Callable[[], object]:
 
 
 def _requests(run: Run, wide: Owner, log: Owner) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Endpoint and request of each read, by the figure's key."""
+    """The endpoint and the request of each read, by the key of its figure."""
     histogram, raw, lines = "scalar_metrics_iter_histogram", "scalar_metrics_iter_raw", "get_task_log"
     first = {"metric": "metric 0", "variants": ["train"]}
     middle = START_MS + run.sizes.batch * run.sizes.log_bodies // 2

@@ -1,4 +1,4 @@
-"""What a section gets, and how much it is to do."""
+"""The input of each section: the engines, two servers, the sizes of the work, and the table to fill."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from benchmarks.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much of everything. The names of the figures tell the full sizes."""
+    """How much work each measurement does. The names of the figures contain the full sizes."""
 
     runs: int = 21
     """How often a latency is measured."""
     pings: int = 500
     batch: int = 10_000
-    """Events of a body."""
+    """Events in a body."""
     rounds: int = 5
     bodies: int = 10
-    """A round, by one client."""
+    """Bodies in a round, by one client."""
     small_bodies: int = 300
     wide_bodies: int = 100
-    """For the task of ten series whose histogram is read."""
+    """Bodies for the task of ten series whose histogram is read."""
     other_bodies: int = 25
-    """To each of four other tasks."""
+    """Bodies for each of four other tasks."""
     log_bodies: int = 100
     seconds_to_settle: float = 35
-    """After which what is on disk needs nothing more to bring other nodes up to date."""
+    """How long after a flush the node keeps sources to bring replicas up to date, and some more."""
 
 
 QUICK = Sizes(
@@ -47,7 +47,7 @@ QUICK = Sizes(
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run: the engines, two servers on them, and the table to fill."""
+    """One run of all sections."""
 
     engines: Engines
     server: Running

@@ -1,4 +1,4 @@
-"""Writing over HTTP, beside what Elasticsearch takes when it is sent the same documents directly."""
+"""Measures writing over HTTP and, beside it, sending the same documents to Elasticsearch directly."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def measure(run: Run) -> None:
 
 
 def _one_client(run: Run) -> None:
-    """Server and engine take turns, as what else the machine does changes from minute to minute."""
+    """Server and engine take turns, because the machine's speed changes from minute to minute."""
     server, sizes = run.server, run.sizes
     task = server.task("one client")
     _direct_rate(run, "warm up", 1)
@@ -53,7 +53,7 @@ def _one_client(run: Run) -> None:
 
 
 def _four_clients(run: Run) -> None:
-    """Each client has a task of its own."""
+    """Measure four clients of one server, and four of two servers. Each client has a task of its own."""
     one, two, direct = [], [], []
     for number in range(run.sizes.rounds):
         one.append(_rate_of_four(run, [run.server]))
@@ -71,7 +71,7 @@ def _rate_of_four(run: Run, servers: Sequence[Running]) -> float:
 
 
 def _rate(run: Run, clients: Sequence[tuple[Running, Owner]], bodies: int) -> float:
-    """Events a second, of clients that each send so many bodies to a server, for a task."""
+    """Events a second of all clients. Each sends so many `bodies` to its server, for its task."""
     batch = run.sizes.batch
     sent = send(
         [
@@ -100,7 +100,7 @@ def _small_batches(run: Run) -> None:
 
 
 def _direct_rate(run: Run, name: str, clients: int) -> float:
-    """Documents a second that Elasticsearch takes from so many clients; the name is new to it."""
+    """Documents a second that Elasticsearch takes from so many clients. No earlier call may have used `name`."""
     bodies = max(1, run.sizes.bodies // clients)
     of_clients = [_bodies(run, f"{name} {number}", bodies, run.sizes.batch) for number in range(clients)]
     started = time.monotonic()
@@ -116,7 +116,7 @@ def _send_all(run: Run, bodies: Iterable[bytes]) -> None:
 
 
 def _bodies(run: Run, name: str, count: int, size: int) -> list[bytes]:
-    """Bulks of as many documents as a server makes of `size` events each, for an index of their own."""
+    """`count` bulks of the documents that a server makes of `size` events each."""
     items = Items(run.engines.name)
     load = Load(Owner("direct", name), count * size, min(size, _SERIES), size)
     return ["".join(items.of(batch)).encode() for batch in batches(load)]

@@ -1,7 +1,7 @@
-"""Servers that do a part of the same, measured in the same run: MLflow's tracking server, TensorBoard's data server.
+"""Measures other servers that do some of the same work: MLflow's tracking server and TensorBoard's data server.
 
-They live in an environment of their own, `.venv-peers`, which `make bench` installs from `requirements/peers.txt`.
-Without it this section does nothing.
+They are in an environment of their own, `.venv-peers`, which `make bench` installs from `requirements/peers.txt`.
+Without it, this section does nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ENVIRONMENT = Path(os.environ.get("PEERS_ENVIRONMENT", Path(__file__).parents[2]
 
 
 def measure(run: Run) -> None:
-    """What stands beside our figures."""
+    """Measure all peers, and put their values beside the figures."""
     programs = ENVIRONMENT / "bin"
     if not (programs / "python").exists():
         sys.stderr.write(f"the peers are not installed in {ENVIRONMENT}: `make bench` does that\n")

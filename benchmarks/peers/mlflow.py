@@ -25,11 +25,11 @@ _API = "api/2.0/mlflow"
 _READ = "ajax-api/2.0/mlflow/metrics/get-history-bulk-interval"
 _LOG_BATCH = f"{_API}/runs/log-batch"
 _JSON = {"Content-Type": "application/json"}
-#: The most that the server takes in a batch, and the most points it answers of a series.
+#: The most points that MLflow takes in a batch, and the most that it answers of a series.
 _BATCH, _MOST_POINTS = 1000, 2500
 _SERIES = 10
 _CLIENTS, _SHORT, _SMALL = 8, 100, 10
-#: Two workers and nothing but tracking: leaner than the default.
+#: MLflow's default is four workers, which need twice the memory.
 _WORKERS = 2
 _OPTIONS = ("--workers", str(_WORKERS), "--uvicorn-opts", "--timeout-worker-healthcheck 120 --log-level warning")
 _ENVIRONMENT = {
@@ -40,7 +40,7 @@ _ENVIRONMENT = {
 
 
 def measure(run: Run, programs: Path) -> None:
-    """Writing, reading, disk, memory and start."""
+    """Measure writing, reading, disk, memory and start."""
     folder = run.folder / "mlflow"
     folder.mkdir()
     with _served(folder, programs):
@@ -55,7 +55,7 @@ def measure(run: Run, programs: Path) -> None:
 
 @contextlib.contextmanager
 def _served(folder: Path, programs: Path) -> Iterator[tuple[int, int]]:
-    """The server's process and port."""
+    """The id of the server's process, and its port."""
     port = free_ports(1)[0]
     database = f"sqlite:///{folder}/mlflow.db"
     with open(folder / "log", "ab") as log:
@@ -117,7 +117,7 @@ def _measure_writing(run: Run, pid: int, port: int) -> None:
 
 
 def _measure_reading(run: Run, folder: Path, port: int) -> None:
-    """Ten series: a request each, as this server reads one metric of several runs at a time."""
+    """Ten series are ten requests, because MLflow's endpoint reads one metric (of several runs) at a time."""
     points, runs, database = run.sizes.peer_points, max(1, run.sizes.runs // 7), folder / "mlflow.db"
     before = database.stat().st_size
     wide = _new_run(port)

@@ -1,6 +1,6 @@
 """TensorBoard's data server (rustboard): event files in, scalars out by gRPC.
 
-A script in the peers' environment does the work, as it needs TensorBoard's own writer and messages.
+A script in the peers' environment does the work, because it needs TensorBoard's own writer and messages.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _WRITER = "TensorBoard, event file writer"
 
 
 def measure(run: Run, programs: Path) -> None:
-    """Writing, reading, disk, memory and start."""
+    """Measure writing, reading, disk, memory and start."""
     folder = run.folder / "tensorboard"
     wanted = {"folder": str(folder), "points": run.sizes.peer_points, "runs": run.sizes.runs}
     output = subprocess.run(
