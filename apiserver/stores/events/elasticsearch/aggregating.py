@@ -1,5 +1,7 @@
-"""Aggregations over many series in one request: long ones have a search each, so that nodes take several at once,
-and short ones share searches, as each search costs something by itself.
+"""Aggregations over many series in one request.
+
+Long series have a search each, so that nodes work on several at once. Short series share searches, as each search has a
+fixed cost. For example, of series with 1,000, 1,000 and 50,000 events, the first two share a search.
 """
 
 from __future__ import annotations
@@ -14,19 +16,19 @@ from apiserver.stores.events.elasticsearch.parts import in_parts
 from apiserver.stores.events.elasticsearch.queries import of_series
 from apiserver.stores.events.elasticsearch.series import Series
 
-#: Series of up to so many events share a search.
+#: Series of up to so many events, and buckets, share searches.
 _SHORT = 2_000
-#: Events, and buckets, that a shared search looks at.
+#: Events, and buckets, of a shared search.
 _TOGETHER = 20_000
-#: Buckets of one answer: while a larger one is read, all other callers wait.
+#: Buckets of one answer. Reading a larger one would keep all other callers waiting.
 BUCKETS_AN_ANSWER = 100_000
 
 
 @dataclass(slots=True, frozen=True)
 class Wanted:
-    """What is asked of one series: aggregations, which may make up to so many buckets, over the events that match.
+    """Aggregations over the events of one series, which make up to `buckets` buckets.
 
-    Series share a search if they have the very same `aggs`, not such as are equal.
+    Series share a search only if their `aggs` are the same object.
     """
 
     series: Series
@@ -35,16 +37,16 @@ class Wanted:
 
     @property
     def short(self) -> bool:
-        """Whether it may share a search."""
+        """Whether the series may share a search."""
         return self.series.count is not None and max(self.series.count, self.buckets) <= _SHORT
 
 
 async def aggregate(
     cluster: Cluster, index: str, routing: str, wanted: Iterable[Wanted], *conditions: JsonObject
 ) -> dict[str, JsonObject]:
-    """By key, the aggregations over each series' events for which all conditions hold, and their `doc_count`.
+    """By key, the aggregations over each series' events that meet all conditions, and their `doc_count`.
 
-    Series without such an event are not in the answer.
+    Series without such an event are not in the result.
     """
     found: dict[str, JsonObject] = {}
     for parts in in_parts(_parts(wanted), lambda part: sum(one.buckets for one in part), BUCKETS_AN_ANSWER):
@@ -55,7 +57,7 @@ async def aggregate(
 
 
 def _parts(wanted: Iterable[Wanted]) -> Iterator[list[Wanted]]:
-    """Those that share a search: short ones with the same aggregations."""
+    """Groups that share a search: short series with the same aggregations."""
     short: list[Wanted] = []
     for one in wanted:
         if one.short:

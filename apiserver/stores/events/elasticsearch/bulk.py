@@ -1,4 +1,4 @@
-"""Sending items: in requests of bounded size, what is refused for now again and again for a while, each by itself."""
+"""Sends items in requests of bounded size. Items that nodes refuse for the moment are sent again, for some seconds."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.elasticsearch.cluster import Cluster, busy, needs_hands
 from apiserver.stores.events.elasticsearch.parts import in_parts
 
-#: Characters of a request. Larger ones go no faster when several are under way.
+#: Characters of a request. Larger requests are no faster if several are under way.
 REQUEST = 2**20 - 2**12
 _SENDERS = 4
-#: Seconds between attempts, while nodes are too busy.
+#: Seconds between attempts while nodes are overloaded.
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 
-#: Refused for now: too many requests, no active shard, a timeout.
+#: An item is refused for the moment: too many requests, no active shard, a timeout.
 _FOR_NOW = frozenset({429, 503, 504})
 _CONFLICT = 409
-#: Refused for what this server may, or for an index that is gone.
+#: An item is refused because of this server's rights, or because its index is gone.
 _NOT_THE_ITEM = frozenset({401, 403, 404})
 
 
 async def send(cluster: Cluster, index: str, items: Iterable[str], *, in_order: bool) -> Mapping[str, int]:
-    """Have the items done, in the index unless they name another; how many were refused for good, by reason.
+    """Send the items, for the index unless they name another; return how many were refused for good, by reason.
 
-    Raises EventStoreBusy when some of them cannot be done now. All may be sent again. Unless they are to be done
-    `in_order`, several requests are under way at once.
+    Raises EventStoreBusy if some of them cannot be done now. All items may be sent again then. Several requests are
+    under way at once, unless items must be done `in_order`.
     """
     refused: Counter[str] = Counter()
     parts = in_parts(items, len, REQUEST)
@@ -60,7 +60,7 @@ async def _send_part(cluster: Cluster, index: str, items: list[str], refused: Co
 
 
 def _left(items: list[str], answers: list[JsonObject], refused: Counter[str], *, last: bool) -> list[str]:
-    """The items to send again, by their answers. Raises EventStoreBusy when that has no use."""
+    """The items to send again, by their answers. Raises EventStoreBusy if sending again has no use."""
     left: list[str] = []
     for item, answer in zip(items, answers, strict=True):
         status = answer["status"]

@@ -1,8 +1,8 @@
-"""What each worker reported of scalar series: how much and when, and the means of equal steps of time.
+"""What each worker reported of scalar series: how many points and when, and the means of equal steps of time.
 
-Short series share searches. Others have one each, and several when their buckets are more than fit one answer: a
-`composite` goes on where it ended, however many workers and steps there are, and takes no longer than other buckets.
-Steps are those of a `date_histogram`, also where timestamps are no dates: it counts in whole numbers, not in doubles.
+Short series share searches. Long series have a search each, or several if their buckets do not fit into one answer: a
+`composite` aggregation goes on where the answer before ended, and takes no longer than other aggregations. Steps are
+made by `date_histogram`, even if timestamps are no dates, as it counts in whole numbers, not in doubles.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from apiserver.stores.events.elasticsearch.queries import between, of, of_series
 from apiserver.stores.events.elasticsearch.series import MOST_BUCKETS, Series, SeriesIndex
 from apiserver.stores.events.elasticsearch.stats import extent
 
-#: Buckets of one page: a worker's minutes of a week are fewer.
+#: Buckets of one page. A worker's minutes of a week are fewer.
 PAGE = 12_000
 #: Series that have a page each in one answer.
 _AT_ONCE = 2
 
 _MEAN: JsonObject = {"mean": {"avg": {"field": "value"}}, "count": {"value_count": {"field": "value"}}}
 
-#: Where a step begins, how many finite values are in it, and their mean; None when there are none.
+#: Where a step begins, its number of finite values, and their mean; None if there are none.
 _Row = tuple[int, int, float | None]
 
 
@@ -63,12 +63,12 @@ async def means(cluster: Cluster, known: SeriesIndex, asked: SeriesQuery, grid: 
 
 
 def _inside(grid: Grid) -> list[JsonObject]:
-    """What holds for the points in the grid."""
+    """The conditions for points in the grid."""
     return between("timestamp", grid.start, grid.stop)
 
 
 def _by_step(grid: Grid) -> JsonObject:
-    """How points are put into steps."""
+    """The options of a `date_histogram` that makes the steps of the grid."""
     return {"field": "timestamp", "fixed_interval": f"{grid.width}ms", "offset": grid.start}
 
 
@@ -86,7 +86,7 @@ def _values(bucket: JsonObject) -> tuple[int, float | None]:
 
 
 def _shared(grid: Grid) -> JsonObject:
-    """Aggregations that make at most two buckets of a point."""
+    """Aggregations that make at most two buckets for each point."""
     by_step = {"date_histogram": {**_by_step(grid), "min_doc_count": 1}, "aggs": _MEAN}
     return {"workers": {"terms": {"field": "worker", "size": MOST_BUCKETS}, "aggs": {"steps": by_step}}}
 
@@ -102,7 +102,7 @@ def _of_shared(found: JsonObject) -> Iterator[tuple[str, Iterable[_Row]]]:
 async def _pages(
     cluster: Cluster, index: str, routing: str, series: Iterable[Series], grid: Grid
 ) -> AsyncIterator[tuple[Series, list[JsonObject]]]:
-    """The buckets of each series by worker and step, in this order, page by page."""
+    """The buckets of each series in the order of workers and steps, page by page."""
     left: list[tuple[Series, JsonObject | None]] = [(one, None) for one in series]
     while left:
         asked, left = left[:_AT_ONCE], left[_AT_ONCE:]

@@ -1,8 +1,12 @@
-"""One cluster as the store uses it: requests, with what can go wrong turned into the store's own errors.
+"""Sends requests to a cluster, and turns its errors into those of the store.
 
-What is written is seen by a search after the next refresh only. So a write marks its index, and a read refreshes a
-marked one first: writing stays fast, and a server sees what it acknowledged at once. With `strict` every read
-refreshes, and so sees what other servers acknowledged, too.
+A search sees a written event only after the next refresh of its index. So a write marks its index, and a read refreshes
+a marked index first. So writing stays fast, and a server sees its acknowledged events at once. With `strict`, every
+read refreshes, and so sees what other servers acknowledged, too. For example:
+
+    write, write, write   the index has count 3
+    read                  refreshes, notes that searches see count 3, and searches
+    read                  searches
 """
 
 from __future__ import annotations
@@ -27,10 +31,10 @@ from apiserver.stores.events.elasticsearch.node import TOO_LARGE, Node
 log = logging.getLogger(__name__)
 
 _CONNECTIONS = 32
-#: Seconds for an answer, and for those that delete much.
+#: Seconds for an answer, and for the answer of a deletion.
 _TIMEOUT = 30.0
 _LONG_TIMEOUT = 600.0
-#: Seconds after which a caller may try again: when nodes are too busy, and when they are away or refuse to write.
+#: Seconds after which a caller may try again: if nodes are overloaded, if they are away, or if a person must act first.
 BUSY_AGAIN = 1
 AWAY_AGAIN = 5
 _BY_HAND_AGAIN = 30
@@ -46,7 +50,7 @@ _KEEP_ALIVE = "1m"
 
 
 class NodeAnswerTooLarge(EventStoreBusy):
-    """What was asked for takes more memory than one answer may."""
+    """An answer of a node is larger than LARGEST_ANSWER."""
 
 
 class Cluster:
@@ -71,7 +75,7 @@ class Cluster:
             await self.client.options(request_timeout=3).info()
 
     async def check_version(self) -> None:
-        """Raise EventStoreError unless it is an Elasticsearch that this server can work with."""
+        """Raise EventStoreError unless this is Elasticsearch, of a version that this server can use."""
         with errors():
             answer = (await self.client.info()).body
         version = answer.get("version") if isinstance(answer, dict) else None
@@ -84,7 +88,7 @@ class Cluster:
     # --- writing -----------------------------------------------------------------------------------
 
     async def ensure(self, indices: Collection[str]) -> None:
-        """Make the indices that are not there yet, by their templates; EventStoreBusy when one has no template."""
+        """Make missing indices from their templates; raise EventStoreBusy if one has no template."""
         for index in indices:
             if index not in self._known:
                 with errors():
@@ -104,22 +108,22 @@ class Cluster:
                 self._known.add(index)
 
     async def bulk(self, index: str, body: bytes) -> list[JsonObject]:
-        """What became of each action of the body: `status`, and `error` if there was one."""
+        """The outcome of each action of the body: `status`, and `error` if there was one."""
         with errors(writing=True):
             answer = await self.client.bulk(
                 index=index,
-                operations=cast(Any, [body]),  # as it is to be sent, already
+                operations=cast(Any, [body]),  # the body is already encoded
                 filter_path="items.*.status,items.*.error.type,items.*.error.reason",
                 require_alias=False,
             )
         outcomes: list[JsonObject] = [next(iter(item.values())) for item in answer.get("items", ())]
         if any(outcome["status"] == 404 for outcome in outcomes):
-            self._known.clear()  # somebody removed an index
+            self._known.clear()  # an index was removed
         return outcomes
 
     async def delete(self, indices: Sequence[str], query: JsonObject, *, routing: str | None = None) -> int:
-        """Delete what matches, whichever server acknowledged it; return how many there were."""
-        self.wrote(indices)  # perhaps: what another wrote just now would stay, and nobody might ask for it again
+        """Delete all documents that match, also those of other servers; return how many there were."""
+        self.wrote(indices)  # as another server may have: what it wrote just now would not be seen, and stay
         await self.make_visible(indices)
         return sum([await self._delete(index, query, routing) for index in indices])
 
@@ -138,18 +142,18 @@ class Cluster:
             if missing:
                 return deleted
             deleted += int(answer["deleted"])
-            if not answer["version_conflicts"]:  # those were written anew meanwhile
+            if not answer["version_conflicts"]:  # documents that were written again meanwhile
                 return deleted
 
     def wrote(self, indices: Collection[str]) -> None:
-        """Take note that the indices have something that searches do not see yet."""
+        """Note that the indices have events that searches do not see yet."""
         for index in indices:
             self._written[index] += 1
 
     # --- reading -----------------------------------------------------------------------------------
 
     async def make_visible(self, indices: Collection[str]) -> None:
-        """Return when searches see what was acknowledged here, be it by a process before this one."""
+        """Return when searches see all events that this server acknowledged, also before a restart."""
         if self._strict:
             self.wrote(indices)
         for index in indices:
@@ -171,20 +175,20 @@ class Cluster:
             )
 
     async def search(self, index: str, body: JsonObject, *, routing: str | None = None) -> JsonObject:
-        """The answer to one search of one index, after it was made visible; an index that is not there is empty."""
+        """The answer to one search of one index, after making it visible. A missing index is empty."""
         await self.make_visible([index])
         with errors(), _no_index() as missing:
             answer = await self.client.search(
                 index=index,
                 routing=routing,
-                preference=routing,  # of several copies of a shard always the same: they are refreshed one by one
+                preference=routing,  # always the same copy of a shard, as copies are not refreshed at the same moment
                 allow_partial_search_results=False,
                 body=body,
             )
         return _NOTHING if missing else dict(answer.body)
 
     async def searches(self, index: str, bodies: Sequence[JsonObject], *, routing: str) -> list[JsonObject]:
-        """The answers to many searches of one index, in as few requests as may be."""
+        """The answers to many searches of one index, in as few requests as possible."""
         await self.make_visible([index])
         found: list[JsonObject] = []
         header = orjson.dumps({"routing": routing, "preference": routing, "allow_partial_search_results": False})
@@ -223,10 +227,7 @@ class Cluster:
         size: int = 5000,
         aggs: JsonObject | None = None,
     ) -> AsyncIterator[JsonObject]:
-        """A bucket for each combination of values of the fields beyond `after`, in their order, all of them.
-
-        `aggs`: what is asked of each.
-        """
+        """A bucket for each combination of the fields' values beyond `after`, in their order, with these `aggs`."""
         order = "desc" if descending else "asc"
         group: JsonObject = {
             "size": size,
@@ -248,7 +249,7 @@ class Cluster:
 
     @asynccontextmanager
     async def point_in_time(self, index: str, *, routing: str | None = None) -> AsyncIterator[str | None]:
-        """An id under which several searches see one state of the index; None if it is not there."""
+        """An id with which several searches see the same state of the index; None if there is no index."""
         await self.make_visible([index])
         with errors(), _no_index() as missing:
             opened = await self.client.open_point_in_time(index=index, keep_alive=_KEEP_ALIVE, routing=routing)
@@ -264,7 +265,7 @@ class Cluster:
                 log.warning("a point in time is left to end by itself: %s", error)
 
     async def search_at(self, point: str | None, body: JsonObject) -> JsonObject:
-        """The answer to a search under a point in time."""
+        """The answer to a search at a point in time."""
         if point is None:
             return _NOTHING
         pit = {"id": point, "keep_alive": _KEEP_ALIVE}
@@ -275,7 +276,7 @@ class Cluster:
 
 @contextmanager
 def errors(*, writing: bool = False) -> Iterator[None]:
-    """Inside, errors of the client become those of the store."""
+    """Turns errors of the client, inside the block, into those of the store."""
     try:
         yield
     except ConnectionTimeout as error:
@@ -293,15 +294,15 @@ def _away(reason: str, writing: bool) -> EventStoreBusy:
 
 
 def needs_hands(type: str) -> bool:
-    """Whether an error of this type lasts until people do something, such as for a disk that is nearly full."""
+    """Whether an error of this type lasts until a person acts, as when a disk is nearly full."""
     return "block" in type.lower() or type == _CLOSED
 
 
 def busy(status: int, type: str, reason: object, *, writing: bool = False) -> EventStoreBusy:
-    """What an answer that is an error means to the caller. When `writing`, other parts of it may have been done."""
+    """The error that the caller gets for an answer of a node. When `writing`, a part of the request may be done."""
     text = f"{type}: {str(reason)[:_LONGEST_REASON]}" if reason else type or f"status {status}"
     overloaded, retry_after = False, AWAY_AGAIN
-    if needs_hands(type):  # its status may be 429
+    if needs_hands(type):  # the status may be 429, too
         what, retry_after = "an index is closed" if type == _CLOSED else "Elasticsearch does not write", _BY_HAND_AGAIN
     elif type == TOO_LARGE:
         return NodeAnswerTooLarge(text, retry_after=AWAY_AGAIN, overloaded=False)
@@ -318,7 +319,7 @@ def busy(status: int, type: str, reason: object, *, writing: bool = False) -> Ev
 
 
 def _type_and_reason(body: object) -> tuple[str, object]:
-    """What an error's body says, be it of a whole request or of the first of many documents; "" for no body."""
+    """The type and the reason of an error, of a whole request or of its first document that failed; "" if unknown."""
     if not isinstance(body, Mapping):
         return "", None
     failures = body.get("failures")
@@ -328,7 +329,7 @@ def _type_and_reason(body: object) -> tuple[str, object]:
 
 @contextmanager
 def _no_index() -> Iterator[list[bool]]:
-    """Inside, an index that is not there is no error: what is given then holds something. A closed one is."""
+    """Makes a missing index, inside the block, no error: it then puts an item into the list. A closed index is one."""
     missing: list[bool] = []
     try:
         yield missing
@@ -339,7 +340,7 @@ def _no_index() -> Iterator[list[bool]]:
 
 
 class _Serializer(OrjsonSerializer):
-    """Counts what is read for an answer of ours before it is decoded."""
+    """Counts the bytes of a node's answer before it is decoded."""
 
     def loads(self, data: bytes) -> Any:
         will_read(len(data))

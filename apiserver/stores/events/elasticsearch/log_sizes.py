@@ -1,4 +1,4 @@
-"""How much each worker logged: lines know how long they are, but for those that were stored before they did."""
+"""How much each worker logged. Lines have their sizes, but lines of older versions have to be read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def sizes(cluster: Cluster, owner: Owner) -> dict[str, LogSize]:
 
 
 async def _add_unknown(cluster: Cluster, series: SeriesQuery, found: dict[str, LogSize]) -> None:
-    """Add the lines that do not know how long they are: looked at one by one."""
+    """Add the lines that do not have their sizes. They are read one by one."""
     pages = paging.texts(
         cluster,
         names.index_of(cluster.prefix, series),

@@ -1,4 +1,4 @@
-"""Log lines: pages in the order of their timestamps, and of their arrival where those are equal."""
+"""Reads log lines: pages in the order of their timestamps, and of arrival for equal timestamps. Deletes them, too."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WINDOW = paging.AN_ANSWER // LARGE_LINE
 async def log_lines(
     cluster: Cluster, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None
 ) -> list[LogLine]:
-    """A page, as the protocol says."""
+    """A page, as `EventStore.log_lines` describes it."""
     of_workers = [] if workers is None else [terms("worker", sorted(workers))]
     lines = await _page(cluster, series, page, *of_workers)
     if not page.whole or not may_go_on(lines, page.limit):
@@ -49,7 +49,7 @@ async def log_lines(
 
 
 async def delete_logs(cluster: Cluster, series: SeriesQuery, before: int | None, exclude: Selection) -> int:
-    """Delete lines as the protocol says."""
+    """Delete lines, as `EventStore.delete_logs` describes it."""
     if before is not None and before <= LEAST:
         return 0
     conditions = between("timestamp", None, None if before is None else before - 1)

@@ -1,7 +1,11 @@
-"""Marks of owners whose events may not be in their documents yet, each by the server that took the events.
+"""Marks of owners whose documents may not show their newest events yet. A mark belongs to the server that took events.
 
-A mark goes with the first events of an owner, and goes away when its document is written. Those of a server that died
-are found by their age: a living server renews a mark with the events that it takes.
+A server sets a mark with the first events of an owner, and deletes it when the owner's document is written. It renews
+the mark every 10 seconds while more events come. So an old mark is that of a server that died. For example:
+
+    server A takes events of task t   and sets mark A-0 of t
+    server A dies                     before it writes the document
+    60 seconds later                  server B finds mark A-0, writes the document of t, and deletes the mark
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from elasticsearch import ApiError
 from apiserver.events.model import JsonObject, Owner
 from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
 
-#: Seconds after which a mark is set anew with the next events, and after which it must be a dead server's.
+#: Seconds after which a mark is set again with the next events, and seconds after which its server counts as dead.
 RENEWED = 10.0
 ABANDONED = 60.0
 
@@ -29,11 +33,11 @@ _PAGE = 1000
 class _Mark:
     id: str
     at: float = 0.0
-    """The age that it is known to have."""
+    """The time (epoch seconds) at which it was last set for certain."""
 
 
 class Marks:
-    """The marks of all servers, and which of them are this one's."""
+    """This server's marks, and the expired marks of all servers."""
 
     def __init__(self, cluster: Cluster, *, abandoned: float = ABANDONED) -> None:
         self._cluster = cluster
@@ -42,19 +46,19 @@ class Marks:
         self._numbers = count()
         self._set: dict[Owner, _Mark] = {}
         self._found: dict[Owner, list[tuple[str, int, int]]] = {}
-        """Old marks that were told: id, number and term of their last change."""
+        """The expired marks that `owners` returned: id, number and term of their last change."""
 
     @property
     def index(self) -> str:
-        """Where the marks are."""
+        """The index of the marks."""
         return f"{self._cluster.prefix}-marks"
 
     def items(self, owners: Iterable[Owner], now: float) -> dict[Owner, str]:
-        """The items of a bulk request that mark those of the owners whose marks are not known to be young."""
+        """The items of a bulk request that set marks of owners whose marks are missing or older than RENEWED."""
         items: dict[Owner, str] = {}
         for owner in (owner for owner in owners if owner.has_document):
             mark = self._set.get(owner)
-            if mark is None:  # each has an id of its own: the one before may be on its way out
+            if mark is None:  # with a new id, as the mark before may just be being deleted
                 mark = self._set[owner] = _Mark(f"{self._server}-{next(self._numbers)}")
             if now - mark.at >= RENEWED:
                 items[owner] = self._item(mark.id, owner, now)
@@ -66,14 +70,14 @@ class Marks:
         return f"{orjson.dumps(action).decode()}\n{orjson.dumps(mark).decode()}\n"
 
     def are_set(self, owners: Iterable[Owner], at: float) -> None:
-        """Say that the items of these owners, made at this time, were done: others count the age from there."""
+        """Note that the items of these owners were done. Other servers count the age of their marks from `at` on."""
         for owner in owners:
             if mark := self._set.get(owner):
                 mark.at = max(mark.at, at)
         self._cluster.wrote([self.index])
 
     async def owners(self) -> AsyncIterator[Owner]:
-        """The owners with a mark that nobody renewed for long, sorted."""
+        """The owners with an expired mark, sorted."""
         told: dict[Owner, list[tuple[str, int, int]]] = {}
         before = int((time.time() - self._abandoned) * 1000)
         query = {"range": {"at": {"lte": before}}}
@@ -89,12 +93,12 @@ class Marks:
                 if len(hits) < _PAGE:
                     break
                 after = {"search_after": hits[-1]["sort"]}
-        self._found = told  # only now: what nobody was told of is not to be taken away
+        self._found = told  # only after all were read, as marks that are not returned must not be deleted
         for owner in sorted(told):
             yield owner
 
     async def take_away(self, owners: Collection[Owner]) -> None:
-        """Take away this server's marks of the owners, and those that `owners` told and nobody renewed since."""
+        """Delete this server's marks of the owners, and expired marks that `owners` returned, unless renewed since."""
         client = self._cluster.client
         for owner in owners:
             own = self._set.pop(owner, None)

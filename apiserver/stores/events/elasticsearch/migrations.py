@@ -1,8 +1,8 @@
-"""The schema in Elasticsearch: index templates set up by numbered steps, and held against what is there at each start.
+"""The schema in Elasticsearch: numbered steps set up index templates, and each start compares them with what is there.
 
-A step is a list of requests, `{"method", "path", "body"}`, with "{prefix}" in place of the beginning of all names. The
-steps that were applied are documents of the index `{prefix}-schema`. A step that changes a template also has to change
-the indices that were made by it; each request must be one that can be made again without harm.
+A step is a list of requests, `{"method", "path", "body"}`. In them, "{prefix}" stands for the beginning of all names.
+The index `{prefix}-schema` has a document for each applied step. A step that changes a template must also change the
+indices that were made from it. Each request must be harmless if it is made twice.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _RECORDS: JsonObject = {
 
 
 async def check_schema(client: AsyncElasticsearch, prefix: str, *, migrate: bool) -> None:
-    """Return when the schema is the one this version works with; `migrate`: after having made it so.
+    """Return if the schema is that of this version; with `migrate`, apply missing steps first.
 
-    EventStoreError tells what is different and what to do; nothing may be written then. EventStoreBusy: ask again.
+    EventStoreError says what differs and what to do; nothing may be written then. EventStoreBusy: try again.
     """
     try:
         await require(ElasticsearchSchema(client, prefix), steps_of(ENGINE), migrating=migrate)
@@ -48,7 +48,7 @@ async def check_schema(client: AsyncElasticsearch, prefix: str, *, migrate: bool
 
 @asynccontextmanager
 async def schema_at(address: ElasticsearchAddress) -> AsyncIterator[ElasticsearchSchema]:
-    """The schema of the events at an address, for who does not open the store."""
+    """The schema of the events at an address, without opening the store."""
     cluster = Cluster(address, strict=False)
     try:
         await cluster.check_version()
@@ -58,7 +58,7 @@ async def schema_at(address: ElasticsearchAddress) -> AsyncIterator[Elasticsearc
 
 
 class ElasticsearchSchema:
-    """The `migrations.Target` that is the indices of one prefix. Its methods raise EventStoreBusy, too."""
+    """The `migrations.Target` of the indices of one prefix. Its methods also raise EventStoreBusy."""
 
     def __init__(self, client: AsyncElasticsearch, prefix: str) -> None:
         self._client = client
@@ -94,7 +94,7 @@ class ElasticsearchSchema:
             await self._client.index(index=self._index, id=str(step.number), document=document, refresh=True)
 
     async def problems(self, steps: Sequence[Step]) -> list[str]:
-        """Templates, and mappings of indices, that are not what the steps say."""
+        """The templates, and mappings of indices, that are not as the steps say."""
         with errors():
             answer = await self._client.indices.get_mapping(index=f"{self._prefix}-*", expand_wildcards="all")
         mappings: dict[str, JsonObject] = {index: found["mappings"] for index, found in answer.body.items()}
@@ -102,7 +102,7 @@ class ElasticsearchSchema:
         for template in _templates(steps, self._prefix):
             wanted = template["template"]["mappings"]
             for pattern in template["index_patterns"]:
-                # As an index would be made now, by whichever template comes first: people may have added some.
+                # The mapping that a new index would get now: people may have added templates that come first.
                 made = await self._ask("POST", f"{_TEMPLATES}_simulate_index/{pattern.replace('*', 'any')}", None)
                 if made:
                     given = made["template"].get("mappings", {})
@@ -120,20 +120,20 @@ class ElasticsearchSchema:
 
 
 def _requests(step: Step, prefix: str) -> list[JsonObject]:
-    """The step's requests, about the indices of the prefix."""
+    """The step's requests for the indices of the prefix."""
     requests: list[JsonObject] = orjson.loads(orjson.dumps(step.content).replace(b"{prefix}", prefix.encode()))
     return requests
 
 
 def _templates(steps: Sequence[Step], prefix: str) -> list[JsonObject]:
-    """The index templates as all steps together leave them."""
+    """The index templates after all steps."""
     requests = [request for step in steps for request in _requests(step, prefix)]
     puts = {request["path"]: request["body"] for request in requests if request["path"].startswith(_TEMPLATES)}
     return list(puts.values())
 
 
 def _differences(where: str, given: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """Where a mapping is not the one that is wanted. A field that is there beyond those does no harm."""
+    """The differences of a mapping from the wanted one. A field that is not in the wanted one does no harm."""
     is_of, should_be = (mapping.get("properties", {}) for mapping in (given, wanted))
     found = [
         f"{where} has the field '{field}' as {_text(is_of.get(field))}, it should be {_text(definition)}"

@@ -1,8 +1,8 @@
-"""Where an event is: its index, its owner's key, its series' key, and its id.
+"""Names the index of an event, its owner's key, its series' key, and its id.
 
-An index holds the events of one type and company. Ids are made of the event's identity, so that the same event sent
-again takes its own place: 16 bytes of BLAKE2b for the series, then 8 bytes for the iteration (or the line's number).
-Those of one series share their beginning and are as cheap to keep as numbers.
+An index has the events of one type and company. An id is made from the event's identity, so an event that is sent again
+replaces itself: 16 bytes of BLAKE2b for the series, then 8 bytes for the iteration (or the line's number). The ids of a
+series share their beginning, so they take as little room as numbers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SIGN = np.uint64(1 << 63)
 
 
 def index(prefix: str, type: EventType, company: str) -> str:
-    """The index of the company's events of a type. Odd names are written in hex: what has no index is an error."""
+    """The index of the company's events of a type. Odd names are written in hex; too long ones are an error."""
     plain = company if _PLAIN.fullmatch(company) else f"~{company.encode().hex()}"
     if len(plain) > _LONGEST:
         raise EventStoreError(f"the name of a company is too long for Elasticsearch: {company[:50]}…")
@@ -38,7 +38,7 @@ def index(prefix: str, type: EventType, company: str) -> str:
 
 
 def index_of(prefix: str, series: SeriesQuery) -> str:
-    """Where the events of the series are."""
+    """The index of the events of the series."""
     return index(prefix, series.type, series.owner.company)
 
 
@@ -54,7 +54,7 @@ def company_of(prefix: str, index: str) -> str:
 
 
 def owner_key(owner: Owner) -> str:
-    """What the field `owner` holds, and what routes."""
+    """The owner's key: the value of the field `owner`, and the routing."""
     return f"{'model' if owner.is_model else 'task'}:{owner.id}"
 
 
@@ -65,17 +65,17 @@ def owner_of(company: str, key: str) -> Owner:
 
 
 def series_hash(*names: str) -> bytes:
-    """16 bytes for a series of an owner, or for whatever else these names identify together."""
-    return _digest(*names)
+    """16 bytes for a series of an owner, or for anything else that these names identify together."""
+    return hashlib.blake2b(b"".join(_counted(names)), digest_size=_HASH_BYTES).digest()
 
 
 def series_key(hashed: bytes) -> str:
-    """What the field `series` holds."""
+    """The value of the field `series`."""
     return urlsafe_b64encode(hashed).rstrip(b"=").decode()
 
 
 def ids(hashed: bytes, numbers: Int64Array) -> list[str]:
-    """The id of each number (an iteration, or that of a line) of what was hashed."""
+    """The id of each event with this hash and one of these numbers (iterations, or numbers of lines)."""
     raw = np.empty((len(numbers), _ID_BYTES), np.uint8)
     raw[:, :_HASH_BYTES] = np.frombuffer(hashed, np.uint8)
     ordered = numbers.astype(np.int64).view(np.uint64) ^ _SIGN
@@ -84,12 +84,8 @@ def ids(hashed: bytes, numbers: Int64Array) -> list[str]:
     return [text[start : start + _ID_CHARACTERS] for start in range(0, len(text), _ID_CHARACTERS)]
 
 
-def _digest(*names: str) -> bytes:
-    """Of names that cannot be confused: each begins with its length."""
-    return hashlib.blake2b(b"".join(_counted(names)), digest_size=_HASH_BYTES).digest()
-
-
 def _counted(names: Iterable[str]) -> Iterable[bytes]:
+    """The names, each behind its length, so that ("ab", "c") and ("a", "bc") differ."""
     for name in names:
         encoded = name.encode()
         yield len(encoded).to_bytes(4, "big")

@@ -1,9 +1,8 @@
-"""How requests go to a node: by aiohttp, as the client has it, with bounds on what one of them takes of this process.
+"""Sends requests to a node with the client's aiohttp node, and bounds the memory and time that each of them takes here.
 
-Large bodies are sent in pieces. Large answers are read one at a time, so that memory holds one of them however many are
-asked for; the others wait in sockets and at nodes. An answer of more than LARGEST_ANSWER bytes is not read to its end:
-it counts as an error of the type TOO_LARGE. Bodies and answers are not made into text, which the client would do for a
-log that nobody writes.
+Large bodies are sent in pieces. Large answers are read one at a time, so that memory has only one of them; the others
+wait in sockets and at nodes. An answer of more than LARGEST_ANSWER bytes is not read to its end, and becomes an error
+of the type TOO_LARGE. Requests are not logged, as the client would decode all bodies for that.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from elastic_transport import AiohttpHttpNode, HttpHeaders
 from elastic_transport.client_utils import DEFAULT, DefaultType
 
 TOO_LARGE = "answer_too_large"
-#: An event of 16 MB takes up to twice as many.
+#: Bytes of the largest answer that is read. An event of 16 MB takes up to 32 MB.
 LARGEST_ANSWER = 64 * 2**20
 
 _IN_PIECES = 2**18
 _IN_TURNS = 2**18
-#: "Content Too Large": no status that has the client ask other nodes.
+#: "Content Too Large". The client does not ask other nodes after this status.
 _STATUS = 413
 
 

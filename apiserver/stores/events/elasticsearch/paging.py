@@ -1,7 +1,7 @@
-"""Reading matching documents in a sort order, any number of them.
+"""Reads any number of matching documents in a sort order.
 
-Those that are all small come in pages behind one another under a point in time (`pages`). Log lines and samples may be
-large: of these an answer has some 16 MB at most (`texts`), as nodes put a whole answer together before they send any.
+Points are small, and are read page after page at a point in time (`pages`). Log lines and samples may be large. Nodes
+put a whole answer together in memory before they send it. So answers of these have about 16 MB at most (`texts`).
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from apiserver.stores.events.elasticsearch.cluster import Cluster, NodeAnswerToo
 from apiserver.stores.events.elasticsearch.parts import in_parts
 from apiserver.stores.events.elasticsearch.queries import BARE, all_of, without
 
-#: As many as one search gives.
+#: The most documents that one search returns.
 WINDOW = 10_000
 ALL = 2**62
 
 #: Bytes of one answer of small events.
 AN_ANSWER = 16 * 2**20
-#: Bytes of large events in one answer, unless it is a single one: a page needs no more.
+#: Bytes of large events in one answer, unless there is only one. A page needs no more.
 LARGE_TOGETHER = PAGE_BYTES
 _BEHIND = 2**63 - 1
 _LARGE: JsonObject = {"exists": {"field": "large"}}
 
 
 async def hits_of(pages: AsyncIterator[list[JsonObject]]) -> list[JsonObject]:
-    """The hits of all pages, for who has room for them."""
+    """The hits of all pages. They are all in memory together."""
     return [hit async for page in pages for hit in page]
 
 
@@ -46,10 +46,10 @@ async def pages(
     limit: int,
     window: int = WINDOW,
 ) -> AsyncIterator[list[JsonObject]]:
-    """Up to `limit` hits beyond the position `after`: `sort` has a hit's values of the sort's fields, `fields` others.
+    """Up to `limit` hits beyond the position `after`, in pages of up to `window`.
 
-    `fields` are read from columns, `stored` from where whole texts are. The sort's values must be an event's own, so
-    that no two hits share them. One search gives up to `window` of them, a page.
+    A hit has the values of the sort's fields in `sort`, and others in `fields`: those named by `fields` are read from
+    columns, those named by `stored` from stored texts. No two hits may have the same values of the sort's fields.
     """
     body: JsonObject = {**BARE, "query": query, "sort": sort}
     if fields:
@@ -62,7 +62,7 @@ async def pages(
         answer = await cluster.search(index, {**body, "size": limit}, routing=routing)
         yield answer["hits"]["hits"]
         return
-    # Under a point in time, a last field, the document's place, is sorted by unasked.
+    # At a point in time, Elasticsearch adds the document's place as a last field of the sort.
     places = len(sort)
     if "search_after" in body:
         body["search_after"].append(_BEHIND)
@@ -93,14 +93,14 @@ async def texts(
     limit: int = ALL,
     window: int,
 ) -> AsyncGenerator[list[JsonObject]]:
-    """As `pages`, of events that may be large; `window` small ones have AN_ANSWER at most.
+    """As `pages`, for events that may be large. `window` small ones must fit into AN_ANSWER.
 
-    Two searches in one request find up to `window` small ones with their texts, and where the large ones are. If there
-    are some among those small ones, their texts are asked for when they are wanted, as many at once as fit:
+    One request with two searches finds up to `window` small events with their texts, and the places of large ones. The
+    texts of large events among the small ones are read when they are needed, as many at once as fit into 8 MB:
 
         a  b  [3 MB]  c  [4 MB]  [5 MB]  d      come as      a  b  [3 MB]  c  [4 MB]   and   [5 MB]  d
 
-    An event that becomes large, or small, between the two searches may be missing, or be there as it was and as it is.
+    An event that becomes large or small between the two searches may be missing, or come twice: as it was and as it is.
     """
     body: JsonObject = {**BARE, "sort": sort}
     whole = {"docvalue_fields": fields, "stored_fields": stored}
@@ -119,7 +119,7 @@ async def texts(
         ]
         try:
             small, large = await cluster.searches(index, searches, routing=routing)
-        except NodeAnswerTooLarge:  # large ones of earlier releases, which do not say so
+        except NodeAnswerTooLarge:  # earlier releases wrote large events without the field `large`
             if size == 1:
                 raise
             window = max(1, size // 8)
@@ -139,7 +139,7 @@ async def texts(
 
 
 async def page(hits: AsyncGenerator[list[JsonObject]], event: Callable[[JsonObject], Event]) -> list[Event]:
-    """The events that the first hits are, up to the one with which they have PAGE_BYTES; no more hits are read."""
+    """The events of the first hits, up to the one that brings them to PAGE_BYTES. No more hits are read."""
     found, size = [], 0
     with reading():
         async with aclosing(hits):
@@ -153,13 +153,13 @@ async def page(hits: AsyncGenerator[list[JsonObject]], event: Callable[[JsonObje
 
 
 def _large(hit: JsonObject) -> int:
-    """How large the event is that a hit tells the place of; 0 for a hit with its text."""
+    """The size of the large event whose place a hit is; 0 for a hit that has its text."""
     large: list[int] = hit["fields"].get("large", [0])
     return large[0]
 
 
 def _in_order(hits: list[JsonObject], more: list[JsonObject], sort: Sequence[JsonObject]) -> list[JsonObject]:
-    """All hits in the order, which either have. By later fields first, as a sort leaves in its order what is equal."""
+    """All hits in the order of `sort`. They are sorted by its last field first, and by its first field last."""
     if not more:
         return hits
     found = [*hits, *more]

@@ -1,4 +1,4 @@
-"""Cutting what is asked of nodes into requests of bounded size."""
+"""Cuts items into parts of bounded size, so that requests and answers are bounded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Item = TypeVar("Item")
 
 
 def in_parts(items: Iterable[Item], size: Callable[[Item], int], most: int) -> Iterator[list[Item]]:
-    """The items in their order, in parts of up to `most` together; one that is larger is a part by itself."""
+    """The items in their order, in parts of up to `most` size together. A larger item is a part by itself."""
     part: list[Item] = []
     room = most
     for item in items:

@@ -1,4 +1,4 @@
-"""What searches ask for: filters, sort orders and positions, as Elasticsearch writes them."""
+"""Filters and sort orders in Elasticsearch's language."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from apiserver.events.model import JsonObject, Owner, Selection
 from apiserver.events.queries import GREATEST, LEAST, Range, SeriesQuery
 from apiserver.stores.events.elasticsearch.names import owner_key, series_hash, series_key
 
-#: Nothing but what is asked for is fetched of a document.
+#: A search with these options returns only the fields that it asks for.
 BARE: Mapping[str, Any] = {"_source": False, "stored_fields": "_none_", "track_total_hits": False}
 
 #: The most terms of one query.
@@ -17,7 +17,7 @@ _TERMS = 50_000
 
 
 def of(series: SeriesQuery, *more: JsonObject) -> JsonObject:
-    """The events of the series, for which all of `more` hold."""
+    """The events of the series that meet all of `more`."""
     key = owner_key(series.owner)
     filters = [{"term": {"owner": key}}, *more]
     if series.selection:
@@ -31,29 +31,29 @@ def of_owners(owners: Sequence[Owner]) -> JsonObject:
 
 
 def of_series(series: Sequence[str], *more: JsonObject) -> JsonObject:
-    """The events of the series with these keys, for which all of `more` hold."""
+    """The events of the series with these keys that meet all of `more`."""
     return {"bool": {"filter": [terms("series", series), *more]}}
 
 
 def any_of(conditions: Sequence[JsonObject]) -> JsonObject:
-    """What meets one of the conditions, of which there is one at least."""
+    """Events that meet at least one of the conditions; there must be one."""
     return conditions[0] if len(conditions) == 1 else {"bool": {"should": list(conditions)}}
 
 
 def between(field: str, least: float | None, greatest: float | None) -> list[JsonObject]:
-    """Conditions that hold for numbers from `least` to `greatest`, both inclusive."""
+    """Conditions for numbers from `least` to `greatest`, both inclusive."""
     bounds = {name: bound for name, bound in (("gte", least), ("lte", greatest)) if bound is not None}
     return [{"range": {field: bounds}}] if bounds else []
 
 
 def inside(field: str, range: Range) -> list[JsonObject]:
-    """Conditions that hold for numbers in the range."""
+    """Conditions for numbers in the range."""
     least = None if range.least == LEAST else range.least
     return between(field, least, None if range.greatest == GREATEST else range.greatest)
 
 
 def all_of(*conditions: JsonObject) -> JsonObject:
-    """What meets all conditions."""
+    """Events that meet all conditions."""
     return {"bool": {"filter": list(conditions)}}
 
 
@@ -79,7 +79,7 @@ def _selected(owner: str, selection: Selection) -> JsonObject:
 
 
 def terms(field: str, values: Sequence[str]) -> JsonObject:
-    """What has one of the values, of which there may be any number, also none."""
+    """Events that have one of the values. There may be any number of them, also none."""
     if len(values) < 2:
         return {"term": {field: values[0]}} if values else {"match_none": {}}
     return any_of([{"terms": {field: list(values[start : start + _TERMS])}} for start in range(0, len(values), _TERMS)])

@@ -1,4 +1,4 @@
-"""Vectors, plots and debug images: pages, the newest of each series, and walks over iterations."""
+"""Reads vectors, plots and debug images: pages, the newest of each series, and distinct iterations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BY = ("iter", "metric", "variant", "key")
 _NEWEST_FIRST = [{"metric": "asc"}, {"variant": "asc"}, {"iter": "desc"}, {"key": "asc"}]
 #: Samples of one answer.
 WINDOW = paging.AN_ANSWER // LARGE_SAMPLE
-#: Parts of one query: nodes allow for a thousand clauses at least.
+#: Parts of one query. Nodes allow a thousand clauses or more.
 _PARTS = 300
 
 
@@ -36,7 +36,7 @@ class Samples:
         self._routing = names.owner_key(asked.owner)
 
     async def series(self) -> list[SampleSeries]:
-        """What is known of each series, sorted."""
+        """The number of samples and the ends of each series, sorted."""
         aggs = {**extent("iter"), **extent("timestamp")}
         found = await self._aggregated(await self._known.find(self._asked), aggs)
         ends = ("min_iter", "max_iter", "max_timestamp")
@@ -51,7 +51,7 @@ class Samples:
         ]
 
     async def page(self, wanted: PageQuery[SamplePosition], iterations: Range) -> list[Sample]:
-        """A page, as the protocol says."""
+        """A page, as `EventStore.samples` describes it."""
         query = of(self._asked, *inside("iter", iterations))
         return await self._read(query, ordered(_BY, descending=wanted.descending), wanted.after, wanted.limit)
 
@@ -75,7 +75,7 @@ class Samples:
         return samples
 
     async def iterations(self, wanted: PageQuery[int]) -> list[int]:
-        """Distinct iterations in walk order, as the protocol says."""
+        """A page of the distinct iterations."""
         buckets = self._cluster.composite(
             self._index,
             of(self._asked),
@@ -102,7 +102,7 @@ class Samples:
     async def _read(
         self, query: JsonObject, sort: Sequence[JsonObject], after: Sequence[object] | None, limit: int
     ) -> list[Sample]:
-        """A page in an order by iteration, metric, variant and key, whichever of them comes first."""
+        """A page of samples in the order of `sort`, which has iter, metric, variant and key in any order."""
         hits = paging.texts(
             self._cluster,
             self._index,
@@ -130,7 +130,7 @@ class Samples:
 
 
 def _from_least(series: Iterable[tuple[Series, int | None]]) -> Iterator[JsonObject]:
-    """Queries for each series' samples from an iteration on (None: all), of some series at a time, in their order."""
+    """Queries for each series' samples from an iteration on (None: all), for some series at a time, in their order."""
     keys: defaultdict[int | None, list[str]] = defaultdict(list)
     for one, least in series:
         if least not in keys and len(keys) == _PARTS:

@@ -1,4 +1,4 @@
-"""Points of scalar series, one by one: pages by iteration and by time, and the last values."""
+"""Reads points of scalar series: pages by iteration and by time, and the last values."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from apiserver.stores.events.elasticsearch.writing import INFINITE, MINUS_INFINI
 BY_ITERATION = ("iter", "metric", "variant")
 BY_TIME = ("timestamp", "iter", "metric", "variant")
 
-#: The most that `top_hits` gives.
+#: The most hits that `top_hits` returns.
 _MOST_TOP_HITS = 100
 _SPECIAL = {INFINITE: math.inf, MINUS_INFINITE: -math.inf}
 
 
 def value_of(fields: Mapping[str, Sequence[Any]]) -> float:
-    """A point's value, finite or not, of the columns `value` and `special`."""
+    """A point's value, finite or not, from the fields `value` and `special`."""
     if "value" in fields:
         return float(fields["value"][0])
     return _SPECIAL.get(fields["special"][0], math.nan)
 
 
 async def points(cluster: Cluster, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
-    """A page by iteration, as the protocol says."""
+    """A page by iteration, as `EventStore.scalar_points` describes it."""
     hits = await _page(cluster, series, BY_ITERATION, page)
     if page.whole and len(hits) == page.limit:
         iter = hits[-1]["sort"][0]
@@ -43,7 +43,7 @@ async def points(cluster: Cluster, series: SeriesQuery, page: PageQuery[ScalarPo
 
 
 async def earliest_points(cluster: Cluster, series: SeriesQuery, limit: int, after: int | None) -> ScalarPoints:
-    """A page by time, as the protocol says."""
+    """A page by time, as `EventStore.earliest_points` describes it."""
     if after is not None and after >= GREATEST:
         return _columns([], BY_TIME)
     later = between("timestamp", None if after is None else after + 1, None)
@@ -58,7 +58,7 @@ async def earliest_points(cluster: Cluster, series: SeriesQuery, limit: int, aft
 async def last_values(
     cluster: Cluster, known: SeriesIndex, asked: SeriesQuery, n: int
 ) -> dict[tuple[str, str], list[float]]:
-    """The last `n` values of each series, oldest first: short series share searches, long ones have one each."""
+    """The last `n` values of each series, oldest first. Short series share searches, long ones have one each."""
     index, routing = names.index_of(cluster.prefix, asked), names.owner_key(asked.owner)
     last = {"size": n, "sort": ordered(["iter"], descending=True), "docvalue_fields": ["value", "special"]}
     top = {"last": {"top_hits": {**last, "_source": False, "stored_fields": "_none_"}}}

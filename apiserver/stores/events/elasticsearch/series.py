@@ -1,7 +1,7 @@
-"""Which series an owner has. Every event holds its series' key, and a key stands for one metric and variant for ever.
+"""Finds the series of an owner.
 
-So names are remembered by key, and looked up when they are not known. Counting an owner's events by key is the one
-thing that has to look at all of them.
+Every event has its series' key, and a key always stands for the same metric and variant. So names are remembered by
+key, and only unknown ones are looked up. Only the count of an owner's events by key has to read all of its events.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Name = tuple[str, str]
 MOST_BUCKETS = 60_000
 
 _MOST_NAMES = 200_000
-#: So many series are looked at one by one, also when it is not known whether they are there.
+#: Up to so many series are looked up one by one.
 _FEW = 50
 
 
@@ -34,7 +34,7 @@ class Series:
     variant: str
     key: str
     count: int | None
-    """How many events it has; None when nobody counted, and there may be none."""
+    """How many events it has; None if they were not counted. Then there may be none."""
 
 
 class SeriesIndex:
@@ -51,7 +51,7 @@ class SeriesIndex:
         return sorted(Series(*named[key], key, count) for key, count in counts.items() if key in named)
 
     async def likely(self, asked: SeriesQuery) -> list[Series]:
-        """The series, sorted; when they are few and all named, also those that are not there."""
+        """The series, sorted. If few are asked for, all by metric and variant, those without events are in it, too."""
         named = {(wanted.metric, variant) for wanted in asked.selection for variant in wanted.variants}
         if not 0 < len(named) <= _FEW or any(not wanted.variants for wanted in asked.selection):
             return await self.find(asked)
@@ -76,7 +76,7 @@ class SeriesIndex:
         return names.index_of(self._cluster.prefix, asked), names.owner_key(asked.owner)
 
     async def _named(self, asked: SeriesQuery, keys: Collection[str]) -> dict[str, Name]:
-        """The names of series that are there, by key; without those that are gone meanwhile."""
+        """The names of series by key, without those that are gone meanwhile."""
         named = {key: self._names[key] for key in keys if key in self._names}
         unknown = [key for key in keys if key not in named]
         if unknown:

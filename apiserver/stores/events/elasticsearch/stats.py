@@ -1,4 +1,4 @@
-"""What is known of scalar series as a whole."""
+"""The stats of scalar series: counts, sums, and the points at their ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXACT = 2**53
 
 _AXES = ("iter", "timestamp")
 _POINT = ("iter", "value", "special")
-#: The orders in which a series' first point has what is asked for. Points without a finite value come last by value.
+#: For each end of a series, an order in which the wanted point is the first. Values that are not finite come last.
 _ENDS: dict[str, dict[str, str]] = {
     "first": {"timestamp": "asc", "iter": "asc"},
     "last": {"timestamp": "desc", "iter": "desc"},
@@ -31,7 +31,7 @@ def extent(field: str) -> JsonObject:
 
 
 _SUMMED: JsonObject = {**extent("iter"), **extent("timestamp"), "values": {"stats": {"field": "value"}}}
-#: The same and the points at the ends: dear for long series.
+#: The same, and the points at the ends. That takes long for long series.
 _WITH_ENDS = _SUMMED | {
     name: {
         "top_hits": {
@@ -47,9 +47,10 @@ _WITH_ENDS = _SUMMED | {
 
 
 async def stats(cluster: Cluster, known: SeriesIndex, asked: SeriesQuery) -> list[ScalarStats]:
-    """Of each series, sorted by metric and variant.
+    """The stats of each series, sorted by metric and variant.
 
-    The points at the ends of a long series are found by searches of their own, once it is known where they are.
+    The first request finds all stats but the ends of long series. Their points are then found by one search for each
+    end, which is fast as the timestamp or the value of the point is known.
     """
     series = await known.likely(asked)
     wanted = [Wanted(one, _SUMMED) for one in series]
@@ -66,7 +67,7 @@ async def stats(cluster: Cluster, known: SeriesIndex, asked: SeriesQuery) -> lis
     for (at, name), answer in zip(missing, await cluster.searches(index, bodies, routing=routing), strict=True):
         found[at][1][name] = answer
     missed = [(at, name) for at, name in missing if not found[at][1][name]["hits"]["hits"]]
-    if missed:  # points were overwritten or deleted meanwhile: look in all that are there now
+    if missed:  # points were overwritten or deleted meanwhile, so search among all points that are there now
         anew = [_any_end(found[at][0], name) for at, name in missed]
         for (at, name), answer in zip(missed, await cluster.searches(index, anew, routing=routing), strict=True):
             found[at][1][name] = answer
@@ -79,7 +80,7 @@ async def stats(cluster: Cluster, known: SeriesIndex, asked: SeriesQuery) -> lis
 
 
 def _is_known(summed: JsonObject, name: str) -> bool:
-    """Whether the point at an end was found: not if it is zero, as nodes sort −0.0 before 0.0, which are the same."""
+    """Whether the point at an end is known. If it is a zero, it is not: nodes sort −0.0 before the equal 0.0."""
     extreme = {"least": "min", "greatest": "max"}.get(name)
     return name in summed and (extreme is None or summed["values"][extreme] != 0)
 
@@ -90,7 +91,7 @@ async def _extents(cluster: Cluster, index: str, routing: str, series: Series, s
 
 
 def _end(series: Series, name: str, extents: dict[str, int], summed: JsonObject) -> JsonObject:
-    """A search of the point at an end. That its timestamp or value is known already lets nodes look at few."""
+    """A search for the point at an end. Its timestamp or value is known, so nodes look at few points."""
     order = _ENDS[name]
     values = summed["values"]
     (field, direction), *_ = order.items()
@@ -112,7 +113,7 @@ def _end(series: Series, name: str, extents: dict[str, int], summed: JsonObject)
 
 
 def _any_end(series: Series, name: str) -> JsonObject:
-    """A search of the point at an end, of which nothing is known."""
+    """A search for the point at an end, of which nothing is known."""
     order = [{field: direction} for field, direction in _ENDS[name].items()]
     return {**BARE, "size": 1, "query": of_series([series.key]), "sort": order, "docvalue_fields": list(_POINT)}
 
@@ -145,7 +146,7 @@ def _stats(
 async def exact(
     cluster: Cluster, index: str, routing: str, series: Series, found: JsonObject, name: str, *conditions: JsonObject
 ) -> int:
-    """A series' least or greatest value of a field, which the aggregation `name` of `extent` found nearly."""
+    """A series' least or greatest value of a field. The aggregation `name` of `extent` found it, perhaps rounded."""
     near = float(found[name]["value"])
     if abs(near) < EXACT:
         return int(near)

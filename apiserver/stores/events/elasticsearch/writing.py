@@ -1,10 +1,10 @@
-"""From a batch to the items of bulk requests: an item is an action and its document, two lines of JSON.
+"""Makes the items of bulk requests from a batch. An item is an action and its document: two lines of JSON.
 
-Items are put together from texts that a group of events shares, so that an event costs the formatting of its own
-numbers. A log line is only ever created, so that one sent again changes nothing; everything else takes the place of
-what had its identity before.
+The events of a group share most of their text, so for each event only its own numbers are formatted. A log line is only
+created, so a line that is sent again changes nothing. Other events replace the event of the same identity.
 
-Log lines and samples that are large say so, and how large: so a reader knows before it asks for them (`paging.py`).
+A large log line or sample has the field `large` with its size, so that readers know it before they ask for the text
+(`paging.py`).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from apiserver.events.log_text import sizes_of
 from apiserver.events.model import EventBatch, EventType, LogColumns, Owner, Sample, ScalarColumns
 from apiserver.stores.events.elasticsearch import names
 
-#: What `special` holds for a value that is not finite, which Elasticsearch does not take.
+#: The field `special` of a value that is not finite, as Elasticsearch does not take such values.
 NAN, INFINITE, MINUS_INFINITE = 0, 1, -1
 
-#: Bytes of text, as a node answers them, from which a log line or a sample is large.
+#: A log line or a sample is large if its text in a node's answer has so many bytes.
 LARGE_LINE = 16 * 2**10
 LARGE_SAMPLE = 64 * 2**10
 
@@ -39,10 +39,10 @@ _SERVER_BITS = 10
 
 
 class Sequence:
-    """Numbers that grow in the order lines are taken here, and that no other server gives, too.
+    """Numbers log lines in the order in which this server takes them. Other servers give other numbers.
 
-    They are microseconds, and a few random bits that are the server's own. Lines of different servers come in the order
-    of their clocks, if their timestamps are equal.
+    A number is a time in microseconds, and 10 random bits of the server. So lines of different servers with the same
+    timestamp are in the order of the servers' clocks.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Items:
         self._sequence = Sequence()
 
     def of(self, batch: EventBatch, main: str | None = None) -> Iterator[str]:
-        """Every event of the batch as an item, in the order they came; those for the index `main` do not name it."""
+        """Every event of the batch as an item, in the order they came. Items for the index `main` do not name it."""
         for group in batch.scalars:
             yield from self._scalars(group, batch.received, main)
         sent: dict[tuple[Owner, bytes], int] = {}
@@ -75,7 +75,7 @@ class Items:
             yield self._sample(sample, main)
 
     def index(self, type: EventType, owner: Owner) -> str:
-        """Where the owner's events of a type are."""
+        """The index of the owner's events of a type."""
         return names.index(self._prefix, type, owner.company)
 
     def _scalars(self, group: ScalarColumns, received: int, main: str | None) -> Iterator[str]:
@@ -146,7 +146,7 @@ class Items:
 
 
 def repeats(batch: EventBatch) -> bool:
-    """Whether an event of the batch may take the place of another one of it."""
+    """Whether an event of the batch may replace another event of the batch."""
     scalars = batch.scalars
     series = set(zip(scalars.owner, scalars.metrics, scalars.variants, strict=True))
     ascends = np.diff(scalars.iters) > 0
@@ -156,12 +156,12 @@ def repeats(batch: EventBatch) -> bool:
 
 
 def packed(document: bytes) -> bytes:
-    """The document as it is stored: a larger one as a zstd frame, with which no JSON begins."""
+    """The document as it is stored: from 256 bytes up as a zstd frame, which never begins like JSON."""
     return zstandard.compress(document, _ZSTD_LEVEL) if len(document) >= _LEAST_COMPRESSED else document
 
 
 def unpacked(stored: bytes) -> bytes:
-    """The document that was packed."""
+    """The document from its stored form."""
     if not stored.startswith(zstandard.FRAME_HEADER):
         return stored
     will_read(zstandard.frame_content_size(stored))
@@ -179,7 +179,7 @@ def _special(value: float) -> int:
 
 
 def _shared(action: str, index: str | None, routing: str, **fields: str | int) -> tuple[str, str]:
-    """What stands before the id, and between it and the event's own fields."""
+    """The text before the id, and the text between the id and the event's own fields."""
     shared = {"owner": routing, **fields}
     document = orjson.dumps(shared).decode().removesuffix("}")
     where = "" if index is None else f'"_index":{_json(index)},'
