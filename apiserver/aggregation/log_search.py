@@ -45,7 +45,7 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Found:
+class SearchPage:
     """The events of the lines that match, and how far the search got."""
 
     events: list[JsonObject]
@@ -55,7 +55,7 @@ class Found:
     """Whether the log has no more lines beyond `last`."""
 
 
-async def search(store: EventStore, series: SeriesQuery, wanted: Wanted, page: PageQuery[LogPosition]) -> Found:
+async def search(store: EventStore, series: SeriesQuery, wanted: Wanted, page: PageQuery[LogPosition]) -> SearchPage:
     """The next `limit` matching lines; fewer when SECONDS are over, after PAGE_BYTES, and at the end of the log."""
     found: list[LogLine] = []
     size, full, after, limit = 0, False, page.after, page.limit
@@ -73,7 +73,7 @@ async def search(store: EventStore, series: SeriesQuery, wanted: Wanted, page: P
             after = lines[-1].position
         if ended or full or len(found) >= limit or time.monotonic() >= deadline:
             answers.hold(bytes_of_all(found))
-            return Found([logs.event(series.owner, line) for line in found], after, ended)
+            return SearchPage([logs.event(series.owner, line) for line in found], after, ended)
 
 
 def text(wanted: str, *, any_case: bool) -> Callable[[str], bool]:

@@ -52,7 +52,7 @@ class Position(NamedTuple):
 
 
 @dataclass(slots=True)
-class Page:
+class EventPage:
     """Events as readers get them, and the position of the walk behind them."""
 
     events: list[Any]
@@ -63,7 +63,7 @@ class Page:
 Asked = PageQuery[Position]
 
 
-async def page(store: EventStore, owner: Owner, type: EventType | None, asked: Asked) -> Page:
+async def page(store: EventStore, owner: Owner, type: EventType | None, asked: Asked) -> EventPage:
     """The next `limit` events and all others of the last iteration. Fewer at the end, or if they are large."""
     if type in SAMPLE_TYPES:
         return await _samples_alone(store, SeriesQuery(owner, type), asked)
@@ -77,7 +77,7 @@ async def page(store: EventStore, owner: Owner, type: EventType | None, asked: A
         rest = PageQuery(asked.limit - len(events), position, asked.descending)
         lines, position = await _lines(store, SeriesQuery(owner, EventType.LOG), rest)
         events += lines
-    return Page(events, position)
+    return EventPage(events, position)
 
 
 async def _iterations(store: EventStore, each: Sequence[SeriesQuery], asked: Asked) -> tuple[list[Any], Position, bool]:
@@ -141,10 +141,10 @@ def _documents(owner: Owner, points: ScalarPoints) -> list[tuple[int, Any]]:
     ]
 
 
-async def _samples_alone(store: EventStore, series: SeriesQuery, asked: Asked) -> Page:
+async def _samples_alone(store: EventStore, series: SeriesQuery, asked: Asked) -> EventPage:
     samples, _ = await _samples(store, series, asked, most=PAGE_BYTES)
     last = Position(sample=samples[-1].position) if samples else asked.after or Position()
-    return Page([orjson.Fragment(sample.document) for sample in samples], last)
+    return EventPage([orjson.Fragment(sample.document) for sample in samples], last)
 
 
 async def _samples(

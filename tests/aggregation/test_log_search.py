@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.aggregation import log_search
-from apiserver.aggregation.log_search import Found, Wanted, search, text
+from apiserver.aggregation.log_search import SearchPage, Wanted, search, text
 from apiserver.events.model import EventBatch, EventType, LogColumns, LogPosition, MetricSelection, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.embedded import EmbeddedEventStore
@@ -93,7 +93,7 @@ async def test_a_search_answers_when_its_time_is_up(store: EmbeddedEventStore, m
     monkeypatch.setattr(log_search, "SECONDS", 0)
     wanted = Wanted(message=text("line 7", any_case=False))
 
-    async def step(after: LogPosition | None) -> Found:
+    async def step(after: LogPosition | None) -> SearchPage:
         return await search(store, LOGS, wanted, PageQuery(5, after))
 
     first = await step(None)
