@@ -230,7 +230,8 @@ async def test_a_pattern_is_looked_for_in_what_is_there_now(store: DocumentStore
     await fill(store, {"id": "d", "system_tags": ["x", "a kiss"]}, {"id": "kiss"}, collection="tasks")
     assert await ids(store, sought, collection="tasks") == ["b", "d", "kiss"]
     await store.update("tasks", {"id": "e"}, {"$set": {"name": "kiss"}}, upsert={"id": "e"})
-    assert await store.find_and_update("tasks", {"id": "b"}, {"$set": {"comment": "x"}}) is not None
+    changed = await store.find_and_update("tasks", {"id": "b"}, {"$set": {"comment": "x"}}) or {}
+    assert (changed["id"], changed["comment"]) == ("b", "x")
     assert await ids(store, sought, collection="tasks") == ["d", "e", "kiss"]
     assert await store.count("tasks", sought) == 3
 

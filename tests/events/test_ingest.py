@@ -337,6 +337,7 @@ def test_nothing_is_made_up_that_was_not_sent() -> None:
         read(*({"type": type, "task": "t1"} for type in ("log", "plot", "training_debug_image")))
     )
     assert "level" not in line
+    assert [sample["type"] for sample in samples] == ["plot", "training_debug_image"]
     for sample in samples:
         assert sample.keys().isdisjoint({"plot_str", "plot_len", "valid_plot", "url", "key"})
     sent = {"level": "", "plot_str": "", "url": "", "key": ""}

@@ -338,6 +338,15 @@ async def test_no_page_changes_anything_without_leave(world: World) -> None:
     assert await kept(api) == before
 
 
+#: They ask for an object, which no link has, or for something that there is not here.
+REFUSED_LINKS = {
+    *("events.debug_images 2.7", "events.plots 2.20", "events.scalar_metrics_iter_raw 2.16"),
+    *("events.next_debug_image_sample 2.12", "events.next_plot_sample 2.20", "models.get_by_task_id 1.0"),
+    *("organization.prepare_download_for_get_all 2.26", "organization.download_for_get_all 2.26"),
+    *("serving.get_endpoint_details 2.31", "workers.get_metric_keys 2.4", "workers.get_stats 2.4"),
+}
+
+
 async def test_own_pages_read_by_links(world: World) -> None:
     api, requests = world.api, Requests(world.ids)
     cookie = {"cookie": f"clearml_token_basic={(await api.call('auth.login'))['token']}", "host": "testserver"}
@@ -347,5 +356,6 @@ async def test_own_pages_read_by_links(world: World) -> None:
             path, query = f"/v{endpoint.version}/{endpoint.name}", urlencode(requests.least(endpoint), doseq=True)
             headers = {**cookie, **fetched("same-origin", "navigate", "document")}
             answer = await api.raw("GET", f"{path}?{query}", auth=None, headers=headers)
-            assert answer.status_code in (200, 400), (endpoint.name, answer.text)
+            refused = f"{endpoint.name} {endpoint.version}" in REFUSED_LINKS
+            assert answer.status_code == (400 if refused else 200), (endpoint.name, answer.text)
     assert await kept(api) == before

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from apiserver.rpc.auth import Lookup
 from apiserver.services.access import defaults
+from apiserver.services.access.credentials import Credential
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.sqlite import SqliteDocumentStore
@@ -22,3 +24,9 @@ async def documents(tmp_path: Path) -> AsyncIterator[DocumentStore]:
     await defaults.ensure_defaults(store, SETTINGS)
     yield store
     await store.close()
+
+
+async def name_of(identify: Lookup, pair: Credential) -> str | None:
+    """The name of the user to whom a key and its secret belong; None if they are nobody's."""
+    identity = await identify(pair.key, pair.secret, "")
+    return identity.user_name if identity else None
