@@ -21,13 +21,16 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver import answers
-from apiserver.events.model import BucketAxis, Buckets
+from apiserver.events.aggregates import ENVELOPE, Aggregate, Buckets
+from apiserver.events.model import BucketAxis
 from apiserver.events.queries import EVERYWHERE, LEAST, BucketQuery, Range, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore
 
 #: {metric: {variant: {"name": variant, "x": array, "y": array, …}}}
 Histogram = dict[str, dict[str, dict[str, Any]]]
+
+_MEAN = frozenset([Aggregate.MEAN])
 
 #: The widest interval that is an int64; only a series over the whole range of x would need a wider one.
 _WIDEST = 2**63 - 1
@@ -65,7 +68,7 @@ class HistogramQuery:
     def buckets(self) -> BucketQuery:
         """The same question, as stores understand it."""
         width = partial(interval, samples=self.samples, range=self.range)
-        return BucketQuery(self.key.axis, width, self.range, self.envelope)
+        return BucketQuery(self.key.axis, width, self.range, ENVELOPE if self.envelope else _MEAN)
 
 
 def interval(count: int, least: int, greatest: int, samples: int, range: Range = EVERYWHERE) -> int:
@@ -81,7 +84,7 @@ async def histogram(store: EventStore, series: SeriesQuery, asked: HistogramQuer
     buckets = asked.buckets
     found = await store.scalar_buckets(series, buckets)
     count = sum([len(one.x) for one in found])
-    texts = 3 * replace(buckets, envelope=False).size(len(found), count) if asked.key is Key.ISO_TIME else 0
+    texts = 3 * replace(buckets, aggregates=_MEAN).size(len(found), count) if asked.key is Key.ISO_TIME else 0
     answers.hold(buckets.size(len(found), count) + texts)
     return await off_loop(count if texts else len(found), lambda: _all(found, asked))
 
@@ -96,16 +99,8 @@ def _all(found: list[Buckets], asked: HistogramQuery) -> Histogram:
 
 
 def _answer(buckets: Buckets, asked: HistogramQuery) -> dict[str, Any]:
-    answer: dict[str, Any] = {"name": buckets.variant, "x": _axis_values(buckets.x, asked.key), "y": buckets.mean}
-    if asked.envelope:
-        answer |= {
-            "min": buckets.min,
-            "max": buckets.max,
-            "count": buckets.count,
-            "first": buckets.first,
-            "last": buckets.last,
-        }
-    return answer
+    values = {name.value: column for name, column in buckets.values.items()}
+    return {"name": buckets.variant, "x": _axis_values(buckets.x, asked.key), "y": values.pop("mean"), **values}
 
 
 def _axis_values(x: npt.NDArray[np.int64], key: Key) -> npt.NDArray[np.int64] | list[str]:

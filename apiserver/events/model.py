@@ -269,26 +269,6 @@ class BucketAxis(StrEnum):
     TIMESTAMP = "timestamp"
 
 
-@dataclass(slots=True)
-class Buckets:
-    """The non-empty buckets of one series, ascending by x; all arrays that were asked for have the same length.
-
-    `x` is the bucket's start (floor(x / interval) · interval). `mean`, `min`, `max` are over finite values and NaN
-    where a bucket has none; `first` and `last` are the values at the bucket's ends in axis order. Only who asks for the
-    envelope gets min and max, and only who asks for its ends gets first and last.
-    """
-
-    metric: str
-    variant: str
-    x: Int64Array
-    count: Int64Array
-    mean: Float64Array
-    min: Float64Array
-    max: Float64Array
-    first: Float64Array
-    last: Float64Array
-
-
 class ScalarPosition(NamedTuple):
     """Where a walk over scalar points stands; the order of the fields is the sort order."""
 

@@ -5,10 +5,11 @@ A reader makes a query once. It goes down to the store as a whole, so that no fu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, Self, TypeVar
 
+from apiserver.events.aggregates import Aggregate
 from apiserver.events.model import BucketAxis, EventType, Int64Array, Owner, Selection
 
 #: The ends of every axis: iterations and timestamps are int64.
@@ -17,8 +18,8 @@ LEAST, GREATEST = -(2**63), 2**63 - 1
 #: Stores compute with times as doubles. These hold whole numbers exactly up to here.
 _GREATEST_TIME = 2**53 - 1
 
-#: About how many bytes of memory a series and a bucket take, without the envelope.
-_SERIES_BYTES, _BUCKET_BYTES = 1000, 16
+#: About how many bytes of memory a series and a bucket take, for the axis and for each aggregate.
+_SERIES_BYTES, _BUCKET_BYTES = 500, 8
 
 Position = TypeVar("Position")
 
@@ -66,19 +67,16 @@ class PageQuery(Generic[Position]):
 
 @dataclass(frozen=True, slots=True)
 class BucketQuery:
-    """Buckets over a part of an axis, `width` wide. Without `envelope` or `ends`, they may lack what belongs to it."""
+    """Buckets over a part of an axis, `width` wide, with some aggregates."""
 
     axis: BucketAxis
     width: Width
     range: Range = EVERYWHERE
-    envelope: bool = False
-    """Whether buckets are to have min and max."""
-    ends: bool = True
-    """Whether the envelope is to have the first and the last value, too."""
+    aggregates: Set[Aggregate] = frozenset([Aggregate.MEAN])
 
     def size(self, series: int, buckets: int) -> int:
-        """Bytes of memory that so many series take, with so many buckets in all, about."""
-        return (_SERIES_BYTES * series + _BUCKET_BYTES * buckets) * (3 if self.envelope else 1)
+        """About how many bytes of memory some series take, with so many buckets in all."""
+        return (_SERIES_BYTES * series + _BUCKET_BYTES * buckets) * (1 + len(self.aggregates))
 
 
 class Grid(NamedTuple):

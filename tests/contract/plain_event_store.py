@@ -6,7 +6,7 @@ It runs the contract suite itself, and other engines are compared with it.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from operator import gt, lt
@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from apiserver.events.aggregates import Aggregate, Buckets
 from apiserver.events.model import (
     SINGLE_VALUE_ITERATION,
     BucketAxis,
-    Buckets,
     EventBatch,
     EventType,
     LogLine,
@@ -192,7 +192,7 @@ class PlainEventStore:
             if curve:
                 interval = buckets.width(len(curve), curve[0], curve[-1])
                 inside = [one for one in points.values() if buckets.range.least <= x(one) <= buckets.range.greatest]
-                found.append(_buckets(name, interval, x, inside))
+                found.append(_buckets(name, interval, x, inside, buckets.aggregates))
         return found
 
     async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
@@ -386,16 +386,19 @@ def _columns(page: list[tuple[Name, Point]]) -> ScalarPoints:
     )
 
 
-def _buckets(name: Name, interval: int, x: Callable[[Point], int], points: list[Point]) -> Buckets:
+def _buckets(
+    name: Name, interval: int, x: Callable[[Point], int], points: list[Point], wanted: Set[Aggregate]
+) -> Buckets:
     chosen = sorted((point for point in points if point.iter != SINGLE_VALUE_ITERATION), key=lambda p: (x(p), p.iter))
     rows = [
         (max(number * interval, -(2**63)), *_summed([point.value for point in bucket]))
         for number, bucket in groupby(chosen, key=lambda point: x(point) // interval)
     ]
-    x_column, count, *rest = list(zip(*rows, strict=True)) or [()] * 7
-    mean, least, greatest, first, last = (np.array(column, np.float64) for column in rest)
-    ends = (np.array(x_column, np.int64), np.array(count, np.int64))
-    return Buckets(*name, *ends, mean, least, greatest, first, last)
+    x_column, *columns = list(zip(*rows, strict=True)) or [()] * 7
+    values = {one: np.array(column, np.float64) for one, column in zip(Aggregate, columns, strict=True)}
+    values[Aggregate.COUNT] = values[Aggregate.COUNT].astype(np.int64)
+    chosen_values = {one: column for one, column in values.items() if one in wanted}
+    return Buckets(*name, np.array(x_column, np.int64), chosen_values)
 
 
 def _summed(values: list[float]) -> tuple[int, float, float, float, float, float]:

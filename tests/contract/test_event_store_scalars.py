@@ -9,10 +9,10 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
+from apiserver.events.aggregates import ENVELOPE, Aggregate, Buckets
 from apiserver.events.model import (
     SINGLE_VALUE_ITERATION,
     BucketAxis,
-    Buckets,
     EventType,
     MetricSelection,
     ScalarPoints,
@@ -21,6 +21,8 @@ from apiserver.events.model import (
 )
 from apiserver.events.queries import BucketQuery, Grid, PageQuery, Range, SeriesQuery
 from tests.contract.event_stores import OWNER, RECEIVED, SCALARS, Case, batch, case, same, scalars, select
+
+COUNT, MEAN, MIN, MAX, FIRST, LAST = Aggregate
 
 __all__ = ["case"]
 
@@ -38,7 +40,7 @@ async def buckets(
     axis: BucketAxis = BucketAxis.ITER,
 ) -> Buckets:
     (found,) = await case.store.scalar_buckets(
-        SCALARS, BucketQuery(axis, lambda *_: interval, Range.of(start, stop), envelope=True)
+        SCALARS, BucketQuery(axis, lambda *_: interval, Range.of(start, stop), ENVELOPE)
     )
     return found
 
@@ -168,15 +170,20 @@ async def test_no_series_is_left_out(case: Case) -> None:
 # --- buckets ---------------------------------------------------------------------------------------
 
 
-async def test_an_envelope_without_its_ends_is_the_same_beside_them(case: Case) -> None:
+@pytest.mark.parametrize("wanted", [{one} for one in Aggregate] + [ENVELOPE - {one} for one in Aggregate])
+async def test_aggregates_are_the_same_alone_and_beside_others(case: Case, wanted: set[Aggregate]) -> None:
     await case.store.add(batch(scalars([3.0, NAN, -1.0, 7.0, INF], iters=[0, 1, 5, 10, 21])))
     await case.settle()
     for axis in BucketAxis:
         whole = await buckets(case, 10, axis=axis)
-        assert (whole.x.tolist(), whole.count.tolist()) == ([0, 10, 20], [3, 1, 1])
-        (found,) = await case.store.scalar_buckets(SCALARS, BucketQuery(axis, lambda *_: 10, envelope=True, ends=False))
-        for column in ("x", "count", "mean", "min", "max"):
-            np.testing.assert_array_equal(getattr(found, column), getattr(whole, column))
+        assert (whole.x.tolist(), whole.values[COUNT].tolist()) == ([0, 10, 20], [3, 1, 1])
+        (found,) = await case.store.scalar_buckets(
+            SCALARS, BucketQuery(axis, lambda *_: 10, aggregates=frozenset(wanted))
+        )
+        assert found.x.tolist() == whole.x.tolist()
+        assert found.values.keys() == wanted
+        for one, column in found.values.items():
+            np.testing.assert_array_equal(column, whole.values[one])
 
 
 async def test_interval_one_gives_every_point(case: Case) -> None:
@@ -184,8 +191,14 @@ async def test_interval_one_gives_every_point(case: Case) -> None:
     await case.settle()
     found = await buckets(case, 1)
     assert (found.metric, found.variant) == ("loss", "train")
-    assert (found.x.tolist(), found.count.tolist()) == ([-5, 0, 7], [1, 1, 1])
-    for column in (found.mean, found.min, found.max, found.first, found.last):
+    assert (found.x.tolist(), found.values[COUNT].tolist()) == ([-5, 0, 7], [1, 1, 1])
+    for column in (
+        found.values[MEAN],
+        found.values[MIN],
+        found.values[MAX],
+        found.values[FIRST],
+        found.values[LAST],
+    ):
         assert same(column, [1.0, NAN, 3.0])
 
 
@@ -193,28 +206,32 @@ async def test_a_bucket_sums_up_its_points(case: Case) -> None:
     await case.store.add(batch(scalars([4.0, NAN, 8.0, INF, 5.0, NAN], iters=[0, 1, 2, 3, 6, 9])))
     await case.settle()
     found = await buckets(case, 3)
-    assert (found.x.tolist(), found.count.tolist()) == ([0, 3, 6, 9], [3, 1, 1, 1])
-    assert same(found.mean, [6.0, NAN, 5.0, NAN])
-    assert same(found.min, [4.0, NAN, 5.0, NAN])
-    assert same(found.max, [8.0, NAN, 5.0, NAN])
-    assert same(found.first, [4.0, INF, 5.0, NAN])
-    assert same(found.last, [8.0, INF, 5.0, NAN])
+    assert (found.x.tolist(), found.values[COUNT].tolist()) == ([0, 3, 6, 9], [3, 1, 1, 1])
+    assert same(found.values[MEAN], [6.0, NAN, 5.0, NAN])
+    assert same(found.values[MIN], [4.0, NAN, 5.0, NAN])
+    assert same(found.values[MAX], [8.0, NAN, 5.0, NAN])
+    assert same(found.values[FIRST], [4.0, INF, 5.0, NAN])
+    assert same(found.values[LAST], [8.0, INF, 5.0, NAN])
 
 
 async def test_buckets_of_negative_iterations_begin_at_multiples_of_the_interval(case: Case) -> None:
     await case.store.add(batch(scalars([1.0, 2.0, 3.0, 4.0], iters=[-5, -4, -1, 0])))
     await case.settle()
     found = await buckets(case, 4)
-    assert (found.x.tolist(), found.mean.tolist()) == ([-8, -4, 0], [1.0, 2.5, 4.0])
+    assert (found.x.tolist(), found.values[MEAN].tolist()) == ([-8, -4, 0], [1.0, 2.5, 4.0])
 
 
 async def test_bounds_narrow_before_bucketing(case: Case) -> None:
     await case.store.add(batch(scalars([float(n) for n in range(20)])))
     await case.settle()
     found = await buckets(case, 5, 3, 11)
-    assert (found.x.tolist(), found.count.tolist(), found.first.tolist()) == ([0, 5, 10], [2, 5, 2], [3.0, 5.0, 10.0])
-    assert (await buckets(case, 5, None, 3)).count.tolist() == [4]
-    assert (await buckets(case, 5, 18)).last.tolist() == [19.0]
+    assert (found.x.tolist(), found.values[COUNT].tolist(), found.values[FIRST].tolist()) == (
+        [0, 5, 10],
+        [2, 5, 2],
+        [3.0, 5.0, 10.0],
+    )
+    assert (await buckets(case, 5, None, 3)).values[COUNT].tolist() == [4]
+    assert (await buckets(case, 5, 18)).values[LAST].tolist() == [19.0]
     assert (await buckets(case, 5, 100, 200)).x.tolist() == []
 
 
@@ -223,7 +240,7 @@ async def test_single_values_are_in_no_bucket(case: Case) -> None:
     await case.settle()
     for axis in BucketAxis:
         found = await buckets(case, 1, axis=axis)
-        assert (found.x.tolist(), found.mean.tolist()) == ([0], [1.0])
+        assert (found.x.tolist(), found.values[MEAN].tolist()) == ([0], [1.0])
     assert (await case.store.scalar_stats(SCALARS))[0].count == 2
 
 
@@ -231,10 +248,14 @@ async def test_buckets_over_time_are_in_time_order(case: Case) -> None:
     await case.store.add(batch(scalars([1.0, 2.0, 3.0, 4.0], timestamps=[1300, 1000, 1200, 2500])))
     await case.settle()
     found = await buckets(case, 500, axis=BucketAxis.TIMESTAMP)
-    assert (found.x.tolist(), found.count.tolist()) == ([1000, 2500], [3, 1])
-    assert (found.first.tolist(), found.last.tolist(), found.mean.tolist()) == ([2.0, 4.0], [1.0, 4.0], [2.0, 4.0])
+    assert (found.x.tolist(), found.values[COUNT].tolist()) == ([1000, 2500], [3, 1])
+    assert (
+        found.values[FIRST].tolist(),
+        found.values[LAST].tolist(),
+        found.values[MEAN].tolist(),
+    ) == ([2.0, 4.0], [1.0, 4.0], [2.0, 4.0])
     found = await buckets(case, 500, 1100, 1250, axis=BucketAxis.TIMESTAMP)
-    assert (found.x.tolist(), found.mean.tolist()) == ([1000], [3.0])
+    assert (found.x.tolist(), found.values[MEAN].tolist()) == ([1000], [3.0])
 
 
 async def test_each_series_has_buckets_of_its_own_width(case: Case) -> None:
@@ -250,9 +271,9 @@ async def test_each_series_has_buckets_of_its_own_width(case: Case) -> None:
 
     found = await case.store.scalar_buckets(
         select(SCALARS, MetricSelection("loss", ("c", "b", "a"))),
-        BucketQuery(BucketAxis.ITER, width),
+        BucketQuery(BucketAxis.ITER, width, aggregates=ENVELOPE),
     )
-    assert [(one.variant, one.count.tolist()) for one in found] == [("a", [1, 1]), ("c", [3, 1])]
+    assert [(one.variant, one.values[COUNT].tolist()) for one in found] == [("a", [1, 1]), ("c", [3, 1])]
     assert asked == [(2, 3, 7), (4, 5, 8)]
 
 
@@ -274,7 +295,7 @@ async def test_series_without_a_point_inside_have_no_buckets(case: Case) -> None
     await case.store.add(batch(scalars([1.0] * 3, variant="a"), scalars([1.0] * 9, variant="b")))
     await case.settle()
     for axis in BucketAxis:
-        found = await case.store.scalar_buckets(SCALARS, BucketQuery(axis, lambda *_: 2, Range.of(5, 8)))
+        found = await case.store.scalar_buckets(SCALARS, BucketQuery(axis, lambda *_: 2, Range.of(5, 8), ENVELOPE))
         assert [(one.variant, one.x.tolist()) for one in found] == [("a", []), ("b", [4, 6, 8])]
 
 
@@ -285,10 +306,10 @@ async def test_overwriting_adds_no_point(case: Case, iteration: int) -> None:
     await case.store.add(batch(scalars([2.0] * 3, iters=[iteration, iteration + 1, iteration + 2])))
     width = {10_000: 10, 10_002: 20}
     found = await case.store.scalar_buckets(
-        SCALARS, BucketQuery(BucketAxis.ITER, lambda count, *_: width.get(count, 1))
+        SCALARS, BucketQuery(BucketAxis.ITER, lambda count, *_: width.get(count, 1), aggregates=ENVELOPE)
     )
-    assert found[0].count.tolist()[0] == (20 if iteration == 9_999 else 10)
-    assert found[0].count.sum() == (10_002 if iteration == 9_999 else 10_000)
+    assert found[0].values[COUNT].tolist()[0] == (20 if iteration == 9_999 else 10)
+    assert found[0].values[COUNT].sum() == (10_002 if iteration == 9_999 else 10_000)
 
 
 @pytest.mark.parametrize("overwrite", [None, 0, 9_999, 4_321])
@@ -307,14 +328,14 @@ async def test_long_series_add_up_whatever_the_interval(case: Case, overwrite: i
         widths = {b - a for a, b in pairwise(starts)}
         assert len(widths) == (1 if interval < length else 0)
         assert all(interval <= width <= interval * 1.1 for width in widths)
-        assert found.count.sum() == length
+        assert found.values[COUNT].sum() == length
         for n, x in enumerate(starts):
             stop = starts[n + 1] if n + 1 < len(starts) else length
             inside = values[x:stop]
-            assert found.count[n] == len(inside)
-            assert found.mean[n] == pytest.approx(sum(inside) / len(inside))
-            assert (found.min[n], found.max[n]) == (min(inside), max(inside))
-            assert (found.first[n], found.last[n]) == (inside[0], inside[-1])
+            assert found.values[COUNT][n] == len(inside)
+            assert found.values[MEAN][n] == pytest.approx(sum(inside) / len(inside))
+            assert (found.values[MIN][n], found.values[MAX][n]) == (min(inside), max(inside))
+            assert (found.values[FIRST][n], found.values[LAST][n]) == (inside[0], inside[-1])
 
 
 @pytest.mark.parametrize("late", [[-7], [4_000, 4_001], [5_001, 12_345, 19_999, 20_003], range(0, 20_000, 17)])
@@ -332,10 +353,10 @@ async def test_late_points_are_in_the_buckets_at_once(case: Case, late: Sequence
         for iter in sorted(values):
             expected.setdefault(iter // width * width, []).append(values[iter])
         assert found.x.tolist() == list(expected)
-        assert found.count.tolist() == [len(inside) for inside in expected.values()]
-        assert found.mean.tolist() == pytest.approx([sum(inside) / len(inside) for inside in expected.values()])
-        assert found.min.tolist() == [min(inside) for inside in expected.values()]
-        assert found.last.tolist() == [inside[-1] for inside in expected.values()]
+        assert found.values[COUNT].tolist() == [len(inside) for inside in expected.values()]
+        assert found.values[MEAN].tolist() == pytest.approx([sum(inside) / len(inside) for inside in expected.values()])
+        assert found.values[MIN].tolist() == [min(inside) for inside in expected.values()]
+        assert found.values[LAST].tolist() == [inside[-1] for inside in expected.values()]
 
 
 # --- points ----------------------------------------------------------------------------------------

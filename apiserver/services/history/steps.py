@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from apiserver.events.model import Buckets, Float64Array, Int64Array
+from apiserver.events.aggregates import Aggregate, Buckets
+from apiserver.events.model import Float64Array, Int64Array
 from apiserver.rpc.errors import ApiError, validation_error
 
 #: The shortest step of a chart of machines, in seconds: agents report about this often.
@@ -91,14 +92,15 @@ class ChartCurve:
     def add(self, steps: Steps, buckets: Buckets) -> None:
         """Add buckets of one series, each of one step. Later calls must bring later values, for `last` to be right."""
         which = (buckets.x - steps.start) // steps.width
-        some = (which >= 0) & (which < steps.count) & np.isfinite(buckets.mean)
+        some = (which >= 0) & (which < steps.count) & np.isfinite(buckets.values[Aggregate.MEAN])
         which = which[some]
-        self.count[which] += buckets.count[some]
-        self.sum[which] += buckets.mean[some] * buckets.count[some]
-        self.min[which] = np.minimum(self.min[which], buckets.min[some])
-        self.max[which] = np.maximum(self.max[which], buckets.max[some])
-        if len(buckets.last):
-            self.last[which] = buckets.last[some]
+        found = {aggregate: column[some] for aggregate, column in buckets.values.items()}
+        self.count[which] += found[Aggregate.COUNT]
+        self.sum[which] += found[Aggregate.MEAN] * found[Aggregate.COUNT]
+        self.min[which] = np.minimum(self.min[which], found[Aggregate.MIN])
+        self.max[which] = np.maximum(self.max[which], found[Aggregate.MAX])
+        if Aggregate.LAST in found:
+            self.last[which] = found[Aggregate.LAST]
         self.empty = self.empty and not len(which)
 
     def values(self, aggregation: str) -> Float64Array:

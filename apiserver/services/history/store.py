@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from apiserver.events.aggregates import Aggregate
 from apiserver.events.model import HISTORY, BucketAxis, EventBatch, EventType, MetricSelection, Owner, Scalars
 from apiserver.events.queries import BucketQuery, Range, SeriesQuery
 from apiserver.repeating import Repeating
@@ -28,6 +29,8 @@ from apiserver.times import now_ms
 log = logging.getLogger(__name__)
 
 COLLECTION = "history"
+#: What a chart shows of a step; some show the latest value, too.
+_AGGREGATES = frozenset([Aggregate.COUNT, Aggregate.MEAN, Aggregate.MIN, Aggregate.MAX])
 DAY = 86_400_000
 WEEK = 7 * DAY
 #: Seconds between two sweeps for old weeks.
@@ -114,7 +117,8 @@ class History:
         weeks = self._kept(steps)
         selection = [MetricSelection(metric) for metric in sorted(metrics)]
         inside = Range(steps.start, steps.stop)
-        asked = BucketQuery(BucketAxis.TIMESTAMP, lambda *_: steps.width, inside, envelope=True, ends=last)
+        aggregates = _AGGREGATES | {Aggregate.LAST} if last else _AGGREGATES
+        asked = BucketQuery(BucketAxis.TIMESTAMP, lambda *_: steps.width, inside, aggregates)
         turns = asyncio.Semaphore(_READ_AT_ONCE if self._events.reads_in_parallel else 1)
         found: dict[Subject, dict[HistorySeries, ChartCurve]] = {}
 

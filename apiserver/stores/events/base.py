@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
+from apiserver.events.aggregates import Buckets
 from apiserver.events.model import (
-    Buckets,
     EventBatch,
     EventType,
     LogLine,

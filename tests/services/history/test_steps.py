@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.events.model import Buckets
+from apiserver.events.aggregates import Aggregate, Buckets
 from apiserver.rpc.errors import ApiError
 from apiserver.services.history.steps import LEAST_INTERVAL, MOST_STEPS, ChartCurve, Steps, combined
-
-NO_VALUES = np.empty(0)
 
 
 def request(begin: float, end: float, interval: int) -> dict[str, float]:
@@ -48,9 +49,14 @@ def test_impossible_steps_are_refused(begin: int, end: int, subcode: int) -> Non
 
 
 def buckets(x: list[int], *of_each: list[float]) -> Buckets:
-    mean, least, greatest = (np.array([choose(one) for one in of_each]) for choose in (np.mean, np.min, np.max))
-    count = np.array([len(values) for values in of_each], np.int64)
-    return Buckets("m", "v", np.array(x, np.int64), count, mean, least, greatest, NO_VALUES, NO_VALUES)
+    made_by: dict[Aggregate, Callable[[list[float]], Any]] = {
+        Aggregate.COUNT: len,
+        Aggregate.MEAN: np.mean,
+        Aggregate.MIN: np.min,
+        Aggregate.MAX: np.max,
+    }
+    values = {aggregate: np.array([make(one) for one in of_each]) for aggregate, make in made_by.items()}
+    return Buckets("m", "v", np.array(x, np.int64), values)
 
 
 def test_a_curve_has_the_values_of_all_series_and_weeks() -> None:

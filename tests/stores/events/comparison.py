@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from apiserver.events.aggregates import ENVELOPE, Aggregate, Buckets
 from apiserver.events.model import (
     SAMPLE_TYPES,
     BucketAxis,
-    Buckets,
     EventType,
     LogLine,
     LogPosition,
@@ -28,6 +28,8 @@ from apiserver.events.model import (
 from apiserver.events.queries import BucketQuery, Grid, PageQuery, Range, SeriesQuery, Width
 from apiserver.stores.events.base import EventStore
 from tests.contract.plain_event_store import PlainEventStore
+
+COUNT, MEAN, MIN, MAX, FIRST, LAST = Aggregate
 
 SELECTIONS: Sequence[Selection] = ((), (MetricSelection("a"),), (MetricSelection("b", ("x", "z")), MetricSelection("")))
 WIDTHS: Sequence[Width] = (
@@ -120,14 +122,15 @@ async def _assert_same_buckets(
     store: EventStore, plain: PlainEventStore, series: SeriesQuery, asked: BucketQuery
 ) -> None:
     """Intervals may be rounded up to a multiple of a power of two, on the iteration axis."""
-    got = await store.scalar_buckets(series, replace(asked, envelope=True))
+    got = await store.scalar_buckets(series, replace(asked, aggregates=ENVELOPE))
     means = await store.scalar_buckets(series, asked)
     for one, mean in zip(got, means, strict=True):
-        assert (one.x.tolist(), one.count.tolist()) == (mean.x.tolist(), mean.count.tolist())
-        assert np.array_equal(one.mean, mean.mean, equal_nan=True)
+        assert one.x.tolist() == mean.x.tolist()
+        assert mean.values.keys() == {MEAN}
+        assert np.array_equal(one.values[MEAN], mean.values[MEAN], equal_nan=True)
     missing = got
     for shift in range(_LARGEST_SHIFT if asked.axis is BucketAxis.ITER else 1):
-        rounded = replace(asked, width=_rounded(asked.width, shift))
+        rounded = replace(asked, width=_rounded(asked.width, shift), aggregates=ENVELOPE)
         expected = {(one.metric, one.variant): one for one in await plain.scalar_buckets(series, rounded)}
         assert [(one.metric, one.variant) for one in got] == list(expected)
         missing = [one for one in missing if not _same_buckets(one, expected[one.metric, one.variant])]
@@ -145,13 +148,12 @@ def _rounded(width: Width, shift: int) -> Width:
 
 
 def _same_buckets(got: Buckets, expected: Buckets) -> bool:
-    if got.x.tolist() != expected.x.tolist() or got.count.tolist() != expected.count.tolist():
+    if got.x.tolist() != expected.x.tolist() or got.values[COUNT].tolist() != expected.values[COUNT].tolist():
         return False
     exact = all(
-        np.array_equal(getattr(got, column), getattr(expected, column), equal_nan=True)
-        for column in ("min", "max", "first", "last")
+        np.array_equal(got.values[one], expected.values[one], equal_nan=True) for one in (MIN, MAX, FIRST, LAST)
     )
-    return exact and np.allclose(got.mean, expected.mean, rtol=1e-9, atol=1e-9, equal_nan=True)
+    return exact and np.allclose(got.values[MEAN], expected.values[MEAN], rtol=1e-9, atol=1e-9, equal_nan=True)
 
 
 async def _assert_same_logs(store: EventStore, plain: PlainEventStore, owner: Owner) -> None:

@@ -7,20 +7,15 @@ be too many buckets, is bucketed here from the points.
 from __future__ import annotations
 
 import asyncio
-import math
+from collections.abc import Set
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from apiserver import answers
-from apiserver.events.model import (
-    SINGLE_VALUE_ITERATION,
-    Buckets,
-    Float64Array,
-    Int64Array,
-    JsonObject,
-)
+from apiserver.events.aggregates import Aggregate, Aggregates, Buckets, columns_for, joined, made_of, of_points
+from apiserver.events.model import SINGLE_VALUE_ITERATION, Float64Array, Int64Array, JsonObject
 from apiserver.events.queries import LEAST, BucketQuery, SeriesQuery
 from apiserver.stores.events.elasticsearch import paging
 from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
@@ -31,6 +26,9 @@ from apiserver.stores.events.elasticsearch.scalars import value_of
 from apiserver.stores.events.elasticsearch.series import MOST_BUCKETS, Series, SeriesIndex
 from apiserver.stores.events.elasticsearch.stats import EXACT, exact, extent
 
+#: What nodes call the aggregates that they compute.
+_OF_NODES = {Aggregate.MEAN: "avg", Aggregate.MIN: "min", Aggregate.MAX: "max"}
+_ENDS = frozenset([Aggregate.FIRST, Aggregate.LAST])
 _A_CURVE = without({"term": {"iter": SINGLE_VALUE_ITERATION}})
 
 
@@ -118,42 +116,46 @@ async def _curves(cluster: Cluster, known: SeriesIndex, request: Request) -> lis
 
 def _aggs(request: Request, interval: int) -> JsonObject:
     histogram = {"field": request.axis, "interval": interval, "min_doc_count": 1}
-    each: JsonObject = {"value": {"avg": {"field": "value"}}}
-    if request.buckets.envelope:
-        each = {"value": {"stats": {"field": "value"}}, **(extent(request.axis) if request.buckets.ends else {})}
+    each: JsonObject = {"value": {"stats": {"field": "value"}}}
+    if request.buckets.aggregates <= {Aggregate.COUNT, Aggregate.MEAN}:
+        each = {"value": {"avg": {"field": "value"}}}
+    if request.buckets.aggregates & _ENDS:
+        each |= extent(request.axis)
     return {"buckets": {"histogram": histogram, "aggs": each}}
 
 
 async def _of_nodes(cluster: Cluster, request: Request, curve: _Curve, found: JsonObject | None) -> Buckets:
     """The buckets as nodes made them. Values at their ends are looked up: nodes take longer to collect them."""
-    name = (curve.series.metric, curve.series.variant)
     rows = found["buckets"]["buckets"] if found is not None else []
+    wanted = request.buckets.aggregates
+    values: Aggregates = {}
+    if Aggregate.COUNT in wanted:
+        values[Aggregate.COUNT] = np.array([row["doc_count"] for row in rows], np.int64)
+    for one in wanted & _OF_NODES.keys():
+        name = _OF_NODES[one]
+        values[one] = _floats([row["value"].get(name, row["value"].get("value")) for row in rows])
+    if wanted & _ENDS:
+        ends = await _ends(cluster, request, curve, rows)
+        if ends is None:
+            return await _of_points(cluster, request, curve)
+        values |= {one: column for one, column in ends.items() if one in wanted}
     x = np.array([row["key"] for row in rows], np.float64).astype(np.int64)
-    count = np.array([row["doc_count"] for row in rows], np.int64)
-    none = np.empty(0)
-    if not request.buckets.envelope:
-        return Buckets(*name, x, count, _floats([row["value"]["value"] for row in rows]), none, none, none, none)
-    mean, least, greatest = (_floats([row["value"][name] for row in rows]) for name in ("avg", "min", "max"))
-    if not request.buckets.ends:
-        return Buckets(*name, x, count, mean, least, greatest, none, none)
-    ends = await _ends(cluster, request, curve, rows)
-    if ends is None:
-        return await _of_points(cluster, request, curve)
-    return Buckets(*name, x, count, mean, least, greatest, *ends)
+    return Buckets(curve.series.metric, curve.series.variant, x, values)
 
 
-async def _ends(
-    cluster: Cluster, request: Request, curve: _Curve, rows: list[JsonObject]
-) -> tuple[Float64Array, Float64Array] | None:
-    """The first and the last value of each bucket; None when one was overwritten or deleted meanwhile."""
+async def _ends(cluster: Cluster, request: Request, curve: _Curve, rows: list[JsonObject]) -> Aggregates | None:
+    """The first and the last value of each bucket; None if one of them was overwritten or deleted meanwhile."""
     first, last = (np.array([row[name]["value"] for row in rows], np.int64) for name in extent(request.axis))
     wanted = np.union1d(first, last)
     if not len(wanted):
-        return np.empty(0), np.empty(0)
+        return dict.fromkeys(_ENDS, np.empty(0))
     x, values = await _points(cluster, request, curve, {"terms": {request.axis: wanted.tolist()}})
     if not np.isin(wanted, x).all():
         return None
-    return values[np.searchsorted(x, first)], values[np.searchsorted(x, last, "right") - 1]
+    return {
+        Aggregate.FIRST: values[np.searchsorted(x, first)],
+        Aggregate.LAST: values[np.searchsorted(x, last, "right") - 1],
+    }
 
 
 def _floats(values: list[float | None]) -> Float64Array:
@@ -163,7 +165,9 @@ def _floats(values: list[float | None]) -> Float64Array:
 async def _of_points(cluster: Cluster, request: Request, curve: _Curve) -> Buckets:
     """The buckets made here, of every point."""
     x, values = await _points(cluster, request, curve)
-    return Buckets(curve.series.metric, curve.series.variant, *bucketed(x, values, curve.interval))
+    return Buckets(
+        curve.series.metric, curve.series.variant, *bucketed(x, values, curve.interval, request.buckets.aggregates)
+    )
 
 
 async def _points(
@@ -186,23 +190,15 @@ async def _points(
 
 
 def bucketed(
-    x: Int64Array, values: Float64Array, interval: int
-) -> tuple[Int64Array, Int64Array, Float64Array, Float64Array, Float64Array, Float64Array, Float64Array]:
-    """The columns of Buckets, of points that ascend by x."""
+    x: Int64Array, values: Float64Array, interval: int, wanted: Set[Aggregate]
+) -> tuple[Int64Array, Aggregates]:
+    """Where buckets begin, and their aggregates, of points that ascend by x."""
+    columns = of_points(values, columns_for(wanted))
     if not len(x):
-        none = np.empty(0)
-        return x, np.empty(0, np.int64), none, none, none, none, none
+        return x, made_of(columns, wanted)
     number = x // interval
     starts = np.flatnonzero(np.append(True, number[1:] != number[:-1]))
-    ends = np.append(starts[1:], len(x))
-    finite = np.isfinite(values)
-    some = np.add.reduceat(finite, starts, dtype=np.int64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        sums = np.add.reduceat(np.where(finite, values, 0.0), starts)
-        mean = np.divide(sums, some, out=np.full(len(starts), math.nan), where=some > 0)
-    least = np.where(some > 0, np.minimum.reduceat(np.where(finite, values, math.inf), starts), math.nan)
-    greatest = np.where(some > 0, np.maximum.reduceat(np.where(finite, values, -math.inf), starts), math.nan)
-    return _begin(x[starts], interval), ends - starts, mean, least, greatest, values[starts], values[ends - 1]
+    return _begin(x[starts], interval), made_of(joined(columns, starts), wanted)
 
 
 def _begin(x: Int64Array, interval: int) -> Int64Array:

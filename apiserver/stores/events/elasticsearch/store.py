@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from apiserver.answers import reading
+from apiserver.events.aggregates import Buckets
 from apiserver.events.model import (
-    Buckets,
     EventBatch,
     EventType,
     LogLine,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from apiserver.events.model import Buckets, Int64Array
+from apiserver.events.aggregates import Aggregate, Buckets, Rows, columns_for, made_of
+from apiserver.events.model import Int64Array
 from apiserver.events.queries import GREATEST, LEAST
-from apiserver.stores.events.embedded.aggregates import Pieces, Starts, joined, pieces_of, sum_up, sum_up_points
 from apiserver.stores.events.embedded.integers import Progression
+from apiserver.stores.events.embedded.pieces import ColumnNames, Pieces, joined, pieces_of, sum_up, sum_up_points
 from apiserver.stores.events.embedded.points import NO_CURVE, Curve, concat
 
 #: Series of up to so many pieces are bucketed together, as the fixed cost of a series is more than that of its pieces.
@@ -39,25 +38,29 @@ class Source:
         return sum([len(part[0]) for part in self.parts])
 
 
-def bucketed(sources: Iterable[Source], *, envelope: bool) -> list[Buckets]:
+def bucketed(sources: Iterable[Source], wanted: Set[Aggregate]) -> list[Buckets]:
     """The buckets of each source, in any order. Only short sources are held in memory together."""
+    columns = columns_for(wanted)
     found: list[Buckets] = []
     points: list[Source] = []
     pieces: list[Source] = []
     for source in sources:
         if source.length > SHORT:
-            found.append(_alone(source, envelope))
+            summed = _alone(source, columns)
+            x = _bucket_x(summed.x, source.interval)
+            found.append(Buckets(source.metric, source.variant, x, made_of(summed.sums, wanted)))
         elif all(isinstance(part, Curve) for part in source.parts):
             points.append(source)
         else:
             pieces.append(source)
-    for together, all_of in ((points, _points_of), (pieces, _pieces_of)):
-        if together:
-            found += _together(together, all_of(together, envelope), envelope)
+    if points:
+        found += _together(points, _points_of(points), columns, wanted)
+    if pieces:
+        found += _together(pieces, _pieces_of(pieces, columns), columns, wanted)
     return found
 
 
-def bucket_starts(x: Int64Array | Progression, interval: int) -> Starts:
+def bucket_starts(x: Int64Array | Progression, interval: int) -> Rows:
     """The index in ascending `x` at which each bucket begins that is not empty."""
     if isinstance(x, Progression):
         if x.last + x.step - x.first <= GREATEST:
@@ -74,35 +77,35 @@ def bucket_starts(x: Int64Array | Progression, interval: int) -> Starts:
     return np.concatenate([_FIRST, np.flatnonzero(bucket[1:] != bucket[:-1]) + 1])
 
 
-def _starts_in_progression(x: Progression, interval: int) -> Starts:
+def _starts_in_progression(x: Progression, interval: int) -> Rows:
     if x.step >= interval:
         return np.arange(x.length)
     bounds = np.arange(x.first // interval + 1, x.last // interval + 1) * interval
     return np.concatenate([_FIRST, (bounds - x.first + x.step - 1) // x.step])
 
 
-def _alone(source: Source, envelope: bool) -> Buckets:
-    pieces = joined([_summed(part, source.interval, envelope) for part in source.parts])
-    if len(source.parts) > 1:
-        pieces = _summed(pieces, source.interval, envelope)
-    return Buckets(source.metric, source.variant, *_columns(pieces, _bucket_x(pieces.x, source.interval)))
+def _alone(source: Source, columns: ColumnNames) -> Pieces:
+    """A piece for each bucket of a source."""
+    pieces = joined([_summed(part, source.interval, columns) for part in source.parts])
+    return pieces if len(source.parts) == 1 else _summed(pieces, source.interval, columns)
 
 
-def _summed(part: Part, interval: int, envelope: bool) -> Pieces:
-    return _summed_at(part, bucket_starts(part[0], interval), envelope)
+def _summed(part: Part, interval: int, columns: ColumnNames) -> Pieces:
+    return _summed_at(part, bucket_starts(part[0], interval), columns)
 
 
-def _points_of(sources: Sequence[Source], envelope: bool) -> Curve:
-    parts = [part for source in sources for part in source.parts if isinstance(part, Curve)]
-    return concat(parts) if parts else NO_CURVE
+def _points_of(sources: Sequence[Source]) -> Curve:
+    return concat([part for source in sources for part in source.parts if isinstance(part, Curve)] or [NO_CURVE])
 
 
-def _pieces_of(sources: Sequence[Source], envelope: bool) -> Pieces:
+def _pieces_of(sources: Sequence[Source], columns: ColumnNames) -> Pieces:
     parts = [part for source in sources for part in source.parts]
-    return joined([pieces_of(part, envelope=envelope) if isinstance(part, Curve) else part for part in parts])
+    return joined([pieces_of(part, columns) if isinstance(part, Curve) else part for part in parts])
 
 
-def _together(sources: Sequence[Source], all_of_them: Part, envelope: bool) -> list[Buckets]:
+def _together(
+    sources: Sequence[Source], all_of_them: Part, columns: ColumnNames, wanted: Set[Aggregate]
+) -> list[Buckets]:
     """The buckets of each source; `all_of_them` has their parts one after another."""
     lengths = [source.length for source in sources]
     x = all_of_them[0]
@@ -111,33 +114,26 @@ def _together(sources: Sequence[Source], all_of_them: Part, envelope: bool) -> l
     bucket = x if (interval == 1).all() else x // interval
     new = np.append(True, (bucket[1:] != bucket[:-1]) | (series[1:] != series[:-1]))[: len(bucket)]
     starts = np.flatnonzero(new)
-    columns = _columns(_summed_at(all_of_them, starts, envelope), _bucket_x(x[starts], interval[starts]))
+    values = made_of(_summed_at(all_of_them, starts, columns).sums, wanted)
+    begins = _bucket_x(x[starts], interval[starts])
     ends = np.searchsorted(series[starts], np.arange(len(sources) + 1)).tolist()
-    known = columns if envelope else columns[:3]
-    unknown = columns[len(known) :]
     return [
-        Buckets(source.metric, source.variant, *[column[start:stop] for column in known], *unknown)
+        Buckets(
+            source.metric,
+            source.variant,
+            begins[start:stop],
+            {name: column[start:stop] for name, column in values.items()},
+        )
         for source, start, stop in zip(sources, ends, ends[1:], strict=False)
     ]
 
 
-def _summed_at(part: Part, starts: Starts, envelope: bool) -> Pieces:
+def _summed_at(part: Part, starts: Rows, columns: ColumnNames) -> Pieces:
     if isinstance(part, Pieces):
         return sum_up(part, starts)
     if len(starts) == len(part.iters):
-        return pieces_of(part, envelope=envelope)
-    return sum_up_points(*part, starts, envelope=envelope)
-
-
-def _columns(pieces: Pieces, x: Int64Array) -> tuple[npt.NDArray[Any], ...]:
-    """The columns of Buckets; each piece is a bucket, which begins at its `x`."""
-    some = pieces.finite > 0
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = np.divide(pieces.sum, pieces.finite, out=np.full(len(x), np.nan), where=some)
-    if not len(pieces.min):
-        return x, pieces.points, mean, *pieces[4:]
-    least, greatest = np.where(some, pieces.min, np.nan), np.where(some, pieces.max, np.nan)
-    return x, pieces.points, mean, least, greatest, pieces.first, pieces.last
+        return pieces_of(part, columns)
+    return sum_up_points(*part, starts, columns)
 
 
 def _bucket_x(x: Int64Array, interval: int | Int64Array) -> Int64Array:

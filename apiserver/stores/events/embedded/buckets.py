@@ -17,12 +17,19 @@ from typing import NamedTuple
 import numpy as np
 
 from apiserver import answers
-from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Buckets, Int64Array
+from apiserver.events.aggregates import Buckets, columns_for
+from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Int64Array
 from apiserver.events.queries import GREATEST, BucketQuery, Width
-from apiserver.stores.events.embedded import aggregates
-from apiserver.stores.events.embedded.aggregates import BLOCK, Pieces
 from apiserver.stores.events.embedded.bucketing import SHORT, Part, Source, bucket_starts, bucketed
 from apiserver.stores.events.embedded.chunks import Room
+from apiserver.stores.events.embedded.pieces import (
+    BLOCK,
+    ColumnNames,
+    Pieces,
+    pieces_of_blocks,
+    sum_up,
+    sum_up_points,
+)
 from apiserver.stores.events.embedded.points import Columns, Curve, take, within
 from apiserver.stores.events.embedded.series import Content, Series, merged_stats
 from apiserver.stores.events.embedded.unsettled import in_parts
@@ -52,7 +59,7 @@ def all_buckets(series: Sequence[Series], wanted: BucketQuery) -> list[Buckets]:
     for which in in_parts(series):
         part = [series[n] for n in which.tolist()]
         sources = (_by_time if wanted.axis is BucketAxis.TIMESTAMP else _by_iteration)(part, wanted)
-        more = bucketed(sources, envelope=wanted.envelope)
+        more = bucketed(sources, wanted.aggregates)
         answers.will_read(wanted.size(len(more), sum([len(buckets.x) for buckets in more])))
         found += more
     return sorted(found, key=lambda buckets: (buckets.metric, buckets.variant))
@@ -146,11 +153,10 @@ def _parts(series: Series, interval: int, wanted: BucketQuery) -> tuple[int, lis
     usable = [wider for wider in widened if wider - interval <= interval * MOST_WIDENING and wider <= GREATEST]
     if usable:
         interval = max(usable)
-        contents, run = series.blocks(low, high, widened[interval]), CHUNKS_OF_BLOCKS
-        sum_up = partial(_sum_up_blocks, interval=interval, envelope=wanted.envelope)
+        contents, run, read = series.blocks(low, high, widened[interval]), CHUNKS_OF_BLOCKS, _sum_up_blocks
     else:
-        contents, run = series.curves(low, high), CHUNKS_OF_POINTS
-        sum_up = partial(_sum_up_points, interval=interval, envelope=wanted.envelope)
+        contents, run, read = series.curves(low, high), CHUNKS_OF_POINTS, _sum_up_points
+    sum_up = partial(read, interval=interval, columns=columns_for(wanted.aggregates))
     parts: list[Part] = []
     while chunks := contents.fetchmany(run):
         parts += _of_chunks(series, chunks, low, high, sum_up)
@@ -185,17 +191,17 @@ def _end(chunks: Sequence[Content]) -> int:
     return last
 
 
-def _sum_up_blocks(chunks: Sequence[Content], interval: int, envelope: bool) -> Pieces:
+def _sum_up_blocks(chunks: Sequence[Content], interval: int, columns: ColumnNames) -> Pieces:
     rows = np.frombuffer(b"".join([body for _, _, _, body in chunks]), BLOCK)
-    pieces = aggregates.pieces_of_blocks(rows, envelope=envelope)
+    blocks = pieces_of_blocks(rows, columns)
     if len(rows) <= SHORT // 2:  # then it is faster to sum up several series at once
-        return pieces
-    return aggregates.sum_up(pieces, bucket_starts(pieces.x, interval))
+        return blocks
+    return sum_up(blocks, bucket_starts(blocks.x, interval))
 
 
-def _sum_up_points(chunks: Sequence[Content], interval: int, envelope: bool) -> Pieces:
+def _sum_up_points(chunks: Sequence[Content], interval: int, columns: ColumnNames) -> Pieces:
     iters, values = _rooms.room.decode([(length, body) for _, _, length, body in chunks])
-    return aggregates.sum_up_points(iters, values, bucket_starts(iters, interval), envelope=envelope)
+    return sum_up_points(iters, values, bucket_starts(iters, interval), columns)
 
 
 def _points(series: Series, low: int, high: int) -> Curve:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apiserver.stores.events.embedded import aggregates, chunks, stats
+from apiserver.stores.events.embedded import chunks, pieces, stats
 from apiserver.stores.events.embedded.points import Points, take
 
 _SERIES_BITS = 24
@@ -66,10 +66,10 @@ class ChunkWriter:
         iters, values, timestamps = (np.concatenate([part[n] for part in parts]) for n in range(3))
         rows = stats.of_groups(iters, values, timestamps, starts)
         shifts = [
-            aggregates.shift_of(int(part.iters[0]), int(part.iters[-1]), length)
+            pieces.shift_of(int(part.iters[0]), int(part.iters[-1]), length)
             for part, length in zip(parts, lengths, strict=True)
         ]
-        blocks = aggregates.blocks_of(iters, values, starts, shifts)
+        blocks = pieces.blocks_of(iters, values, starts, shifts)
         self._conn.executemany(
             "REPLACE INTO chunk_index (id, series, first, last, count, shift, stats, blocks)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",

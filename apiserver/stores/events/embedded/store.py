@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from apiserver import answers
+from apiserver.events.aggregates import Buckets
 from apiserver.events.model import (
     SAMPLE_TYPES,
-    Buckets,
     EventBatch,
     EventType,
     LogLine,

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 from elasticsearch import AsyncElasticsearch
 
+from apiserver.events.aggregates import ENVELOPE, Aggregate
 from apiserver.events.model import BucketAxis, EventType
 from apiserver.events.queries import BucketQuery
 from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.contract.event_stores import LOGS, OWNER, SCALARS, batch, lines, scalars
+
+_, _, _, _, FIRST, LAST = Aggregate
 
 pytestmark = pytest.mark.anyio
 
@@ -82,5 +85,9 @@ async def test_points_that_are_overwritten_while_they_are_bucketed_are_bucketed_
             yield point
 
     monkeypatch.setattr(Cluster, "point_in_time", overwrite_first)
-    (found,) = await one.scalar_buckets(SCALARS, BucketQuery(BucketAxis.TIMESTAMP, lambda *_: 1, envelope=True))
-    assert (found.x.tolist(), found.first.tolist(), found.last.tolist()) == ([11, 21, 31], [4, 5, 6], [4, 5, 6])
+    (found,) = await one.scalar_buckets(SCALARS, BucketQuery(BucketAxis.TIMESTAMP, lambda *_: 1, aggregates=ENVELOPE))
+    assert (found.x.tolist(), found.values[FIRST].tolist(), found.values[LAST].tolist()) == (
+        [11, 21, 31],
+        [4, 5, 6],
+        [4, 5, 6],
+    )

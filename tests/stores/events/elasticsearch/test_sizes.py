@@ -8,12 +8,15 @@ from collections.abc import AsyncIterator
 import numpy as np
 import pytest
 
+from apiserver.events.aggregates import ENVELOPE, Aggregate
 from apiserver.events.model import BucketAxis, EventType, MetricSelection, ScalarColumns, ScalarPosition
 from apiserver.events.queries import BucketQuery, PageQuery, SeriesQuery
 from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.base import may_go_on
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.contract.event_stores import LOGS, OWNER, SCALARS, batch, lines
+
+COUNT, MEAN, _, _, _, LAST = Aggregate
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +45,7 @@ async def test_thousands_of_variants(store: ElasticsearchEventStore) -> None:
         (f"{n:04}", n % 3 + 1, n % 3) for n in range(VARIANTS)
     ]
     histogram = await store.scalar_buckets(SCALARS, BucketQuery(BucketAxis.ITER, lambda *_: 1))
-    assert [one.mean.tolist() for one in histogram] == [list(range(n % 3 + 1)) for n in range(VARIANTS)]
+    assert [one.values[MEAN].tolist() for one in histogram] == [list(range(n % 3 + 1)) for n in range(VARIANTS)]
     assert len(await store.last_values(SCALARS, 1)) == VARIANTS
 
 
@@ -54,9 +57,12 @@ async def test_a_long_series(store: ElasticsearchEventStore) -> None:
     assert stats.sum == POINTS * (POINTS - 1) / 2
     (whole,) = await store.scalar_buckets(SCALARS, BucketQuery(BucketAxis.ITER, lambda *_: 1))
     assert np.array_equal(whole.x, np.arange(POINTS))
-    assert np.array_equal(whole.mean, np.arange(POINTS))
-    (wide,) = await store.scalar_buckets(SCALARS, BucketQuery(BucketAxis.ITER, lambda *_: 1000, envelope=True))
-    assert (wide.count.tolist(), wide.last.tolist()) == ([1000] * (POINTS // 1000), list(range(999, POINTS, 1000)))
+    assert np.array_equal(whole.values[MEAN], np.arange(POINTS))
+    (wide,) = await store.scalar_buckets(SCALARS, BucketQuery(BucketAxis.ITER, lambda *_: 1000, aggregates=ENVELOPE))
+    assert (wide.values[COUNT].tolist(), wide.values[LAST].tolist()) == (
+        [1000] * (POINTS // 1000),
+        list(range(999, POINTS, 1000)),
+    )
     after = ScalarPosition(POINTS // 2, "metric", "long")
     page = await store.scalar_points(SCALARS, PageQuery(25_000, after))
     assert np.array_equal(page.iters, np.arange(POINTS // 2 + 1, min(POINTS // 2 + 25_001, POINTS)))

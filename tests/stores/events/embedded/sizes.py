@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from apiserver.stores.events.embedded import (
-    aggregates,
     bucketing,
     buckets,
     chunks,
     log_merge,
+    pieces,
     scalar_merge,
     stats,
     tail,
@@ -24,7 +24,7 @@ def make_small(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(chunks, "LARGEST", 8)
     patch.setattr(chunks, "POINTS_AT_A_TIME", 20)
     patch.setattr(stats, "_LONG", 4)
-    patch.setattr(aggregates, "POINTS_A_BLOCK", 2)
+    patch.setattr(pieces, "POINTS_A_BLOCK", 2)
     patch.setattr(buckets, "MOST_WIDENING", 0.5)
     patch.setattr(buckets, "CHUNKS_OF_POINTS", 2)
     patch.setattr(buckets, "CHUNKS_OF_BLOCKS", 3)

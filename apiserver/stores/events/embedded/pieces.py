@@ -1,0 +1,103 @@
+"""Sums of neighbouring points. A block sums up about 64 points of a chunk, so long histograms need not read points.
+
+A block has the points of a chunk with the same `iter >> shift`. The shift is the same for all blocks of a chunk. Blocks
+ascend, and none is empty. A bucket is made of whole blocks if its interval is a multiple of 2^shift, else of points.
+Blocks and points are both "pieces" here: rows that sum up one or more points.
+
+For example, a chunk has 4,096 points at iterations 0, 10, 20, …, 40,950. The shift is 9: the blocks span iterations
+0–511, 512–1023 and so on, and have 51 or 52 points each. The next shift, 10, would give over 64 points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from apiserver.events import aggregates
+from apiserver.events.aggregates import COLUMNS, Rows, Sums
+from apiserver.events.model import Float64Array, Int64Array
+from apiserver.stores.events.embedded.integers import Progression
+from apiserver.stores.events.embedded.points import Curve
+
+POINTS_A_BLOCK = 64
+_LARGEST_SHIFT = 40
+
+#: A block on disk. `start` is the least iteration that the block could have.
+BLOCK = np.dtype([("start", "<i8"), *((name, column.stored) for name, column in COLUMNS.items())])
+BlockArray = npt.NDArray[Any]
+ColumnNames = Sequence[str]
+"""The names of columns of `COLUMNS`."""
+
+
+class Pieces(NamedTuple):
+    """Rows that sum up one or more points each, ascending by `x`."""
+
+    x: Int64Array
+    sums: Sums
+
+
+def shift_of(first: int, last: int, count: int) -> int:
+    """The shift with which a chunk's blocks hold about POINTS_A_BLOCK points."""
+    span = last - first + 1
+    return min(max(0, (span * POINTS_A_BLOCK // count).bit_length() - 1), _LARGEST_SHIFT)
+
+
+def blocks_of(iters: Int64Array, values: Float64Array, starts: Rows, shifts: list[int]) -> list[BlockArray]:
+    """The blocks of each chunk; chunk n begins at starts[n] and has shifts[n]."""
+    lengths = np.diff(np.append(starts, len(iters)))
+    shift = np.repeat(np.array(shifts, np.int64), lengths)
+    block = iters >> shift
+    new = np.empty(len(iters), np.bool_)
+    new[0] = True
+    np.not_equal(block[1:], block[:-1], out=new[1:])
+    new[starts] = True
+    begins = np.flatnonzero(new)
+    rows = np.empty(len(begins), BLOCK)
+    rows["start"] = block[begins] << shift[begins]
+    for name, column in sum_up_points(iters, values, begins, tuple(COLUMNS)).sums.items():
+        rows[name] = column
+    return np.split(rows, np.searchsorted(begins, starts[1:]))
+
+
+def pieces_of(curve: Curve, columns: ColumnNames) -> Pieces:
+    """Each point as a piece."""
+    return Pieces(curve.iters, aggregates.of_points(curve.values, columns))
+
+
+def pieces_of_blocks(rows: BlockArray, columns: ColumnNames) -> Pieces:
+    """Each block as a piece."""
+    return Pieces(rows["start"].astype(np.int64), {name: rows[name].astype(COLUMNS[name].type) for name in columns})
+
+
+def joined(parts: Sequence[Pieces]) -> Pieces:
+    """The parts one after another. There must be at least one."""
+    if len(parts) == 1:
+        return parts[0]
+    sums = {name: np.concatenate([part.sums[name] for part in parts]) for name in parts[0].sums}
+    return Pieces(np.concatenate([part.x for part in parts]), sums)
+
+
+def sum_up(pieces: Pieces, starts: Rows) -> Pieces:
+    """One piece for each group of pieces. Group n begins at starts[n]."""
+    if len(starts) == len(pieces.x):
+        return pieces
+    return Pieces(pieces.x[starts], aggregates.joined(pieces.sums, starts))
+
+
+def sum_up_points(iters: Int64Array | Progression, values: Float64Array, starts: Rows, columns: ColumnNames) -> Pieces:
+    """One piece for each group of points, with none of the given arrays in it.
+
+    If all values are finite, as most are, each column is made of the values themselves.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = np.add.reduceat(values, starts)
+    if not np.isfinite(total).all():
+        return sum_up(pieces_of(Curve(iters[np.arange(len(values))], values.copy()), columns), starts)
+    lasts = aggregates.lasts_of(starts, len(values))
+    count = lasts - starts + 1
+    known = {"sum": total, "count": count, "finite": count}
+    sums = {name: known[name] if name in known else COLUMNS[name].join(values, starts, lasts) for name in columns}
+    return Pieces(iters[starts], sums)
