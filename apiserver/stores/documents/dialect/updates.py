@@ -113,14 +113,6 @@ def _remove(holder: Any, name: str) -> None:
         del holder[name]
 
 
-def _set(name: str, operand: Any) -> Change:
-    return lambda old: operand
-
-
-def _unset(name: str, operand: Any) -> Change:
-    return lambda old: MISSING
-
-
 def _inc(name: str, operand: Any) -> Change:
     if not _is_number(operand):
         raise InvalidFilter(f"field '{name}': $inc must be a number")
@@ -136,14 +128,6 @@ def _inc(name: str, operand: Any) -> Change:
         return new
 
     return change
-
-
-def _min(name: str, operand: Any) -> Change:
-    return lambda old: operand if old is MISSING or order(operand) < order(old) else old
-
-
-def _max(name: str, operand: Any) -> Change:
-    return lambda old: operand if old is MISSING or order(operand) > order(old) else old
 
 
 def _push(name: str, operand: Any) -> Change:
@@ -199,11 +183,11 @@ def _is_number(value: Any) -> bool:
 
 
 _OPERATORS: dict[str, Callable[[str, Any], Change]] = {
-    "$set": _set,
-    "$unset": _unset,
+    "$set": lambda name, operand: lambda old: operand,
+    "$unset": lambda name, operand: lambda old: MISSING,
     "$inc": _inc,
-    "$min": _min,
-    "$max": _max,
+    "$min": lambda name, operand: lambda old: operand if old is MISSING or order(operand) < order(old) else old,
+    "$max": lambda name, operand: lambda old: operand if old is MISSING or order(operand) > order(old) else old,
     "$push": _push,
     "$pull": _pull,
     "$addToSet": _add_to_set,

@@ -43,10 +43,13 @@ def native_update(layout: Layout, update: Update, change: ParsedUpdate) -> Nativ
     if any(before_index(path) != path for path in change.paths):
         return None
     fields = [(op, _path(name), operand) for op, named in update.items() for name, operand in named.items()]
-    if not all(_OPERATORS[op](operand) and _keeps_single(layout, op, path, operand) for op, path, operand in fields):
+    if any(op in _FITS and not _FITS[op](operand) for op, _, operand in fields):
         return None
-    guard = [_an_object(parent) for parent in sorted({path[:n] for path in change.paths for n in range(1, len(path))})]
-    guard += [_GUARDS[op](name_of(path)) for op, path, _ in fields if op in _GUARDS]
+    if not all(_keeps_single(layout, op, path, operand) for op, path, operand in fields):
+        return None
+    parents = sorted({path[:n] for path in change.paths for n in range(1, len(path))})
+    guard = [_missing_or(parent, _AN_OBJECT) for parent in parents]
+    guard += [_missing_or(path, _GUARDS[op]) for op, path, _ in fields if op in _GUARDS]
     changes = {
         op: plain({name_of(_path(name)): operand for name, operand in named.items()})
         for op, named in update.items()
@@ -61,14 +64,6 @@ def _keeps_single(layout: Layout, op: str, path: Path, operand: Any) -> bool:
     if op == "$unset" or not any(path[0] == key[0] for key in layout.keys):
         return True
     return op == "$set" and path in layout.keys and not isinstance(operand, dict | list | tuple)
-
-
-def _is_any(operand: Any) -> bool:
-    return True
-
-
-def _is_small(operand: Any) -> bool:
-    return bool(abs(operand) < _LARGEST)
 
 
 def _adds(operand: Any) -> bool:
@@ -94,37 +89,25 @@ def _is_text(items: Collection[Any]) -> bool:
     return bool(items) and all(isinstance(item, str) for item in items)
 
 
-_OPERATORS: dict[str, Callable[[Any], bool]] = {
-    "$set": _is_any,
-    "$unset": _is_any,
-    "$min": _is_any,
-    "$max": _is_any,
+#: Whether MongoDB may apply an operator with an operand; operators that are not here fit any.
+_FITS: dict[str, Callable[[Any], bool]] = {
     "$push": _adds,
-    "$inc": _is_small,
+    "$inc": lambda operand: bool(abs(operand) < _LARGEST),
     "$addToSet": _adds_text,
     "$pull": _pulls_text,
 }
 
+_AN_OBJECT: Guard = {"$type": "object", "$not": {"$type": "array"}}
+_A_LIST: Guard = {"$type": "array"}
+_A_SMALL_NUMBER: Guard = {"$gte": -_LARGEST, "$lte": _LARGEST}
 
-def _an_object(path: Path) -> Guard:
+#: What the field of an operator must be, unless it is missing.
+_GUARDS = {"$inc": _A_SMALL_NUMBER, "$push": _A_LIST, "$addToSet": _A_LIST, "$pull": _A_LIST}
+
+
+def _missing_or(path: Path, test: Guard) -> Guard:
     name = name_of(path)
-    return {"$or": [{name: {"$exists": False}}, {name: {"$type": "object", "$not": {"$type": "array"}}}]}
-
-
-def _a_list(name: str) -> Guard:
-    return {"$or": [{name: {"$exists": False}}, {name: {"$type": "array"}}]}
-
-
-def _a_small_number(name: str) -> Guard:
-    return {"$or": [{name: {"$exists": False}}, {name: {"$gte": -_LARGEST, "$lte": _LARGEST}}]}
-
-
-_GUARDS: dict[str, Callable[[str], Guard]] = {
-    "$inc": _a_small_number,
-    "$push": _a_list,
-    "$addToSet": _a_list,
-    "$pull": _a_list,
-}
+    return {"$or": [{name: {"$exists": False}}, {name: test}]}
 
 
 def _path(name: str) -> Path:

@@ -92,21 +92,16 @@ def make(batch: EventBatch) -> Record:
     scalars = batch.scalars
     if not sum(scalars.lengths) == len(scalars.iters) == len(scalars.timestamps) == len(scalars.values):
         raise ValueError("iterations, timestamps and values differ in length")
-    numbers = {owner: number for number, owner in enumerate(scalars.owners)}
-    for logs in batch.logs:
-        numbers.setdefault(logs.owner, len(numbers))
-    for sample in batch.samples:
-        numbers.setdefault(sample.owner, len(numbers))
+    others = [logs.owner for logs in batch.logs] + [sample.owner for sample in batch.samples]
+    owners = list(dict.fromkeys([*scalars.owners, *others]))
     columns = b"".join(column.tobytes() for column in (scalars.iters, scalars.timestamps, scalars.values))
-    meta = _meta(batch.received, numbers, scalars, batch.logs, batch.samples)
-    return Record(batch.received, columns, meta, list(numbers), scalars, batch.logs, batch.samples)
+    meta = _meta(batch.received, owners, scalars, batch.logs, batch.samples)
+    return Record(batch.received, columns, meta, owners, scalars, batch.logs, batch.samples)
 
 
 def with_logs(record: Record, logs: list[LogColumns]) -> Record:
     """The same record with other log lines. It must not be in the journal yet."""
-    numbers = {owner: number for number, owner in enumerate(record.owners)}
-    meta = _meta(record.received, numbers, record.scalars, logs, record.samples)
-    return replace(record, meta=meta, logs=logs)
+    return replace(record, meta=_meta(record.received, record.owners, record.scalars, logs, record.samples), logs=logs)
 
 
 def parse(columns: bytes, meta: bytes, sequence: int) -> Record:
@@ -153,12 +148,13 @@ def _scalars(owners: list[Owner], groups: _Groups, columns: bytes) -> Scalars:
 
 
 def _meta(
-    received: int, numbers: dict[Owner, int], scalars: Scalars, logs: Sequence[LogColumns], samples: Sequence[Sample]
+    received: int, owners: list[Owner], scalars: Scalars, logs: Sequence[LogColumns], samples: Sequence[Sample]
 ) -> bytes:
+    numbers = {owner: number for number, owner in enumerate(owners)}
     return _encoder.encode(
         _Meta(
             received,
-            list(numbers),
+            owners,
             _Groups(scalars.owner, scalars.metrics, scalars.variants, scalars.workers, scalars.lengths),
             [_logs(numbers[one.owner], one) for one in logs],
             [

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,12 +41,10 @@ _WITH_POINTS = f"{_WITH_CURVES} {_WITH_DETAILS}"
 
 
 class Chunk(NamedTuple):
-    """A row of the index of chunks. Each block of the chunk spans 2^shift iterations."""
+    """The first and the last iteration of a chunk."""
 
     first: int
     last: int
-    length: int
-    shift: int
 
 
 #: A chunk's first and last iteration, its number of points, and the part of its body that was selected.
@@ -88,7 +87,6 @@ class Series:
         """Hot points as they were sent."""
         self._hot: Points | None = None
         self._tail: Points | None = None
-        self._settled_end: int | None = None
 
     @property
     def hot(self) -> Points:
@@ -113,14 +111,9 @@ class Series:
         """Drop all points. Points that are needed again are read again."""
         self._tail = self._hot = None
 
-    @property
+    @cached_property
     def settled_end(self) -> int:
         """The iteration before which all points are in chunks without hot points."""
-        if self._settled_end is None:
-            self._settled_end = self._find_settled_end()
-        return self._settled_end
-
-    def _find_settled_end(self) -> int:
         end = LEAST if self.merged.chunk_end is None else self.merged.chunk_end + 1
         if not self.recent or int(self.hot.iters[0]) >= end:
             return end
@@ -130,14 +123,13 @@ class Series:
 
     def chunk_from(self, low: int) -> Chunk | None:
         """The first chunk that ends at `low` or later."""
-        row = self._select("SELECT first, last, count, shift", "", low, GREATEST).fetchone()
+        row = self._select("SELECT first, last", "", low, GREATEST).fetchone()
         return None if row is None else Chunk(*row)
 
     def chunk_until(self, high: int) -> Chunk | None:
         """The last chunk that begins at `high` or before."""
         row = self.conn.execute(
-            "SELECT first, last, count, shift FROM chunk_index"
-            " WHERE series = ? AND first <= ? ORDER BY last DESC LIMIT 1",
+            "SELECT first, last FROM chunk_index WHERE series = ? AND first <= ? ORDER BY last DESC LIMIT 1",
             (self.merged.id, high),
         ).fetchone()
         return None if row is None else Chunk(*row)
