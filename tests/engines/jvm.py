@@ -21,7 +21,7 @@ _FETCH_SECONDS = 900
 
 def jdk() -> Path:
     """The folder of a JDK; Unavailable when there is none that can run the engines."""
-    for folder in _jdks():
+    for folder in jdks():
         if (folder / "bin" / "javac").is_file() and _version(folder) >= _OLDEST:
             return folder
     raise Unavailable(f"no JDK {_OLDEST} or later on PATH, in JAVA_HOME or /usr/lib/jvm")
@@ -76,7 +76,7 @@ def _run(command: list[str]) -> None:
         raise Unavailable(f"{command[0]} failed: {(done.stdout + done.stderr)[-1500:]}")
 
 
-def _jdks() -> Iterator[Path]:
+def jdks() -> Iterator[Path]:
     on_path = shutil.which("javac")
     if on_path is not None:
         yield Path(on_path).resolve().parent.parent

@@ -148,7 +148,7 @@ def test_a_url_of_the_environment_comes_first(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_a_machine_without_a_jdk_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(jvm, "_jdks", lambda: iter([tmp_path]))
+    monkeypatch.setattr(jvm, "jdks", lambda: iter([tmp_path]))
     with pytest.raises(Unavailable, match="no JDK 17"):
         jvm.jdk()
 
