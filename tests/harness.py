@@ -22,6 +22,7 @@ from urllib.request import urlopen
 import httpx
 
 from apiserver.app import App, create_app
+from apiserver.services.access.credentials import create_user
 from apiserver.services.backend import Backend
 from apiserver.settings import Settings, shown
 
@@ -254,6 +255,17 @@ def _processes() -> tuple[int, int]:
 def basic(key: str = ADMIN_KEY, secret: str = ADMIN_SECRET) -> str:
     """An Authorization header for an access key."""
     return "Basic " + b64encode(f"{key}:{secret}".encode()).decode()
+
+
+def bearer(token: str) -> dict[str, str]:
+    """The headers of a call with a token."""
+    return {"authorization": f"Bearer {token}"}
+
+
+async def new_user(api: Api, name: str, role: str = "user") -> tuple[str, tuple[str, str]]:
+    """The id and the access key of a new user of the server's company."""
+    user, made = await create_user(api.backend.documents, api.backend.settings.company, name, role)
+    return user["id"], (made.key, made.secret)
 
 
 def _answers(url: str) -> bool:

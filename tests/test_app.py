@@ -20,7 +20,7 @@ from apiserver.services.store_errors import STORE_ERRORS
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStoreBusy, InvalidFilter
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
-from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api, api_client, running_api
+from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api, api_client, bearer, running_api
 
 pytestmark = pytest.mark.anyio
 
@@ -101,7 +101,7 @@ async def test_files_are_under_files_and_on_their_own_port(api: Api) -> None:
 async def test_a_token_of_the_api_opens_files(api: Api) -> None:
     await api.raw("PUT", "/files/x", content=b"1")
     token = (await api.call("auth.login"))["token"]
-    response = await api.raw("GET", "/files/x", auth=None, headers={"authorization": f"Bearer {token}"})
+    response = await api.raw("GET", "/files/x", auth=None, headers=bearer(token))
     assert response.content == b"1"
 
 
@@ -191,7 +191,7 @@ async def test_troubles_of_stores_are_answers(
         raise error
 
     monkeypatch.setattr(api.backend.documents, "find_one", trouble)
-    response = await api.raw("POST", "/server.info", headers={"authorization": f"Bearer {token(api)}"}, auth=None)
+    response = await api.raw("POST", "/server.info", headers=bearer(token(api)), auth=None)
     assert response.status_code == code
     assert response.headers.get("retry-after") == (str(retry_after) if retry_after else None)
 
@@ -213,7 +213,7 @@ async def test_data_outlives_a_restart(tmp_path: Path) -> None:
         project = (await api.call("projects.create", {"name": "kept", "description": ""}))["id"]
         old_token = (await api.call("auth.login"))["token"]
     async with running_api(tmp_path / "data") as api:
-        headers = {"authorization": f"Bearer {old_token}"}
+        headers = bearer(old_token)
         answer = await api.call("projects.get_by_id", {"project": project}, auth=None, headers=headers)
         assert answer["project"]["name"] == "kept"
 

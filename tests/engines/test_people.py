@@ -11,16 +11,12 @@ from apiserver import passwords
 from apiserver.passwords import hash_password
 from apiserver.services.access import identities
 from apiserver.settings import FixedUser
-from tests.harness import Api, running_api
+from tests.harness import Api, bearer, running_api
 
 pytestmark = pytest.mark.anyio
 
 SECRET = "what signs the tokens of both servers of this test"
 PASSWORD = "correct horse"
-
-
-def bearer(token: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {token}"}
 
 
 async def who(api: Api, token: str, expect: int = 200) -> str:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from apiserver.rpc.auth import TOKEN_COOKIE, Authenticator
 from apiserver.rpc.call import Identity
 from apiserver.rpc.errors import ApiError
+from tests.harness import bearer
 from tests.rpc.apps import ALICE, LOGIN, SECRET, authenticator, lookup
 
 pytestmark = pytest.mark.anyio
@@ -24,10 +25,6 @@ pytestmark = pytest.mark.anyio
 def basic(text: str | bytes) -> dict[str, str]:
     raw = text.encode() if isinstance(text, str) else text
     return {"authorization": "Basic " + b64encode(raw).decode()}
-
-
-def bearer(token: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {token}"}
 
 
 def cookie(token: str, **headers: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jwt
 import pytest
 
-from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api
+from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api, bearer, new_user
 
 pytestmark = pytest.mark.anyio
 
@@ -16,20 +16,11 @@ def claims(token: str) -> dict[str, object]:
     return read
 
 
-async def new_user(api: Api, name: str, role: str = "user") -> tuple[str, tuple[str, str]]:
-    """A user's id and access key."""
-    from apiserver.services.access import credentials
-
-    user, made = await credentials.create_user(api.backend.documents, api.backend.settings.company, name, role)
-    return user["id"], (made.key, made.secret)
-
-
 async def test_login_answers_a_token_that_logs_in(api: Api) -> None:
     token = (await api.call("auth.login"))["token"]
 
-    bearer = {"authorization": f"Bearer {token}"}
-    again = await api.call("auth.login", auth=None, headers=bearer)
-    user = (await api.call("users.get_current_user", auth=None, headers=bearer))["user"]
+    again = await api.call("auth.login", auth=None, headers=bearer(token))
+    user = (await api.call("users.get_current_user", auth=None, headers=bearer(token)))["user"]
 
     assert user["name"] == "admin"
     assert claims(again["token"])["identity"] == claims(token)["identity"]
@@ -90,7 +81,7 @@ async def test_an_admin_may_log_in_as_another_user(api: Api) -> None:
 
     token = (await api.call("auth.login", headers={"x-clearml-impersonate-as": eve}))["token"]
 
-    user = (await api.call("users.get_current_user", auth=None, headers={"authorization": f"Bearer {token}"}))["user"]
+    user = (await api.call("users.get_current_user", auth=None, headers=bearer(token)))["user"]
     assert (user["name"], user["role"]) == ("eve", "user")
     unknown = await api.call("auth.login", headers={"x-clearml-impersonate-as": "nobody"}, expect=400)
     assert unknown["meta"]["result_subcode"] == 6
@@ -107,14 +98,13 @@ async def test_others_may_not_log_in_as_another_user(api: Api) -> None:
 async def test_a_new_login_shows_what_the_user_has_become(api: Api) -> None:
     eve, key = await new_user(api, "eve")
     token = (await api.call("auth.login", auth=key))["token"]
-    bearer = {"authorization": f"Bearer {token}"}
 
     await api.call("auth.edit_user", {"user": eve, "role": "admin"})
-    renewed = (await api.call("auth.login", auth=None, headers=bearer))["token"]
-    await api.call("auth.create_user", {"name": "adam"}, auth=None, headers={"authorization": f"Bearer {renewed}"})
+    renewed = (await api.call("auth.login", auth=None, headers=bearer(token)))["token"]
+    await api.call("auth.create_user", {"name": "adam"}, auth=None, headers=bearer(renewed))
 
     await api.call("users.delete", {"user": eve})
-    answer = await api.call("auth.login", auth=None, headers=bearer, expect=401)
+    answer = await api.call("auth.login", auth=None, headers=bearer(token), expect=401)
     assert answer["meta"]["result_subcode"] == 30
 
 
@@ -175,12 +165,11 @@ async def test_a_token_ends_with_the_access_key_it_came_from(api: Api) -> None:
     made = (await api.call("auth.create_credentials"))["credentials"]
     key = (made["access_key"], made["secret_key"])
     token = (await api.call("auth.login", auth=key))["token"]
-    bearer = {"authorization": f"Bearer {token}"}
-    renewed = (await api.call("auth.login", auth=None, headers=bearer))["token"]
-    await api.call("users.get_current_user", auth=None, headers=bearer)
+    renewed = (await api.call("auth.login", auth=None, headers=bearer(token)))["token"]
+    await api.call("users.get_current_user", auth=None, headers=bearer(token))
     await api.call("auth.revoke_credentials", {"access_key": made["access_key"]})
     for ended in (token, renewed):
-        headers = {"authorization": f"Bearer {ended}"}
+        headers = bearer(ended)
         answer = await api.call("users.get_current_user", auth=None, headers=headers, expect=401)
         assert answer["meta"]["result_subcode"] == 30
 
@@ -260,7 +249,3 @@ async def test_a_login_without_a_worker_is_noted_by_its_address(api: Api) -> Non
     await api.call("auth.login")
     [key] = (await api.call("auth.get_credentials"))["credentials"]
     assert key["last_used_from"] == "127.0.0.1"
-
-
-def bearer(token: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {token}"}

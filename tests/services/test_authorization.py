@@ -22,7 +22,7 @@ from apiserver.rpc.schema import SHARED_DEFINITIONS
 from apiserver.services.access import credentials
 from apiserver.services.access.roles import ADMINS_ONLY, FOR_ALL_ROLES
 from apiserver.services.backend import registry
-from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api, basic, running_api
+from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api, basic, bearer, running_api
 from tests.services.generated import ENDPOINTS, Requests, ask, send
 
 pytestmark = pytest.mark.anyio
@@ -144,7 +144,7 @@ async def bad_credentials(api: Api) -> dict[str, str | None]:
     await api.call("auth.revoke_credentials", {"access_key": pair[0]})
     ended = (await api.call("auth.login"))["token"]
     api.client.cookies.clear()
-    await api.call("auth.logout", auth=None, headers={"authorization": f"Bearer {ended}"})
+    await api.call("auth.logout", auth=None, headers=bearer(ended))
 
     tokens = {
         "expired": jwt.encode({**claims, "exp": past}, TOKEN_SECRET, algorithm="HS256"),

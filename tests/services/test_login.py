@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.harness import Api
+from tests.harness import Api, bearer
 
 pytestmark = pytest.mark.anyio
 
@@ -111,7 +111,3 @@ async def test_no_link_and_no_other_page_gives_a_browser_a_cookie_or_takes_it_aw
 async def test_a_cookie_that_came_by_tls_goes_by_tls_only(api: Api, headers: dict[str, str], secure: bool) -> None:
     response = await api.raw("POST", "/auth.login", json={}, headers=headers)
     assert ("; Secure" in response.headers["set-cookie"]) is secure
-
-
-def bearer(token: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {token}"}

@@ -8,10 +8,9 @@ import pytest
 
 from apiserver import __version__
 from apiserver.passwords import nobodys_hash
-from apiserver.services.access import credentials
 from apiserver.settings import FixedUser
 from apiserver.times import now_ms
-from tests.harness import ADMIN_SECRET, Api, running_api
+from tests.harness import ADMIN_SECRET, Api, new_user, running_api
 
 pytestmark = pytest.mark.anyio
 
@@ -49,8 +48,8 @@ async def test_config_names_users_without_their_passwords(tmp_path: Path) -> Non
 
 
 async def test_config_is_for_admins(api: Api) -> None:
-    _, made = await credentials.create_user(api.backend.documents, api.backend.settings.company, "eve")
-    await api.call("server.config", auth=(made.key, made.secret), expect=403)
+    _, key = await new_user(api, "eve")
+    await api.call("server.config", auth=key, expect=403)
 
 
 async def test_endpoints_are_told_with_their_versions(api: Api) -> None:
@@ -90,8 +89,8 @@ async def test_statistics_tell_what_is_used(api: Api) -> None:
 
 
 async def test_statistics_are_for_admins(api: Api) -> None:
-    _, made = await credentials.create_user(api.backend.documents, api.backend.settings.company, "eve")
-    await api.call("server.get_stats", auth=(made.key, made.secret), expect=403)
+    _, key = await new_user(api, "eve")
+    await api.call("server.get_stats", auth=key, expect=403)
 
 
 async def test_no_statistics_are_reported(api: Api) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.services.access import credentials
-from tests.harness import Api, running_api
+from tests.harness import Api, new_user, running_api
 
 pytestmark = pytest.mark.anyio
 
@@ -52,8 +51,7 @@ async def test_a_kind_is_set_and_reset_as_a_whole(api: Api) -> None:
 
 async def test_secrets_are_for_admins(api: Api) -> None:
     await api.call("storage.set_settings", {"aws": AWS, "google": GOOGLE, "azure": AZURE})
-    _, made = await credentials.create_user(api.backend.documents, api.backend.settings.company, "eve")
-    eve = (made.key, made.secret)
+    _, eve = await new_user(api, "eve")
     found = await settings(api, auth=eve)
     assert "hush" not in str(found)
     assert (found["aws"]["key"], found["azure"]["containers"][0]["account_name"]) == ("k", "n")

@@ -19,7 +19,7 @@ from apiserver.rpc.call import Identity
 from apiserver.services.access.credentials import create_user
 from apiserver.stores.documents.base import DocumentStoreBusy
 from apiserver.stores.events.base import EventStoreBusy
-from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api, basic, running_api
+from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api, basic, bearer, running_api
 from tests.vendors.reported import BEGIN, Line, Report, Reported, iso, reported
 
 pytestmark = pytest.mark.anyio
@@ -334,7 +334,7 @@ def _with_token(vendor: Vendor, job: Reported, said: str) -> list[tuple[str, dic
 async def test_who_may_call(job: Reported, vendor: Vendor) -> None:
     own = await own_token(job.api)
     accepted = [
-        (vendor.url(job), {"authorization": f"Bearer {own}"}),
+        (vendor.url(job), bearer(own)),
         (vendor.url(job), {"authorization": basic()}),
         *_with_token(vendor, job, own),
         *_with_token(vendor, job, f"{ADMIN_KEY}:{ADMIN_SECRET}"),
@@ -348,9 +348,9 @@ async def test_who_may_call(job: Reported, vendor: Vendor) -> None:
 async def test_who_may_not_call(job: Reported, vendor: Vendor) -> None:
     expired, forged = token(job.api, lifetime_s=-10), token(job.api)[:-2] + "xx"
     path = vendor.url(job)
-    late = [(path, {"authorization": f"Bearer {expired}"}), *_with_token(vendor, job, expired)]
+    late = [(path, bearer(expired)), *_with_token(vendor, job, expired)]
     wrong = [
-        *((path, {"authorization": f"Bearer {text}"}) for text in ("nonsense", forged)),
+        *((path, bearer(text)) for text in ("nonsense", forged)),
         (path, {"authorization": basic(secret="wrong")}),
         (path, {"authorization": "Basic !"}),
     ]

@@ -16,7 +16,7 @@ from apiserver.services.access import credentials, password_login
 from apiserver.services.access.fixed_users import WEB_UI, ensure_fixed_users
 from apiserver.services.access.password_login import set_password
 from apiserver.settings import FixedUser, SettingsError
-from tests.harness import ADMIN_KEY, Api, running_api
+from tests.harness import ADMIN_KEY, Api, bearer, running_api
 
 pytestmark = pytest.mark.anyio
 
@@ -52,10 +52,6 @@ async def log_in(api: Api, name: str, password: str, *, expect: int = 200, **opt
 async def who(api: Api, token: str, *, expect: int = 200) -> dict[str, Any]:
     answer = await api.call("users.get_current_user", auth=None, headers=bearer(token), expect=expect)
     return dict(answer["user"]) if expect == 200 else answer
-
-
-def bearer(token: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {token}"}
 
 
 async def test_a_password_gets_a_token_and_a_cookie(api: Api, alice: str) -> None:

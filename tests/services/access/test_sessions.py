@@ -9,22 +9,13 @@ from typing import Any
 import pytest
 
 from apiserver import cli
-from apiserver.services.access import credentials, identities
+from apiserver.services.access import identities
 from apiserver.services.access import sessions as sessions_module
 from apiserver.settings import Settings
 from apiserver.times import from_now
-from tests.harness import Api, running_api
+from tests.harness import Api, bearer, new_user, running_api
 
 pytestmark = pytest.mark.anyio
-
-
-def bearer(token: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {token}"}
-
-
-async def new_user(api: Api, name: str) -> tuple[str, tuple[str, str]]:
-    user, made = await credentials.create_user(api.backend.documents, api.backend.settings.company, name)
-    return user["id"], (made.key, made.secret)
 
 
 async def log_in(api: Api, auth: tuple[str, str], **headers: str) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.harness import Api
-from tests.services.test_auth import new_user
+from tests.harness import Api, new_user
 
 pytestmark = pytest.mark.anyio
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness import Api
-from tests.services.test_auth import new_user
+from tests.harness import Api, new_user
 
 pytestmark = pytest.mark.anyio
 

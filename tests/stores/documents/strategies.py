@@ -112,3 +112,13 @@ updates: st.SearchStrategy[Update] = st.dictionaries(
     )
 )
 """Any update that is well-formed; it may conflict with itself or not fit a document."""
+
+
+def nested(path: str, document: Document, value: Any) -> Document:
+    """The document with the value put at the path."""
+    *parents, last = path.split(".")
+    holder = document
+    for name in parents:
+        holder = holder.setdefault(name, {})
+    holder[last] = value
+    return document

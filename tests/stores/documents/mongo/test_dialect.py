@@ -109,7 +109,7 @@ def test_every_comparison_with_every_value(things: Things, path: str) -> None:
     held = [value for value in strategies.SINGLES if isinstance(value, str) and value]
     if path != "id":
         held = [*strategies.SINGLES, *([] if path.endswith("key") else NESTED)]
-    documents = [nested(path, {"id": f"{place:03}"}, value) for place, value in enumerate(held)]
+    documents = [strategies.nested(path, {"id": f"{place:03}"}, value) for place, value in enumerate(held)]
     documents += [] if path == "id" else [{"id": "missing"}]
     operands = [*strategies.SINGLES, *NESTED, 2**64, float("inf"), float("nan")]
     tests: list[Any] = [{op: operand} for operand in operands for op in ("$eq", "$gt", "$gte", "$lt", "$lte")]
@@ -128,16 +128,6 @@ def test_every_comparison_with_every_value(things: Things, path: str) -> None:
                 assert sorted(document["id"] for document in found) == expected, filter
 
     things.run(documents, work)
-
-
-def nested(path: str, document: Document, value: Any) -> Document:
-    """The document with the value put at the path."""
-    *parents, last = path.split(".")
-    holder = document
-    for name in parents:
-        holder = holder.setdefault(name, {})
-    holder[last] = value
-    return document
 
 
 sortable = st.sampled_from(

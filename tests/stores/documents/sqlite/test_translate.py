@@ -61,7 +61,7 @@ NESTED: list[Any] = [[], {}, [1], ["a", None], [[1]], {"a": 1}, [{"a": 1}, {"b":
 @pytest.mark.parametrize("path", ["id", "key", "deep.key", "sorted", "a", "a.b", "big", "big.a", "big.a.b", 'q".a'])
 def test_every_comparison_with_every_value(path: str) -> None:
     held = [value for value in strategies.SINGLES if isinstance(value, str) and value] if path == "id" else VALUES[path]
-    documents = [nested(path, {"id": f"{place}"}, value) for place, value in enumerate(held)]
+    documents = [strategies.nested(path, {"id": f"{place}"}, value) for place, value in enumerate(held)]
     documents += [] if path == "id" else [{"id": "missing"}]
     things = Things(documents)
     operands = [*strategies.SINGLES, *NESTED, 2**64, float("inf")]
@@ -83,19 +83,9 @@ VALUES: dict[str, list[Any]] = {
 }
 
 
-def nested(path: str, document: Document, value: Any) -> Document:
-    """The document with the value put at the path."""
-    *parents, last = path.split(".")
-    holder = document
-    for name in parents:
-        holder = holder.setdefault(name, {})
-    holder[last] = value
-    return document
-
-
 @pytest.mark.parametrize("path", ["key", "sorted"])
 def test_every_range(path: str) -> None:
-    documents = [nested(path, {"id": f"{place}"}, value) for place, value in enumerate(strategies.SINGLES)]
+    documents = [strategies.nested(path, {"id": f"{place}"}, value) for place, value in enumerate(strategies.SINGLES)]
     things = Things([*documents, {"id": "missing"}])
     for least in strategies.SINGLES:
         for most in strategies.SINGLES:
@@ -113,7 +103,7 @@ ITEMS = ["a", "b", "", ",", 'a"', '"a', '"a"', "a,b", "\\", "\\a", "[", "{", "a{
 def test_texts_are_found_in_lists_of_any_texts(path: str) -> None:
     lists: list[Any] = [*([item] for item in ITEMS), *(["x", item, "y"] for item in ITEMS), ["a", "b"]]
     lists += [[["a"]], [{"a": "a"}], [1, "a"], [None], [["x"], "a"], "a", None, 1]
-    documents = [nested(path, {"id": f"{place:02}"}, value) for place, value in enumerate(lists)]
+    documents = [strategies.nested(path, {"id": f"{place:02}"}, value) for place, value in enumerate(lists)]
     things = Things([*documents, {"id": "missing"}])
     for tested in (*({"$eq": item} for item in ITEMS), {"$in": ["b", "x"]}, {"$nin": ["a", "", "b"]}, {"$all": ["a"]}):
         condition = parse_filter({path: tested})
@@ -124,7 +114,7 @@ def test_texts_are_found_in_lists_of_any_texts(path: str) -> None:
 @pytest.mark.parametrize("path", ["key", "a"])
 def test_patterns_with_text_in_them(path: str) -> None:
     texts = ["kiss", "KISS", "\u212ai\u017fs", "a kiss", "ki.ss", "kis", "k", "", "é kiss", "a\x00kiss", "KiSsEs"]
-    documents = [nested(path, {"id": f"{place:02}"}, text) for place, text in enumerate(texts)]
+    documents = [strategies.nested(path, {"id": f"{place:02}"}, text) for place, text in enumerate(texts)]
     things = Things(documents)
     for pattern in (
         "kiss",
