@@ -1,7 +1,7 @@
 """The EventStore protocol: what every engine of events promises.
 
-The contract suite (`tests/contract/`) runs against each engine. Engines answer in columns and positions;
-rules about intervals, pages and answers live above, in `aggregation/`.
+The contract suite (`tests/contract/`) runs against each engine. Engines return columns and positions. The rules about
+intervals, pages and answers are in `aggregation/`, above the engines.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
+import numpy as np
+
 from apiserver.events.aggregates import Buckets
 from apiserver.events.model import (
     EventBatch,
     EventType,
+    Int64Array,
     LogLine,
     LogPosition,
     LogSize,
@@ -28,15 +31,15 @@ from apiserver.events.model import (
     WorkerMeans,
     WorkerSpan,
 )
-from apiserver.events.queries import EVERYWHERE, BucketQuery, Grid, PageQuery, Range, SeriesQuery
+from apiserver.events.queries import EVERYWHERE, LEAST, BucketQuery, Grid, PageQuery, Range, SeriesQuery
 
-#: A page of samples or log lines ends with the event with which it has so many bytes, however few events these are.
+#: A page of samples or log lines ends with the event that brings it to so many bytes, however few events it has.
 PAGE_BYTES = 8 * 2**20
 
-#: Lines of one timestamp that are to be on one page are cut when they have so many bytes.
+#: If a page must have all lines of a timestamp, it still ends at so many bytes.
 TIMESTAMP_BYTES = 64 * 2**20
 
-#: Bytes that an event takes beside its text, about.
+#: Bytes of memory that an event takes beside its text, about.
 EVENT_BYTES = 256
 
 Event = TypeVar("Event", Sample, LogLine)
@@ -55,7 +58,7 @@ def bytes_of_all(page: Sequence[Sample] | Sequence[LogLine]) -> int:
 
 
 def page_of(events: Iterable[Event], most: int | None = None) -> list[Event]:
-    """The first of the events, up to the one with which they have `most` bytes, or PAGE_BYTES; no more are made."""
+    """The first events, up to the one that brings them to `most` bytes (None: PAGE_BYTES). No more are taken."""
     page, size = [], 0
     for event in events:
         page.append(event)
@@ -66,7 +69,7 @@ def page_of(events: Iterable[Event], most: int | None = None) -> list[Event]:
 
 
 def whole_timestamps_of(lines: list[LogLine]) -> list[LogLine]:
-    """The lines before the last timestamp."""
+    """The lines without those of the last timestamp."""
     end = len(lines)
     while end and lines[end - 1].position.timestamp == lines[-1].position.timestamp:
         end -= 1
@@ -74,16 +77,24 @@ def whole_timestamps_of(lines: list[LogLine]) -> list[LogLine]:
 
 
 def may_go_on(page: Sequence[Sample] | Sequence[LogLine], limit: int) -> bool:
-    """Whether there may be more behind a page of up to `limit` events: it has so many, or PAGE_BYTES."""
+    """Whether more events may follow a page of up to `limit` events: it has that many, or PAGE_BYTES."""
     return len(page) >= limit or bytes_of_all(page) >= PAGE_BYTES
 
 
+def bucket_x(x: Int64Array, interval: int | Int64Array) -> Int64Array:
+    """The start of the bucket of each x. A start before −2⁶³ would wrap around, and is −2⁶³."""
+    if np.all(interval == 1):
+        return x
+    start = x // interval * interval
+    return np.where(start > x, LEAST, start)
+
+
 class EventStoreError(Exception):
-    """An engine could not do what was asked; nothing that was acknowledged is affected."""
+    """An engine could not do what was asked. No acknowledged event is affected."""
 
 
 class EventStoreBusy(EventStoreError):
-    """The engine is behind or out of room for now; the caller may try again after `retry_after` seconds."""
+    """The engine is overloaded or unavailable for now. The caller may try again after `retry_after` seconds."""
 
     def __init__(
         self, reason: str, *, retry_after: int = 1, overloaded: bool = True, may_be_kept: bool = False
@@ -91,21 +102,21 @@ class EventStoreBusy(EventStoreError):
         super().__init__(reason)
         self.retry_after = retry_after
         self.overloaded = overloaded
-        """True: too much is asked (429). False: the engine itself is unavailable, such as a full disk (503)."""
+        """True: the engine has too much to do (429). False: it is unavailable, as with a full disk (503)."""
         self.may_be_kept = may_be_kept
-        """True: the engine may have kept some of what was to be added; adding it again completes it."""
+        """True: the engine may have kept a part of the batch. Adding the batch again completes it."""
 
 
 class EventStore(Protocol):
     """Events of all companies, by owner.
 
-    Reads see every batch whose `add` has returned. All methods raise EventStoreBusy when they cannot serve now. Unknown
-    owners and series are simply empty. A `limit`, and a number of values or iterations, is at least 1.
+    Reads see every batch whose `add` has returned. All methods raise EventStoreBusy if they cannot serve now. Unknown
+    owners and series are empty. A `limit`, and a number of values or iterations, is at least 1.
 
-    What is read is asked for by queries (`events/queries.py`). Each read is of series of the type that it names.
+    Queries say what to read (`events/queries.py`). A query for series must name a type that the method reads.
 
-    Samples and log lines may be large: where a method says "a page", that ends with the event with which it has
-    PAGE_BYTES, too, and `may_go_on` tells whether there may be more behind it.
+    Samples and log lines may be large. So a page of them also ends with the event that brings it to PAGE_BYTES, and
+    `may_go_on` tells whether more events may follow.
     """
 
     @property
@@ -113,32 +124,35 @@ class EventStore(Protocol):
         """Whether several reads at once take less time than one after another."""
 
     async def open(self) -> None:
-        """Take the store into use; raise EventStoreError naming the reason when that is not possible."""
+        """Open the store; raise EventStoreError with the reason if that is not possible."""
 
     async def close(self) -> None:
-        """Finish what is under way and let go of every resource; a second call does nothing."""
+        """Finish what is under way, and release all resources. A second call does nothing."""
 
     async def check(self) -> None:
-        """Raise EventStoreError unless events can be kept and read; never waits for what else is under way."""
+        """Raise EventStoreError unless events can be kept and read; do not wait for other calls."""
 
     async def add(self, batch: EventBatch) -> Mapping[str, int]:
         """Keep the batch: it survives kill -9 once this returns. Adding it again changes nothing.
 
-        Returns how many events the engine refused, by reason: one that it cannot keep costs itself only. Nothing is
-        kept when this raises EventStoreBusy, unless that says `may_be_kept`.
+        Returns how many events the engine refused, by reason. The other events are kept. If this raises EventStoreBusy,
+        nothing is kept, unless the error says `may_be_kept`.
         """
 
     async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:
         """Delete the owners' events (of `types`, or all); return how many there were."""
 
     async def delete_logs(self, series: SeriesQuery, before: int | None, exclude: Selection = ()) -> int:
-        """Delete log lines of the series older than `before` (epoch ms; None: all), but for those that are excluded."""
+        """Delete log lines of the series that are older than `before` (epoch ms; None: all) and not excluded.
+
+        Returns how many there were.
+        """
 
     def owners(self) -> AsyncIterator[Owner]:
-        """Every owner that has events, of all companies, once and in any order; some may have none any more."""
+        """Every owner that has events, of all companies, once and in any order; perhaps some that had events before."""
 
     async def series(self, owner: Owner, types: Sequence[EventType] | None = None) -> list[SeriesName]:
-        """Every series of the owner, sorted; none is ever left out, whatever their number."""
+        """Every series of the owner, sorted, however many there are."""
 
     # scalars
 
@@ -148,16 +162,15 @@ class EventStore(Protocol):
     async def scalar_buckets(self, series: SeriesQuery, buckets: BucketQuery) -> list[Buckets]:
         """The buckets of each series, sorted by metric and variant; iteration −2³¹ is left out.
 
-        Series without a point in the range have no buckets, series that are but a single value are not in the answer.
-        On the iteration axis an engine may widen the buckets somewhat, to a multiple of its own block, and answer from
-        aggregates; it never makes them narrower. Counts always add up to the points. The first bucket's x is −2⁶³
-        where its start lies before that.
+        Series without a point in the range have no buckets. Series with only a single value are left out. On the
+        iteration axis, an engine may make the buckets somewhat wider, so that its own aggregates fit into them, but
+        never narrower. Counts always add up to the points. If the first bucket starts before −2⁶³, its x is −2⁶³.
 
-        `answers.will_read` is told of the size of buckets before all of them are made.
+        `answers.will_read` counts the buckets before all of them are made.
         """
 
     async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
-        """A page of points in (iter, metric, variant) order. A `whole` one never ends inside an iteration."""
+        """A page of points in (iter, metric, variant) order. A `whole` page never ends inside an iteration."""
 
     async def earliest_points(self, series: SeriesQuery, limit: int, after: int | None = None) -> ScalarPoints:
         """The first `limit` points beyond timestamp `after`, and all others that share the last one's timestamp.
@@ -169,12 +182,12 @@ class EventStore(Protocol):
         """The last `n` values by iteration of each series, oldest first."""
 
     async def worker_spans(self, series: SeriesQuery) -> list[WorkerSpan]:
-        """What each worker reported of each series, sorted; times beyond ±2⁵³ may be rounded."""
+        """How many points each worker reported of each series, and when, sorted; times beyond ±2⁵³ may be rounded."""
 
     async def worker_means(self, series: SeriesQuery, grid: Grid) -> list[WorkerMeans]:
-        """Means of what each worker reported of each series in each step.
+        """The means of the points that each worker reported of each series in each step of the grid.
 
-        They are sorted by metric, variant and worker; those without a finite value in the grid are not in the answer.
+        They are sorted by metric, variant and worker. Workers without a finite value in the grid are left out.
         """
 
     # logs
@@ -182,10 +195,10 @@ class EventStore(Protocol):
     async def log_lines(
         self, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None = None
     ) -> list[LogLine]:
-        """A page of lines in (timestamp, sequence) order; of these workers, unless None.
+        """A page of lines in (timestamp, sequence) order, of these workers (None: all).
 
-        Lines that share the last timestamp of a `whole` page are all in it: when it is large, it ends before that
-        timestamp. If it has no other, it goes on up to TIMESTAMP_BYTES.
+        A `whole` page has all lines of its last timestamp. If they are too large for it, it ends before that timestamp.
+        If all its lines have one timestamp, it may have TIMESTAMP_BYTES.
         """
 
     async def log_count(self, series: SeriesQuery) -> int:
@@ -197,26 +210,26 @@ class EventStore(Protocol):
     # vectors, plots and debug images
 
     async def sample_series(self, series: SeriesQuery) -> list[SampleSeries]:
-        """What is known of each series, sorted by metric and variant."""
+        """The number of samples of each series, and their ends, sorted by metric and variant."""
 
     async def samples(
         self, series: SeriesQuery, page: PageQuery[SamplePosition], iterations: Range = EVERYWHERE
     ) -> list[Sample]:
-        """A page of the samples of these iterations, by (iter, metric, variant, key). It is never `whole`."""
+        """A page of the samples of these iterations in (iter, metric, variant, key) order; it cannot be `whole`."""
 
     async def latest_samples(
         self, series: SeriesQuery, iterations: int, after: SamplePosition | None = None
     ) -> list[Sample]:
         """A page of the samples of each series' newest `iterations` iterations.
 
-        They are in (metric, variant, newest iteration first, key) order, and only those behind `after` in it.
+        They are in (metric, variant, newest iteration first, key) order. The page begins behind `after` in this order.
         """
 
     async def sample_iterations(self, series: SeriesQuery, page: PageQuery[int]) -> list[int]:
-        """A page of the distinct iterations that hold a sample."""
+        """A page of the distinct iterations that have a sample."""
 
     async def events_count(self, owner: Owner, types: Sequence[EventType] | None = None) -> int:
-        """How many events the owner has, exactly, each identity once."""
+        """How many events the owner has, exactly. Each identity counts once."""
 
     # recovery
 
@@ -224,9 +237,9 @@ class EventStore(Protocol):
         """Owners whose events may have arrived after their document's last_metrics were last written."""
 
     async def restated(self, owners: Collection[Owner]) -> None:
-        """Say that the documents of these owners are up to date with the events so far.
+        """Note that the documents of these owners show all their events so far.
 
-        That is believed of events that came since the store was opened, and of owners that `owners_to_restate` told of
-        since. What was left before, by a server that died, stays to be told: who was not told of it cannot have
-        written it.
+        That covers events since the store was opened, and owners that `owners_to_restate` has returned since. Other
+        owners, left by a server that died, are still returned later: a caller who does not know them cannot have
+        written their documents.
         """

@@ -25,7 +25,7 @@ BUCKETS_AN_ANSWER = 100_000
 
 
 @dataclass(slots=True, frozen=True)
-class Wanted:
+class SeriesAggs:
     """Aggregations over the events of one series, which make up to `buckets` buckets.
 
     Series share a search only if their `aggs` are the same object.
@@ -42,7 +42,7 @@ class Wanted:
 
 
 async def aggregate(
-    cluster: Cluster, index: str, routing: str, wanted: Iterable[Wanted], *conditions: JsonObject
+    cluster: Cluster, index: str, routing: str, wanted: Iterable[SeriesAggs], *conditions: JsonObject
 ) -> dict[str, JsonObject]:
     """By key, the aggregations over each series' events that meet all conditions, and their `doc_count`.
 
@@ -56,9 +56,9 @@ async def aggregate(
     return found
 
 
-def _parts(wanted: Iterable[Wanted]) -> Iterator[list[Wanted]]:
+def _parts(wanted: Iterable[SeriesAggs]) -> Iterator[list[SeriesAggs]]:
     """Groups that share a search: short series with the same aggregations."""
-    short: list[Wanted] = []
+    short: list[SeriesAggs] = []
     for one in wanted:
         if one.short:
             short.append(one)
@@ -68,11 +68,11 @@ def _parts(wanted: Iterable[Wanted]) -> Iterator[list[Wanted]]:
         yield from in_parts(group, lambda one: max(one.series.count or 0, one.buckets), _TOGETHER)
 
 
-def _aggs(wanted: Wanted) -> int:
+def _aggs(wanted: SeriesAggs) -> int:
     return id(wanted.aggs)
 
 
-def _body(part: Sequence[Wanted], conditions: Sequence[JsonObject]) -> JsonObject:
+def _body(part: Sequence[SeriesAggs], conditions: Sequence[JsonObject]) -> JsonObject:
     keys, aggs = [one.series.key for one in part], part[0].aggs
     query = of_series(keys, *conditions)
     if len(part) == 1:
@@ -81,7 +81,7 @@ def _body(part: Sequence[Wanted], conditions: Sequence[JsonObject]) -> JsonObjec
     return {"size": 0, "track_total_hits": False, "query": query, "aggs": {"series": by_series}}
 
 
-def _by_key(part: Sequence[Wanted], answer: JsonObject) -> dict[str, JsonObject]:
+def _by_key(part: Sequence[SeriesAggs], answer: JsonObject) -> dict[str, JsonObject]:
     found: JsonObject = answer.get("aggregations", {})
     if len(part) > 1:
         return {bucket["key"]: bucket for bucket in found["series"]["buckets"]} if found else {}

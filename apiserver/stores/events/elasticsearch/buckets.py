@@ -1,7 +1,7 @@
-"""Buckets of scalar series: one request tells how long the series are, and one more has the buckets of them all.
+"""Buckets of scalar series: one request finds how long the series are, and another one the buckets of all of them.
 
-What Elasticsearch cannot bucket exactly, because its aggregations count in doubles, or not at all, because there would
-be too many buckets, is bucketed here from the points.
+Some series are read as points, and bucketed here: those with numbers that Elasticsearch's aggregations cannot count
+exactly, as they count in doubles, and those with more buckets than Elasticsearch makes.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from apiserver import answers
 from apiserver.events.aggregates import Aggregate, Aggregates, Buckets, columns_for, joined, made_of, of_points
 from apiserver.events.model import SINGLE_VALUE_ITERATION, Float64Array, Int64Array, JsonObject
-from apiserver.events.queries import LEAST, BucketQuery, SeriesQuery
+from apiserver.events.queries import BucketQuery, SeriesQuery
+from apiserver.stores.events.base import bucket_x
 from apiserver.stores.events.elasticsearch import paging
-from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
+from apiserver.stores.events.elasticsearch.aggregating import SeriesAggs, aggregate
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.names import index_of, owner_key
 from apiserver.stores.events.elasticsearch.queries import inside, of_series, ordered, without
@@ -34,7 +34,7 @@ _A_CURVE = without({"term": {"iter": SINGLE_VALUE_ITERATION}})
 
 @dataclass(slots=True, frozen=True)
 class _Curve:
-    """A series to be bucketed: how many points it has, over which part of the axis, and how wide buckets are."""
+    """A series to bucket: its number of points, its ends on the axis, and how wide its buckets are."""
 
     series: Series
     count: int
@@ -44,7 +44,7 @@ class _Curve:
 
     @property
     def most(self) -> int:
-        """How many buckets it may have."""
+        """How many buckets it may have at most."""
         return min(self.count, self.greatest // self.interval - self.least // self.interval + 1)
 
     @property
@@ -55,7 +55,7 @@ class _Curve:
 
 @dataclass(slots=True, frozen=True)
 class Request:
-    """What is asked of which series."""
+    """The series that are asked for, and how to bucket them."""
 
     series: SeriesQuery
     buckets: BucketQuery
@@ -67,7 +67,7 @@ class Request:
 
     @property
     def inside(self) -> list[JsonObject]:
-        """What holds for the points that are bucketed."""
+        """The conditions for points that are bucketed."""
         return [_A_CURVE, *inside(self.axis, self.buckets.range)]
 
     @property
@@ -77,12 +77,12 @@ class Request:
 
 
 async def buckets(cluster: Cluster, known: SeriesIndex, request: Request) -> list[Buckets]:
-    """The buckets of each series, as the protocol says."""
+    """The buckets of each series, as `EventStore.scalar_buckets` describes them."""
     index, routing = index_of(cluster.prefix, request.series), owner_key(request.series.owner)
     curves = await _curves(cluster, known, request)
     answers.will_read(request.buckets.size(len(curves), sum(curve.most for curve in curves)))
     aggs = {interval: _aggs(request, interval) for interval in {curve.interval for curve in curves}}
-    wanted = [Wanted(curve.series, aggs[curve.interval], curve.most) for curve in curves if curve.by_nodes]
+    wanted = [SeriesAggs(curve.series, aggs[curve.interval], curve.most) for curve in curves if curve.by_nodes]
     found = await aggregate(cluster, index, routing, wanted, *request.inside)
     return list(
         await asyncio.gather(
@@ -97,12 +97,12 @@ async def buckets(cluster: Cluster, known: SeriesIndex, request: Request) -> lis
 
 
 async def _curves(cluster: Cluster, known: SeriesIndex, request: Request) -> list[_Curve]:
-    """Every series that is more than a single value, sorted."""
+    """Every series that has a curve, not only a single value, sorted."""
     index, routing = index_of(cluster.prefix, request.series), owner_key(request.series.owner)
     series = await known.likely(request.series)
     ends = extent(request.axis)
     low, high = ends
-    found = await aggregate(cluster, index, routing, [Wanted(one, ends) for one in series], _A_CURVE)
+    found = await aggregate(cluster, index, routing, [SeriesAggs(one, ends) for one in series], _A_CURVE)
     curves = []
     for one in series:
         if one.key in found:
@@ -125,7 +125,7 @@ def _aggs(request: Request, interval: int) -> JsonObject:
 
 
 async def _of_nodes(cluster: Cluster, request: Request, curve: _Curve, found: JsonObject | None) -> Buckets:
-    """The buckets as nodes made them. Values at their ends are looked up: nodes take longer to collect them."""
+    """The buckets that nodes made. First and last values are read by another search, as nodes take longer for that."""
     rows = found["buckets"]["buckets"] if found is not None else []
     wanted = request.buckets.aggregates
     values: Aggregates = {}
@@ -163,7 +163,7 @@ def _floats(values: list[float | None]) -> Float64Array:
 
 
 async def _of_points(cluster: Cluster, request: Request, curve: _Curve) -> Buckets:
-    """The buckets made here, of every point."""
+    """The buckets, made here of all points."""
     x, values = await _points(cluster, request, curve)
     return Buckets(
         curve.series.metric, curve.series.variant, *bucketed(x, values, curve.interval, request.buckets.aggregates)
@@ -173,7 +173,7 @@ async def _of_points(cluster: Cluster, request: Request, curve: _Curve) -> Bucke
 async def _points(
     cluster: Cluster, request: Request, curve: _Curve, *conditions: JsonObject
 ) -> tuple[Int64Array, Float64Array]:
-    """The series' points that match: where on the axis, ascending, and their values."""
+    """The series' points that match: their ascending places on the axis, and their values."""
     x, values = [np.empty(0, np.int64)], [np.empty(0)]
     async for hits in paging.pages(
         cluster,
@@ -183,7 +183,7 @@ async def _points(
         request.order,
         fields=["value", "special"],
         limit=paging.ALL,
-    ):  # many points are as columns a small part of what they are as hits
+    ):  # columns take much less memory than hits
         x.append(np.array([hit["sort"][0] for hit in hits], np.int64))
         values.append(np.array([value_of(hit["fields"]) for hit in hits], np.float64))
     return np.concatenate(x), np.concatenate(values)
@@ -198,10 +198,4 @@ def bucketed(
         return x, made_of(columns, wanted)
     number = x // interval
     starts = np.flatnonzero(np.append(True, number[1:] != number[:-1]))
-    return _begin(x[starts], interval), made_of(joined(columns, starts), wanted)
-
-
-def _begin(x: Int64Array, interval: int) -> Int64Array:
-    """Where the bucket of each x begins, or −2⁶³ if that is before it, where it would wrap around."""
-    begin: npt.NDArray[np.int64] = x // interval * interval
-    return np.where(begin > x, LEAST, begin)
+    return bucket_x(x[starts], interval), made_of(joined(columns, starts), wanted)

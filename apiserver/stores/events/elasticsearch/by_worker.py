@@ -14,7 +14,7 @@ import numpy as np
 
 from apiserver.events.model import JsonObject, WorkerMeans, WorkerSpan
 from apiserver.events.queries import GREATEST, Grid, SeriesQuery
-from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
+from apiserver.stores.events.elasticsearch.aggregating import SeriesAggs, aggregate
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.names import index_of, owner_key
 from apiserver.stores.events.elasticsearch.queries import between, of, of_series
@@ -48,7 +48,7 @@ async def means(cluster: Cluster, known: SeriesIndex, asked: SeriesQuery, grid: 
     """The means of each step of what each worker reported of each series, sorted by name and worker."""
     index, routing = index_of(cluster.prefix, asked), owner_key(asked.owner)
     aggs = _shared(grid)
-    wanted = [Wanted(one, aggs, one.count or 1) for one in await known.likely(asked)]
+    wanted = [SeriesAggs(one, aggs, one.count or 1) for one in await known.likely(asked)]
     shared = await aggregate(cluster, index, routing, [one for one in wanted if one.short], *_inside(grid))
     found: dict[tuple[str, str, str], list[_Row]] = {}
     for one in (one.series for one in wanted if one.series.key in shared):

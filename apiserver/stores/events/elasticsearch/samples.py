@@ -10,7 +10,7 @@ from apiserver.events.model import JsonObject, Sample, SamplePosition, SampleSer
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.stores.events.base import may_go_on, page_of
 from apiserver.stores.events.elasticsearch import names, paging
-from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
+from apiserver.stores.events.elasticsearch.aggregating import SeriesAggs, aggregate
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import any_of, between, inside, of, of_series, ordered
 from apiserver.stores.events.elasticsearch.series import MOST_BUCKETS, Series, SeriesIndex
@@ -95,7 +95,7 @@ class Samples:
     async def _aggregated(
         self, series: Sequence[Series], aggs: JsonObject, buckets: int = 1
     ) -> list[tuple[Series, JsonObject]]:
-        wanted = [Wanted(one, aggs, buckets) for one in series]
+        wanted = [SeriesAggs(one, aggs, buckets) for one in series]
         found = await aggregate(self._cluster, self._index, self._routing, wanted)
         return [(one, found[one.key]) for one in series if one.key in found]
 

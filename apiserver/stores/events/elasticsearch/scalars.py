@@ -11,7 +11,7 @@ import numpy as np
 from apiserver.events.model import JsonObject, ScalarPoints, ScalarPosition
 from apiserver.events.queries import GREATEST, PageQuery, SeriesQuery
 from apiserver.stores.events.elasticsearch import names, paging
-from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
+from apiserver.stores.events.elasticsearch.aggregating import SeriesAggs, aggregate
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import BARE, between, of, of_series, ordered
 from apiserver.stores.events.elasticsearch.series import SeriesIndex
@@ -63,7 +63,7 @@ async def last_values(
     last = {"size": n, "sort": ordered(["iter"], descending=True), "docvalue_fields": ["value", "special"]}
     top = {"last": {"top_hits": {**last, "_source": False, "stored_fields": "_none_"}}}
     series = await known.find(asked)
-    short = [wanted for wanted in (Wanted(one, top) for one in series) if wanted.short and n <= _MOST_TOP_HITS]
+    short = [wanted for wanted in (SeriesAggs(one, top) for one in series) if wanted.short and n <= _MOST_TOP_HITS]
     shared = await aggregate(cluster, index, routing, short)
     found = {key: one["last"] for key, one in shared.items()}
     rest = [one for one in series if one.key not in found]

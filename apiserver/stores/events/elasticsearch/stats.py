@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from apiserver.events.model import JsonObject, Owner, ScalarStats
 from apiserver.events.queries import SeriesQuery
-from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
+from apiserver.stores.events.elasticsearch.aggregating import SeriesAggs, aggregate
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.names import index_of, owner_key
 from apiserver.stores.events.elasticsearch.queries import BARE, between, of_series, ordered
@@ -53,8 +53,8 @@ async def stats(cluster: Cluster, known: SeriesIndex, asked: SeriesQuery) -> lis
     end, which is fast as the timestamp or the value of the point is known.
     """
     series = await known.likely(asked)
-    wanted = [Wanted(one, _SUMMED) for one in series]
-    wanted = [Wanted(one.series, _WITH_ENDS) if one.short else one for one in wanted]
+    wanted = [SeriesAggs(one, _SUMMED) for one in series]
+    wanted = [SeriesAggs(one.series, _WITH_ENDS) if one.short else one for one in wanted]
     index, routing = index_of(cluster.prefix, asked), owner_key(asked.owner)
     summed = await aggregate(cluster, index, routing, wanted)
     found = [

@@ -1,4 +1,4 @@
-"""The EventStore on Elasticsearch: this is the face alone, each read is in a module of its own."""
+"""The EventStore on Elasticsearch. Each kind of read has a module of its own."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from apiserver.stores.events.elasticsearch.writing import Items, repeats
 
 @dataclass(slots=True, frozen=True)
 class _Parts:
-    """What an open store consists of."""
+    """The parts of an open store."""
 
     cluster: Cluster
     series: SeriesIndex
@@ -55,8 +55,9 @@ class _Parts:
 class ElasticsearchEventStore:
     """Events in the indices of one prefix, which any number of servers may use at once.
 
-    A server sees what it acknowledged at once, and what others did within a second; with `strict` that, too. `migrate`:
-    bring an older schema up to date when opening. Marks of other servers count after `abandoned` seconds.
+    A server sees its own acknowledged events at once, and those of other servers within a second, or with `strict` at
+    once. With `migrate`, `open` brings an older schema up to date. Marks of other servers count after `abandoned`
+    seconds.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class ElasticsearchEventStore:
         return True
 
     async def open(self) -> None:
-        """Connect; raise EventStoreError when no node answers, or the schema is not the one that is known."""
+        """Connect; raise EventStoreError if no node answers, or the schema is not that of this version."""
         if self._parts is not None:
             return
         cluster = Cluster(self._address, strict=self._strict)
@@ -107,7 +108,7 @@ class ElasticsearchEventStore:
     # --- writing -----------------------------------------------------------------------------------
 
     async def add(self, batch: EventBatch) -> Mapping[str, int]:
-        """Send the batch; when that fails, what was kept of it stays, and adding it again completes it."""
+        """Send the batch. If that fails, a part of it may be kept, and adding it again completes it."""
         if not batch:
             return {}
         cluster, items, marks = self._opened.cluster, self._opened.items, self._opened.marks
@@ -241,11 +242,11 @@ class ElasticsearchEventStore:
     # --- recovery ----------------------------------------------------------------------------------
 
     def owners_to_restate(self) -> AsyncIterator[Owner]:
-        """Owners whose marks nobody renewed for long: of servers that died, or cannot write documents."""
+        """Owners whose marks expired: their servers died, or cannot write documents."""
         return self._opened.marks.owners()
 
     async def restated(self, owners: Collection[Owner]) -> None:
-        """Take the owners' marks away."""
+        """Delete the owners' marks."""
         await self._opened.marks.take_away(owners)
 
     # --- parts -------------------------------------------------------------------------------------
@@ -269,7 +270,7 @@ class ElasticsearchEventStore:
 
 
 def _touched(batch: EventBatch, prefix: str) -> tuple[set[str], list[Owner]]:
-    """The indices and the owners of what a batch holds."""
+    """The indices and the owners of a batch's events."""
     held = [(EventType.SCALAR, owner) for owner in batch.scalars.owners]
     held += [(EventType.LOG, logs.owner) for logs in batch.logs]
     held += [(sample.type, sample.owner) for sample in batch.samples]

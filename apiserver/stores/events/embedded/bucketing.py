@@ -9,7 +9,8 @@ import numpy as np
 
 from apiserver.events.aggregates import Aggregate, Buckets, Rows, columns_for, made_of
 from apiserver.events.model import Int64Array
-from apiserver.events.queries import GREATEST, LEAST
+from apiserver.events.queries import GREATEST
+from apiserver.stores.events.base import bucket_x
 from apiserver.stores.events.embedded.integers import Progression
 from apiserver.stores.events.embedded.pieces import ColumnNames, Pieces, joined, pieces_of, sum_up, sum_up_points
 from apiserver.stores.events.embedded.points import NO_CURVE, Curve, concat
@@ -47,7 +48,7 @@ def bucketed(sources: Iterable[Source], wanted: Set[Aggregate]) -> list[Buckets]
     for source in sources:
         if source.length > SHORT:
             summed = _alone(source, columns)
-            x = _bucket_x(summed.x, source.interval)
+            x = bucket_x(summed.x, source.interval)
             found.append(Buckets(source.metric, source.variant, x, made_of(summed.sums, wanted)))
         elif all(isinstance(part, Curve) for part in source.parts):
             points.append(source)
@@ -115,7 +116,7 @@ def _together(
     new = np.append(True, (bucket[1:] != bucket[:-1]) | (series[1:] != series[:-1]))[: len(bucket)]
     starts = np.flatnonzero(new)
     values = made_of(_summed_at(all_of_them, starts, columns).sums, wanted)
-    begins = _bucket_x(x[starts], interval[starts])
+    begins = bucket_x(x[starts], interval[starts])
     ends = np.searchsorted(series[starts], np.arange(len(sources) + 1)).tolist()
     return [
         Buckets(
@@ -134,11 +135,3 @@ def _summed_at(part: Part, starts: Rows, columns: ColumnNames) -> Pieces:
     if len(starts) == len(part.iters):
         return pieces_of(part, columns)
     return sum_up_points(*part, starts, columns)
-
-
-def _bucket_x(x: Int64Array, interval: int | Int64Array) -> Int64Array:
-    """The start of the bucket of each x. A start before −2⁶³ would wrap around, and is −2⁶³."""
-    if np.all(interval == 1):
-        return x
-    start = x // interval * interval
-    return np.where(start > x, LEAST, start)

@@ -40,7 +40,7 @@ class Pieces(NamedTuple):
 
 
 def shift_of(first: int, last: int, count: int) -> int:
-    """The shift with which a chunk's blocks hold about POINTS_A_BLOCK points."""
+    """The largest shift with which a chunk's blocks have up to POINTS_A_BLOCK points on average."""
     span = last - first + 1
     return min(max(0, (span * POINTS_A_BLOCK // count).bit_length() - 1), _LARGEST_SHIFT)
 

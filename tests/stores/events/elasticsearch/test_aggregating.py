@@ -9,7 +9,7 @@ import pytest
 
 from apiserver.events.model import JsonObject
 from apiserver.stores.events.elasticsearch import aggregating
-from apiserver.stores.events.elasticsearch.aggregating import Wanted, aggregate
+from apiserver.stores.events.elasticsearch.aggregating import SeriesAggs, aggregate
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.series import Series
 
@@ -30,7 +30,8 @@ class _Asked:
 async def test_an_answer_has_a_bounded_number_of_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aggregating, "BUCKETS_AN_ANSWER", 10)
     asked: Any = _Asked()
-    wanted = [Wanted(Series("m", str(n), str(n), None), {}, buckets) for n, buckets in enumerate((4, 6, 1, 20, 3, 3))]
+    sizes = enumerate((4, 6, 1, 20, 3, 3))
+    wanted = [SeriesAggs(Series("m", str(n), str(n), None), {}, buckets) for n, buckets in sizes]
     assert await aggregate(cast(Cluster, asked), "index", "owner", wanted) == {}
     assert asked.requests == [2, 1, 1, 2]
     assert await aggregate(cast(Cluster, asked), "index", "owner", []) == {}
