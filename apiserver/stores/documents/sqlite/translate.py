@@ -52,6 +52,8 @@ _MOST_SIDES = 4
 _MOST_TRIGRAMS = 32
 FEW = 1000
 """Rows that a statement may name one by one."""
+_FEW_TO_TEST = 10_000
+"""Testing a pattern on so many rows takes less time than finding all rows that may match it."""
 
 
 class Statement(Parameters):
@@ -69,6 +71,8 @@ class Statement(Parameters):
         self.connection = connection
         self.sides = sides or {}
         self._of_all = False
+        self._narrowing: list[str] = []
+        """SQL of conditions on indexed fields that hold besides the one that is made SQL."""
         self._not_empty: set[Path] = set()
         """Fields that other conditions of the same statement keep from being empty texts."""
 
@@ -101,9 +105,9 @@ class Statement(Parameters):
     def _all(self, condition: All) -> str:
         """SQL for several conditions that all must hold. Conditions that use the same side table become one."""
         conditions = sorted(flattened(condition), key=lambda item: (cost(self.table, item), isinstance(item, Not)))
-        before = self._not_empty
+        before = self._not_empty, self._narrowing
         compared = [item for item in conditions if isinstance(item, Field) and isinstance(item.test, Compare)]
-        self._not_empty = before | {field.path for field in compared if not field.test.accepts("")}
+        self._not_empty = before[0] | {field.path for field in compared if not field.test.accepts("")}
         beside: dict[str, list[Condition]] = {}
         terms: list[str] = []
         for item in conditions:
@@ -111,8 +115,10 @@ class Statement(Parameters):
                 beside.setdefault(side, []).append(item)
             else:
                 terms.append(self._met(item))
+                if cost(self.table, item) == 0:
+                    self._narrowing = [*self._narrowing, terms[-1]]
         terms += [self._met_beside(All(tuple(items)), side) for side, items in beside.items()]
-        self._not_empty = before
+        self._not_empty, self._narrowing = before
         return _joined(" AND ", terms) or "1"
 
     def _any_of(self, condition: AnyOf) -> str:
@@ -137,27 +143,37 @@ class Statement(Parameters):
             return met
         sought = [in_one_case(text) for text in _literals(condition)]
         there = " AND ".join(f"instr(text, {self.bind(text)})" for text in sought)
+        # CASE, because SQLite would look into the side table last, as it takes that for the most work.
+        exactly = f"CASE WHEN {self._of_side(side, there)} THEN {met} END"
+        if self._of_all and self._few_are_left():
+            return exactly
         trigrams = dict.fromkeys(text[at : at + 3] for text in sought for at in range(len(text) - 2))
         quoted = ['"' + trigram.replace('"', '""') + '"' for trigram in list(trigrams)[:_MOST_TRIGRAMS]]
         found = f'"{side}" MATCH {self.bind(" AND ".join(quoted))}' if quoted else there
         # Looking into the texts takes time, but saves reading documents that have the trigrams in another order.
         found = f"{found} AND {there}" if self._of_all else found
         in_columns = all(_has_key(self.table, path) for path in texts.paths)
-        return f"({self._beside(side, found, there, in_columns=in_columns)} AND {met})"
+        return self._beside(side, found, exactly, in_columns=in_columns)
+
+    def _few_are_left(self) -> bool:
+        """Whether conditions on indexed fields leave so few rows that each can be tested."""
+        where = _joined(" AND ", self._narrowing) or "1"
+        rows = f'SELECT 1 FROM "{self.table.name}" WHERE {where} LIMIT {_FEW_TO_TEST + 1}'
+        ((left,),) = self.found(f"SELECT count(*) FROM ({rows})")
+        return bool(left <= _FEW_TO_TEST)
 
     def _met_beside(self, condition: Condition, side: str) -> str:
         """SQL for a condition on one path whose values a side table holds."""
         met = self._of_value(condition)
-        exact = f"CASE WHEN value = x'' THEN {self._asked(condition)} ELSE {met} END"
-        return self._beside(side, f"value = x'' OR {met}", exact)
+        exactly = self._of_side(side, f"CASE WHEN value = x'' THEN {self._asked(condition)} ELSE {met} END")
+        return self._beside(side, f"value = x'' OR {met}", exactly)
 
-    def _beside(self, side: str, found: str, exact: str, *, in_columns: bool = True) -> str:
-        """SQL for a condition that a side table answers. `found` finds at least all rows for which `exact` is true.
+    def _beside(self, side: str, found: str, exactly: str, *, in_columns: bool = True) -> str:
+        """SQL for a condition that is `exactly` this, and that holds only for rows that are `found` in a side table.
 
         `in_columns`: an index of the table may answer other conditions of the query, so SQLite may use that one first.
         """
         rows = f'SELECT rowid FROM "{side}" WHERE ({found})'
-        exactly = self._of_side(side, exact)
         if (few := self._few(rows)) is not None:
             return f"({few} AND {exactly})"
         place = "+row" if in_columns else "row"
