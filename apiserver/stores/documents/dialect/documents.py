@@ -20,14 +20,14 @@ def is_name(collection: str) -> bool:
 def check_name(collection: str) -> None:
     """Raise DocumentStoreError unless a collection may have this name."""
     if not is_name(collection):
-        raise DocumentStoreError(f"{collection!r:.80} is no name of a collection")
+        raise DocumentStoreError(f"{collection!r:.80} cannot be the name of a collection")
 
 
 def identity_of(collection: str, document: Document) -> str:
     """The document's id; InvalidDocument if it has none."""
     identity = document.get("id")
     if not isinstance(identity, str) or not identity:
-        raise InvalidDocument(f"{collection}: a document needs an id of text, not empty")
+        raise InvalidDocument(f"{collection}: a document needs a text as its id, and it must not be empty")
     return identity
 
 

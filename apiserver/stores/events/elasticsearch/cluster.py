@@ -81,9 +81,8 @@ class Cluster:
         version = answer.get("version") if isinstance(answer, dict) else None
         number = str(version.get("number", "")) if isinstance(version, dict) else ""
         if not number.partition(".")[0].isdigit() or int(number.partition(".")[0]) < _LEAST_VERSION:
-            raise EventStoreError(
-                f"Elasticsearch {_LEAST_VERSION} or newer is needed; what answers is {number or 'none'}"
-            )
+            what = f"Elasticsearch {number}" if number else "something else"
+            raise EventStoreError(f"Elasticsearch {_LEAST_VERSION} or newer is needed, but {what} answers")
 
     # --- writing -----------------------------------------------------------------------------------
 
@@ -262,7 +261,7 @@ class Cluster:
             try:
                 await self.client.close_point_in_time(id=opened["id"])
             except (ApiError, TransportError) as error:
-                log.warning("a point in time is left to end by itself: %s", error)
+                log.warning("a point in time could not be closed, and expires in a minute: %s", error)
 
     async def search_at(self, point: str | None, body: JsonObject) -> JsonObject:
         """The answer to a search at a point in time."""

@@ -54,7 +54,7 @@ def replay(path: Path) -> Iterator[Record]:
     at = len(MAGIC)
     if content[:at] != MAGIC:
         if content:
-            logger.warning("journal %s does not begin as a journal does; its %d bytes are left out", path, len(content))
+            logger.warning("%s is not a journal: its %d bytes are not read", path, len(content))
         return
     while at + _HEAD.size <= len(content):
         checksum, meta_size, columns_size, sequence = _HEAD.unpack_from(content, at)
@@ -72,7 +72,9 @@ def replay(path: Path) -> Iterator[Record]:
         yield record
         at = end
     if at < len(content):
-        logger.warning("journal %s is cut at byte %d of %d, its last whole record", path, at, len(content))
+        logger.warning(
+            "journal %s is read up to byte %d of %d, the end of its last whole record", path, at, len(content)
+        )
 
 
 class Journal:

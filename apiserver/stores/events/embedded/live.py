@@ -177,7 +177,7 @@ class Live:
         try:
             segment.unlink(missing_ok=True)
         except OSError as error:  # the next start deletes it
-            logger.warning("the journal %s stays: %s", segment, error.strerror)
+            logger.warning("the merged journal %s cannot be deleted now: %s", segment, error.strerror)
 
     @contextmanager
     def snapshot(

@@ -172,7 +172,7 @@ class Merger:
                 conn.execute("ROLLBACK")
             if isinstance(error, sqlite3.Error | OSError):
                 self._live.stuck = str(error)
-                raise EventStoreBusy(f"the events database: {error}", retry_after=5, overloaded=False) from error
+                raise EventStoreBusy(f"the events database failed: {error}", retry_after=5, overloaded=False) from error
             raise
         self._live.stuck = None
 
@@ -200,7 +200,7 @@ class Merger:
                 with self._live.entrance:
                     self._database.truncate_log()
         except sqlite3.Error as error:  # the log stays as it is, and the next merge tries again
-            logger.warning("checkpoint failed: %s", error)
+            logger.warning("the events database could not be checkpointed: %s", error)
 
     def _give_room_back(self) -> None:
         """Shrink the file, a little at a time, if much of it is free. Then truncate the log, which grew by that."""
@@ -228,6 +228,6 @@ class Merger:
                 writer.execute(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})").fetchall()
                 self._checkpoint()
             except sqlite3.Error as error:
-                logger.warning("room cannot be given back: %s", error)
+                logger.warning("the events database could not be shrunk: %s", error)
                 return False
         return True

@@ -384,4 +384,4 @@ class EmbeddedEventStore:
 
 
 def _unavailable(error: Exception) -> EventStoreBusy:
-    return EventStoreBusy(f"the events database: {error}", overloaded=False)
+    return EventStoreBusy(f"the events database failed: {error}", overloaded=False)
