@@ -30,7 +30,7 @@ _FIELDS = (
 STATS = np.dtype([(name, "<f8" if name in _FLOATS else "<i8") for name in _FIELDS])
 
 #: If groups have so many points on average, extremes are searched group by group.
-_LONG = 256
+LONG = 256
 
 
 def _empty() -> StatsArray:
@@ -76,7 +76,7 @@ def of_groups(
         ("max_value", -np.inf, np.argmax, np.maximum),
     ):
         filled = values if everything else np.where(finite, values, fill)
-        if len(filled) >= _LONG * len(starts):
+        if len(filled) >= LONG * len(starts):
             groups = zip(starts.tolist(), stops.tolist(), strict=True)
             found = np.array([start + of_long(filled[start:stop]) for start, stop in groups])
         else:

@@ -23,7 +23,7 @@ def make_small(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(tail, "POINTS_A_PAGE", 7)
     patch.setattr(chunks, "LARGEST", 8)
     patch.setattr(chunks, "POINTS_AT_A_TIME", 20)
-    patch.setattr(stats, "_LONG", 4)
+    patch.setattr(stats, "LONG", 4)
     patch.setattr(pieces, "POINTS_A_BLOCK", 2)
     patch.setattr(buckets, "MOST_WIDENING", 0.5)
     patch.setattr(buckets, "CHUNKS_OF_POINTS", 2)

@@ -18,7 +18,7 @@ from apiserver.stores.events.embedded.stats import StatsArray
 def _long(request: pytest.FixtureRequest) -> Iterator[None]:
     """From how many points on a group is looked at by itself."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stats, "_LONG", request.param)
+        patch.setattr(stats, "LONG", request.param)
         yield
 
 
