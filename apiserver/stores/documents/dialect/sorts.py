@@ -42,9 +42,10 @@ class Term:
 
 
 def parse_sort(sort: Sort, numeric: Collection[str] = ()) -> list[Term]:
-    """The terms of a sort, the last of which is the id; none for an empty sort. `numeric` has top-level fields.
+    """The terms of a sort, the last of which is the id; none for an empty sort.
 
-    InvalidFilter, which names the field, if the sort is not in the language.
+    Below the top-level fields in `numeric`, texts that are numbers sort as numbers. InvalidFilter, which names the
+    field, if the sort is not in the language.
     """
     terms: list[Term] = []
     for name, direction in sort:

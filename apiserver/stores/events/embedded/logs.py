@@ -104,14 +104,11 @@ def _merged_lines(conn: sqlite3.Connection, owner: Owner, wanted: WantedLines) -
             size += parts[-1].bytes
             if wanted.end(times) < len(times) or size >= wanted.most:
                 break
-    return _cut(parts, wanted.end(times)), size
-
-
-def _cut(parts: Sequence[Lines], end: int) -> list[LogLine]:
     found: list[LogLine] = []
+    end = wanted.end(times)
     for lines in parts:
         found += lines.slice(0, end - len(found)).log_lines()
-    return found
+    return found, size
 
 
 def _bodies(conn: sqlite3.Connection, owner: int, selected: Collection[int], wanted: WantedLines) -> Iterator[bytes]:

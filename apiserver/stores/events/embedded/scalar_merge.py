@@ -187,7 +187,7 @@ class _Merge:
         tails = take(points, spread(starts[short], counts[short]))
         self._put_runs(which[short], tails, counts[short])
         if overlapping.any():
-            self._make_stats_anew(which, overlapping, tails, counts * short)
+            self._make_stats_again(which, overlapping, tails, counts * short)
 
     def _with_tails(self, which: Int64Array) -> tuple[Points, npt.NDArray[np.intp]]:
         """The new points laid over the points of the tails, which are emptied; and where each series begins."""
@@ -234,7 +234,7 @@ class _Merge:
         last_chunk, self._known.chunks[n] = self._chunks.put(series, numbered, points, replaced)
         return last_chunk
 
-    def _make_stats_anew(
+    def _make_stats_again(
         self, which: Int64Array, overlapping: npt.NDArray[np.bool_], tails: Points, lengths: Int64Array
     ) -> None:
         """Make the stats of the overlapping series from the stats of their chunks and the points of their tails."""
