@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from apiserver.times import from_now
 from tests.harness import Api
 
 pytestmark = pytest.mark.anyio
@@ -81,11 +82,12 @@ async def test_a_report_says_what_a_worker_does(api: Api) -> None:
     ]
     await api.call("tasks.enqueue", {"task": waiting, "queue": queue})
     await api.call("tasks.started", {"task": task})
+    await api.backend.documents.update("tasks", {"id": task}, {"$set": {"started": from_now(-100)}})
 
     await api.call("workers.status_report", report("w", task=task, queue=queue, queues=[queue]))
 
     [worker] = await workers(api)
-    assert worker["task"].pop("running_time") >= 0
+    assert 100_000 <= worker["task"].pop("running_time") < 200_000
     assert worker["task"] == {"id": task, "name": "runs", "last_iteration": 0}
     assert worker["project"] == {"id": project, "name": "p"}
     assert worker["queue"] == {"id": queue, "name": "default"}
