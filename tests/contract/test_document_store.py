@@ -90,29 +90,22 @@ def but(*names: str) -> set[str]:
         ({"n": {"$gte": None}}, {"null", "missing", "list"}),
         ({"n": {"$gt": None}}, set()),
         ({"n": {"$gt": False}}, {"true"}),
-        ({"n": {"$exists": True}}, but("missing")),
-        ({"n": {"$exists": False}}, {"missing"}),
         ({"n": {"$regex": "o.b"}}, {"name"}),
         ({"n": {"$regex": "foo"}}, set()),
         ({"n": {"$regex": "^foo", "$options": "i"}}, {"name"}),
         ({"n": {"$regex": "^(x|1)$"}}, {"text", "list"}),
-        ({"n": {"$not": {"$gt": 0}}}, but("one", "list", "half")),
-        ({"n": {"$not": {"$regex": "1|x"}}}, but("text", "list")),
+        ({"$nor": [{"n": {"$gt": 0}}]}, but("one", "list", "half")),
+        ({"$nor": [{"n": {"$regex": "1|x"}}]}, but("text", "list")),
         ({"n": {"$all": [1, "x"]}}, {"list"}),
         ({"n": {"$all": [1]}}, {"one", "list"}),
         ({"n": {"$all": []}}, set()),
         ({"n": {"$size": 0}}, {"empty"}),
         ({"n": {"$size": 3}}, {"list"}),
-        ({"n": {"$elemMatch": {"$gt": 0}}}, {"list"}),
-        ({"n.k": {"$elemMatch": {"a": 1, "b": 2}}}, {"nested"}),
-        ({"n.k": {"$elemMatch": {"a": 1, "b": 4}}}, set()),
         ({"n.k.a": 1, "n.k.b": 4}, {"nested"}),
         ({"n.k.a": 3}, {"nested"}),
         ({"n.k.0.a": 1}, {"nested"}),
         ({"n.k.1.a": 1}, set()),
         ({"n.k": {"$size": 2}}, {"nested"}),
-        ({"n.k.a": {"$exists": True}}, {"nested"}),
-        ({"n.x": {"$exists": False}}, but()),
         ({"$and": [{"n": 1}, {"id": "one"}]}, {"one"}),
         ({"$or": [{"n": 1}, {"id": "name"}]}, {"one", "list", "name"}),
         ({"$nor": [{"n": 1}, {"n": None}]}, but("one", "list", "null", "missing")),
@@ -137,8 +130,6 @@ INDEXED = {"text": "b", "number": 7, "half": 7.5, "true": True, "false": False, 
         ({"status": None}, {"null", "missing"}),
         ({"status": {"$in": ["b", None, True, 7.5]}}, {"text", "null", "missing", "true", "half"}),
         ({"status": {"$nin": ["b", 7]}}, {"half", "true", "false", "null", "missing"}),
-        ({"status": {"$exists": True}}, set(INDEXED)),
-        ({"status": {"$exists": False}}, {"missing"}),
         ({"status": {"$gt": 7}}, {"half"}),
         ({"status": {"$gte": 7, "$lte": 7.5}}, {"number", "half"}),
         ({"status": {"$lt": 100}}, {"number", "half"}),
@@ -146,7 +137,7 @@ INDEXED = {"text": "b", "number": 7, "half": 7.5, "true": True, "false": False, 
         ({"status": {"$lt": "c"}}, {"text"}),
         ({"status": {"$gte": False}}, {"true", "false"}),
         ({"status": {"$lt": True}}, {"false"}),
-        ({"status": {"$not": {"$gt": 7}}}, {"text", "number", "true", "false", "null", "missing"}),
+        ({"$nor": [{"status": {"$gt": 7}}]}, {"text", "number", "true", "false", "null", "missing"}),
         ({"status": {"$regex": "."}}, {"text"}),
         ({"status": {"$size": 1}}, set()),
         ({"status": ["b"]}, set()),
@@ -170,6 +161,7 @@ async def test_a_text_is_found_however_json_writes_it(store: DocumentStore, text
     ("filter", "message"),
     [
         ({"n": {"$where": "1"}}, "field 'n'"),
+        ({"n": {"$not": {"$gt": 1}}}, "field 'n': unknown operator"),
         ({"$where": "1"}, "\\$where"),
         ({"n": {"$in": "x"}}, "field 'n': \\$in"),
         ({"n": {"$regex": "("}}, "field 'n'"),
@@ -179,8 +171,6 @@ async def test_a_text_is_found_however_json_writes_it(store: DocumentStore, text
         ({"n": {"$regex": "x", "$options": "m"}}, "field 'n'"),
         ({"n": {"$options": "i"}}, "field 'n'"),
         ({"n": {"$size": -1}}, "field 'n'"),
-        ({"n": {"$not": 1}}, "field 'n'"),
-        ({"n": {"$elemMatch": 1}}, "field 'n'"),
         ({"$or": []}, "\\$or"),
         ({"$and": {"n": 1}}, "\\$and"),
         ({"$or": [1]}, "a filter is an object"),
@@ -242,7 +232,7 @@ async def test_a_pattern_is_looked_for_in_what_is_there_now(store: DocumentStore
 async def test_any_field_name_is_found(store: DocumentStore, name: str) -> None:
     await fill(store, {"id": "a", name: {name: "x"}}, {"id": "b", name: {name: "y"}}, {"id": "c"})
     assert await ids(store, {f"{name}.{name}": "x"}) == ["a"]
-    assert await ids(store, {f"{name}.{name}": {"$exists": True}}) == ["a", "b"]
+    assert await ids(store, {f"{name}.{name}": {"$ne": None}}) == ["a", "b"]
     assert await ids(store, {}, sort=[(f"{name}.{name}", -1)]) == ["b", "a", "c"]
     assert await store.distinct("things", f"{name}.{name}", {}) == ["x", "y"]
     assert await store.count_by("things", {}, [f"{name}.{name}"]) == {("x",): 1, ("y",): 1, (None,): 1}
@@ -301,7 +291,7 @@ async def test_sorts_by_several_fields_ties_by_id(store: DocumentStore, path: st
         max_size=20,
     ),
     sort=st.lists(st.tuples(st.sampled_from(["status", "n", "big.n", "id"]), st.sampled_from([1, -1])), min_size=1),
-    filter=st.sampled_from([{}, {"status": {"$ne": "b"}}, {"n": {"$elemMatch": {"$gt": 0}}}]),
+    filter=st.sampled_from([{}, {"status": {"$ne": "b"}}, {"n": {"$gt": 0}}]),
     size=st.integers(1, 7),
 )
 @examples(40)
@@ -364,7 +354,6 @@ async def test_projection(store: DocumentStore) -> None:
         ({"a": 1}, {"$set": {"a": None}}, {"a": None}),
         ({"a": {"b": 1, "c": 2}}, {"$unset": {"a.b": 1, "x.y": 1}}, {"a": {"c": 2}}),
         ({"a": [1, 2]}, {"$unset": {"a.0": 1}}, {"a": [None, 2]}),
-        ({"a": 1, "b": 1.5}, {"$inc": {"a": 2, "b": -1, "c.d": 5}}, {"a": 3, "b": 0.5, "c": {"d": 5}}),
         ({"a": 5, "b": 5}, {"$min": {"a": 3, "b": 9, "c": 1}}, {"a": 3, "b": 5, "c": 1}),
         ({"a": 5, "b": "x"}, {"$max": {"a": 3, "b": 9, "c": 1}}, {"a": 5, "b": "x", "c": 1}),
         ({"a": [1]}, {"$push": {"a": 2, "b.c": [3]}}, {"a": [1, 2], "b": {"c": [[3]]}}),
@@ -375,7 +364,7 @@ async def test_projection(store: DocumentStore) -> None:
         ({"a": [{"k": 1, "v": 1}, {"k": 2}, 1]}, {"$pull": {"a": {"k": 1}}}, {"a": [{"k": 2}, 1]}),
         ({"a": [1]}, {"$addToSet": {"a": 1, "b": 1}}, {"a": [1], "b": [1]}),
         ({"a": [1]}, {"$addToSet": {"a": {"$each": [2, 2, 1.0, True]}}}, {"a": [1, 2, True]}),
-        ({"a": 1}, {"$set": {"b": 1}, "$inc": {"a": 1}, "$push": {"c": 1}}, {"a": 2, "b": 1, "c": [1]}),
+        ({"a": 1}, {"$set": {"b": 1}, "$max": {"a": 2}, "$push": {"c": 1}}, {"a": 2, "b": 1, "c": [1]}),
         (
             {"last_metrics": {"m": {"v": 1}}},
             {"$set": {"last_metrics.m.w": 2}},
@@ -408,10 +397,6 @@ async def test_updates(store: DocumentStore, before: Document, update: Update, a
         {"$set": {"l.999999999": 1}},
         {"$set": {"a": 1}, "$unset": {"a": 1}},
         {"$set": {"a": 1, "a.b": 1}},
-        {"$inc": {"a": "1"}},
-        {"$inc": {"a": True}},
-        {"$inc": {"t": 1}},
-        {"$inc": {"big": 1}},
         {"$push": {"n": 1}},
         {"$push": {"l": {"$each": 1}}},
         {"$push": {"l": {"$each": [], "$slice": 1}}},
@@ -421,7 +406,7 @@ async def test_updates(store: DocumentStore, before: Document, update: Update, a
     ],
 )
 async def test_an_update_that_does_not_fit_changes_nothing(store: DocumentStore, update: Update) -> None:
-    document = {"id": "x", "n": 1, "t": "t", "l": [1], "big": 2**63 - 1}
+    document = {"id": "x", "n": 1, "l": [1]}
     await fill(store, document)
     with pytest.raises(InvalidFilter):
         await store.update("things", {"id": "x"}, update)
@@ -438,28 +423,28 @@ async def test_update_of_one_or_many(store: DocumentStore) -> None:
 
 
 async def test_update_of_many_is_all_or_none(store: DocumentStore) -> None:
-    await fill(store, {"id": "a", "n": 1}, {"id": "b", "n": "text"}, {"id": "c", "n": 1})
+    await fill(store, {"id": "a", "n": [1]}, {"id": "b", "n": "text"}, {"id": "c", "n": [1]})
     with pytest.raises(InvalidFilter):
-        await store.update("things", {}, {"$inc": {"n": 1}}, many=True)
-    assert [document["n"] for document in await store.find("things", {}, sort=[("id", 1)])] == [1, "text", 1]
+        await store.update("things", {}, {"$push": {"n": 1}}, many=True)
+    assert [document["n"] for document in await store.find("things", {}, sort=[("id", 1)])] == [[1], "text", [1]]
 
 
 async def test_upsert(store: DocumentStore) -> None:
-    fresh = {"id": "a", "n": 1}
-    assert await store.update("things", {"id": "a"}, {"$inc": {"n": 1}}, upsert=fresh) == 0
-    assert await store.update("things", {"id": "a"}, {"$inc": {"n": 1}}, upsert=fresh) == 1
-    assert await store.find("things", {}) == [{"id": "a", "n": 3}]
-    assert fresh == {"id": "a", "n": 1}
+    fresh = {"id": "a", "n": [1]}
+    assert await store.update("things", {"id": "a"}, {"$push": {"n": 2}}, upsert=fresh) == 0
+    assert await store.update("things", {"id": "a"}, {"$push": {"n": 3}}, upsert=fresh) == 1
+    assert await store.find("things", {}) == [{"id": "a", "n": [1, 2, 3]}]
+    assert fresh == {"id": "a", "n": [1]}
     with pytest.raises(DuplicateDocument):
         await store.update("things", {"n": 77}, {"$set": {"n": 1}}, upsert=fresh)
 
 
 async def test_find_and_update(store: DocumentStore) -> None:
-    await fill(store, {"id": "a", "n": 1}, {"id": "b", "n": 2})
-    before = await store.find_and_update("things", {}, {"$inc": {"n": 10}}, sort=[("n", -1)], return_new=False)
-    after = await store.find_and_update("things", {"id": "b"}, {"$inc": {"n": 10}})
-    assert (before, after) == ({"id": "b", "n": 2}, {"id": "b", "n": 22})
-    assert await store.find_and_update("things", {"id": "c"}, {"$inc": {"n": 10}}) is None
+    await fill(store, {"id": "a", "n": [1]}, {"id": "b", "n": [2]})
+    before = await store.find_and_update("things", {}, {"$push": {"n": 3}}, sort=[("n", -1)], return_new=False)
+    after = await store.find_and_update("things", {"id": "b"}, {"$push": {"n": 4}})
+    assert (before, after) == ({"id": "b", "n": [2]}, {"id": "b", "n": [2, 3, 4]})
+    assert await store.find_and_update("things", {"id": "c"}, {"$push": {"n": 4}}) is None
 
 
 async def test_delete(store: DocumentStore) -> None:
@@ -579,14 +564,14 @@ async def test_each_item_of_a_queue_is_popped_once(store: DocumentStore) -> None
 
 
 async def test_no_update_is_lost(store: DocumentStore) -> None:
-    await fill(store, {"id": "a", "n": 0, "last_metrics": {"m": 0}}, collection="tasks")
+    await fill(store, {"id": "a", "n": [], "last_metrics": {"m": [0]}}, collection="tasks")
     by_id, by_name = {"id": "a"}, {"last_metrics.m": {"$gte": 0}}
     await asyncio.gather(
-        *(store.update("tasks", by_id, {"$inc": {"n": 1}}) for _ in range(40)),
-        *(store.update("tasks", by_name, {"$inc": {"n": 1, "last_metrics.m": 1}}, many=True) for _ in range(40)),
-        *(store.find_and_update("tasks", by_id, {"$inc": {"n": 1}}) for _ in range(40)),
+        *(store.update("tasks", by_id, {"$push": {"n": 1}}) for _ in range(40)),
+        *(store.update("tasks", by_name, {"$push": {"n": 1, "last_metrics.m": 1}}, many=True) for _ in range(40)),
+        *(store.find_and_update("tasks", by_id, {"$push": {"n": 1}}) for _ in range(40)),
     )
-    assert await store.find("tasks", {}) == [{"id": "a", "n": 120, "last_metrics": {"m": 40}}]
+    assert await store.find("tasks", {}) == [{"id": "a", "n": [1] * 120, "last_metrics": {"m": [0] + [1] * 40}}]
 
 
 async def test_thousands_of_documents(store: DocumentStore) -> None:

@@ -4,10 +4,9 @@ The language is a small part of MongoDB's, with the same meaning. `dialect` pars
 it means for one document. An engine gets parsed conditions, terms and changes, and finds the same documents in its own
 way. The language has only
 
-- filters: equality (a list also equals each of its items), `$eq $ne $gt $gte $lt $lte $in $nin $exists $regex` (in
-  RE2's syntax, and `$options: "i"`) `$not $all $size $elemMatch $and $or $nor`, and dotted paths through objects and
-  list items;
-- updates: `$set $unset $inc $min $max $push` (`$each`) `$pull $addToSet` (`$each`), and dotted paths, without MongoDB's
+- filters: equality (a list also equals each of its items), `$eq $ne $gt $gte $lt $lte $in $nin $regex` (in RE2's
+  syntax, and `$options: "i"`) `$all $size $and $or $nor`, and dotted paths through objects and list items;
+- updates: `$set $unset $min $max $push` (`$each`) `$pull $addToSet` (`$each`), and dotted paths, without MongoDB's
   positional operators;
 - sorts: a list of (path, 1 | -1). Numbers come before text, as in MongoDB. A list sorts by its least item, or by its
   greatest if descending. Unlike in MongoDB, documents without a value (missing, null, "", [], {}, or one of these in a

@@ -62,24 +62,14 @@ _patterns = st.sampled_from(["a", "^a", "b$", "^$", ".", "[0-9]", "é|B"])
 _comparisons = st.sampled_from(["$eq", "$ne", "$gt", "$gte", "$lt", "$lte"])
 
 
-def _operators(inner: st.SearchStrategy[Filter]) -> st.SearchStrategy[Filter]:
-    simple = st.one_of(
-        st.dictionaries(_comparisons, scalars | values, min_size=1, max_size=2),
-        st.builds(
-            lambda op, items: {op: items}, st.sampled_from(["$in", "$nin", "$all"]), st.lists(values, max_size=4)
-        ),
-        st.builds(lambda wanted: {"$exists": wanted}, st.booleans()),
-        st.builds(lambda size: {"$size": size}, st.integers(0, 3)),
-        st.builds(
-            lambda pattern, options: {"$regex": pattern, **options}, _patterns, st.sampled_from([{}, {"$options": "i"}])
-        ),
-    )
-    elements = st.builds(lambda condition: {"$elemMatch": condition}, simple | inner)
-    return simple | elements | st.builds(lambda operators: {"$not": operators}, simple | elements)
-
-
-def _fields(path: st.SearchStrategy[str], inner: st.SearchStrategy[Filter]) -> st.SearchStrategy[Filter]:
-    return st.dictionaries(path, scalars | _operators(inner) | values, min_size=1, max_size=2)
+_operators: st.SearchStrategy[Filter] = st.one_of(
+    st.dictionaries(_comparisons, scalars | values, min_size=1, max_size=2),
+    st.builds(lambda op, items: {op: items}, st.sampled_from(["$in", "$nin", "$all"]), st.lists(values, max_size=4)),
+    st.builds(lambda size: {"$size": size}, st.integers(0, 3)),
+    st.builds(
+        lambda pattern, options: {"$regex": pattern, **options}, _patterns, st.sampled_from([{}, {"$options": "i"}])
+    ),
+)
 
 
 def _joined(inner: st.SearchStrategy[Filter]) -> st.SearchStrategy[Filter]:
@@ -87,7 +77,7 @@ def _joined(inner: st.SearchStrategy[Filter]) -> st.SearchStrategy[Filter]:
     return st.builds(lambda op, items: {op: items}, st.sampled_from(["$and", "$or", "$nor"]), lists)
 
 
-_single = _fields(paths | paths | key_paths, st.just({"a": 1}))
+_single = st.dictionaries(paths | paths | key_paths, scalars | _operators | values, min_size=1, max_size=2)
 filters = _single | _single | _joined(_single) | _joined(_joined(_single))
 """Any valid filter."""
 
@@ -97,12 +87,11 @@ _lists: st.SearchStrategy[Any] = values | st.builds(lambda items: {"$each": item
 _operand_of: dict[str, st.SearchStrategy[Any]] = {
     "$set": values,
     "$unset": st.just(1),
-    "$inc": st.integers(-3, 3) | st.floats(-1e6, 1e6),
     "$min": values,
     "$max": values,
     "$push": _lists,
     "$addToSet": _lists,
-    "$pull": values,
+    "$pull": values | _operators,
 }
 updates: st.SearchStrategy[Update] = st.dictionaries(
     st.sampled_from(sorted(_operand_of)), st.none(), min_size=1, max_size=3

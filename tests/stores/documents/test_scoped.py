@@ -33,14 +33,13 @@ TRICKS: list[tuple[Filter, bool]] = [
     ({"id": "theirs"}, False),
     ({"company": "them"}, False),
     ({"company": {"$ne": "me"}}, False),
-    ({"company": {"$exists": True}}, True),
+    ({"company": {"$ne": None}}, True),
     ({"company": {"$in": ["me", "them"]}}, True),
-    ({"company": {"$not": {"$eq": "me"}}}, False),
+    ({"company": {"$nin": ["me"]}}, False),
     ({"$or": [{"company": "them"}, {}]}, True),
     ({"$or": [{"id": "theirs"}, {"id": "mine"}]}, True),
     ({"$nor": [{"company": "me"}]}, False),
     ({"$and": [{"$or": [{"company": "them"}]}]}, False),
-    ({"tags": {"$elemMatch": {"$eq": "secret"}}}, False),
 ]
 
 
@@ -156,7 +155,7 @@ async def tasks(store: SqliteDocumentStore) -> SqliteDocumentStore:
 EVERY_ID = {"id": {"$in": ["theirs", "mine", "private", "secret"]}}
 
 
-@pytest.mark.parametrize("filter", [{}, EVERY_ID, {"company": {"$exists": True}}, {"$or": [{"public": True}, {}]}])
+@pytest.mark.parametrize("filter", [{}, EVERY_ID, {"company": {"$ne": None}}, {"$or": [{"public": True}, {}]}])
 async def test_what_is_public_is_read_by_all_as_nobodys(tasks: SqliteDocumentStore, filter: Filter) -> None:
     visible = VisibleDocuments(tasks, "me")
     assert await visible.find("tasks", filter, sort=[("id", 1)]) == [

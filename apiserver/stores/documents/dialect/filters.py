@@ -16,12 +16,12 @@ from apiserver.stores.documents.base import InvalidFilter
 from apiserver.stores.documents.dialect import values
 from apiserver.stores.documents.dialect.paths import Path, parse, reach
 from apiserver.stores.documents.dialect.patterns import Search, compile_pattern
-from apiserver.stores.documents.dialect.values import MISSING, class_of, order
+from apiserver.stores.documents.dialect.values import class_of, order, same
 
 _DEEPEST = 30
 
 
-class Test:
+class _Test:
     """A test of one value at a path. A list passes if it passes as a whole, or if an item of it does."""
 
     classes: frozenset[int] = frozenset()
@@ -36,7 +36,7 @@ class Test:
         raise NotImplementedError
 
 
-class Compare(Test):
+class Compare(_Test):
     """`$eq $gt $gte $lt $lte`: only values of the operand's class pass."""
 
     def __init__(self, op: str, operand: Any) -> None:
@@ -61,7 +61,7 @@ _COMPARISONS: dict[str, Callable[[tuple[Any, ...], tuple[Any, ...]], bool]] = {
 }
 
 
-class In(Test):
+class In(_Test):
     """`$in`: values that equal one of the operands."""
 
     def __init__(self, operands: list[Any]) -> None:
@@ -73,7 +73,7 @@ class In(Test):
         return order(value) in self._orders
 
 
-class Pattern(Test):
+class Pattern(_Test):
     """`$regex`: texts in which the pattern is found."""
 
     classes = frozenset({values.TEXT})
@@ -87,16 +87,7 @@ class Pattern(Test):
         return isinstance(value, str) and self._search(value)
 
 
-class Exists(Test):
-    """`$exists`: the field is there, null or not."""
-
-    def accepts(self, value: Any) -> bool:
-        return value is not MISSING
-
-    passes = accepts
-
-
-class Size(Test):
+class Size(_Test):
     """`$size`: lists with this number of items."""
 
     classes = frozenset({values.LIST})
@@ -110,23 +101,7 @@ class Size(Test):
     passes = accepts
 
 
-class Element(Test):
-    """`$elemMatch`: lists with an item that meets the whole condition."""
-
-    classes = frozenset({values.LIST})
-
-    def __init__(self, condition: Condition, *, objects: bool) -> None:
-        self._condition = condition
-        self._objects = objects
-
-    def accepts(self, value: Any) -> bool:
-        return isinstance(value, list) and any(self.meets(item) for item in value)
-
-    passes = accepts
-
-    def meets(self, item: Any) -> bool:
-        """Whether one item meets the condition."""
-        return (isinstance(item, dict) or not self._objects) and self._condition.matches(item)
+Test = Compare | In | Pattern | Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +157,16 @@ def parse_filter(filter: Mapping[str, Any], depth: int = 0) -> Condition:
     return _all([_clause(name, operand, depth) for name, operand in filter.items()])
 
 
+def item_test(name: str, wanted: Any) -> Callable[[Any], bool]:
+    """A test of one item of the list `name`: its value, operators (`$in: …`), or a filter on the fields of objects."""
+    if not isinstance(wanted, Mapping):
+        return lambda item: same(item, wanted)
+    if _is_operators(wanted):
+        return _field(name, (), wanted).matches
+    condition = parse_filter(wanted)
+    return lambda item: isinstance(item, dict) and condition.matches(item)
+
+
 def names_one(condition: Condition) -> bool:
     """Whether the condition gives the id, so that only one document can match."""
     if isinstance(condition, All):
@@ -213,18 +198,18 @@ def _clause(name: str, operand: Any, depth: int) -> Condition:
         return AnyOf(conditions) if name == "$or" else Not(AnyOf(conditions))
     if isinstance(name, str) and name.startswith("$"):
         raise InvalidFilter(f"unknown operator {name[:50]}")
-    return _field(name, parse(name), operand, depth)
+    return _field(name, parse(name), operand)
 
 
-def _field(name: str, path: Path, operand: Any, depth: int) -> Condition:
+def _field(name: str, path: Path, operand: Any) -> Condition:
     if not _is_operators(operand):
         return Field(path, Compare("$eq", operand))
     if "$options" in operand and "$regex" not in operand:
         raise InvalidFilter(f"field '{name}': $options needs $regex")
-    return _all([_operator(name, path, op, value, operand, depth) for op, value in operand.items() if op != "$options"])
+    return _all([_operator(name, path, op, value, operand) for op, value in operand.items() if op != "$options"])
 
 
-def _operator(name: str, path: Path, op: str, value: Any, operators: Mapping[str, Any], depth: int) -> Condition:
+def _operator(name: str, path: Path, op: str, value: Any, operators: Mapping[str, Any]) -> Condition:
     if op in _COMPARISONS:
         return Field(path, Compare(op, value))
     if op == "$ne":
@@ -233,8 +218,6 @@ def _operator(name: str, path: Path, op: str, value: Any, operators: Mapping[str
         return Field(path, In(_list(name, op, value)))
     if op == "$nin":
         return Not(Field(path, In(_list(name, op, value))))
-    if op == "$exists":
-        return Field(path, Exists()) if value else Not(Field(path, Exists()))
     if op == "$regex":
         options = operators.get("$options", "")
         return Field(path, Pattern(compile_pattern(name, value, options), value, any_case=options == "i"))
@@ -243,27 +226,7 @@ def _operator(name: str, path: Path, op: str, value: Any, operators: Mapping[str
         return _all([Field(path, Compare("$eq", item)) for item in items]) if items else AnyOf(())
     if op == "$size":
         return Field(path, Size(_size(name, value)))
-    if op in ("$not", "$elemMatch"):
-        if depth >= _DEEPEST:
-            raise InvalidFilter(f"field '{name}': the filter is nested too deeply")
-        return _not(name, path, value, depth) if op == "$not" else Field(path, parse_element(name, value, depth))
     raise InvalidFilter(f"field '{name}': unknown operator {_shown(op)}")
-
-
-def _not(name: str, path: Path, value: Any, depth: int) -> Condition:
-    if not _is_operators(value):
-        raise InvalidFilter(f"field '{name}': $not must be an object of operators")
-    return Not(_field(name, path, value, depth + 1))
-
-
-def parse_element(name: str, value: Any, depth: int = 0) -> Element:
-    """The condition for one item of the list `name`. Operators test the item itself; all else tests its fields."""
-    if not isinstance(value, Mapping):
-        raise InvalidFilter(f"field '{name}': $elemMatch must be an object")
-    logical = ("$and", "$or", "$nor")
-    if _is_operators(value) and not any(op in value for op in logical):
-        return Element(_field(name, (), value, depth + 1), objects=False)
-    return Element(parse_filter(value, depth + 1), objects=True)
 
 
 def _is_operators(operand: Any) -> bool:

@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from apiserver.stores.documents.base import Document, InvalidFilter
-from apiserver.stores.documents.dialect.filters import parse_element
+from apiserver.stores.documents.dialect.filters import item_test
 from apiserver.stores.documents.dialect.paths import Path, index_of, parse
 from apiserver.stores.documents.dialect.values import MISSING, order, same
 
 Change = Callable[[Any], Any]
 """Makes a field's new value from its old one. MISSING stands for a missing field, before and after."""
 
-_INT64 = range(-(2**63), 2**63)
 _LONGEST_PADDING = 1000
 
 
@@ -113,23 +112,6 @@ def _remove(holder: Any, name: str) -> None:
         del holder[name]
 
 
-def _inc(name: str, operand: Any) -> Change:
-    if not _is_number(operand):
-        raise InvalidFilter(f"field '{name}': $inc must be a number")
-
-    def change(old: Any) -> Any:
-        if old is MISSING:
-            return operand
-        if not _is_number(old):
-            raise InvalidFilter(f"field '{name}': $inc of what is no number")
-        new = old + operand
-        if isinstance(new, int) and new not in _INT64:
-            raise InvalidFilter(f"field '{name}': $inc beyond 64 bits")
-        return new
-
-    return change
-
-
 def _push(name: str, operand: Any) -> Change:
     added = _each(name, "$push", operand)
     return lambda old: _list(name, "$push", old) + added
@@ -151,10 +133,7 @@ def _add_to_set(name: str, operand: Any) -> Change:
 
 
 def _pull(name: str, operand: Any) -> Change:
-    element = parse_element(name, operand) if isinstance(operand, Mapping) else None
-
-    def is_pulled(item: Any) -> bool:
-        return element.meets(item) if element is not None else same(item, operand)
+    is_pulled = item_test(name, operand)
 
     def change(old: Any) -> Any:
         return old if old is MISSING else [item for item in _list(name, "$pull", old) if not is_pulled(item)]
@@ -178,14 +157,9 @@ def _list(name: str, op: str, old: Any) -> list[Any]:
     return old
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 _OPERATORS: dict[str, Callable[[str, Any], Change]] = {
     "$set": lambda name, operand: lambda old: operand,
     "$unset": lambda name, operand: lambda old: MISSING,
-    "$inc": _inc,
     "$min": lambda name, operand: lambda old: operand if old is MISSING or order(operand) < order(old) else old,
     "$max": lambda name, operand: lambda old: operand if old is MISSING or order(operand) > order(old) else old,
     "$push": _push,

@@ -20,7 +20,6 @@ from apiserver.stores.documents.mongo.layout import REVISION, Layout, before_ind
 
 MANY_FIELDS = 500
 """Up to so many fields are left to MongoDB. With more, a server takes long to compare them with each other."""
-_LARGEST = 2**62
 
 Guard = dict[str, Any]
 
@@ -92,17 +91,15 @@ def _is_text(items: Collection[Any]) -> bool:
 #: Whether MongoDB may apply an operator with an operand; operators that are not here fit any.
 _FITS: dict[str, Callable[[Any], bool]] = {
     "$push": _adds,
-    "$inc": lambda operand: bool(abs(operand) < _LARGEST),
     "$addToSet": _adds_text,
     "$pull": _pulls_text,
 }
 
 _AN_OBJECT: Guard = {"$type": "object", "$not": {"$type": "array"}}
 _A_LIST: Guard = {"$type": "array"}
-_A_SMALL_NUMBER: Guard = {"$gte": -_LARGEST, "$lte": _LARGEST}
 
 #: What the field of an operator must be, unless it is missing.
-_GUARDS = {"$inc": _A_SMALL_NUMBER, "$push": _A_LIST, "$addToSet": _A_LIST, "$pull": _A_LIST}
+_GUARDS = {"$push": _A_LIST, "$addToSet": _A_LIST, "$pull": _A_LIST}
 
 
 def _missing_or(path: Path, test: Guard) -> Guard:

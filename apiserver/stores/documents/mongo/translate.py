@@ -2,8 +2,8 @@
 
 MongoDB and our language agree in nearly everything. If they may differ, the query finds too much and is not `exact`.
 Then the caller tests the condition on each document that was found. That is so for patterns that are more than text, as
-MongoDB's regular expressions differ from RE2's and may take forever; for `$elemMatch`; for order among lists and
-objects; for null inside objects; and for indices of lists. For example:
+MongoDB's regular expressions differ from RE2's and may take forever; for order among lists and objects; for null
+inside objects; and for indices of lists. For example:
 
     {"status": "created"}        {"status": {"$eq": "created"}}, exact
     {"name": {"$regex": "a+b"}}  a `name` with "a" and "b" in it, not exact: RE2 tests each document
@@ -23,7 +23,6 @@ from apiserver.stores.documents.dialect.filters import (
     AnyOf,
     Compare,
     Condition,
-    Exists,
     Field,
     In,
     Not,
@@ -106,7 +105,7 @@ def _field(path: Path, test: Test) -> Query:
     elif isinstance(test, Pattern):
         query = _pattern(name_of(path), test)
     else:
-        operators = _test(test)
+        operators = _size(test) if isinstance(test, Size) else _compare(test)
         if operators is None:
             return Query(_NEVER)
         query = Query({name_of(path): operators.filter}, operators.exact)
@@ -127,18 +126,13 @@ def _in(path: Path, test: In) -> Query:
     return Query(_joined("$or", parts), all(part.exact for part in parts))
 
 
-def _test(test: Test) -> Query | None:
-    """The operators that test a field; None if no value passes."""
-    if isinstance(test, Compare):
-        return _compare(test)
-    if isinstance(test, Exists):
-        return Query({"$exists": True})
-    if isinstance(test, Size):
-        return Query({"$size": test.size}) if test.size in _INT64 else None
-    return Query({"$exists": True}, exact=False)
+def _size(test: Size) -> Query | None:
+    """The operator that tests a field; None if no value passes."""
+    return Query({"$size": test.size}) if test.size in _INT64 else None
 
 
 def _compare(test: Compare) -> Query | None:
+    """The operator that tests a field; None if no value passes."""
     kind = class_of(test.operand)
     if test.op == "$eq" or kind == values.NULL:
         equal = _equals(test.operand) if test.op in ("$eq", "$gte", "$lte") else []

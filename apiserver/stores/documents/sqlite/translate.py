@@ -19,7 +19,6 @@ from apiserver.stores.documents.dialect.filters import (
     AnyOf,
     Compare,
     Condition,
-    Exists,
     Field,
     In,
     Not,
@@ -99,7 +98,9 @@ class Statement(Parameters):
         if isinstance(condition, Not):
             return f"NOT ifnull({self._met(condition.condition)}, 0)"
         if _has_key(self.table, condition.path):
-            return self._with_texts(condition, self._of_key(condition))
+            sorts = self.table.sorts_by(condition.path)
+            met = self._single(column_of(condition.path), condition.test, condition.path if sorts else None)
+            return self._with_texts(condition, met)
         return self._of_list(condition) if condition.path[0] in self.table.lists else self._asked(condition)
 
     def _all(self, condition: All) -> str:
@@ -193,7 +194,7 @@ class Statement(Parameters):
     def _of_value(self, condition: Condition) -> str:
         """SQL for a condition on one path, over the column `value` of a side table."""
         if isinstance(condition, Field):
-            return "value IS NOT NULL" if isinstance(condition.test, Exists) else self._single("value", condition.test)
+            return self._single("value", condition.test)
         if isinstance(condition, Not):
             return f"NOT ifnull({self._of_value(condition.condition)}, 0)"
         inner = [self._of_value(item) for item in condition.conditions]
@@ -251,11 +252,6 @@ class Statement(Parameters):
         return f"SELECT min(row) AS first, {shape} AS shape FROM {table} WHERE {where} GROUP BY 2"
 
     # Single values in columns, encoded by `encode_key`: those of indexed fields and of side tables.
-
-    def _of_key(self, field: Field) -> str:
-        if isinstance(field.test, Exists):
-            return f"({column_of(field.path)} IS NOT NULL OR {self._asked(field)})"
-        return self._single(column_of(field.path), field.test, field.path if self.table.sorts_by(field.path) else None)
 
     def _single(self, column: str, test: Test, path: Path | None = None) -> str:
         """SQL for a test of the values in a column. `path`: that of the field, if an index sorts by it."""

@@ -19,20 +19,13 @@ from tests.stores.documents import strategies
         ({"a": [{"b": 1}]}, {"a.b": None}, False),
         ({"a": [1, 2]}, {"a.b": None}, False),
         ({"a": []}, {"a.b": None}, False),
-        ({"a": []}, {"a.b": {"$exists": False}}, True),
         ({"a": 1}, {"a.b": None}, True),
-        ({"a": [5]}, {"a.3": {"$exists": False}}, True),
         ({"a": [[1, 2], 3]}, {"a": [1, 2]}, True),
         ({"a": [[1, 2], 3]}, {"a": 1}, False),
         ({"a": [[1, 2], 3]}, {"a.0": 1}, True),
         ({"a": {"b": 1, "c": 2}}, {"a": {"c": 2, "b": 1}}, False),
         ({"a": {"b": 1}}, {"a": {"b": True}}, False),
         ({"a": [1, 9]}, {"a": {"$gt": 4, "$lt": 6}}, True),
-        ({"a": [1, 9]}, {"a": {"$elemMatch": {"$gt": 4, "$lt": 6}}}, False),
-        ({"a": [{"b": [1]}]}, {"a": {"$elemMatch": {"b": 1}}}, True),
-        ({"a": [{"b": 1}]}, {"a": {"$elemMatch": {"$or": [{"b": 1}, {"b": 2}]}}}, True),
-        ({"a": [1]}, {"a": {"$elemMatch": {"b": None}}}, False),
-        ({"a": 1}, {"a": {"$elemMatch": {"$eq": 1}}}, False),
         ({"a": [["x"]]}, {"a": {"$all": [["x"]]}}, True),
         ({"a": {"b": 2}}, {"a": {"$gt": {"b": 1}}}, True),
         ({"a": "x"}, {"a": {"$regex": "X", "$options": "i", "$ne": "y"}}, True),
@@ -59,12 +52,3 @@ def test_every_field_equals_itself(document: Document) -> None:
 def test_malformed(filter: Any) -> None:
     with pytest.raises(InvalidFilter):
         parse_filter(filter)
-
-
-@pytest.mark.parametrize("op", ["$not", "$elemMatch"])
-def test_deep_operators_are_refused(op: str) -> None:
-    operand: Any = {"$gt": 1}
-    for _ in range(1000):
-        operand = {op: operand}
-    with pytest.raises(InvalidFilter, match="nested too deeply"):
-        parse_filter({"a": operand})

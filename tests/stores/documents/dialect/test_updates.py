@@ -16,8 +16,8 @@ def test_an_update_knows_which_fields_it_may_touch() -> None:
 
 
 def test_one_update_changes_many_documents_apart() -> None:
-    update = ParsedUpdate({"$set": {"a": []}, "$push": {"b": 1}, "$inc": {"n": 1}})
-    first, second = update.apply({"id": "1"}), update.apply({"id": "2", "b": [0], "n": 1})
+    update = ParsedUpdate({"$set": {"a": []}, "$push": {"b": 1}, "$max": {"n": 1}})
+    first, second = update.apply({"id": "1"}), update.apply({"id": "2", "b": [0], "n": 2})
     assert first == {"id": "1", "a": [], "b": [1], "n": 1}
     assert second == {"id": "2", "a": [], "b": [0, 1], "n": 2}
 
@@ -31,6 +31,19 @@ def test_the_lists_of_an_update_are_not_shared_with_the_document() -> None:
     assert update.apply({"id": "x"}) == {"id": "x", "a": [1]}
 
 
+@pytest.mark.parametrize(
+    ("pulled", "left"),
+    [
+        ({"b": 1}, [5, {"c": 2}, [6]]),
+        ({"b": None}, [5, {"b": [1]}, [6]]),
+        ({"$gt": 4}, [{"b": [1]}, {"c": 2}]),
+    ],
+)
+def test_items_are_pulled_by_their_fields_or_by_operators(pulled: Any, left: list[Any]) -> None:
+    document = {"id": "x", "a": [5, {"b": [1]}, {"c": 2}, [6]]}
+    assert ParsedUpdate({"$pull": {"a": pulled}}).apply(document)["a"] == left
+
+
 def test_an_id_may_be_set_to_itself() -> None:
     assert ParsedUpdate({"$set": {"id": "x", "n": 1}}).apply({"id": "x"}) == {"id": "x", "n": 1}
 
@@ -38,9 +51,8 @@ def test_an_id_may_be_set_to_itself() -> None:
 @pytest.mark.parametrize(
     ("update", "message"),
     [
-        ({"$set": {"a": 1}, "$inc": {"a": 1}}, "field 'a': updated twice"),
-        ({"$set": {"a.b.c": 1}, "$inc": {"a": 1}}, "field 'a.b.c': updated together"),
-        ({"$inc": {"a": "x"}}, "field 'a': \\$inc must be a number"),
+        ({"$set": {"a": 1}, "$max": {"a": 1}}, "field 'a': updated twice"),
+        ({"$set": {"a.b.c": 1}, "$max": {"a": 1}}, "field 'a.b.c': updated together"),
         ({"$rename": {"a": "b"}}, "unknown update operator '\\$rename'"),
         ({"a": 1}, "unknown update operator 'a'"),
         ({"$pull": {"a": {"$regex": "("}}}, "field 'a'"),

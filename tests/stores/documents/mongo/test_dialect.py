@@ -114,14 +114,14 @@ def test_every_comparison_with_every_value(things: Things, path: str) -> None:
     operands = [*strategies.SINGLES, *NESTED, 2**64, float("inf"), float("nan")]
     tests: list[Any] = [{op: operand} for operand in operands for op in ("$eq", "$gt", "$gte", "$lt", "$lte")]
     tests += [{"$in": [one, other]} for one, other in itertools.pairwise(operands)]
-    tests += [{"$exists": True}, {"$size": 1}, {"$size": 2**64}, {"$elemMatch": {"$gt": 0}}, {"$elemMatch": {"a": 1}}]
+    tests += [{"$size": 1}, {"$size": 2**64}]
     tests += [
         {"$regex": pattern, "$options": "i"} for pattern in ("a", "^A.$", "é", "^$", "a+.*\n", "[a-z]", r"\d|^.*$")
     ]
 
     async def work(store: MongoDocumentStore) -> None:
         for test in tests:
-            for filter in ({path: test}, {path: {"$not": test}}):
+            for filter in ({path: test}, {"$nor": [{path: test}]}):
                 condition = parse_filter(filter)
                 expected = sorted(document["id"] for document in documents if condition.matches(document))
                 found = await store.find("things", filter, projection=[])

@@ -50,7 +50,6 @@ AN_OBJECT = {"type": "object", "not": {"$type": "array"}}
     ("update", "guard"),
     [
         ({"$set": {"a.b.c": 1, "a.d": 2}}, [or_missing("a", **AN_OBJECT), or_missing("a.b", **AN_OBJECT)]),
-        ({"$inc": {"a": 1}}, [or_missing("a", gte=-(2**62), lte=2**62)]),
         ({"$push": {"a": [1]}}, [or_missing("a", type="array")]),
         ({"$addToSet": {"tags": {"$each": ["x", "y"]}}}, [or_missing("tags", type="array")]),
         ({"$pull": {"tags": {"$in": ["x"]}}}, [or_missing("tags", type="array")]),
@@ -66,9 +65,6 @@ def test_what_may_not_fit_is_guarded(update: Update, guard: list[dict[str, Any]]
 @pytest.mark.parametrize(
     "update",
     [
-        {"$inc": {"a": 2**62}},
-        {"$inc": {"a": 10**400}},
-        {"$inc": {"a": float("inf")}},
         {"$push": {"a": {"$each": []}}},
         {"$addToSet": {"a": 1}},
         {"$pull": {"a": 1}},

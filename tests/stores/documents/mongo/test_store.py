@@ -71,20 +71,20 @@ async def test_updates_by_many_processes_are_exact(store: MongoDocumentStore, ur
     entries = found.pop("entries")
     assert sorted(entries) == sorted(f"{name}{number}" for name in names for number in range(times))
     last = {"m": dict.fromkeys(names, times - 1)}
-    assert found == {"id": "shared", "n": total, "many": total, "taken": total, "last_metrics": last}
+    assert found == {"id": "shared", "n": 1, "many": [1] * total, "taken": [1] * total, "last_metrics": last}
 
 
 async def test_upserts_of_the_same_document_at_once_are_one(store: MongoDocumentStore) -> None:
-    fresh = {"id": "a", "n": 0}
-    await asyncio.gather(*(store.update("tasks", {"id": "a"}, {"$inc": {"n": 1}}, upsert=fresh) for _ in range(20)))
-    assert await store.find("tasks", {}) == [{"id": "a", "n": 20}]
+    fresh = {"id": "a", "n": [0]}
+    await asyncio.gather(*(store.update("tasks", {"id": "a"}, {"$push": {"n": 1}}, upsert=fresh) for _ in range(20)))
+    assert await store.find("tasks", {}) == [{"id": "a", "n": [0] + [1] * 20}]
 
 
 async def test_an_update_of_many_that_breaks_a_unique_index_is_taken_back(store: MongoDocumentStore) -> None:
     documents: list[Document] = [{"id": f"{n}", "company": "c", "name": f"{n}", "n": n} for n in range(40)]
     await store.insert("queues", documents)
     with pytest.raises(DuplicateDocument, match="company, name"):
-        await store.update("queues", {}, {"$set": {"name": "same", "m": 1}, "$inc": {"n": 1}}, many=True)
+        await store.update("queues", {}, {"$set": {"name": "same", "m": 1}, "$max": {"n": 50}}, many=True)
     assert await store.find("queues", {}, sort=[("n", 1)]) == documents
 
 
@@ -103,7 +103,7 @@ async def test_the_engines_own_fields_are_nobody_elses(store: MongoDocumentStore
     await store.insert("things", [document])
     assert await store.find("things", {"_id": 1, "_rev": 2}) == [document]
     assert await store.find("things", {"_id": "a"}) == []
-    await store.update("things", {"id": "a"}, {"$inc": {"_id": 1, "_rev": 1}, "$unset": {"_unique": 1}})
+    await store.update("things", {"id": "a"}, {"$max": {"_id": 2, "_rev": 3}, "$unset": {"_unique": 1}})
     assert await store.find("things", {}) == [{"id": "a", "_id": 2, "_rev": 3, "__id": 3, "": 4}]
     assert await store.find("things", {}, projection=["_id"], sort=[("_rev", 1)]) == [{"id": "a", "_id": 2}]
     assert await store.distinct("things", "_id", {}) == [2]
@@ -217,9 +217,9 @@ async def test_a_server_goes_away_and_comes_back(node: Node) -> None:
     calls = [
         *(store.find("tasks", {"name": {"$regex": pattern}}) for pattern in ("a", "a|b")),
         *(store.insert("tasks", [{"id": str(number)}, {"id": f"{number}x"}]) for number in range(100)),
-        store.update("tasks", {"id": "a"}, {"$inc": {"n": 1}}),
-        store.update("tasks", {}, {"$inc": {"n": 1}}, many=True),
-        store.find_and_update("tasks", {"id": "a"}, {"$inc": {"n": 1}}),
+        store.update("tasks", {"id": "a"}, {"$max": {"n": 1}}),
+        store.update("tasks", {}, {"$max": {"n": 1}}, many=True),
+        store.find_and_update("tasks", {"id": "a"}, {"$max": {"n": 1}}),
         store.count("tasks", {}),
         store.count_by("tasks", {}, ["n"]),
         store.delete("tasks", {}),
@@ -230,7 +230,7 @@ async def test_a_server_goes_away_and_comes_back(node: Node) -> None:
         assert error.retry_after >= 1
     await asyncio.to_thread(node.start)
     assert await until_there(store) == [{"id": "a", "n": 1}]
-    assert await store.update("tasks", {"id": "a"}, {"$inc": {"n": 1}}) == 1
+    assert await store.update("tasks", {"id": "a"}, {"$max": {"n": 1}}) == 1
     await store.close()
 
 

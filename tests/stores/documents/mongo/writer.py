@@ -13,12 +13,12 @@ async def main(uri: str, name: str, times: int) -> None:
     await store.open()
     document = {"id": "shared"}
     for number in range(times):
-        change = {"$inc": {"n": 1}, "$push": {"entries": f"{name}{number}"}, "$max": {f"last_metrics.m.{name}": number}}
+        change = {"$set": {"n": 1}, "$push": {"entries": f"{name}{number}"}, "$max": {f"last_metrics.m.{name}": number}}
         await store.update("tasks", document, change, upsert=document)
-        await store.update("tasks", {"n": {"$gte": 0}}, {"$inc": {"many": 1}}, many=True)
-        taken = await store.find_and_update("tasks", document, {"$inc": {"taken": 1}})
+        await store.update("tasks", {"n": {"$gte": 0}}, {"$push": {"many": 1}}, many=True)
+        taken = await store.find_and_update("tasks", document, {"$push": {"taken": 1}})
         assert taken is not None
-        sys.stdout.write(f"{taken['taken']}\n")
+        sys.stdout.write(f"{len(taken['taken'])}\n")
     await store.close()
 
 

@@ -67,9 +67,9 @@ def test_every_comparison_with_every_value(path: str) -> None:
     operands = [*strategies.SINGLES, *NESTED, 2**64, float("inf")]
     tests: list[Any] = [{op: operand} for operand in operands for op in ("$eq", "$gt", "$gte", "$lt", "$lte")]
     tests += [{"$in": [operands[place - 1], operand]} for place, operand in enumerate(operands)]
-    tests += [{"$exists": True}, {"$size": 1}, {"$regex": "a"}, {"$elemMatch": {"$gt": 0}}, {"$elemMatch": {"a": 1}}]
+    tests += [{"$size": 1}, {"$regex": "a"}]
     for test in tests:
-        for filter in ({path: test}, {path: {"$not": test}}):
+        for filter in ({path: test}, {"$nor": [{path: test}]}):
             condition = parse_filter(filter)
             expected = sorted(document["id"] for document in documents if condition.matches(document))
             assert things.ids(filter) == expected, filter
