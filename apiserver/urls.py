@@ -10,12 +10,14 @@ import re
 from urllib.parse import unquote
 
 #: What `is_of_file` allows, for error messages.
-FILE_ADDRESSES = "an address of http, https, s3, gs, azure or file, or a path below /files/"
+FILE_ADDRESSES = "an address of http, https, s3, gs, azure or file, a path below /files/, or the name of a file"
 
 #: A host or bucket must follow `://`. Without one, browsers take the rest for a path on the page's own origin.
 _REMOTE = re.compile(r"(https?|s3|gs|azure)://[^/?#\\\s]", re.IGNORECASE)
 _SHARED_DISK = re.compile(r"file://.", re.IGNORECASE)
 _OWN = "/files/"
+#: A name has no folder, no scheme, no query and nothing that stands for these characters.
+_NAME = re.compile(r"(?!\.{1,2}$)[^/\\:?#%\s][^/\\:?#%]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 #: Browsers ignore these characters before the colon.
 _IGNORED = re.compile(r"[\x00-\x20\x7f]+")
@@ -25,7 +27,9 @@ _SCRIPT = re.compile(r"(javascript|vbscript|data):", re.IGNORECASE)
 def is_of_file(url: str) -> bool:
     """Whether the text is the address of a stored file, to every browser.
 
-    `s3://bucket/a b.png` and `/files/a.png` are; `javascript:…`, `//host/a.png` and `/files/../api/…` are not.
+    `s3://bucket/a b.png`, `/files/a.png` and `a.png` are; `javascript:…`, `//host/a.png` and `/files/../api/…` are not.
+    A mere name may be that of an endpoint, but a browser that asks for a picture cannot change anything by it: it sends
+    GET, for which the cookie is not enough.
     """
     if not url.isprintable() and _CONTROL.search(url):
         return False
@@ -33,7 +37,7 @@ def is_of_file(url: str) -> bool:
         # A path with ".." could lead out of the folder, in a browser or in a proxy that decodes it first.
         path = unquote(url)
         return "\\" not in path and {".", ".."}.isdisjoint(re.split(r"[/?#]", path))
-    return bool(_REMOTE.match(url) or _SHARED_DISK.match(url))
+    return bool(_REMOTE.match(url) or _SHARED_DISK.match(url) or _NAME.fullmatch(url))
 
 
 def is_script(url: str) -> bool:

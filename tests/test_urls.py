@@ -23,6 +23,9 @@ from apiserver.urls import is_of_file, is_script
         "file://server/share/a.png",
         "/files/proj/t.1/a.png",
         "/files/a..b/.hidden/c%2Fd.png?x=1",
+        "a.png",
+        "loss_train 1",
+        "größe..1",
     ],
 )
 def test_files_have_addresses(url: str) -> None:
@@ -54,6 +57,11 @@ def test_scripts_are_none(url: str) -> None:
         "/v2.34/auth.edit_user?user=EVE&role=admin",
         "auth.edit_user?user=EVE&role=admin",
         "?user=EVE",
+        ".",
+        "..",
+        " a.png",
+        "a%2fb.png",
+        "a.png#b",
         "../api/v2.34/auth.edit_user",
         "//evil.example.com/a.png",
         "\\\\server\\share\\a.png",
