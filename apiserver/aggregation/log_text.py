@@ -5,6 +5,7 @@ The text is made and sent page by page, so that the whole of it is never in memo
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
@@ -13,7 +14,7 @@ import orjson
 
 from apiserver import answers
 from apiserver.aggregation import logs
-from apiserver.events.model import EventType, JsonObject, LogPosition, Owner
+from apiserver.events.model import EventType, JsonObject, LogLine, LogPosition, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore, bytes_of_all
 
@@ -78,7 +79,10 @@ def _parts(line_format: str) -> list[tuple[str, bool]]:
 
 
 async def chunks(store: EventStore, owner: Owner, line: Line) -> AsyncGenerator[bytes, None]:
-    """The text of all lines that are stored when the download begins, by time."""
+    """The text of all lines that are stored when the download begins, by time.
+
+    A thread makes it: while many are downloading, the event loop would be held for the time that all their pages take.
+    """
     series = SeriesQuery(owner, EventType.LOG)
     newest = await store.log_lines(series, PageQuery(1, descending=True))
     end = newest.pop().position if newest else None
@@ -90,7 +94,11 @@ async def chunks(store: EventStore, owner: Owner, line: Line) -> AsyncGenerator[
         if not inside:
             return
         after = inside[-1].position
-        made = [b"".join(line(logs.event(owner, one)) for one in inside)]
+        made = [await asyncio.to_thread(_text, owner, inside, line)]
         del page, inside  # so that they are not in memory while their text is sent
         answers.made(len(made[0]))
         yield made.pop()
+
+
+def _text(owner: Owner, lines: list[LogLine], line: Line) -> bytes:
+    return b"".join(line(logs.event(owner, one)) for one in lines)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 
 from apiserver import answers
 from apiserver.events import documents
 from apiserver.events.model import JsonObject, LogLine, LogPosition, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
+from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore, bytes_of_all
 
 #: Greater than every sequence number. With a timestamp, it is the position behind all lines of that millisecond.
 _BEHIND_ALL = 2**63 - 1
-
-#: More lines than this become events in a thread, because other requests would have to wait. No request may ask for so
-#: many, but a `whole` page has all lines of its last timestamp.
-MANY_LINES = 10_000
 
 
 @dataclass(slots=True)
@@ -37,9 +33,7 @@ async def page(store: EventStore, series: SeriesQuery, asked: PageQuery[LogPosit
     lines = await store.log_lines(series, asked)
     answers.hold(bytes_of_all(lines))
     total = await store.log_count(series)
-    many = len(lines) > MANY_LINES
-    events = await asyncio.to_thread(_events, series.owner, lines) if many else _events(series.owner, lines)
-    return LogPage(events, total, lines[-1].position if lines else None)
+    return LogPage(await events(series.owner, lines), total, lines[-1].position if lines else None)
 
 
 def beyond(timestamp: int, *, earlier: bool) -> LogPosition | None:
@@ -54,8 +48,9 @@ def beyond(timestamp: int, *, earlier: bool) -> LogPosition | None:
     return LogPosition(nearest, -1 if earlier else _BEHIND_ALL)
 
 
-def _events(owner: Owner, lines: list[LogLine]) -> list[JsonObject]:
-    return [event(owner, line) for line in lines]
+async def events(owner: Owner, lines: list[LogLine]) -> list[JsonObject]:
+    """The events of many log lines; see `event`."""
+    return await off_loop(len(lines), lambda: [event(owner, line) for line in lines])
 
 
 def event(owner: Owner, line: LogLine) -> JsonObject:

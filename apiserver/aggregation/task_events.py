@@ -182,5 +182,4 @@ async def _lines(store: EventStore, series: SeriesQuery, asked: Asked) -> tuple[
     lines = await store.log_lines(series, PageQuery(asked.limit, after, asked.descending))
     answers.hold(bytes_of_all(lines))
     last: tuple[int, int] | None = lines[-1].position if lines else position.log
-    events = [logs.event(series.owner, line) for line in lines]
-    return events, Position(position.iteration, last, in_logs=True)
+    return await logs.events(series.owner, lines), Position(position.iteration, last, in_logs=True)

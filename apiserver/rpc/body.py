@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeVar
@@ -208,10 +208,14 @@ class Body:
         For work of more than a few milliseconds on a complete body. 429 if there is no room for too long.
         ClientDisconnected if the client leaves; the function still runs to its end then, so it should not take long.
         """
-        async with while_connected(self._receive):
+        async with self.while_connected():
             if memory:
                 await self._hold(memory)
             return await asyncio.get_running_loop().run_in_executor(_threads, function)
+
+    def while_connected(self) -> AbstractAsyncContextManager[None]:
+        """Ends a block with ClientDisconnected if the client leaves. For a complete body."""
+        return while_connected(self._receive)
 
     async def _next(self) -> bytes:
         rest = self._rest() if self._rest else None

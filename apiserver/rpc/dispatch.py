@@ -7,7 +7,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from apiserver.rpc.envelope import Meta, failure, success
 from apiserver.rpc.errors import ApiError, Errors, answer_too_large, known_error, method_not_allowed, overloaded
 from apiserver.rpc.in_flight import InFlight
 from apiserver.rpc.parse import memory_of, parse_json, parse_lines, parse_query
+from apiserver.rpc.reads_at_once import ReadsAtOnce
 from apiserver.rpc.registry import Registration
 from apiserver.rpc.reply import Reply, StreamReply
 from apiserver.rpc.routes import Route, build_routes
@@ -62,6 +63,7 @@ class Dispatcher:
         self._limits = limits or Limits()
         self._in_flight = InFlight(self._limits.in_flight)
         self._answers = Answers(self._limits.answers)
+        self._reads = ReadsAtOnce()
         self._errors = errors or {}
 
     def serves(self, path: str) -> bool:
@@ -126,9 +128,9 @@ class Dispatcher:
             body=content,
             work=body.work,
         )
-        return await _answer(meta, call, await self._handle(meta, route, call, query))
+        return await _answer(meta, call, await self._handle(meta, route, call, query, body))
 
-    async def _handle(self, meta: Meta, route: Route, call: Call[Any], query: dict[str, Any]) -> Answer:
+    async def _handle(self, meta: Meta, route: Route, call: Call[Any], query: dict[str, Any], body: Body) -> Answer:
         """The handler's answer. A handler that reads, and finds no room for what it reads, is run again later.
 
         An answer that is sent while it is made can only be begun again before its first chunk.
@@ -139,7 +141,8 @@ class Dispatcher:
         begin(meta.held)
         while True:
             try:
-                return await _begun(await route.handler(call, await _request(route, call, query)))
+                async with self._turn(call.identity, body):
+                    return await _begun(await route.handler(call, await _request(route, call, query)))
             except NoRoom:
                 pass  # what was read is freed at the end of this block
             call.response_headers.clear()
@@ -147,6 +150,10 @@ class Dispatcher:
             meta.held = meta.held.anew()
             begin(meta.held)
             await meta.held.room()
+
+    def _turn(self, caller: Identity, body: Body) -> AbstractAsyncContextManager[None]:
+        """Lets a handler that reads begin. What anyone may read takes no time, so strangers need not wait."""
+        return nullcontext() if caller is ANONYMOUS else self._reads.turn(caller.user, body.while_connected)
 
     def _route(self, path: str, meta: Meta) -> Route:
         requested, name = split_path(path)

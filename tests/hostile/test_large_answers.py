@@ -79,6 +79,20 @@ def test_large_answers_are_bounded(target: Target, tasks: list[str], name: str) 
         assert set(at_once(16, send)) <= {200, 400, 429}
 
 
+@pytest.mark.parametrize("asked", [{"batch_size": 10_000}, {}], ids=str)
+def test_clients_that_leave_right_after_asking(target: Target, asked: dict[str, Any]) -> None:
+    lines = ({"type": "log", "task": target.task, "timestamp": n, "msg": "x" * 100} for n in range(10_000))
+    assert target.send("/events.add_batch", "\n".join(map(json.dumps, lines)).encode(), known=True) == 200
+    endpoint = "get_task_log" if asked else "download_task_log"
+    content = json.dumps({"task": target.task, **asked})
+    head = f"POST /events.{endpoint} HTTP/1.1\r\nHost: here\r\nAuthorization: {basic()}\r\n"
+    request = f"{head}Content-Length: {len(content)}\r\n\r\n{content}".encode()
+    with target.attacked(OF_USERS):
+        for _ in range(1000):
+            with target.connect() as connection:
+                connection.sendall(request)
+
+
 def test_a_call_that_follows_a_large_answer_on_its_connection_is_its_own(target: Target, tasks: list[str]) -> None:
     common = f"Host: here\r\nAuthorization: {basic()}\r\nContent-Type: application/json\r\n"
     asked = json.dumps({"task": tasks[0]})

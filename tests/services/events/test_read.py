@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from apiserver import off_loop
 from apiserver.aggregation import logs
 from apiserver.events.model import JsonObject, LogLine, Owner
 from apiserver.stores.events import base
@@ -82,7 +83,7 @@ async def test_many_log_lines_of_one_moment_keep_nobody_waiting(
         return made(owner, line)
 
     monkeypatch.setattr(logs, "event", event_in)
-    monkeypatch.setattr(logs, "MANY_LINES", 3)
+    monkeypatch.setattr(off_loop, "MANY", 3)
     await add(*({**event("log", task, n, msg=f"line {n}"), "timestamp": NOW} for n in range(4)))
     page = await api.call("events.get_task_log", {"task": task, "batch_size": 1})
     assert [one["msg"] for one in page["events"]] == ["line 3", "line 2", "line 1", "line 0"]
