@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from apiserver import __version__
+from apiserver.engines import PLACES, check
 from apiserver.settings import Settings, SettingsError, load, masked, setting_fields
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags = {item.name: getattr(options, item.name, None) for item in setting_fields()}
     try:
         command: Callable[[Settings, argparse.Namespace], None] = options.command
-        command(load(flags, os.environ, options.config), options)
+        settings = load(flags, os.environ, options.config)
+        check(settings)
+        command(settings, options)
     except SettingsError as error:
         return _fail(error, 2)
     except CommandError as error:
@@ -69,7 +72,7 @@ def command_line() -> argparse.ArgumentParser:
     migrate.add_argument("--check", action="store_true", help="only say what would be done; exit code 1 if anything")
     copy = _command(commands, "copy", _copy, "copy all events and documents to other stores", ("data", *_ENGINE_FLAGS))
     for flag in ("from", "to"):
-        meaning = "a data folder, elasticsearch://… or mongodb://…; by default, what the settings name"
+        meaning = f"{PLACES}; by default, what the settings name"
         copy.add_argument(f"--{flag}", dest=f"copy_{flag}", nargs="+", default=[], metavar="PLACE", help=meaning)
     clearml = _command(
         commands, "import-clearml", _import_clearml, "take over all data of a ClearML server", ("data", *_ENGINE_FLAGS)

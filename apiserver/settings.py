@@ -221,38 +221,7 @@ def load(
         raise SettingsError("admin_key and admin_secret: give both or neither")
     if settings.port == settings.files_port:
         raise SettingsError("port and files_port: give two different ports, or files_port 0 for files below the API")
-    _check_addresses(settings)
     return settings
-
-
-def elasticsearch_address(settings: Settings) -> addresses.ElasticsearchAddress | None:
-    """The address of Elasticsearch; None if events are in the data folder. ValueError if the address is wrong."""
-    if settings.events != EMBEDDED:
-        return addresses.elasticsearch(
-            settings.events, password=settings.events_password, api_key=settings.events_api_key
-        )
-    if settings.events_password or settings.events_api_key:
-        raise ValueError("events_password and events_api_key are for Elasticsearch, but events is embedded")
-    return None
-
-
-def mongo_address(settings: Settings) -> str | None:
-    """The URI of MongoDB; None if documents are in the data folder. ValueError if the address is wrong."""
-    if settings.documents != EMBEDDED:
-        return addresses.mongo(settings.documents, password=settings.documents_password)
-    if settings.documents_password:
-        raise ValueError("documents_password is for MongoDB, but documents is embedded")
-    return None
-
-
-def _check_addresses(settings: Settings) -> None:
-    for name, address in (("events", elasticsearch_address), ("documents", mongo_address)):
-        try:
-            address(settings)
-        except ValueError as error:
-            raise SettingsError(f"{name}: {error}") from None
-    if settings.workers > 1 and EMBEDDED in (settings.events, settings.documents):
-        raise SettingsError("workers: more than one needs events on Elasticsearch and documents on MongoDB")
 
 
 def masked(settings: Settings) -> dict[str, str]:

@@ -48,6 +48,8 @@ def test_config_prints_what_is_in_effect(
         (["serve", "--port", "x"], "--port: 'x' is not a whole number"),
         (["config", "--files-port", "99999"], "--files-port: 99999 is more than 65535"),
         (["config", "--config", "/nothing.toml"], "/nothing.toml"),
+        (["config", "--events", "http://es:9200"], "events: neither 'embedded' nor an address"),
+        (["migrate", "--documents", "mongodb://host"], "documents: the address ends with no database"),
     ],
 )
 def test_a_bad_setting_is_named(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

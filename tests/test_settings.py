@@ -13,10 +13,8 @@ from apiserver.settings import (
     FixedUser,
     Settings,
     SettingsError,
-    elasticsearch_address,
     load,
     masked,
-    mongo_address,
     setting_fields,
     shown,
 )
@@ -109,11 +107,6 @@ def test_users_that_cannot_be_are_refused(users: str, message: str) -> None:
         ({"APISERVER_ADMIN_SECRET": "a"}, "APISERVER_ADMIN_SECRET: shorter than 16 characters"),
         ({"APISERVER_PORT": "8081"}, "port and files_port: give two different ports"),
         ({"APISERVER_MIGRATE_AT_START": "1"}, "APISERVER_MIGRATE_AT_START: '1' is neither true nor false"),
-        ({"APISERVER_EVENTS": "http://es:9200"}, "events: neither 'embedded' nor an address such as elasticsearch://"),
-        ({"APISERVER_DOCUMENTS": "mongodb://host"}, "documents: the address ends with no database"),
-        ({"APISERVER_EVENTS_API_KEY": "k"}, "events: events_password and events_api_key are for Elasticsearch"),
-        ({"APISERVER_DOCUMENTS_PASSWORD": "k"}, "documents: documents_password is for MongoDB"),
-        ({"APISERVER_WORKERS": "2"}, "workers: more than one needs events on Elasticsearch and documents on MongoDB"),
         ({"APISERVER_TOKEN_SECRET": "short"}, "APISERVER_TOKEN_SECRET: shorter than 32 characters"),
     ],
 )
@@ -121,25 +114,6 @@ def test_a_bad_value_names_its_variable(environ: dict[str, str], message: str) -
     with pytest.raises(SettingsError) as caught:
         load(environ=environ)
     assert str(caught.value).startswith(message)
-
-
-def test_engines_are_addressed() -> None:
-    settings = load(
-        environ={
-            "APISERVER_EVENTS": "elasticsearch://es/prod",
-            "APISERVER_EVENTS_API_KEY": "key",
-            "APISERVER_DOCUMENTS": "mongodb://me@mongo/db",
-            "APISERVER_DOCUMENTS_PASSWORD": "p",
-            "APISERVER_WORKERS": "2",
-            "APISERVER_MIGRATE_AT_START": "true",
-        }
-    )
-    events = elasticsearch_address(settings)
-    assert events is not None
-    assert (events.prefix, events.api_key) == ("prod", "key")
-    assert mongo_address(settings) == "mongodb://me:p@mongo/db"
-    assert settings.migrate_at_start is True
-    assert (elasticsearch_address(Settings()), mongo_address(Settings())) == (None, None)
 
 
 def test_a_secret_is_not_repeated_in_an_error() -> None:

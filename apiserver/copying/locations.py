@@ -8,12 +8,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from apiserver import engines
 from apiserver.copying.documents import copy_documents
 from apiserver.copying.events import EventCopy
 from apiserver.copying.retrying import CopyError, Say
 from apiserver.data_folder import DataFolder
-from apiserver.engines import document_store, event_store, locked
-from apiserver.settings import Settings, elasticsearch_address, mongo_address
+from apiserver.settings import Settings
 from apiserver.stores.addresses import EMBEDDED
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.events.base import EventStore
@@ -27,39 +27,23 @@ class Location:
     has_events: bool = True
     has_documents: bool = True
 
-    def same_events(self, other: Location) -> bool:
-        """Whether both locations name the same event store."""
-        ours, theirs = elasticsearch_address(self.settings), elasticsearch_address(other.settings)
-        if ours is None or theirs is None:
-            return ours == theirs and self._folder == other._folder
-        return ours.prefix == theirs.prefix and bool(set(ours.hosts) & set(theirs.hosts))
-
-    def same_documents(self, other: Location) -> bool:
-        """Whether both locations name the same document store."""
-        ours, theirs = mongo_address(self.settings), mongo_address(other.settings)
-        return ours == theirs and (ours is not None or self._folder == other._folder)
-
-    @property
-    def _folder(self) -> Path:
-        return self.settings.data.resolve()
-
 
 def location(said: Sequence[str], settings: Settings) -> Location:
-    """The location of a data folder, elasticsearch://… and mongodb://…, in any order; or else that of the settings.
+    """The location of a data folder and addresses of engines, in any order; or else that of the settings.
 
     An address stands for events or documents, a folder for what no address stands for. For example, a folder and
     mongodb://… mean the events in the folder, and the documents in MongoDB. ValueError if an argument is not valid.
     """
     if not said:
         return Location(settings)
-    events = [one for one in said if one.startswith("elasticsearch:")]
-    documents = [one for one in said if one.startswith(("mongodb:", "mongodb+srv:"))]
+    events = [one for one in said if one.partition(":")[0] in engines.EVENT_ENGINES]
+    documents = [one for one in said if one.partition(":")[0] in engines.DOCUMENT_ENGINES]
     folders = [one for one in said if one not in events and one not in documents]
     if max(len(events), len(documents), len(folders)) > 1:
-        raise ValueError("give at most one data folder, one address of Elasticsearch and one of MongoDB")
+        raise ValueError("give at most one data folder, one address for events and one for documents")
     for one in folders:
         if "://" in one:
-            raise ValueError("give a data folder, elasticsearch://… or mongodb://…")
+            raise ValueError(f"give {engines.PLACES}")
     meant = dataclasses.replace(
         settings,
         data=Path(folders[0]) if folders else settings.data,
@@ -69,8 +53,8 @@ def location(said: Sequence[str], settings: Settings) -> Location:
         events_api_key="",
         documents_password="",
     )
-    elasticsearch_address(meant)
-    mongo_address(meant)
+    engines.event_address(meant)
+    engines.document_address(meant)
     return Location(meant, bool(events or folders), bool(documents or folders))
 
 
@@ -80,7 +64,8 @@ async def copy(source: Location, target: Location, say: Say) -> None:
     documents = source.has_documents and target.has_documents
     if not events and not documents:
         raise CopyError("nothing can be copied: one side names only events, the other one only documents")
-    if (events and source.same_events(target)) or (documents and source.same_documents(target)):
+    here, there = source.settings, target.settings
+    if (events and engines.same_events(here, there)) or (documents and engines.same_documents(here, there)):
         raise CopyError("source and target are the same")
     # "strict" also shows what a server acknowledged just before it was stopped.
     seen_whole = dataclasses.replace(source.settings, migrate_at_start=False, consistency="strict")
@@ -113,13 +98,13 @@ async def opened(location: Location) -> AsyncIterator[tuple[EventStore | None, D
     settings, folder = location.settings, DataFolder(location.settings.data)
     embedded_events = location.has_events and settings.events == EMBEDDED
     embedded_documents = location.has_documents and settings.documents == EMBEDDED
-    events = event_store(settings, folder) if location.has_events else None
-    documents = document_store(settings, folder) if location.has_documents else None
+    events = engines.event_store(settings, folder) if location.has_events else None
+    documents = engines.document_store(settings, folder) if location.has_documents else None
     async with AsyncExitStack() as opened:
         if embedded_events or embedded_documents:
             folder.make()
         if embedded_documents and not embedded_events:  # an embedded event store locks the folder itself
-            opened.enter_context(locked(folder))
+            opened.enter_context(engines.locked(folder))
         for store in (events, documents):
             if store is not None:
                 opened.push_async_callback(store.close)

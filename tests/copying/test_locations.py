@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apiserver.cli import main
-from apiserver.copying.locations import Location, location
+from apiserver.copying.locations import location
 from apiserver.settings import Settings
 from tests.harness import Served, served
 
@@ -40,18 +40,6 @@ def test_locations_stand_for_events_or_documents_or_both(said: list[str], events
 def test_locations_that_mean_nothing_are_refused(said: list[str]) -> None:
     with pytest.raises(ValueError, match=r"data folder|database|prefix"):
         location(said, Settings())
-
-
-def test_the_same_stores_are_known() -> None:
-    def at(**settings: Any) -> Location:
-        return Location(Settings(**settings))
-
-    assert at(data=Path("x")).same_events(at(data=Path("y/../x")))
-    assert not at(data=Path("x")).same_documents(at(data=Path("y")))
-    assert at(events="elasticsearch://a,b/p").same_events(at(events="elasticsearch://b/p"))
-    assert not at(events="elasticsearch://a/p").same_events(at(events="elasticsearch://a/q"))
-    assert not at(events="elasticsearch://a/p").same_events(at())
-    assert at(documents=MONGO).same_documents(at(documents=MONGO))
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from apiserver.settings import ENVIRONMENT_PREFIX, elasticsearch_address, load, mongo_address, setting_fields
+from apiserver.engines import document_address, event_address
+from apiserver.settings import ENVIRONMENT_PREFIX, load, setting_fields
 from tests.deployment.compose import PROFILES, ROOT, Service, env_file, environment, mounts, project, services
 
 SECRET = re.compile(r"PASSWORD|SECRET|TOKEN|_KEY")
@@ -106,7 +107,7 @@ def test_servers_on_engines_are_configured(name: str) -> None:
     known = {f"{ENVIRONMENT_PREFIX}{field.name.upper()}" for field in setting_fields()}
     assert variables.keys() <= known
     settings = load(environ=variables)
-    events, documents = elasticsearch_address(settings), mongo_address(settings)
+    events, documents = event_address(settings), document_address(settings)
     assert events is not None
     assert (events.hosts, events.user, events.password) == (("http://elasticsearch:9200",), "elastic", "one")
     assert documents == "mongodb://apiserver:two@mongodb:27017/apiserver?authSource=admin"

@@ -13,7 +13,8 @@ import pytest
 from pymongo import MongoClient
 from pymongo.errors import DuplicateKeyError
 
-from apiserver.settings import elasticsearch_address, load, mongo_address
+from apiserver.engines import document_address, event_address
+from apiserver.settings import load
 from tests.engines import elasticsearch, jvm, mongodb
 from tests.engines.fixtures import own_name, running
 from tests.engines.nodes import ForeignNode, Node, ProcessNode, Unavailable, container, first_available, listens
@@ -87,7 +88,7 @@ def test_mongodb_keeps_data_when_it_is_stopped_and_started(tmp_path: Path) -> No
 
 def test_addresses_are_what_the_settings_take(engines: dict[str, Any]) -> None:
     settings = load(engines)
-    events, documents = elasticsearch_address(settings), mongo_address(settings)
+    events, documents = event_address(settings), document_address(settings)
     assert events is not None
     assert documents is not None
     assert listens(events.hosts[0])
