@@ -152,16 +152,16 @@ class DocumentStore(Protocol):
     async def update(
         self, collection: str, filter: Filter, update: Update, *, many: bool = False, upsert: Document | None = None
     ) -> int:
-        """Update the first match, or with `many` every match; return how many there were.
+        """Update one match, or with `many` every match; return how many there were.
 
         If there is none, insert `upsert`, with the update applied. All or nothing is changed: InvalidFilter if the
         update does not fit a document, DuplicateDocument if it would make a duplicate.
         """
 
     async def find_and_update(
-        self, collection: str, filter: Filter, update: Update, *, sort: Sort = (), return_new: bool = True
+        self, collection: str, filter: Filter, update: Update, *, return_new: bool = True
     ) -> Document | None:
-        """Update the first match in one atomic step; return it as it is after the update, or was before."""
+        """Update one match in one atomic step; return it as it is after the update, or was before."""
 
     async def delete(self, collection: str, filter: Filter) -> int:
         """Delete every match; return how many there were."""

@@ -147,10 +147,10 @@ class CompanyDocuments(VisibleDocuments):
         )
 
     async def find_and_update(
-        self, collection: str, filter: Filter, update: Update, *, sort: Sort = (), return_new: bool = True
+        self, collection: str, filter: Filter, update: Update, *, return_new: bool = True
     ) -> Document | None:
         return await self._store.find_and_update(
-            collection, self._matching(collection, filter), self._kept(update), sort=sort, return_new=return_new
+            collection, self._matching(collection, filter), self._kept(update), return_new=return_new
         )
 
     async def delete(self, collection: str, filter: Filter) -> int:

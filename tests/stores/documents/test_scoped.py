@@ -91,9 +91,7 @@ async def test_writes(store: SqliteDocumentStore, mine: CompanyDocuments, filter
     assert await store.find("things", {"company": "me"}) == [changed[0] if matches else MINE]
     assert await mine.update("things", filter, second) == matches
     assert await store.find("things", {"company": "me"}) == [changed[1] if matches else MINE]
-    assert await mine.find_and_update("things", filter, third, sort=[("company", -1)]) == (
-        changed[2] if matches else None
-    )
+    assert await mine.find_and_update("things", filter, third) == (changed[2] if matches else None)
     assert await mine.delete("things", filter) == matches
     assert await store.find("things", {}, sort=[("id", 1)]) == [MINE] * (not matches) + [THEIRS]
 

@@ -64,18 +64,13 @@ class Reader:
         return await self._by_id(collection, ids[skip:], projection, counted)
 
     async def first(
-        self,
-        collection: str,
-        condition: Condition,
-        *,
-        projection: Mapping[str, int] | None = None,
-        terms: Sequence[Term] = (),
+        self, collection: str, condition: Condition, *, projection: Mapping[str, int] | None = None
     ) -> Stored | None:
-        """The first document that meets a condition, as it was at one moment. `projection` includes its fields."""
-        if query_of(condition).exact and in_turn(condition, terms) is not None:
-            found = await self.find(collection, condition, projection=projection, terms=terms, limit=1)
+        """One document that meets a condition, as it was at one moment. `projection` includes its fields."""
+        if query_of(condition).exact:
+            found = await self.find(collection, condition, projection=projection, limit=1)
             return found[0] if found else None
-        async with aclosing(self.matching(collection, condition, terms=terms)) as matching:
+        async with aclosing(self.matching(collection, condition)) as matching:
             async for stored in matching:
                 for found_now in await self._by_id(collection, [stored["_id"]], projection):
                     if condition.matches(decode(found_now)):

@@ -157,12 +157,11 @@ class MongoDocumentStore:
         return await self._writer.update(layout, condition, change, native, upsert)
 
     async def find_and_update(
-        self, collection: str, filter: Filter, update: Update, *, sort: Sort = (), return_new: bool = True
+        self, collection: str, filter: Filter, update: Update, *, return_new: bool = True
     ) -> Document | None:
         layout, condition = self._layout(collection), parse_filter(filter)
         change, native = await _parsed(layout, update)
-        terms = parse_sort(sort, self._numeric.get(collection, ()))
-        found = await self._writer.find_and_update(layout, condition, change, native, terms)
+        found = await self._writer.find_and_update(layout, condition, change, native)
         return None if found is None else found[return_new]
 
     async def delete(self, collection: str, filter: Filter) -> int:

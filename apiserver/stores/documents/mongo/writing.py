@@ -26,7 +26,6 @@ from bson.objectid import ObjectId
 
 from apiserver.stores.documents.base import Document, DocumentStoreBusy, DocumentStoreError, DuplicateDocument
 from apiserver.stores.documents.dialect.filters import All, Compare, Condition, Field, names_one, paths_of
-from apiserver.stores.documents.dialect.sorts import Term
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.mongo.database import Database, Stored
 from apiserver.stores.documents.mongo.layout import REVISION, Layout, decode, name_of, plain
@@ -71,7 +70,7 @@ class Writer:
         native: NativeUpdate | None,
         upsert: Document | None,
     ) -> int:
-        """Update the first match, or insert `upsert` with the update applied; return how many matched."""
+        """Update one match, or insert `upsert` with the update applied; return how many matched."""
         for refused in (False, True):
             if await self._update_one(layout, condition, change, native):
                 return 1
@@ -91,9 +90,8 @@ class Writer:
         condition: Condition,
         change: ParsedUpdate,
         native: NativeUpdate | None,
-        terms: Sequence[Term],
     ) -> tuple[Document, Document] | None:
-        """Update the first match; return it as it was before, and as it is now."""
+        """Update one match; return it as it was before, and as it is now."""
         query = query_of(condition)
         if native is not None and query.exact and names_one(condition):
             guarded = {"$and": [query.filter, *native.guard]}
@@ -103,7 +101,7 @@ class Writer:
                 return old, change.apply(plain(old))
             if not native.guard:
                 return None
-        return await self._change(layout, condition, change, None, terms)
+        return await self._change(layout, condition, change, None)
 
     async def update_all(
         self, layout: Layout, condition: Condition, change: ParsedUpdate, native: NativeUpdate | None
@@ -161,7 +159,7 @@ class Writer:
     async def _update_one(
         self, layout: Layout, condition: Condition, change: ParsedUpdate, native: NativeUpdate | None
     ) -> bool:
-        """Update the first match; return whether there is one."""
+        """Update one match; return whether there is one."""
         query = query_of(condition)
         if native is not None and query.exact:
             guarded = {"$and": [query.filter, *native.guard]}
@@ -177,13 +175,12 @@ class Writer:
         condition: Condition,
         change: ParsedUpdate,
         needed: dict[str, int] | None,
-        terms: Sequence[Term] = (),
         revision: ObjectId | None = None,
     ) -> tuple[Document, Document] | None:
-        """Update the first match, of which the `needed` fields are read; return it as it was, and as it is now."""
+        """Update one match, of which the `needed` fields are read; return it as it was, and as it is now."""
         patience = _Patience(layout.collection)
         while True:
-            found = await self._reader.first(layout.collection, condition, projection=needed, terms=terms)
+            found = await self._reader.first(layout.collection, condition, projection=needed)
             if found is None:
                 return None
             old = decode(found)

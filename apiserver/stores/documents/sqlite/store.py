@@ -296,14 +296,13 @@ class SqliteDocumentStore:
         return await self._write(names_one(condition) and small and upsert is None, work)
 
     async def find_and_update(
-        self, collection: str, filter: Filter, update: Update, *, sort: Sort = (), return_new: bool = True
+        self, collection: str, filter: Filter, update: Update, *, return_new: bool = True
     ) -> Document | None:
         change, condition = ParsedUpdate(update), parse_filter(filter)
         table = await self._table(collection)
-        page = Page(tuple(parse_sort(sort, table.numeric)), limit=1)
 
         def work(connection: sqlite3.Connection) -> Document | None:
-            rows = self._matching(connection, table, condition, table.apart, page)
+            rows = self._matching(connection, table, condition, table.apart, Page(limit=1))
             for row, doc, *texts in rows:
                 changes = Changes(connection, table, change.roots)
                 new = _change(connection, table, row, decode(doc, table.apart, texts), change, changes)
