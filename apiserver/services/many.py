@@ -3,18 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from apiserver.rpc.errors import ApiError, invalid_id
-from apiserver.services.backend import Call, visible
+from apiserver.services.backend import Call, endpoint, visible
 
 #: How many ids are looked up at once.
 BATCH = 100
 
+Kind: TypeAlias = Literal["task", "model"]
+#: Does something to one document (call, id, request), and answers it.
+Act: TypeAlias = Callable[[Call, str, dict[str, Any]], Awaitable[dict[str, Any]]]
+ActT = TypeVar("ActT", bound=Act)
+
+
+def for_one(name: str) -> Callable[[ActT], ActT]:
+    """Register the decorated function for the endpoint `name`, whose requests have the id in `task` or `model`."""
+
+    def register(act: ActT) -> ActT:
+        kind = _kind_of(name)
+        endpoint(name, "1.0")(lambda call, request: act(call, request[kind], request))
+        return act
+
+    return register
+
+
+def for_each(name: str) -> Callable[[ActT], ActT]:
+    """Register the decorated function for the endpoint `name`, whose requests have `ids`: `do_each` calls it."""
+
+    def register(act: ActT) -> ActT:
+        kind = _kind_of(name)
+        endpoint(name, "1.0")(
+            lambda call, request: do_each(call, kind, request["ids"], lambda id: act(call, id, request))
+        )
+        return act
+
+    return register
+
+
+def _kind_of(endpoint: str) -> Kind:
+    return "model" if endpoint.startswith("models.") else "task"
+
 
 async def do_each(
     call: Call,
-    kind: Literal["task", "model"],
+    kind: Kind,
     ids: Sequence[str],
     do: Callable[[str], Awaitable[dict[str, Any]]],
     *,

@@ -8,22 +8,32 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.rpc.errors import ApiError, forbidden, invalid_id, some_of
-from apiserver.services.backend import Call, documents, visible
+from apiserver.services.backend import Call, documents, endpoint, visible
 from apiserver.services.stamps import changed_now
 from apiserver.stores.documents.base import Document, Filter
 
 _KINDS = {"tasks": "task", "models": "model", "projects": "project"}
 
 
-async def make_public(call: Call, collection: str, ids: list[str]) -> dict[str, Any]:
+@endpoint("models.make_public", "2.9")
+@endpoint("projects.make_public", "2.9")
+@endpoint("tasks.make_public", "2.9")
+async def make_public(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     """Answers `{updated}`. If some ids are unknown or already public, 400 names them and nothing is changed."""
+    collection, ids = call.endpoint.partition(".")[0], request["ids"]
+    if collection != "projects":
+        await call.backend.last_metrics.settle(call.identity.company, models=collection == "models", ids=ids)
     known = await documents(call).distinct(collection, "id", {"id": {"$in": ids}})
     _require_all(collection, ids, set(known))
     return {"updated": await documents(call).make_public(collection, known, _stamps(call, collection))}
 
 
-async def make_private(call: Call, collection: str, ids: list[str]) -> dict[str, Any]:
+@endpoint("models.make_private", "2.9")
+@endpoint("projects.make_private", "2.9")
+@endpoint("tasks.make_private", "2.9")
+async def make_private(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     """Answers `{updated}`. If some ids are not public, or of another company, 400 names them and nothing is changed."""
+    collection, ids = call.endpoint.partition(".")[0], request["ids"]
     known = await documents(call).own_public(collection, {"id": {"$in": ids}})
     _require_all(collection, ids, set(known))
     return {"updated": await documents(call).make_private(collection, known, _stamps(call, collection))}

@@ -1,4 +1,4 @@
-"""The life of a model: published, archived, made public, deleted."""
+"""The life of a model: published, archived, deleted."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from typing import Any
 
 from apiserver.events.model import Owner
 from apiserver.rpc.errors import ApiError
-from apiserver.services import public
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.many import do_each
+from apiserver.services.many import do_each, for_each, for_one
 from apiserver.services.models.model_documents import MODELS, change_model, get_model
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.stamps import changed_now
@@ -60,52 +59,24 @@ async def _publish_task(call: Call, model: Document, *, force: bool) -> dict[str
 # --- archived ----------------------------------------------------------------------------------------
 
 
-@endpoint("models.archive_many", "1.0")
-async def archive_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    async def archive(id: str) -> dict[str, Any]:
-        await change_model(call, id, {"$addToSet": {"system_tags": ARCHIVED}})
-        return {"archived": True}
-
-    return await do_each(call, "model", request["ids"], archive)
+@for_each("models.archive_many")
+async def archive(call: Call, model_id: str, request: dict[str, Any]) -> dict[str, Any]:
+    await change_model(call, model_id, {"$addToSet": {"system_tags": ARCHIVED}})
+    return {"archived": True}
 
 
-@endpoint("models.unarchive_many", "1.0")
-async def unarchive_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    async def unarchive(id: str) -> dict[str, Any]:
-        await change_model(call, id, {"$pull": {"system_tags": ARCHIVED}})
-        return {"unarchived": True}
-
-    return await do_each(call, "model", request["ids"], unarchive)
-
-
-# --- public ------------------------------------------------------------------------------------------
-
-
-@endpoint("models.make_public", "2.9")
-async def make_public(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    await call.backend.last_metrics.settle(call.identity.company, models=True, ids=request["ids"])
-    return await public.make_public(call, MODELS, request["ids"])
-
-
-@endpoint("models.make_private", "2.9")
-async def make_private(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await public.make_private(call, MODELS, request["ids"])
+@for_each("models.unarchive_many")
+async def unarchive(call: Call, model_id: str, request: dict[str, Any]) -> dict[str, Any]:
+    await change_model(call, model_id, {"$pull": {"system_tags": ARCHIVED}})
+    return {"unarchived": True}
 
 
 # --- deleted -----------------------------------------------------------------------------------------
 
 
-@endpoint("models.delete", "1.0")
-async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await _delete(call, request["model"], request)
-
-
-@endpoint("models.delete_many", "1.0")
-async def delete_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await do_each(call, "model", request["ids"], lambda id: _delete(call, id, request))
-
-
-async def _delete(call: Call, model_id: str, request: dict[str, Any]) -> dict[str, Any]:
+@for_one("models.delete")
+@for_each("models.delete_many")
+async def delete(call: Call, model_id: str, request: dict[str, Any]) -> dict[str, Any]:
     """Delete a model. Its document goes last, so that a delete which was cut off can be repeated."""
     model = await get_model(call, model_id, ["task", "uri", "project"])
     if not request["force"]:

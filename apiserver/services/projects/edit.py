@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from apiserver.rpc.errors import ApiError
-from apiserver.services import public
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import PROJECTS, changeable, checked_name, create_project, get_project
 from apiserver.services.projects.children import REPORTS
 from apiserver.services.projects.contents import TASKS_WITHOUT_REPORTS, active, contents_of, delete_models, delete_tasks
 from apiserver.services.projects.move import relocate
+from apiserver.services.public import require_private
 from apiserver.services.queries import all_of
 from apiserver.stores.documents.base import Document, Filter, Update
 from apiserver.times import utc_now
@@ -61,7 +61,7 @@ async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     ids = await changeable(call, project)
     inside: Filter = {"project": {"$in": ids}}
     for collection in ("tasks", "models"):
-        await public.require_private(call, collection, inside)
+        await require_private(call, collection, inside)
     if not request["force"]:
         await _check_empty(call, project, ids)
     answer: dict[str, Any] = {"disassociated_tasks": 0, "deleted_tasks": 0, "deleted_models": 0}
@@ -82,16 +82,6 @@ async def _disassociate(call: Call, inside: Filter) -> int:
     homeless: Update = {"$unset": {"project": 1}}
     await documents(call).update("models", inside, homeless, many=True)
     return await documents(call).update("tasks", inside, homeless, many=True)
-
-
-@endpoint("projects.make_public", "2.9")
-async def make_public(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await public.make_public(call, PROJECTS, request["ids"])
-
-
-@endpoint("projects.make_private", "2.9")
-async def make_private(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await public.make_private(call, PROJECTS, request["ids"])
 
 
 async def _rename(call: Call, project: Document, name: str) -> Document:

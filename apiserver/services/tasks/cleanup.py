@@ -9,7 +9,7 @@ from apiserver.files.addresses import is_in_object_store
 from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.last_metrics import RESET, REVISION, new_revision
-from apiserver.services.many import do_each
+from apiserver.services.many import do_each, for_each, for_one
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.artifacts import artifacts_of
@@ -42,21 +42,6 @@ _RUN_FIELDS = (
 )
 
 
-@endpoint("tasks.reset", "1.0")
-async def reset(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await reset_task(call, request["task"], request)
-
-
-@endpoint("tasks.reset_many", "1.0")
-async def reset_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await do_each(call, "task", request["ids"], lambda task_id: reset_task(call, task_id, request))
-
-
-@endpoint("tasks.delete", "1.0")
-async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await delete_task(call, request["task"], request)
-
-
 @endpoint("tasks.delete_many", "1.0")
 async def delete_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     return await do_each(
@@ -68,6 +53,8 @@ async def delete_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     )
 
 
+@for_one("tasks.reset")
+@for_each("tasks.reset_many")
 async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[str, Any]:
     """Set a task back to status created, without its outputs. `clear_all` also empties its script and execution."""
     task = await get_task(call, task_id)
@@ -100,6 +87,7 @@ async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[
     return {**done, "dequeued": {"removed": removed} if removed else {}, **outcome}
 
 
+@for_one("tasks.delete")
 async def delete_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[str, Any]:
     """Delete a task. Its children, and models that are kept, then name a deleted task (see `DELETED`)."""
     task = await get_task(call, task_id)

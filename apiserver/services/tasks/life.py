@@ -1,4 +1,4 @@
-"""The life of a task: started, stopped, completed, published, archived, made public."""
+"""The life of a task: started, stopped, completed, published, archived."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from apiserver.events.last_metrics import run_time
-from apiserver.services import public
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.many import do_each
+from apiserver.services.many import do_each, for_each, for_one
 from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.pipeline_steps import do_to_steps_too
 from apiserver.services.tasks.queueing import leave_queues, release
@@ -65,26 +64,6 @@ async def close(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     return await change_status(call, request["task"], "closed", request)
 
 
-@endpoint("tasks.stop", "1.0")
-async def stop(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await _stop(call, request["task"], request)
-
-
-@endpoint("tasks.stop_many", "1.0")
-async def stop_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await do_each(call, "task", request["ids"], lambda task_id: _stop(call, task_id, request))
-
-
-@endpoint("tasks.publish", "1.0")
-async def publish(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await publish_task(call, request["task"], request)
-
-
-@endpoint("tasks.publish_many", "1.0")
-async def publish_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await do_each(call, "task", request["ids"], lambda task_id: publish_task(call, task_id, request))
-
-
 @endpoint("tasks.archive", "1.0")
 async def archive(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     for task_id in request["tasks"]:
@@ -105,25 +84,19 @@ async def archive_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-@endpoint("tasks.unarchive_many", "1.0")
-async def unarchive_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await do_each(
-        call, "task", request["ids"], lambda task_id: do_to_steps_too(call, task_id, request, _unarchive)
-    )
+@for_each("tasks.unarchive_many")
+async def unarchive(call: Call, task_id: str, request: dict[str, Any]) -> dict[str, Any]:
+    return await do_to_steps_too(call, task_id, request, _unarchive)
 
 
-@endpoint("tasks.make_public", "2.9")
-async def make_public(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    await call.backend.last_metrics.settle(call.identity.company, ids=request["ids"])
-    return await public.make_public(call, TASKS, request["ids"])
+@for_one("tasks.stop")
+@for_each("tasks.stop_many")
+async def stop(call: Call, task_id: str, request: dict[str, Any]) -> dict[str, Any]:
+    # Pipeline steps that have ended keep their status.
+    return await do_to_steps_too(call, task_id, request, _stop, statuses=("queued", "in_progress"))
 
 
-@endpoint("tasks.make_private", "2.9")
-async def make_private(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await public.make_private(call, TASKS, request["ids"])
-
-
-async def stop_task(call: Call, task_id: str, request: dict[str, Any]) -> Document:
+async def _stop(call: Call, task_id: str, request: dict[str, Any]) -> Document:
     """Stop a task. If a worker runs it, only the status message says so, and the worker stops it and reports that."""
     task = await get_task(call, task_id, ["status", "system_tags", "last_worker", "last_update"])
     if task["status"] == "in_progress" and _has_worker(task):
@@ -134,6 +107,8 @@ async def stop_task(call: Call, task_id: str, request: dict[str, Any]) -> Docume
     return await change_status(call, task_id, "stopped", by, values={"completed": utc_now()}, unset=("enqueue_status",))
 
 
+@for_one("tasks.publish")
+@for_each("tasks.publish_many")
 async def publish_task(call: Call, task_id: str, request: dict[str, Any]) -> Document:
     """Publish a task and, unless `publish_model` is false, its last output model."""
     task = await get_task(call, task_id, ["models", "status"])
@@ -144,11 +119,6 @@ async def publish_task(call: Call, task_id: str, request: dict[str, Any]) -> Doc
         ready = {"$set": {**changed_now(call), "ready": True}}
         await documents(call).update("models", {"id": output[-1]["model"], "ready": {"$ne": True}}, ready)
     return done
-
-
-async def _stop(call: Call, task_id: str, request: dict[str, Any]) -> dict[str, Any]:
-    # Pipeline steps that have ended keep their status.
-    return await do_to_steps_too(call, task_id, request, stop_task, statuses=("queued", "in_progress"))
 
 
 def _has_worker(task: Document) -> bool:

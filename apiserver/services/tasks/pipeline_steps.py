@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
-from typing import Any, TypeAlias
+from collections.abc import Collection
+from typing import Any
 
 from apiserver.services.backend import Call, documents
+from apiserver.services.many import Act
 from apiserver.services.tasks.task_documents import TASKS, get_task
 from apiserver.stores.documents.base import Document
-
-#: Does something to one task (call, task id, request), and answers it.
-Act: TypeAlias = Callable[[Call, str, dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
 async def steps_of(
