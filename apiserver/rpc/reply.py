@@ -72,10 +72,13 @@ def must_close(request: Mapping[str, str]) -> bool:
 
     The SDK forks processes that share its sockets. On a connection that stays open, their calls would get mixed up.
     """
-    return (
-        "x-clearml-agent" in request
-        or request.get("x-clearml-client", "").lower().startswith(_SDK)
-        or request.get("x-trains-client", "").lower().startswith(_SDK)
+    return "x-clearml-agent" in request or is_sdk(request)
+
+
+def is_sdk(request: Mapping[str, str]) -> bool:
+    """Whether the client says that it is the SDK."""
+    return request.get("x-clearml-client", "").lower().startswith(_SDK) or (
+        request.get("x-trains-client", "").lower().startswith(_SDK)
     )
 
 

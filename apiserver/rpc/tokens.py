@@ -20,6 +20,8 @@ _ALGORITHM = "HS256"
 #: `iat` is not checked: the clocks of several servers differ, so a token may seem to come from the future.
 _CHECKED: Any = {"require": ["exp"], "verify_iat": False}
 _REMEMBERED_TOKENS = 1024
+#: The fields of an identity that every token names.
+_IDENTITY = ("user", "company", "role", "user_name", "company_name")
 
 
 class Tokens:
@@ -40,14 +42,7 @@ class Tokens:
         claims = {
             "exp": now + lifetime_s,
             "iat": now,
-            "identity": {
-                "user": identity.user,
-                "company": identity.company,
-                "role": identity.role,
-                "user_name": identity.user_name,
-                "company_name": identity.company_name,
-                "key": identity.key,
-            },
+            "identity": {field: getattr(identity, field) for field in (*_IDENTITY, "key")},
             "session_id": identity.session or token_hex(16),
             "auth_time": now if identity.logged_in is None else identity.logged_in,
             "api_version": str(NEWEST),
@@ -93,13 +88,12 @@ def _printable(error: Exception) -> str:
 
 def _identity(claims: dict[str, Any]) -> Identity:
     claim = claims.get("identity")
-    fields = ("user", "company", "role", "user_name", "company_name")
-    if not isinstance(claim, dict) or not all(isinstance(claim.get(field), str) for field in fields):
+    if not isinstance(claim, dict) or not all(isinstance(claim.get(field), str) for field in _IDENTITY):
         raise bad_token("it names no identity")
     key, session = claim.get("key"), claims.get("session_id")
     logged_in = claims.get("auth_time", claims.get("iat"))  # older tokens have no `auth_time`: each was its own login
     return Identity(
-        **{field: claim[field] for field in fields},
+        **{field: claim[field] for field in _IDENTITY},
         key=key if isinstance(key, str) else None,
         session=session if isinstance(session, str) else None,
         logged_in=logged_in if isinstance(logged_in, int) else 0,

@@ -75,17 +75,8 @@ async def create_credentials(call: Call, request: dict[str, Any]) -> dict[str, A
 @endpoint("auth.get_credentials", "1.0")
 async def get_credentials(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     keys = await documents(call).find("credentials", {"user": call.identity.user}, sort=[("created", 1)])
-    return {
-        "credentials": [
-            {
-                "access_key": key["key"],
-                "label": key["label"],
-                "last_used": key["last_used"],
-                "last_used_from": key["last_used_from"],
-            }
-            for key in keys
-        ]
-    }
+    shown = ("label", "last_used", "last_used_from")
+    return {"credentials": [{"access_key": key["key"], **{field: key[field] for field in shown}} for key in keys]}
 
 
 @endpoint("auth.edit_credentials", "1.0")

@@ -49,8 +49,10 @@ async def remove(call: Call, queue: str, task: str) -> bool:
     return await _change(call, {"id": queue, "entries.task": task}, {"$pull": {"entries": {"task": task}}})
 
 
-async def remove_from_all(call: Call, tasks: Sequence[str], *, but: str | None = None) -> int:
+async def leave_queues(call: Call, *tasks: str, but: str | None = None) -> int:
     """Remove tasks from all queues except the queue `but`; returns how many queues had some of them."""
+    if not tasks:
+        return 0
     wanted: Any = tasks[0] if len(tasks) == 1 else {"$in": list(tasks)}
     found = await documents(call).find("queues", {"entries.task": wanted, "id": {"$ne": but}}, projection=("id",))
     pull: Update = {"$pull": {"entries": {"task": wanted}}}

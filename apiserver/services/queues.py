@@ -23,7 +23,7 @@ from apiserver.services.queue_documents import (
 from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.services.stamps import changed_now
-from apiserver.services.tasks.queueing import leave_queues, release
+from apiserver.services.tasks.queueing import release
 from apiserver.services.workers.worker_documents import key_of, live_workers
 from apiserver.stores.documents.base import Document, Filter
 
@@ -31,6 +31,13 @@ SPEC = QuerySpec()
 REFERENCES = {"entries.task": "tasks"}
 #: The system tags that hide a queue from lists. Agents in a Kubernetes cluster make queues with the second one.
 HIDDEN = ["hidden", "k8s-glue"]
+#: By endpoint, where a task moves in its queue: from its position, the last position, and the request's `count`.
+_NEW_POSITIONS: dict[str, Callable[[int, int, int], int]] = {
+    "queues.move_task_forward": lambda position, last, count: position - count,
+    "queues.move_task_backward": lambda position, last, count: position + count,
+    "queues.move_task_to_front": lambda position, last, count: 0,
+    "queues.move_task_to_back": lambda position, last, count: last,
+}
 
 
 @endpoint("queues.create", "1.0")
@@ -108,7 +115,7 @@ async def add_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if not await queue_entries.append(call, queue["id"], task):
         raise ApiError(400, 706, f"Task is in the queue already: queue={queue['id']}, task={task}")
     if request["update_execution_queue"] and await _now_waits_in(call, queue["id"], task):
-        await leave_queues(call, task, but=queue["id"])
+        await queue_entries.leave_queues(call, task, but=queue["id"])
     return {"added": 1}
 
 
@@ -178,23 +185,27 @@ async def get_next_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 @endpoint("queues.move_task_forward", "1.0")
-async def move_task_forward(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await _move(call, request, lambda position, last: position - request["count"])
-
-
 @endpoint("queues.move_task_backward", "1.0")
-async def move_task_backward(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await _move(call, request, lambda position, last: position + request["count"])
-
-
 @endpoint("queues.move_task_to_front", "1.0")
-async def move_task_to_front(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await _move(call, request, lambda position, last: 0)
-
-
 @endpoint("queues.move_task_to_back", "1.0")
-async def move_task_to_back(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await _move(call, request, lambda position, last: last)
+async def move_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    """Move a task in its queue to its new position, or as near to it as the queue allows."""
+    queue, task = await get_queue(call, request["queue"]), request["task"]
+    target = _NEW_POSITIONS[call.endpoint]
+
+    def moved(entries: list[Document]) -> list[Document] | None:
+        position = next((index for index, entry in enumerate(entries) if entry["task"] == task), None)
+        if position is None:
+            return None
+        last = len(entries) - 1
+        others = entries[:position] + entries[position + 1 :]
+        others.insert(min(max(target(position, last, request.get("count", 1)), 0), last), entries[position])
+        return others
+
+    entries = await queue_entries.reorder(call, queue["id"], moved)
+    if entries is None:
+        raise _not_queued(queue["id"], task)
+    return {"position": [entry["task"] for entry in entries].index(task)}
 
 
 # --- history -----------------------------------------------------------------------------------------
@@ -259,25 +270,6 @@ def _answer(queue: Document, max_entries: int | None, *, counted: bool = False) 
         count = {"entries_count": len(answer["entries"])} if counted else {}
         answer |= {"entries": answer["entries"][:max_entries], **count}
     return answer
-
-
-async def _move(call: Call, request: dict[str, Any], target: Callable[[int, int], int]) -> dict[str, Any]:
-    """Move a task in its queue to `target(its position, the last position)`, or as near as the queue allows."""
-    queue, task = await get_queue(call, request["queue"]), request["task"]
-
-    def moved(entries: list[Document]) -> list[Document] | None:
-        position = next((index for index, entry in enumerate(entries) if entry["task"] == task), None)
-        if position is None:
-            return None
-        last = len(entries) - 1
-        others = entries[:position] + entries[position + 1 :]
-        others.insert(min(max(target(position, last), 0), last), entries[position])
-        return others
-
-    entries = await queue_entries.reorder(call, queue["id"], moved)
-    if entries is None:
-        raise _not_queued(queue["id"], task)
-    return {"position": [entry["task"] for entry in entries].index(task)}
 
 
 async def _clear(call: Call, queue: str) -> list[str]:

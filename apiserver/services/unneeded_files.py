@@ -13,11 +13,11 @@ import orjson
 
 from apiserver.events.model import EventType, Owner, Sample, SamplePosition
 from apiserver.events.queries import PageQuery, SeriesQuery
+from apiserver.rpc.reply import is_sdk
 from apiserver.services.backend import Call, documents
 
 #: How many images, and how many plots, are read at once. A plot may have megabytes.
 _PAGES = ((EventType.IMAGE, 1000), (EventType.PLOT, 50))
-_SDK = ("clearml-", "trains-")
 
 
 async def event_urls(call: Call, owners: Iterable[Owner]) -> set[str]:
@@ -41,16 +41,11 @@ async def delete_files(
     they are done even after a crash.
     """
     urls = set(shown)
-    if made and not _is_sdk(call):  # the SDK deletes them itself, if its user wants that
+    if made and not is_sdk(call.headers):  # the SDK deletes them itself, if its user wants that
         others = {"uri": {"$in": sorted(made)}, "id": {"$nin": sorted(models)}}
         urls |= set(made) - {model["uri"] for model in await documents(call).find("models", others, projection=["uri"])}
     if urls:
         await call.backend.file_deletions.add(call.identity.company, urls, call.headers.get("host", ""))
-
-
-def _is_sdk(call: Call) -> bool:
-    clients = (call.headers.get("x-clearml-client", ""), call.headers.get("x-trains-client", ""))
-    return any(client.lower().startswith(_SDK) for client in clients)
 
 
 def _urls_in(samples: Sequence[Sample]) -> set[str]:

@@ -63,13 +63,8 @@ async def _ensure_user(documents: DocumentStore, company: str, name: str, wanted
     If a user whom the settings did not make has the name, it is an error: that user may have chosen the name to get the
     role set here. The settings must name the user's id to take them over.
     """
-    fields = {
-        "name": name,
-        "role": wanted.role,
-        "given_name": wanted.given_name,
-        "family_name": wanted.family_name,
-        "email": wanted.email,
-    }
+    given = {field: getattr(wanted, field) for field in ("role", "given_name", "family_name", "email")}
+    fields = {"name": name, **given}
     fresh = {**new_user(company, name, wanted.role), **fields, "id": _id(company, "user", name), "fixed": True}
     if not wanted.id:
         await insert_if_new(documents, "users", fresh)

@@ -11,24 +11,20 @@ from apiserver.services.project_tree import PROJECTS, with_descendants
 from apiserver.services.queries import all_of
 from apiserver.stores.documents.base import Filter
 
+#: By endpoint: the collection, and the field that says in which project a document is.
+_COLLECTIONS = {
+    "projects.get_task_tags": ("tasks", "project"),
+    "projects.get_model_tags": ("models", "project"),
+    "projects.get_project_tags": (PROJECTS, "id"),
+}
+
 
 @endpoint("projects.get_task_tags", "1.0")
-async def get_task_tags(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await _tags(call, "tasks", request, "project")
-
-
 @endpoint("projects.get_model_tags", "1.0")
-async def get_model_tags(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await _tags(call, "models", request, "project")
-
-
 @endpoint("projects.get_project_tags", "1.0")
-async def get_project_tags(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await _tags(call, PROJECTS, request, "id")
-
-
-async def _tags(call: Call, collection: str, request: dict[str, Any], place: str) -> dict[str, Any]:
+async def get_tags(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     """`{tags, system_tags}`, sorted, of the documents in `projects` and below that match the tags of `filter`."""
+    collection, place = _COLLECTIONS[call.endpoint]
     conditions: list[Filter] = [
         list_filter(field, value) for field, value in request.get("filter", {}).items() if value
     ]

@@ -11,12 +11,13 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.last_metrics import RESET, REVISION, new_revision
 from apiserver.services.many import do_each, for_each, for_one
 from apiserver.services.project_tree import touch_projects
+from apiserver.services.queue_entries import leave_queues
 from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.artifacts import artifacts_of
 from apiserver.services.tasks.edit import DELETED
 from apiserver.services.tasks.models import models_of
 from apiserver.services.tasks.pipeline_steps import of_step, steps_of
-from apiserver.services.tasks.queueing import leave_queues, release
+from apiserver.services.tasks.queueing import release
 from apiserver.services.tasks.status import change_status
 from apiserver.services.tasks.task_documents import (
     LOCKED,

@@ -8,9 +8,10 @@ from typing import Any
 from apiserver.events.last_metrics import run_time
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.many import do_each, for_each, for_one
+from apiserver.services.queue_entries import leave_queues
 from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.pipeline_steps import do_to_steps_too
-from apiserver.services.tasks.queueing import leave_queues, release
+from apiserver.services.tasks.queueing import release
 from apiserver.services.tasks.status import change_status, check_transition
 from apiserver.services.tasks.task_documents import TASKS, change_task, get_task
 from apiserver.stores.documents.base import Document
@@ -50,13 +51,10 @@ async def completed(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 @endpoint("tasks.stopped", "1.0")
-async def stopped(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await change_status(call, request["task"], "stopped", request, values={"completed": utc_now()})
-
-
 @endpoint("tasks.failed", "1.0")
-async def failed(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await change_status(call, request["task"], "failed", request, values={"completed": utc_now()})
+async def ended(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    status = call.endpoint.removeprefix("tasks.")
+    return await change_status(call, request["task"], status, request, values={"completed": utc_now()})
 
 
 @endpoint("tasks.close", "1.0")

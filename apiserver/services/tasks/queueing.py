@@ -12,6 +12,7 @@ from apiserver.services import queue_entries
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.many import batches, do_each, failure
 from apiserver.services.queue_documents import create_queue, default_queue
+from apiserver.services.queue_entries import leave_queues
 from apiserver.services.tasks.edit import check_references
 from apiserver.services.tasks.status import change_status, check_transition
 from apiserver.services.tasks.task_documents import get_task
@@ -58,11 +59,6 @@ async def dequeue_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         return {"dequeued": True, **await _dequeue(call, task_id, request)}
 
     return await do_each(call, "task", request["ids"], act, first=lambda ids: leave_queues(call, *ids))
-
-
-async def leave_queues(call: Call, *task_ids: str, but: str | None = None) -> int:
-    """Remove tasks from all queues except the queue `but`; returns how many queues had some of them."""
-    return await queue_entries.remove_from_all(call, task_ids, but=but) if task_ids else 0
 
 
 async def release(call: Call, task_id: str) -> int:
