@@ -37,16 +37,9 @@ async def get_multi_task_metrics(call: Call, request: dict[str, Any]) -> dict[st
 
 
 @endpoint("events.get_scalar_metrics_and_variants", "2.1")
-async def get_scalar_metrics_and_variants(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await _metrics_and_variants(call, request, EventType.SCALAR)
-
-
 @endpoint("events.get_vector_metrics_and_variants", "2.1")
-async def get_vector_metrics_and_variants(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await _metrics_and_variants(call, request, EventType.VECTOR)
-
-
-async def _metrics_and_variants(call: Call, request: dict[str, Any], type: EventType) -> dict[str, Any]:
+async def get_metrics_and_variants(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    type = EventType.SCALAR if call.endpoint == "events.get_scalar_metrics_and_variants" else EventType.VECTOR
     metrics: dict[str, list[str]] = {}
     for series in await _series(call, await owners.one(call, request), type):
         metrics.setdefault(series.metric, []).append(series.variant)

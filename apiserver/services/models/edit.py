@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.metadata_items import metadata_removal, metadata_update
 from apiserver.services.models.model_documents import (
     MODELS,
     answered,
@@ -53,6 +54,20 @@ async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     updated = await documents(call).update(MODELS, chosen, moved, many=True)
     await touch_projects(call, project["id"], *(model.get("project") for model in models))
     return {"updated": updated, "project_id": project["id"], "project_name": project["name"]}
+
+
+@endpoint("models.add_or_update_metadata", "1.0")
+async def add_or_update_metadata(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    items = metadata_update(request["metadata"], request["replace_metadata"])
+    await change_model(call, request["model"], {"$set": items})
+    return {"updated": 1}
+
+
+@endpoint("models.delete_metadata", "1.0")
+async def delete_metadata(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    removed = metadata_removal(request["keys"])
+    await change_model(call, request["model"], {"$unset": removed} if removed else {})
+    return {"updated": 1}
 
 
 async def _edit(call: Call, request: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

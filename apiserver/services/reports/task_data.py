@@ -23,7 +23,10 @@ async def get_task_data(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if "plots" in request:
         answer["plots"] = (await get_multi_task_plots(call, {**request["plots"], **of, "no_scroll": True}))["plots"]
     if "debug_images" in request:
-        answer["debug_images"] = await _images(call, of, request["debug_images"])
+        asked = request["debug_images"]  # the newest images, of all metrics if none are named
+        selections = dict.fromkeys(of["tasks"], selection(asked.get("metrics")))
+        walk = {"model_events": of["model_events"], "iters": asked["iters"], "navigate_earlier": True}
+        answer["debug_images"] = await walk_each(call, walk, EventType.IMAGE, selections, {})
     if "scalar_metrics_iter_histogram" in request:
         answer["scalar_metrics_iter_histogram"] = await histograms(
             call, {**request["scalar_metrics_iter_histogram"], **of}
@@ -31,10 +34,3 @@ async def get_task_data(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if "single_value_metrics" in request:
         answer["single_value_metrics"] = (await get_task_single_value_metrics(call, of))["tasks"]
     return answer
-
-
-async def _images(call: Call, of: dict[str, Any], asked: dict[str, Any]) -> list[dict[str, Any]]:
-    """The newest images of each task, of the requested metrics, or of all if none are requested."""
-    selections = dict.fromkeys(of["tasks"], selection(asked.get("metrics")))
-    walk = {"model_events": of["model_events"], "iters": asked["iters"], "navigate_earlier": True}
-    return await walk_each(call, walk, EventType.IMAGE, selections, {})
