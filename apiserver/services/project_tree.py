@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
-from apiserver.rpc.errors import ApiError, invalid_id, validation_error
+from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.backend import Call, documents, visible
 from apiserver.services.public import denied, require_private
 from apiserver.stores.documents.base import Document, DuplicateDocument, Filter
@@ -37,14 +37,6 @@ async def get_project(call: Call, project_id: str) -> Document:
     project = await documents(call).find_one(PROJECTS, {"id": project_id})
     if project is None:
         raise await denied(call, PROJECTS, project_id)
-    return project
-
-
-async def read_project(call: Call, project_id: str) -> Document:
-    """The document of a project that the caller may read, or 400/401."""
-    project = await visible(call).find_one(PROJECTS, {"id": project_id})
-    if project is None:
-        raise invalid_id("project", project_id)
     return project
 
 

@@ -1,12 +1,14 @@
-"""Making tasks, models and projects public and private again, and the errors when a call would change a public one.
+"""Which tasks, models and projects a call may read and change; making them public, and private again.
 
 `stores/documents/scoped.py` decides which documents a caller may read or change.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from apiserver import answers
 from apiserver.rpc.errors import ApiError, forbidden, invalid_id, some_of
 from apiserver.services.backend import Call, documents, endpoint, visible
 from apiserver.services.stamps import changed_now
@@ -37,6 +39,14 @@ async def make_private(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     known = await documents(call).own_public(collection, {"id": {"$in": ids}})
     _require_all(collection, ids, set(known))
     return {"updated": await documents(call).make_private(collection, known, _stamps(call, collection))}
+
+
+async def read_one(call: Call, collection: str, id: str, fields: Sequence[str] | None = None) -> Document:
+    """A task, model or project that the caller may read, or `fields` of it; 400/101, 201 or 401 if there is none."""
+    found = await visible(call).find_one(collection, {"id": id}, projection=fields, counted=answers.counter())
+    if found is None:
+        raise invalid_id(_KINDS[collection], id)
+    return found
 
 
 async def denied(call: Call, collection: str, *ids: str) -> ApiError:

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
-from apiserver import answers
 from apiserver.rpc.errors import invalid_id
-from apiserver.services.backend import Call, documents, visible
+from apiserver.services.backend import Call, documents
 from apiserver.services.document_keys import escape_keys, unescape_keys
 from apiserver.services.last_metrics import REVISION
 from apiserver.services.metadata_items import metadata_of
 from apiserver.services.project_tree import get_project
+from apiserver.services.public import read_one
 from apiserver.services.stamps import changed_now, made_now
 from apiserver.services.tasks.task_documents import get_task
 from apiserver.stores.documents.base import Document, Update
@@ -86,14 +86,6 @@ async def get_model(call: Call, model_id: str, fields: Sequence[str] | None = No
     return model
 
 
-async def read_model(call: Call, model_id: str, fields: Sequence[str] | None = None) -> Document:
-    """The document of a model that the caller may read, or `fields` of it; 400/201 if there is none."""
-    model = await visible(call).find_one(MODELS, {"id": model_id}, projection=fields, counted=answers.counter())
-    if model is None:
-        raise invalid_id("model", model_id)
-    return model
-
-
 async def change_model(call: Call, model_id: str, update: Update) -> Document:
     """Apply `update`; returns the further fields that were set (`changed_now`). 400/201 for an unknown model."""
     stamps = changed_now(call)
@@ -116,5 +108,5 @@ async def checked_fields(call: Call, request: dict[str, Any]) -> Document:
     if task := fields.get("task"):
         await get_task(call, task, ["id"])
     if parent := fields.get("parent"):
-        await read_model(call, parent, ["id"])
+        await read_one(call, MODELS, parent, ["id"])
     return fields

@@ -10,12 +10,13 @@ from apiserver.rpc.errors import ApiError, invalid_id
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.document_keys import escape, unescape
 from apiserver.services.list_filters import only_values
-from apiserver.services.models.model_documents import MODELS, answered, read_model
+from apiserver.services.models.model_documents import MODELS, answered
 from apiserver.services.project_tree import with_descendants, with_subprojects
+from apiserver.services.public import read_one
 from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden, leave_out, projection_of
 from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
-from apiserver.services.tasks.task_documents import read_task
+from apiserver.services.tasks.task_documents import TASKS
 from apiserver.stores.documents.base import Document, Filter
 
 SPEC = QuerySpec(
@@ -36,7 +37,7 @@ async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("models.get_by_task_id", "1.0")
 async def get_by_task_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    task = await read_task(call, request["task"], ["models"])
+    task = await read_one(call, TASKS, request["task"], ["models"])
     if not task["models"]["output"]:
         raise ApiError(400, 201, f"The task has no output model: task={task['id']}")
     return await _one(call, task["models"]["output"][-1]["model"])
@@ -82,7 +83,7 @@ async def get_frameworks(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 async def _one(call: Call, model_id: str) -> dict[str, Any]:
     await call.backend.last_metrics.settle(call.identity.company, models=True, ids=[model_id])
-    return {"model": answered(await read_model(call, model_id))}
+    return {"model": answered(await read_one(call, MODELS, model_id))}
 
 
 async def _find(call: Call, request: dict[str, Any], projection: list[str] | None) -> dict[str, Any]:

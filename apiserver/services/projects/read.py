@@ -6,9 +6,10 @@ from typing import Any
 
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.list_filters import list_filter
-from apiserver.services.project_tree import PROJECTS, read_project
+from apiserver.services.project_tree import PROJECTS
 from apiserver.services.projects.children import holding_children
 from apiserver.services.projects.stats import dataset_stats, own_counts, scope_of, stats_of, sub_projects
+from apiserver.services.public import read_one
 from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden, projection_of
 from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
@@ -26,7 +27,7 @@ _DERIVED = ("stats", "sub_projects", "own_tasks", "own_models", "own_datasets", 
 
 @endpoint("projects.get_by_id", "1.0")
 async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return {"project": await read_project(call, request["project"])}
+    return {"project": await read_one(call, PROJECTS, request["project"])}
 
 
 @endpoint("projects.get_all", "1.0")

@@ -7,8 +7,9 @@ from typing import Any
 from apiserver.rpc.errors import invalid_id
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.project_tree import find_or_create
+from apiserver.services.public import read_one
 from apiserver.services.tasks.edit import DELETED, check_references, checked_fields
-from apiserver.services.tasks.task_documents import insert_task, new_task, read_task
+from apiserver.services.tasks.task_documents import TASKS, insert_task, new_task
 from apiserver.stores.documents.base import Document
 from apiserver.times import utc_now
 
@@ -44,7 +45,7 @@ _NOT_INHERITED_TAGS = ("development", "archived")
 
 @endpoint("tasks.clone", "1.0")
 async def clone(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    original = await read_task(call, request["task"])
+    original = await read_one(call, TASKS, request["task"])
     task, answer = await cloned(call, original, request)
     await insert_task(call, task)
     return {"id": task["id"], **answer}

@@ -8,6 +8,7 @@ from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.document_keys import escape, escape_keys
 from apiserver.services.project_tree import find_or_create, get_project, touch_projects
+from apiserver.services.public import read_one
 from apiserver.services.queries import parse_time
 from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.artifacts import in_order
@@ -24,7 +25,6 @@ from apiserver.services.tasks.task_documents import (
     get_tasks,
     insert_task,
     new_task,
-    read_task,
     set_fields,
 )
 from apiserver.stores.documents.base import Document, Update
@@ -208,7 +208,7 @@ async def check_references(call: Call, fields: Document) -> None:
     if parent == "":
         fields.pop("parent")
     elif parent is not None and not parent.startswith(DELETED):
-        await read_task(call, parent, ["id"])
+        await read_one(call, TASKS, parent, ["id"])
 
 
 def _update_fields(request: dict[str, Any]) -> Document:

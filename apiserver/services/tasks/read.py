@@ -10,11 +10,12 @@ from apiserver.rpc.errors import invalid_id
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.list_filters import only_values
 from apiserver.services.project_tree import with_descendants, with_subprojects
+from apiserver.services.public import read_one
 from apiserver.services.queries import PageBounds, QuerySpec, all_of, build_filter, hide_hidden, projection_of
 from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.services.tasks.legacy import with_legacy
-from apiserver.services.tasks.task_documents import TASKS, answered, read_task
+from apiserver.services.tasks.task_documents import TASKS, answered
 from apiserver.stores.documents.base import Document, Filter
 from apiserver.times import utc_now
 
@@ -54,7 +55,7 @@ _RUNNING_FOR = "active_duration"
 @endpoint("tasks.get_by_id", "1.0")
 async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     await call.backend.last_metrics.settle(call.identity.company, ids=[request["task"]])
-    return {"task": _shown(call, await read_task(call, request["task"]), None)}
+    return {"task": _shown(call, await read_one(call, TASKS, request["task"]), None)}
 
 
 @endpoint("tasks.get_all", "1.0")

@@ -114,16 +114,8 @@ async def get_tasks(call: Call, task_ids: Collection[str], fields: Sequence[str]
     return [found[task_id] for task_id in dict.fromkeys(task_ids)]
 
 
-async def read_task(call: Call, task_id: str, fields: Sequence[str] | None = None) -> Document:
-    """The document of a task that the caller may read, or `fields` of it; 400/101 if there is none."""
-    task = await visible(call).find_one(TASKS, {"id": task_id}, projection=fields, counted=answers.counter())
-    if task is None:
-        raise invalid_id("task", task_id)
-    return task
-
-
 async def read_tasks(call: Call, task_ids: Collection[str], fields: Sequence[str] | None = None) -> list[Document]:
-    """Like `read_task` for several tasks, in the order of `task_ids`. The error names the unknown ones."""
+    """Like `read_one` for several tasks, in the order of `task_ids`. The error names the unknown ones."""
     found = await _found(visible(call), task_ids, fields)
     if unknown := [task_id for task_id in task_ids if task_id not in found]:
         raise invalid_id("task", *unknown)
