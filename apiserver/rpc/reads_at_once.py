@@ -14,14 +14,16 @@ after 0.4 seconds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from weakref import WeakValueDictionary
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
 #: Reading calls of one user that are begun at once.
 AT_ONCE = 16
 #: Seconds that as many calls wait at most for those before them.
 LONGEST = 0.2
+
+WhileConnected = Callable[[], AbstractAsyncContextManager[None]]
+"""Makes a block that ends with ClientDisconnected when the client leaves."""
 
 
 class _Turns(asyncio.Semaphore):
@@ -30,30 +32,39 @@ class _Turns(asyncio.Semaphore):
     waiting = 0
 
 
+class Turn:
+    """A block in which a call is handled. Not a generator, because it is entered for each reading call."""
+
+    __slots__ = ("_is_taken", "_turns", "_while_connected")
+
+    def __init__(self, turns: _Turns, while_connected: WhileConnected) -> None:
+        self._turns = turns
+        self._while_connected = while_connected
+        self._is_taken = False
+
+    async def __aenter__(self) -> None:
+        self._is_taken = await _wait(self._turns, self._while_connected)
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._is_taken:
+            self._turns.release()
+
+
 class ReadsAtOnce:
     """Counts the reading calls of each user. It belongs to one event loop."""
 
     def __init__(self) -> None:
-        self._users: WeakValueDictionary[str, _Turns] = WeakValueDictionary()
+        self._users: dict[str, _Turns] = {}
 
-    @asynccontextmanager
-    async def turn(
-        self, user: str, while_connected: Callable[[], AbstractAsyncContextManager[None]]
-    ) -> AsyncIterator[None]:
+    def turn(self, user: str, while_connected: WhileConnected) -> Turn:
         """Handle a call of `user` inside, when it is its turn. `while_connected` ends the wait if the client leaves."""
         turns = self._users.get(user)
         if turns is None:
             turns = self._users[user] = _Turns(AT_ONCE)
-        if not await _wait(turns, while_connected):
-            yield
-            return
-        try:
-            yield
-        finally:
-            turns.release()
+        return Turn(turns, while_connected)
 
 
-async def _wait(turns: _Turns, while_connected: Callable[[], AbstractAsyncContextManager[None]]) -> bool:
+async def _wait(turns: _Turns, while_connected: WhileConnected) -> bool:
     """Take a turn as soon as there is one; False if that would take too long."""
     if not turns.locked():
         return await turns.acquire()
