@@ -114,7 +114,7 @@ def _ones_if_finite(values: Float64Array, finite: BoolArray | None) -> Int64Arra
     return np.ones(len(values), np.int64) if finite is None else finite.astype(np.int64)
 
 
-#: All columns, in the order that they have on disk.
+#: All columns, in the order that they have on disk. A column is joined by itself, so it cannot need another one.
 COLUMNS: Mapping[str, Column] = {
     "sum": Column("<f8", _finite_or(0.0), _added),
     "min": Column("<f8", _finite_or(np.inf), _least),
@@ -153,7 +153,8 @@ def of_points(values: Float64Array, columns: Iterable[str]) -> Sums:
     """Each point as a sum of its own."""
     finite = np.isfinite(values)
     some = None if finite.all() else finite
-    return {name: COLUMNS[name].of_points(values, some) for name in columns}
+    with np.errstate(over="ignore", invalid="ignore"):
+        return {name: COLUMNS[name].of_points(values, some) for name in columns}
 
 
 def joined(sums: Sums, firsts: Rows) -> Sums:

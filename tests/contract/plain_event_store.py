@@ -394,7 +394,7 @@ def _buckets(
         (max(number * interval, -(2**63)), *_summed([point.value for point in bucket]))
         for number, bucket in groupby(chosen, key=lambda point: x(point) // interval)
     ]
-    x_column, *columns = list(zip(*rows, strict=True)) or [()] * 7
+    x_column, *columns = list(zip(*rows, strict=True)) or [()] * (1 + len(Aggregate))
     values = {one: np.array(column, np.float64) for one, column in zip(Aggregate, columns, strict=True)}
     values[Aggregate.COUNT] = values[Aggregate.COUNT].astype(np.int64)
     chosen_values = {one: column for one, column in values.items() if one in wanted}

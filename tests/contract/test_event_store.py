@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from apiserver.events.model import EventType, MetricSelection, Owner, SeriesName
+from apiserver.events.model import SAMPLE_TYPES, EventType, MetricSelection, Owner, SeriesName
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore
 from tests.contract.event_stores import (
@@ -37,12 +37,13 @@ OTHERS = [
     Owner("", ""),
 ]
 
+FILLED = 2 * len(EventType)
+
 
 async def fill(store: EventStore, *owners: Owner) -> None:
     """Two events of each type for each owner."""
     for owner in owners:
-        types = (EventType.PLOT, EventType.IMAGE, EventType.VECTOR)
-        samples = [sample(n, type=type, owner=owner) for type in types for n in range(2)]
+        samples = [sample(n, type=type, owner=owner) for type in SAMPLE_TYPES for n in range(2)]
         await store.add(batch(scalars([1.0, 2.0], owner=owner), lines(["a", "b"], owner=owner, digest=b"d"), *samples))
 
 
@@ -73,9 +74,9 @@ async def test_owners_are_apart(case: Case) -> None:
         assert await messages(case.store, SeriesQuery(owner, EventType.LOG)) == []
     await fill(case.store, *OTHERS)
     await case.settle()
-    assert await case.store.delete(OTHERS[:2]) == 20
+    assert await case.store.delete(OTHERS[:2]) == 2 * FILLED
     for owner in (OWNER, *OTHERS[2:]):
-        assert await case.store.events_count(owner) == 10
+        assert await case.store.events_count(owner) == FILLED
 
 
 async def test_series_of_all_types(case: Case) -> None:
@@ -84,7 +85,7 @@ async def test_series_of_all_types(case: Case) -> None:
     await case.store.add(batch(scalars([1.0], variant="valid"), lines(["x"], metric="other")))
     found = await case.store.series(OWNER)
     assert found == sorted(
-        [SeriesName(type, "plots", "roc") for type in (EventType.PLOT, EventType.IMAGE, EventType.VECTOR)]
+        [SeriesName(type, "plots", "roc") for type in SAMPLE_TYPES]
         + [SeriesName(EventType.SCALAR, "loss", variant) for variant in ("train", "valid")]
         + [SeriesName(EventType.LOG, metric, "") for metric in ("console", "other")]
     )
@@ -97,7 +98,7 @@ async def test_events_are_counted_by_type(case: Case) -> None:
     await fill(case.store, OWNER)
     for type in EventType:
         assert await case.store.events_count(OWNER, [type]) == 2
-    assert await case.store.events_count(OWNER) == 10
+    assert await case.store.events_count(OWNER) == FILLED
     assert await case.store.events_count(OWNER, []) == 0
 
 
@@ -113,7 +114,7 @@ async def test_everything_of_an_owner_is_deleted(case: Case) -> None:
     await fill(case.store, OWNER)
     await case.settle()
     await case.store.add(batch(scalars([1.0, 5.0], iters=[1, 2]), lines(["c"]), sample(1), sample(7)))
-    assert await case.store.delete([OWNER]) == 13
+    assert await case.store.delete([OWNER]) == FILLED + 3
     assert await case.store.events_count(OWNER) == 0
     assert await case.store.series(OWNER) == []
     await case.settle()
@@ -125,7 +126,7 @@ async def test_one_type_is_deleted(case: Case) -> None:
     await case.settle()
     for deleted, type in enumerate(EventType, start=1):
         assert await case.store.delete([OWNER], [type]) == 2
-        assert await case.store.events_count(OWNER) == 10 - 2 * deleted
+        assert await case.store.events_count(OWNER) == FILLED - 2 * deleted
         assert type not in {name.type for name in await case.store.series(OWNER)}
 
 
@@ -133,10 +134,10 @@ async def test_a_deleted_owner_may_come_back(case: Case) -> None:
     for _ in range(3):
         await fill(case.store, OWNER)
         await case.settle()
-        assert await case.store.events_count(OWNER) == 10
+        assert await case.store.events_count(OWNER) == FILLED
         assert await messages(case.store) == ["a", "b"]
         assert await iters(case.store) == [0, 1]
-        assert await case.store.delete([OWNER, OWNER]) == 10
+        assert await case.store.delete([OWNER, OWNER]) == FILLED
 
 
 async def test_names_are_not_joined(case: Case) -> None:

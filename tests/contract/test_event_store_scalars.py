@@ -22,7 +22,8 @@ from apiserver.events.model import (
 from apiserver.events.queries import BucketQuery, Grid, PageQuery, Range, SeriesQuery
 from tests.contract.event_stores import OWNER, RECEIVED, SCALARS, Case, batch, case, same, scalars, select
 
-COUNT, MEAN, MIN, MAX, FIRST, LAST = Aggregate
+COUNT, MEAN, MIN = Aggregate.COUNT, Aggregate.MEAN, Aggregate.MIN
+MAX, FIRST, LAST = Aggregate.MAX, Aggregate.FIRST, Aggregate.LAST
 
 __all__ = ["case"]
 

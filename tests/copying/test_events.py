@@ -121,7 +121,7 @@ async def test_to_and_from_every_store(case: Case) -> None:
     await source.add(batch(scalars([0.5], iters=[SINGLE_VALUE_ITERATION], metric="accuracy"), received=9))
     await source.add(batch(lines([str(n) for n in range(10)], timestamps=[3] * 10), received=8))
     await source.add(batch(lines(["late"], timestamps=[3]), received=6))
-    for type in (EventType.PLOT, EventType.IMAGE, EventType.VECTOR):
+    for type in SAMPLE_TYPES:
         samples = [sample(n, type=type, key=key, owner=OTHER) for n in range(3) for key in "kl"]
         await source.add(batch(*samples, scalars([1.0], owner=OTHER)))
     await source.restated([OTHER])

@@ -17,7 +17,7 @@ from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.contract.event_stores import LOGS, OWNER, SCALARS, batch, lines, scalars
 
-_, _, _, _, FIRST, LAST = Aggregate
+FIRST, LAST = Aggregate.FIRST, Aggregate.LAST
 
 pytestmark = pytest.mark.anyio
 
