@@ -10,7 +10,7 @@ import re
 from urllib.parse import unquote
 
 #: What `is_of_file` allows, for error messages.
-FILE_ADDRESSES = "an address of http, https, s3, gs, azure or file, a path below /files/, or the name of a file"
+FILE_ADDRESSES = "an address of http, https, s3, gs, azure or file, or a path below /files/"
 
 #: A host or bucket must follow `://`. Without one, browsers take the rest for a path on the page's own origin.
 _REMOTE = re.compile(r"(https?|s3|gs|azure)://[^/?#\\\s]", re.IGNORECASE)
@@ -27,9 +27,7 @@ _SCRIPT = re.compile(r"(javascript|vbscript|data):", re.IGNORECASE)
 def is_of_file(url: str) -> bool:
     """Whether the text is the address of a stored file, to every browser.
 
-    `s3://bucket/a b.png`, `/files/a.png` and `a.png` are; `javascript:…`, `//host/a.png` and `/files/../api/…` are not.
-    A mere name may be that of an endpoint, but a browser that asks for a picture cannot change anything by it: it sends
-    GET, for which the cookie is not enough.
+    `s3://bucket/a b.png` and `/files/a.png` are; `javascript:…`, `//host/a.png` and `/files/../api/…` are not.
     """
     if not url.isprintable() and _CONTROL.search(url):
         return False
@@ -37,7 +35,16 @@ def is_of_file(url: str) -> bool:
         # A path with ".." could lead out of the folder, in a browser or in a proxy that decodes it first.
         path = unquote(url)
         return "\\" not in path and {".", ".."}.isdisjoint(re.split(r"[/?#]", path))
-    return bool(_REMOTE.match(url) or _SHARED_DISK.match(url) or _NAME.fullmatch(url))
+    return bool(_REMOTE.match(url) or _SHARED_DISK.match(url))
+
+
+def is_name_of_file(text: str) -> bool:
+    """Whether the text is a file's name and nothing more, such as `a.png`.
+
+    To a browser it may be the name of an endpoint. But for a picture, browsers send GET, and with the cookie alone that
+    changes nothing.
+    """
+    return text.isprintable() and _NAME.fullmatch(text) is not None
 
 
 def is_script(url: str) -> bool:

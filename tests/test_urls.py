@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.urls import is_of_file, is_script
+from apiserver.urls import is_name_of_file, is_of_file, is_script
 
 
 @pytest.mark.parametrize(
@@ -23,9 +23,6 @@ from apiserver.urls import is_of_file, is_script
         "file://server/share/a.png",
         "/files/proj/t.1/a.png",
         "/files/a..b/.hidden/c%2Fd.png?x=1",
-        "a.png",
-        "loss_train 1",
-        "größe..1",
     ],
 )
 def test_files_have_addresses(url: str) -> None:
@@ -47,6 +44,7 @@ def test_files_have_addresses(url: str) -> None:
 )
 def test_scripts_are_none(url: str) -> None:
     assert not is_of_file(url)
+    assert not is_name_of_file(url)
     assert is_script(url)
 
 
@@ -94,4 +92,12 @@ def test_scripts_are_none(url: str) -> None:
 )
 def test_what_else_a_browser_may_follow_is_no_address_of_a_file(url: str) -> None:
     assert not is_of_file(url)
+    assert not is_name_of_file(url)
     assert not is_script(url)
+
+
+@pytest.mark.parametrize("name", ["a.png", "url_1.txt", "loss_train 1", "größe..1"])
+def test_names_of_files_are_names_and_nothing_more(name: str) -> None:
+    assert is_name_of_file(name)
+    assert not is_of_file(name)
+    assert not is_script(name)

@@ -155,5 +155,5 @@ ADDRESSES: dict[EventType, str] = {sample.type: sample.addresses for sample in S
 
 def check_url(url: str) -> None:
     """Raise Reject for an address that a page must not show as a picture, or link to."""
-    if not urls.is_of_file(url):
-        raise Reject(f"field 'url' must be {urls.FILE_ADDRESSES}", field="url")
+    if not urls.is_of_file(url) and not urls.is_name_of_file(url):
+        raise Reject(f"field 'url' must be {urls.FILE_ADDRESSES}, or the name of a file", field="url")
