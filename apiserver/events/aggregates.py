@@ -42,7 +42,7 @@ class Aggregate(StrEnum):
     LAST = "last"
 
 
-#: What an envelope shows besides the mean.
+#: All that an envelope shows of a bucket.
 ENVELOPE = frozenset(Aggregate)
 
 Aggregates = dict[Aggregate, npt.NDArray[Any]]
@@ -76,6 +76,10 @@ class Column:
     def type(self) -> npt.DTypeLike:
         """The type of a number in memory."""
         return np.float64 if self.stored == "<f8" else np.int64
+
+    def summed(self, values: Float64Array, firsts: Rows, lasts: Rows) -> npt.NDArray[Any]:
+        """One sum for each group of points whose values are all finite."""
+        return self.join(self.of_points(values, None), firsts, lasts)
 
 
 def _added(column: npt.NDArray[Any], firsts: Rows, lasts: Rows) -> npt.NDArray[Any]:

@@ -1,8 +1,8 @@
 """What each event type is: the fields that clients send, and what the server keeps of them.
 
-A class here is one entry: parsing, checking and storing ask it, so that they need not know the types one by one.
-Scalars and log lines are kept in columns. All other types are samples, kept as one document each: a sample's class says
-in `content` what its document holds.
+Each event type is one class. Parsing, checking and storing ask the class, so they need no lists of types. Scalars and
+log lines are kept in columns. All other types are samples, kept as one document each: a sample's class says in
+`content` what its document holds.
 
 For example, a client sends `{"type": "plot", "task": "t1", "metric": "ROC", "variant": "val", "plot_str": "{…}"}`.
 This becomes a `SentPlot`. Its `content` is `{"key": None, "plot_str": "{…}", "plot_len": 3}`.

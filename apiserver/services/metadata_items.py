@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from apiserver.services.document_keys import escape
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.base import Document, Update
 
 #: Items as requests have them: a list, or an object by key.
 Items = Iterable[Document] | Mapping[str, Document]
@@ -18,12 +17,13 @@ def metadata_of(items: Items) -> dict[str, Document]:
     return {escape(key): {"key": key, "type": item.get("type"), "value": item.get("value")} for key, item in keyed}
 
 
-def metadata_update(items: Items, replace_all: bool) -> dict[str, Any]:
-    """The `$set` that adds or updates the items; with `replace_all`, all other items are dropped."""
+def metadata_update(items: Items, replace_all: bool) -> Update:
+    """The update that adds or changes the items; with `replace_all`, all other items are dropped."""
     stored = metadata_of(items)
-    return {"metadata": stored} if replace_all else {f"metadata.{key}": item for key, item in stored.items()}
+    return {"$set": {"metadata": stored} if replace_all else {f"metadata.{key}": item for key, item in stored.items()}}
 
 
-def metadata_removal(keys: Iterable[str]) -> dict[str, Any]:
-    """The `$unset` that drops the items with these keys."""
-    return {f"metadata.{escape(key)}": 1 for key in keys}
+def metadata_removal(keys: Iterable[str]) -> Update:
+    """The update that drops the items with these keys; without keys, one that changes nothing."""
+    removed = {f"metadata.{escape(key)}": 1 for key in keys}
+    return {"$unset": removed} if removed else {}

@@ -228,14 +228,13 @@ async def get_queue_metrics(call: Call, request: dict[str, Any]) -> dict[str, An
 
 @endpoint("queues.add_or_update_metadata", "1.0")
 async def add_or_update_metadata(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    items = metadata_update(request["metadata"], request["replace_metadata"])
-    await change_queue(call, request["queue"], {"$set": items})
+    await change_queue(call, request["queue"], metadata_update(request["metadata"], request["replace_metadata"]))
     return {"updated": 1}
 
 
 @endpoint("queues.delete_metadata", "1.0")
 async def delete_metadata(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    await change_queue(call, request["queue"], {"$unset": metadata_removal(request["keys"])})
+    await change_queue(call, request["queue"], metadata_removal(request["keys"]))
     return {"updated": 1}
 
 

@@ -58,15 +58,13 @@ async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("models.add_or_update_metadata", "1.0")
 async def add_or_update_metadata(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    items = metadata_update(request["metadata"], request["replace_metadata"])
-    await change_model(call, request["model"], {"$set": items})
+    await change_model(call, request["model"], metadata_update(request["metadata"], request["replace_metadata"]))
     return {"updated": 1}
 
 
 @endpoint("models.delete_metadata", "1.0")
 async def delete_metadata(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    removed = metadata_removal(request["keys"])
-    await change_model(call, request["model"], {"$unset": removed} if removed else {})
+    await change_model(call, request["model"], metadata_removal(request["keys"]))
     return {"updated": 1}
 
 

@@ -50,7 +50,7 @@ _MOST_SIDES = 4
 """Side tables that one statement may use, because each has to be filled the first time."""
 _MOST_TRIGRAMS = 32
 FEW = 1000
-"""Rows that a statement may name one by one."""
+"""The most rows that a statement lists by their numbers."""
 _FEW_TO_TEST = 10_000
 """Testing a pattern on so many rows takes less time than finding all rows that may match it."""
 

@@ -90,7 +90,7 @@ def sum_up(pieces: Pieces, starts: Rows) -> Pieces:
 def sum_up_points(iters: Int64Array | Progression, values: Float64Array, starts: Rows, columns: ColumnNames) -> Pieces:
     """One piece for each group of points, with none of the given arrays in it.
 
-    If all values are finite, as most are, no column needs to look at each of them for that.
+    Usually the total of each group is finite. Then all values are, and are not tested one by one.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         total = np.add.reduceat(values, starts)
@@ -99,9 +99,8 @@ def sum_up_points(iters: Int64Array | Progression, values: Float64Array, starts:
     lasts = aggregates.lasts_of(starts, len(values))
     count = lasts - starts + 1
     known = {"sum": total, "count": count, "finite": count}
-    sums = {name: column for name, column in known.items() if name in columns}
     with np.errstate(over="ignore", invalid="ignore"):
-        for name in columns:
-            if name not in known:
-                sums[name] = COLUMNS[name].join(COLUMNS[name].of_points(values, None), starts, lasts)
-    return Pieces(iters[starts], sums)
+        return Pieces(
+            iters[starts],
+            {name: known[name] if name in known else COLUMNS[name].summed(values, starts, lasts) for name in columns},
+        )
