@@ -175,8 +175,7 @@ class Held:
 
     def end(self) -> None:
         """Count nothing any more: the client has taken the answer, or will get none."""
-        with self._lock:
-            self._ended = True
+        self._ended = True
         self.settle(0)
 
     def anew(self) -> Held:

@@ -13,9 +13,10 @@ The mean of each bucket is made of two columns: sum / finite = 1, 5.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -147,18 +148,18 @@ _MADE_OF: Mapping[Aggregate, tuple[tuple[str, ...], Callable[[Sums], npt.NDArray
 }
 
 
-def columns_for(wanted: Iterable[Aggregate]) -> list[str]:
+@cache
+def columns_for(wanted: frozenset[Aggregate]) -> tuple[str, ...]:
     """The columns that some aggregates are made of."""
     needed = {name for aggregate in wanted for name in _MADE_OF[aggregate][0]}
-    return [name for name in COLUMNS if name in needed]
+    return tuple(name for name in COLUMNS if name in needed)
 
 
 def of_points(values: Float64Array, columns: Iterable[str]) -> Sums:
     """Each point as a sum of its own."""
     finite = np.isfinite(values)
     some = None if finite.all() else finite
-    with np.errstate(over="ignore", invalid="ignore"):
-        return {name: COLUMNS[name].of_points(values, some) for name in columns}
+    return {name: COLUMNS[name].of_points(values, some) for name in columns}
 
 
 def joined(sums: Sums, firsts: Rows) -> Sums:
@@ -169,7 +170,7 @@ def joined(sums: Sums, firsts: Rows) -> Sums:
         return {name: COLUMNS[name].join(column, firsts, lasts) for name, column in sums.items()}
 
 
-def made_of(sums: Sums, wanted: Set[Aggregate]) -> Aggregates:
+def made_of(sums: Sums, wanted: frozenset[Aggregate]) -> Aggregates:
     """The aggregates of each bucket, one array each, from the sum of each bucket."""
     with np.errstate(over="ignore", invalid="ignore"):
         return {one: _MADE_OF[one][1](sums) for one in Aggregate if one in wanted}

@@ -5,7 +5,7 @@ A reader makes a query once. It goes down to the store as a whole, so that no fu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, Self, TypeVar
 
@@ -72,7 +72,7 @@ class BucketQuery:
     axis: BucketAxis
     width: Width
     range: Range = EVERYWHERE
-    aggregates: Set[Aggregate] = frozenset([Aggregate.MEAN])
+    aggregates: frozenset[Aggregate] = frozenset([Aggregate.MEAN])
 
     def size(self, series: int, buckets: int) -> int:
         """About how many bytes of memory some series take, with so many buckets in all."""

@@ -24,7 +24,7 @@ _PIECE = 2**18
 #: Items of a list that are encoded at once. For an answer beyond MUCH it is one, so that no large piece is copied.
 _AT_ONCE = 16
 #: An answer for which more bytes were read is encoded in a thread, even if it holds few things.
-_MUCH = 2**20
+_MUCH = 2**21
 #: Levels of objects that are encoded entry by entry: a histogram has its metrics, and in these their variants.
 _LEVELS = 3
 

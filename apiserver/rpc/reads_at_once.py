@@ -14,6 +14,7 @@ after 0.4 seconds.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
@@ -26,10 +27,22 @@ WhileConnected = Callable[[], AbstractAsyncContextManager[None]]
 """Makes a block that ends with ClientDisconnected when the client leaves."""
 
 
-class _Turns(asyncio.Semaphore):
-    """The turns of one user's calls, and how many calls wait for one."""
+class _Turns:
+    """The turns of one user's calls that are free, and the calls that wait for one."""
 
-    waiting = 0
+    __slots__ = ("free", "waiting")
+
+    def __init__(self) -> None:
+        self.free = AT_ONCE
+        self.waiting: deque[asyncio.Future[None]] = deque()
+
+    def release(self) -> None:
+        """Give a turn to the call that waits longest."""
+        while self.waiting:
+            first = self.waiting.popleft()
+            if not first.done():  # otherwise its client has left, or it has waited long enough
+                return first.set_result(None)
+        self.free += 1
 
 
 class Turn:
@@ -43,7 +56,11 @@ class Turn:
         self._is_taken = False
 
     async def __aenter__(self) -> None:
-        self._is_taken = await _wait(self._turns, self._while_connected)
+        if self._turns.free:
+            self._turns.free -= 1
+            self._is_taken = True
+        else:
+            self._is_taken = await _wait(self._turns, self._while_connected)
 
     async def __aexit__(self, *_: object) -> None:
         if self._is_taken:
@@ -60,19 +77,23 @@ class ReadsAtOnce:
         """Handle a call of `user` inside, when it is its turn. `while_connected` ends the wait if the client leaves."""
         turns = self._users.get(user)
         if turns is None:
-            turns = self._users[user] = _Turns(AT_ONCE)
+            turns = self._users[user] = _Turns()
         return Turn(turns, while_connected)
 
 
 async def _wait(turns: _Turns, while_connected: WhileConnected) -> bool:
     """Take a turn as soon as there is one; False if that would take too long."""
-    if not turns.locked():
-        return await turns.acquire()
-    turns.waiting += 1
+    turn = asyncio.get_running_loop().create_future()
+    turns.waiting.append(turn)
     try:
-        async with while_connected(), asyncio.timeout(LONGEST * -(-turns.waiting // AT_ONCE)):
-            return await turns.acquire()
-    except TimeoutError:
-        return False
-    finally:
-        turns.waiting -= 1
+        async with while_connected(), asyncio.timeout(LONGEST * -(-len(turns.waiting) // AT_ONCE)):
+            await turn
+            return True
+    except BaseException as error:
+        if turn in turns.waiting:
+            turns.waiting.remove(turn)
+        elif not turn.cancelled():  # the turn came at the same time
+            turns.release()
+        if isinstance(error, TimeoutError):
+            return False
+        raise

@@ -7,7 +7,6 @@ exactly, as they count in doubles, and those with more buckets than Elasticsearc
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -190,7 +189,7 @@ async def _points(
 
 
 def bucketed(
-    x: Int64Array, values: Float64Array, interval: int, wanted: Set[Aggregate]
+    x: Int64Array, values: Float64Array, interval: int, wanted: frozenset[Aggregate]
 ) -> tuple[Int64Array, Aggregates]:
     """Where buckets begin, and their aggregates, of points that ascend by x."""
     columns = of_points(values, columns_for(wanted))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +39,7 @@ class Source:
         return sum([len(part[0]) for part in self.parts])
 
 
-def bucketed(sources: Iterable[Source], wanted: Set[Aggregate]) -> list[Buckets]:
+def bucketed(sources: Iterable[Source], wanted: frozenset[Aggregate]) -> list[Buckets]:
     """The buckets of each source, in any order. Only short sources are held in memory together."""
     columns = columns_for(wanted)
     found: list[Buckets] = []
@@ -105,7 +105,7 @@ def _pieces_of(sources: Sequence[Source], columns: ColumnNames) -> Pieces:
 
 
 def _together(
-    sources: Sequence[Source], all_of_them: Part, columns: ColumnNames, wanted: Set[Aggregate]
+    sources: Sequence[Source], all_of_them: Part, columns: ColumnNames, wanted: frozenset[Aggregate]
 ) -> list[Buckets]:
     """The buckets of each source; `all_of_them` has their parts one after another."""
     lengths = [source.length for source in sources]

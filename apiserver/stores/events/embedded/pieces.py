@@ -94,12 +94,11 @@ def sum_up_points(iters: Int64Array | Progression, values: Float64Array, starts:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         total = np.add.reduceat(values, starts)
-    if not np.isfinite(total).all():
-        return sum_up(pieces_of(Curve(iters[np.arange(len(values))], values.copy()), columns), starts)
-    lasts = aggregates.lasts_of(starts, len(values))
-    count = lasts - starts + 1
-    known = {"sum": total, "count": count, "finite": count}
-    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite(total).all():
+            return sum_up(pieces_of(Curve(iters[np.arange(len(values))], values.copy()), columns), starts)
+        lasts = aggregates.lasts_of(starts, len(values))
+        count = lasts - starts + 1
+        known = {"sum": total, "count": count, "finite": count}
         return Pieces(
             iters[starts],
             {name: known[name] if name in known else COLUMNS[name].summed(values, starts, lasts) for name in columns},
