@@ -59,7 +59,7 @@ def is_indexed(table: Table, terms: Sequence[Term]) -> bool:
         case [Term(("id",))]:
             return True
         case [Term(path, down, False), Term(("id",), last)]:
-            return down == last and table.sorts_by(path)
+            return down == last and path in table.sorted
     return False
 
 

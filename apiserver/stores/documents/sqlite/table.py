@@ -39,6 +39,8 @@ class Table:
     name: str
     indexes: tuple[Index, ...]
     keys: tuple[Path, ...]
+    sorted: frozenset[Path]
+    """The fields by which an index orders documents."""
     apart: tuple[str, ...]
     large: tuple[str, ...]
     """The fields in `apart` that may be large."""
@@ -57,7 +59,8 @@ class Table:
         check_name(name)
         own = tuple(index for index in indexes if index.collection == name)
         keys = dict.fromkeys(field for index in own for field in index.fields if field != "id")
-        return cls(name, own, tuple(parse(key) for key in keys), (*lists, *large), tuple(large), tuple(numeric))
+        ordered = frozenset(parse(index.fields[-1]) for index in own if index.sorts)
+        return cls(name, own, tuple(map(parse, keys)), ordered, (*lists, *large), tuple(large), tuple(numeric))
 
     @property
     def lists(self) -> tuple[str, ...]:
@@ -69,10 +72,6 @@ class Table:
         """All columns except the row number, quoted, in the order of `encode`."""
         large = (name for name in self.apart if name in self.large)
         return ["id", *map(column_of, self.keys), *map(apart_column, self.lists), "doc", *map(apart_column, large)]
-
-    def sorts_by(self, path: Path) -> bool:
-        """Whether an index orders documents by this field."""
-        return any(index.sorts and parse(index.fields[-1]) == path for index in self.indexes)
 
     def source(self, path: Path) -> tuple[str, Path]:
         """The column of JSON that a path leads into, and the path inside it."""

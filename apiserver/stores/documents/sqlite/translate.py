@@ -98,7 +98,7 @@ class Statement(Parameters):
         if isinstance(condition, Not):
             return f"NOT ifnull({self._met(condition.condition)}, 0)"
         if _has_key(self.table, condition.path):
-            sorts = self.table.sorts_by(condition.path)
+            sorts = condition.path in self.table.sorted
             met = self._single(column_of(condition.path), condition.test, condition.path if sorts else None)
             return self._with_texts(condition, met)
         return self._of_list(condition) if condition.path[0] in self.table.lists else self._asked(condition)
