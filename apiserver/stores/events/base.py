@@ -7,7 +7,7 @@ intervals, pages and answers are in `aggregation/`, above the engines.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -53,8 +53,12 @@ def bytes_of(event: Sample | LogLine) -> int:
 
 
 def bytes_of_all(page: Sequence[Sample] | Sequence[LogLine]) -> int:
-    """Bytes of memory that events, all of them lines or all samples, take together."""
-    return sum(map(bytes_of, page))
+    """Bytes of memory that events, all of them lines or all samples, take together; a page may have many lines."""
+    if not page or not isinstance(page[0], LogLine):
+        return sum(map(bytes_of, page))
+    lines = cast(Sequence[LogLine], page)
+    extras = sum([len(line.extra) for line in lines if line.extra is not None])
+    return EVENT_BYTES * len(lines) + sum([len(line.message) for line in lines]) + extras
 
 
 def page_of(events: Iterable[Event], most: int | None = None) -> list[Event]:

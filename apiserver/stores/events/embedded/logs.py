@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from apiserver.events.model import EventType, Int64Array, LogLine, LogPosition, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.base import PAGE_BYTES, TIMESTAMP_BYTES, bytes_of, page_of, whole_timestamps_of
+from apiserver.stores.events.base import PAGE_BYTES, TIMESTAMP_BYTES, bytes_of_all, page_of, whole_timestamps_of
 from apiserver.stores.events.embedded import lines as codec
 from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.hot import LogPart, Matcher, Name
@@ -154,7 +154,7 @@ def _hot_lines(parts: Sequence[LogPart], wanted: WantedLines) -> tuple[list[LogL
         within = some - (ends - lengths)[numbers]
         more = [_hot_line(parts[number], n) for number, n in zip(numbers.tolist(), within.tolist(), strict=True)]
         lines += more
-        size += sum(map(bytes_of, more))
+        size += bytes_of_all(more)
         if size >= wanted.most:
             break
     return lines, size
