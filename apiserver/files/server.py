@@ -18,9 +18,9 @@ from apiserver.files.addresses import file_name
 from apiserver.files.deletions import FileDeletions
 from apiserver.files.downloads import send_file
 from apiserver.files.links import FileLinks
-from apiserver.files.uploads import Incoming, store_body, store_form
+from apiserver.files.uploads import store_body, store_form
 from apiserver.rpc.auth import Authenticator
-from apiserver.rpc.body import Drain, may_be_long
+from apiserver.rpc.body import Body, Limits
 from apiserver.rpc.call import Identity, Rules
 from apiserver.rpc.disconnects import ClientDisconnected
 from apiserver.rpc.envelope import Meta, failure
@@ -35,6 +35,8 @@ log = logging.getLogger(__name__)
 
 #: Pages of any origin may read a file by its link.
 _ANY_PAGE = (b"access-control-allow-origin", b"*")
+#: An upload may be as slow as a connection may be at all (`connections/bounds.py`).
+LIMITS = Limits(least_rate=4 * 2**10)
 
 
 class FileServer:
@@ -62,7 +64,7 @@ class FileServer:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        incoming = Incoming(receive)
+        incoming = Body(receive, headers, LIMITS)
         # To file servers, the SDK does not name itself: only its HTTP library does.
         is_sdk = must_close(headers) or headers.get("user-agent", "").startswith("python-requests/")
         sender = _Sender(send, close=is_sdk)
@@ -71,18 +73,18 @@ class FileServer:
         except ClientDisconnected:
             pass
         except ApiError as error:
-            await _send_error(sender, error, headers, incoming)
+            await _send_error(sender, error, incoming)
         finally:
             log.debug("%s %s", scope["method"], scope["path"], extra={"status": sender.status})
 
-    async def _answer(self, scope: Scope, headers: Mapping[str, str], incoming: Incoming, send: _Sender) -> None:
+    async def _answer(self, scope: Scope, headers: Mapping[str, str], incoming: Body, send: _Sender) -> None:
         try:
             name = file_name(_path(scope).removeprefix(self._prefix))
             if scope["method"] in SAFE_METHODS and (company := self._links.company(scope["query_string"], name)):
                 send.headers.append(_ANY_PAGE)
                 return await self._read(company, name, headers, incoming, send, body=scope["method"] == "GET")
             caller = await self._caller(scope["method"], headers, (scope.get("client") or ("",))[0])
-            incoming.known = True
+            incoming.known()
             match scope["method"]:
                 case "GET" | "HEAD" as method:
                     await self._read(caller.company, name, headers, incoming, send, body=method == "GET")
@@ -112,7 +114,7 @@ class FileServer:
         return caller
 
     async def _read(
-        self, company: str, name: str, headers: Mapping[str, str], incoming: Incoming, send: Send, *, body: bool
+        self, company: str, name: str, headers: Mapping[str, str], incoming: Body, send: Send, *, body: bool
     ) -> None:
         file = await self._store.find(company, name)
         if file is None:
@@ -124,7 +126,7 @@ class FileServer:
             file.close()
 
     async def _upload(
-        self, caller: Identity, name: str, headers: Mapping[str, str], incoming: Incoming, send: Send
+        self, caller: Identity, name: str, headers: Mapping[str, str], incoming: Body, send: Send
     ) -> None:
         if name not in ("", "/"):
             raise bad_request("Forms are posted to the root of the file server")
@@ -179,11 +181,11 @@ async def _send_json(send: Send, content: object) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-async def _send_error(send: Send, error: ApiError, request: Mapping[str, str], incoming: Incoming) -> None:
+async def _send_error(send: Send, error: ApiError, incoming: Body) -> None:
     """Answer, then drain the body. Otherwise the client would see a broken connection instead of the answer."""
     body = failure(Meta(), error)
     headers = _json_headers(body)
-    if may_be_long(request, Drain.of(known=incoming.known)):
+    if incoming.may_outlast_drain:
         headers.append((b"connection", b"close"))
     if error.retry_after is not None:
         headers.append((b"retry-after", str(error.retry_after).encode()))

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
-from starlette.types import Receive
 
-from apiserver.rpc.body import Drain
-from apiserver.rpc.disconnects import ClientDisconnected, while_connected
+from apiserver.rpc.body import Body
 from apiserver.rpc.errors import bad_request
 from apiserver.stores.files.disk import FileStore, Upload
 from apiserver.stores.files.names import NotUtf8
@@ -25,52 +22,16 @@ _MAX_OTHERS = 1000
 _SMALL = 16 * 2**10
 
 
-class Incoming:
-    """The request's body, piece by piece."""
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self._more = True
-        self.known = False
-        """Whether the caller is known."""
-
-    async def all_to(self, take: Callable[[bytes], Awaitable[None]]) -> None:
-        """Give `take` each piece. No piece is kept while the next one is awaited: there may be thousands of uploads."""
-        while self._more:
-            await take(await self._next())
-
-    async def _next(self) -> bytes:
-        message = await self._receive()
-        if message["type"] == "http.disconnect":
-            self._more = False
-            raise ClientDisconnected
-        self._more = message.get("more_body", False)
-        piece: bytes = message.get("body", b"")
-        return piece
-
-    def while_connected(self) -> AbstractAsyncContextManager[None]:
-        """Cancel the block if the client disconnects; for requests whose body is complete."""
-        return while_connected(self._receive)
-
-    async def drain(self) -> None:
-        """Throw away what is still coming, within limits, so that a client that is still sending sees its answer."""
-        bound = Drain.of(known=self.known)
-        with bound.begun() as left, contextlib.suppress(TimeoutError, ClientDisconnected):
-            async with asyncio.timeout(bound.seconds):
-                while self._more and left > 0:
-                    left -= len(await self._next())
-
-
-async def store_body(store: FileStore, company: str, name: str, body: Incoming) -> int:
+async def store_body(store: FileStore, company: str, name: str, body: Body) -> int:
     """Store the body as the file `name`; returns its size."""
     async with store.upload(company, name) as upload:
-        await body.all_to(upload.write)
+        await body.each(upload.write)
         await upload.finish()
         await upload.commit()
         return upload.size
 
 
-async def store_form(store: FileStore, company: str, headers: Mapping[str, str], body: Incoming) -> dict[str, int]:
+async def store_form(store: FileStore, company: str, headers: Mapping[str, str], body: Body) -> dict[str, int]:
     """Store each file of a multipart form under the name of its form field; returns their sizes by name."""
     form = _Form(_boundary(headers))
     uploads: dict[str, Upload] = {}
@@ -88,7 +49,7 @@ async def store_form(store: FileStore, company: str, headers: Mapping[str, str],
                     case Data(piece):
                         await current.write(piece)
 
-        await body.all_to(take)
+        await body.each(take)
         form.check_complete()
         for upload in uploads.values():
             await upload.commit()

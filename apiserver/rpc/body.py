@@ -14,7 +14,7 @@ more, so that its client sees why it was refused; for strangers it does so only 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -33,9 +33,6 @@ from apiserver.rpc.in_flight import InFlight, Share
 SMALL = 64 * 2**10
 #: Chunks are joined once there are this many: each takes memory beside its bytes, however few these are.
 _CHUNKS = 256
-#: Bytes a second that a client has to send on average. A slower client uses up `Limits.stall_seconds`.
-_LEAST_RATE = 16 * 2**10
-
 
 #: More than one thread, so that a short step passes a long one; only a few, because Python runs one at a time anyway.
 _threads = ThreadPoolExecutor(4, "large-bodies")
@@ -70,23 +67,12 @@ class Drain:
         finally:
             self.under_way -= 1
 
-    @staticmethod
-    def of(*, known: bool) -> Drain:
-        """The limits for known callers, or for strangers."""
-        return KNOWN_DRAIN if known else STRANGERS_DRAIN
-
 
 #: How much is drained of known callers, of strangers, and of those who stopped sending.
 KNOWN_DRAIN, STRANGERS_DRAIN, _NO_DRAIN = Drain(64 * 2**20, 10), Drain(16 * 2**20, 2, at_once=32), Drain(0, 0)
 
 
-def may_be_long(headers: Mapping[str, str], drain: Drain) -> bool:
-    """Whether the body may be longer than what is drained of it, by the request's headers."""
-    length = declared_length(headers)
-    return "transfer-encoding" in headers if length is None else length > drain.size
-
-
-def declared_length(headers: Mapping[str, str]) -> int | None:
+def _declared_length(headers: Mapping[str, str]) -> int | None:
     """The number in Content-Length; None if there is none."""
     length = headers.get("content-length", "")
     return int(length[:20]) if length.isdecimal() else None
@@ -115,24 +101,27 @@ class Limits:
     answers: int = LARGEST
     """Limit on the bytes that are read for all answers together. One answer may always have LARGEST."""
     stall_seconds: float = 60
-    """How long a client may send nothing of its body (408). Sending less than 16 KB a second uses up the same time."""
+    """How long a client may send nothing of its body (408). Being slower than `least_rate` uses up the same time."""
+    least_rate: int = 16 * 2**10
+    """Bytes a second that a client has to send, on average."""
 
     @cached_property
     def of_strangers(self) -> Allowance:
         """What a caller without valid credentials may send."""
         sent, inflated = min(self.strangers_body, self.body), min(self.strangers_inflated, self.body)
-        return Allowance(sent, inflated, Drain.of(known=False))
+        return Allowance(sent, inflated, STRANGERS_DRAIN)
 
     @cached_property
     def of_the_known(self) -> Allowance:
         """What a known caller may send."""
-        return Allowance(self.body, self.body, Drain.of(known=True))
+        return Allowance(self.body, self.body, KNOWN_DRAIN)
 
 
 class Body:
-    """One request's body. `read` it at most once; then `drain` what is left, and `release` it when answered.
+    """One request's body. `read` it, or give `each` piece to something, at most once; then `drain` what is left.
 
-    The limits for strangers apply until `known` is called.
+    The limits for strangers apply until `known` is called. With `in_flight`, `read` waits for room for a large body:
+    `release` the body when it is answered.
     """
 
     def __init__(
@@ -140,7 +129,7 @@ class Body:
         receive: Receive,
         headers: Mapping[str, str],
         limits: Limits,
-        in_flight: InFlight,
+        in_flight: InFlight | None = None,
         rest: RestOfBody | None = None,
     ) -> None:
         self._receive = receive
@@ -164,12 +153,21 @@ class Body:
         for an unknown coding, 400 for a corrupt body; 429 if the server holds too many bodies for too long.
         ClientDisconnected if the client leaves before the end of the body.
         """
-        declared = declared_length(self._headers)
+        declared = _declared_length(self._headers)
         if declared is not None and declared > self._allowed.sent:
             raise too_large(self._allowed.sent)
         sent = await self._read_wire()
         encoding = self._headers.get("content-encoding")
         return await self._inflate(sent, encoding) if encoding and sent else sent
+
+    async def each(self, take: Callable[[bytes], Awaitable[None]]) -> None:
+        """Give `take` each piece as it was sent, however many there are; 408 if the body comes too slowly.
+
+        No piece is kept while the next one is awaited, because there may be thousands of uploads. ClientDisconnected
+        if the client leaves before the end of the body.
+        """
+        while not self._complete:
+            await take(await self._next())
 
     async def _read_wire(self) -> bytes:
         blocks: list[bytes] = []
@@ -235,12 +233,14 @@ class Body:
             raise ClientDisconnected
         self._complete = not message.get("more_body", False)
         chunk: bytes = message.get("body", b"")
-        late = clock() - began - len(chunk) / _LEAST_RATE
+        late = clock() - began - len(chunk) / self._limits.least_rate
         self._patience = min(self._patience - late, self._limits.stall_seconds)
         return chunk
 
     async def _hold(self, size: int) -> None:
         """Take room for `size` bytes of this body in all."""
+        if self._in_flight is None:
+            return
         if self._share is None:
             self._share = self._in_flight.share()
         await self._in_flight.hold(self._share, max(size - SMALL, 0))
@@ -253,7 +253,9 @@ class Body:
     @property
     def may_outlast_drain(self) -> bool:
         """Whether more of the body may come than `drain` reads."""
-        return not self._complete and may_be_long(self._headers, self._allowed.drain)
+        length = _declared_length(self._headers)
+        may_be_long = "transfer-encoding" in self._headers if length is None else length > self._allowed.drain.size
+        return not self._complete and may_be_long
 
     async def drain(self) -> None:
         """Free the body's room, and throw away what is still coming, up to a limit of bytes and time."""
@@ -266,5 +268,5 @@ class Body:
 
     def release(self) -> None:
         """Free the body's room."""
-        if self._share is not None:
+        if self._in_flight is not None and self._share is not None:
             self._in_flight.release(self._share)

@@ -12,8 +12,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request, Response, Security
 from fastapi.security import APIKeyHeader
 
-from apiserver.rpc.call import Identity
-from apiserver.services.backend import Backend
 from apiserver.times import epoch_millis, iso_millis
 from apiserver.vendors.baseten_curves import NodeCurves, no_curves, read
 from apiserver.vendors.baseten_schemas import (
@@ -21,10 +19,16 @@ from apiserver.vendors.baseten_schemas import (
     GetTrainingJobMetricsRequestV1,
     GetTrainingJobMetricsResponseV1,
 )
-from apiserver.vendors.callers import authorization_for
 from apiserver.vendors.jobs import Job, Machine, find_job
 from apiserver.vendors.refusals import Problem, Refused
-from apiserver.vendors.routes import ErrorAnswer, TheBackend, TheCaller, json_answer, refuse_other_paths, vendor_route
+from apiserver.vendors.routes import (
+    ErrorAnswer,
+    TheCall,
+    VendorCall,
+    authorization_for,
+    refuse_other_paths,
+    vendor_route,
+)
 
 _MIB_A_GIB = 1024
 
@@ -49,7 +53,7 @@ INTERNAL = (500, "INTERNAL_SERVER_ERROR")
 _SCHEMES = ("api-key", "bearer")
 
 
-def _error_answer(refused: Refused, request: Request) -> ErrorAnswer:
+def _error_answer(refused: Refused, request: Request, id: str) -> ErrorAnswer:
     status, code = ERRORS.get(refused.problem, INTERNAL)
     return ErrorAnswer(status, {"code": code, "message": refused.message})
 
@@ -75,22 +79,18 @@ JobId = Annotated[str, Path(max_length=256, description="A task's id")]
 
 @router.post(_PATH, name="get_training_job_metrics", response_model=GetTrainingJobMetricsResponseV1)
 async def get_training_job_metrics(
-    request: Request,
-    backend: TheBackend,
-    caller: TheCaller,
+    call: TheCall,
     training_project_id: ProjectId,
     training_job_id: JobId,
     wanted: GetTrainingJobMetricsRequestV1,
 ) -> Response:
-    return await _metrics(request, backend, caller, training_project_id, training_job_id, wanted)
+    return await _metrics(call, training_project_id, training_job_id, wanted)
 
 
 # Not in the vendor's document, but used by its newer clients.
 @router.get(_PATH, name="get_training_job_metrics_by_query", response_model=GetTrainingJobMetricsResponseV1)
 async def get_training_job_metrics_by_query(
-    request: Request,
-    backend: TheBackend,
-    caller: TheCaller,
+    call: TheCall,
     training_project_id: ProjectId,
     training_job_id: JobId,
     start_epoch_millis: Annotated[int | None, Query()] = None,
@@ -100,26 +100,19 @@ async def get_training_job_metrics_by_query(
     wanted = GetTrainingJobMetricsRequestV1(
         start_epoch_millis=start_epoch_millis, end_epoch_millis=end_epoch_millis, step_seconds=step_seconds
     )
-    return await _metrics(request, backend, caller, training_project_id, training_job_id, wanted)
+    return await _metrics(call, training_project_id, training_job_id, wanted)
 
 
 refuse_other_paths(router, "/v1/training_projects/{path:path}")
 
 
-async def _metrics(
-    request: Request,
-    backend: Backend,
-    caller: Identity,
-    project_id: str,
-    job_id: str,
-    wanted: GetTrainingJobMetricsRequestV1,
-) -> Response:
+async def _metrics(call: VendorCall, project_id: str, job_id: str, wanted: GetTrainingJobMetricsRequestV1) -> Response:
     start, stop = wanted.start_epoch_millis, wanted.end_epoch_millis
     if start is not None and stop is not None and start > stop:
         raise Refused(Problem.INVALID, "it must not be after end_epoch_millis", parameter="start_epoch_millis")
-    job = await find_job(backend, caller, job_id, project=project_id)
-    nodes = await read(backend.events, job, start, stop, wanted.step_seconds and wanted.step_seconds * 1000)
-    return await json_answer(request, lambda: _answer(job, nodes))
+    job = await find_job(call.backend, call.caller, job_id, project=project_id)
+    nodes = await read(call.backend.events, job, start, stop, wanted.step_seconds and wanted.step_seconds * 1000)
+    return await call.answer(lambda: _answer(job, nodes))
 
 
 def _answer(job: Job, nodes: Sequence[NodeCurves]) -> dict[str, Any]:

@@ -21,11 +21,10 @@ from apiserver.aggregation.monitoring.curves import Curve, Curves, curves_of
 from apiserver.aggregation.monitoring.quantities import Quantity
 from apiserver.events.model import Float64Array
 from apiserver.events.queries import Grid
-from apiserver.vendors.callers import authorization_for
 from apiserver.vendors.jobs import Job, Machine, find_job
 from apiserver.vendors.measures import MEMORY_USAGE, mean_of
 from apiserver.vendors.refusals import Problem, Refused
-from apiserver.vendors.routes import ErrorAnswer, TheBackend, TheCaller, json_answer, refuse_other_paths, vendor_route
+from apiserver.vendors.routes import ErrorAnswer, TheCall, authorization_for, refuse_other_paths, vendor_route
 
 #: If a job took longer, its last so many minutes are answered: a year.
 MOST_MINUTES = 366 * 24 * 60
@@ -100,7 +99,7 @@ ERRORS = {
 INTERNAL = (500, "ModelArts.2950", "Look into the server's log.")
 
 
-def _error_answer(refused: Refused, request: Request) -> ErrorAnswer:
+def _error_answer(refused: Refused, request: Request, id: str) -> ErrorAnswer:
     status, code, solution = ERRORS.get(refused.problem, INTERNAL)
     return ErrorAnswer(status, {"error_msg": refused.message, "error_code": code, "error_solution": solution})
 
@@ -129,18 +128,16 @@ TaskId = Annotated[str, Path(min_length=1, max_length=256, description="worker-0
     response_model=ShowTrainingJobMetricsResponse,
 )
 async def show_training_job_metrics(
-    request: Request,
-    backend: TheBackend,
-    caller: TheCaller,
+    call: TheCall,
     project_id: ProjectId,
     training_job_id: JobId,
     task_id: TaskId,
 ) -> Response:
-    job = await find_job(backend, caller, training_job_id, project=project_id)
+    job = await find_job(call.backend, call.caller, training_job_id, project=project_id)
     number, grid = job.node(task_id), _grid(job)
     node = job.nodes[number : number + 1] if grid is not None else []
-    (curves,) = await curves_of(backend.events, job.owner, node, _QUANTITIES, grid) if node and grid else [{}]
-    return await json_answer(request, lambda: {"metrics": _metrics(curves, job.machine, grid)})
+    (curves,) = await curves_of(call.backend.events, job.owner, node, _QUANTITIES, grid) if node and grid else [{}]
+    return await call.answer(lambda: {"metrics": _metrics(curves, job.machine, grid)})
 
 
 @router.get(
@@ -149,21 +146,19 @@ async def show_training_job_metrics(
     response_model=ShowTrainingJobLogsPreviewResponse,
 )
 async def show_training_job_logs_preview(
-    request: Request,
-    backend: TheBackend,
-    caller: TheCaller,
+    call: TheCall,
     project_id: ProjectId,
     training_job_id: JobId,
     task_id: TaskId,
 ) -> Response:
-    job = await find_job(backend, caller, training_job_id, project=project_id)
-    logs = await job.logs_of(backend.events, job.node(task_id))
+    job = await find_job(call.backend, call.caller, training_job_id, project=project_id)
+    logs = await job.logs_of(call.backend.events, job.node(task_id))
     size = sum(log.bytes for log in logs.values())
     if not size:
         raise Refused(Problem.NO_LOG, f"no log has been generated for the task {task_id}")
-    content = await tail(backend.events, job.owner, logs, min(size, LARGEST_PREVIEW))
+    content = await tail(call.backend.events, job.owner, logs, min(size, LARGEST_PREVIEW))
     sizes = {"current_size": len(content), "full_size": size}
-    return await json_answer(request, lambda: {"content": content.decode(), **sizes})
+    return await call.answer(lambda: {"content": content.decode(), **sizes})
 
 
 refuse_other_paths(router, "/{path:path}")

@@ -21,20 +21,10 @@ from apiserver.aggregation.monitoring.curves import Curve, curves_of
 from apiserver.aggregation.monitoring.quantities import Quantity
 from apiserver.events.queries import Grid
 from apiserver.times import epoch_millis, now_ms
-from apiserver.vendors.callers import authorization_for
 from apiserver.vendors.jobs import find_job
 from apiserver.vendors.measures import MEMORY_USAGE, mean_of
 from apiserver.vendors.refusals import Problem, Refused
-from apiserver.vendors.routes import (
-    ErrorAnswer,
-    TheBackend,
-    TheCaller,
-    TheId,
-    id_of,
-    json_answer,
-    refuse_other_paths,
-    vendor_route,
-)
+from apiserver.vendors.routes import ErrorAnswer, TheCall, authorization_for, refuse_other_paths, vendor_route
 
 #: The most steps of all pods together; more are refused.
 MOST_STEPS = 200_000
@@ -121,10 +111,10 @@ ERRORS = {
 INTERNAL = (500, "InternalError")
 
 
-def _error_answer(refused: Refused, request: Request) -> ErrorAnswer:
+def _error_answer(refused: Refused, request: Request, id: str) -> ErrorAnswer:
     status, code = ERRORS.get(refused.problem, INTERNAL)
     body = {
-        "RequestId": id_of(request),
+        "RequestId": id,
         "HostId": request.url.netloc,
         "Code": code.format(parameter=refused.parameter or "Parameter"),
         "Message": refused.message,
@@ -150,10 +140,7 @@ router = APIRouter(
 
 @router.get("/api/v1/jobs/{JobId}/metrics", name="GetJobMetrics", response_model=GetJobMetricsResponse)
 async def get_job_metrics(
-    request: Request,
-    backend: TheBackend,
-    caller: TheCaller,
-    request_id: TheId,
+    call: TheCall,
     job_id: Annotated[str, Path(alias="JobId", pattern=r"^[A-Za-z0-9_-]{1,64}$")],
     metric_type: Annotated[MetricType, Query(alias="MetricType")],
     start_time: Annotated[str | None, Query(alias="StartTime", description="UTC; an hour ago by default")] = None,
@@ -164,21 +151,21 @@ async def get_job_metrics(
     now = now_ms()
     start, end = _time("StartTime", start_time, now - _HOUR), _time("EndTime", end_time, now)
     grid = _grid(start, end, _step(time_step))
-    job = await find_job(backend, caller, job_id)
+    job = await find_job(call.backend, call.caller, job_id)
     if grid.steps * len(job.nodes) > MOST_STEPS:
         reason = f"{len(job.nodes)} pods would have {grid.steps} steps each, and may have {MOST_STEPS} together"
         raise Refused(Problem.INVALID, reason, parameter="TimeStep")
     metric = _METRICS[metric_type]
-    read = await curves_of(backend.events, job.owner, job.nodes, metric.quantities, grid)
+    read = await curves_of(call.backend.events, job.owner, job.nodes, metric.quantities, grid)
 
     def answer() -> dict[str, Any]:
         pods = [
             {"PodId": f"{job_id}-worker-{node.number}", "Metrics": _metrics(metric.read(curves, job.machine), grid)}
             for node, curves in zip(job.nodes, read, strict=True)
         ]
-        return {"JobId": job_id, "PodMetrics": pods, "RequestId": request_id}
+        return {"JobId": job_id, "PodMetrics": pods, "RequestId": call.id}
 
-    return await json_answer(request, answer)
+    return await call.answer(answer)
 
 
 def _metrics(curve: Curve, grid: Grid) -> list[dict[str, Any]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from base64 import b64encode
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 from uuid import uuid4
 
@@ -13,7 +15,9 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.types import Message
 
+from apiserver.rpc.body import Body, Limits
 from apiserver.rpc.call import Identity
 from apiserver.rpc.disconnects import ClientDisconnected
 from apiserver.rpc.errors import ApiError, known_error
@@ -21,11 +25,26 @@ from apiserver.rpc.reply import SAFE_HEADERS, compressed
 from apiserver.services.access.roles import check
 from apiserver.services.backend import Backend
 from apiserver.services.store_errors import STORE_ERRORS
-from apiserver.vendors.bodies import with_body
-from apiserver.vendors.callers import Authorization, headers_with
 from apiserver.vendors.refusals import Problem, Refused, of_api_error, of_invalid
 
 logger = logging.getLogger("apiserver.vendors")
+
+
+@dataclass(slots=True, frozen=True)
+class VendorCall:
+    """An authenticated request of a vendor's API."""
+
+    backend: Backend
+    caller: Identity
+    request: Request
+    id: str
+    """The id by which answers and logs name the request: a UUID in upper case."""
+
+    async def answer(self, make: Callable[[], Any]) -> Response:
+        """200 with what `make` returns as JSON. It is made in a thread, because it may be large, and compressed."""
+        content = await anyio.to_thread.run_sync(lambda: orjson.dumps(make(), option=orjson.OPT_SERIALIZE_NUMPY))
+        content, headers = await compressed(content, self.request.headers)
+        return Response(content, headers=dict(headers))
 
 
 class ErrorAnswer(NamedTuple):
@@ -36,11 +55,14 @@ class ErrorAnswer(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
-#: Makes a vendor's answer to a refused request.
-ToErrorAnswer = Callable[[Refused, Request], ErrorAnswer]
+#: Turns the vendor's credentials of a request into an Authorization header of this server; None if it has none.
+Authorization = Callable[[Request], str | None]
+#: Makes a vendor's answer to a refused request with this id.
+ToErrorAnswer = Callable[[Refused, Request, str], ErrorAnswer]
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _JSON = "application/json"
+_BODIES = Limits(body=64 * 2**10)
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -55,26 +77,27 @@ def vendor_route(
             answer, has_body = super().get_route_handler(), self.body_field is not None
 
             async def handle(request: Request) -> Response:
-                request.state.id = str(uuid4()).upper()
+                id = str(uuid4()).upper()
                 try:
                     if "\n" in request.scope["path"]:  # the end of a path's pattern matches before a line feed
                         raise Refused(Problem.NO_PATH, "there is a line feed in the path")
                     backend: Backend = request.app.state.backend
-                    headers = headers_with(request, authorization)
                     client = request.client.host if request.client else ""
-                    request.state.caller = await backend.auth.authenticate(headers, changes=False, client=client)
-                    check(request.state.caller, "vendors.get_metrics", reads=True)
-                    response = await answer(await with_body(request) if has_body else request)
+                    headers = _headers(request, authorization(request))
+                    caller = await backend.auth.authenticate(headers, changes=False, client=client)
+                    check(caller, "vendors.get_metrics", reads=True)
+                    request.state.call = VendorCall(backend, caller, request, id)
+                    response = await answer(await _with_body(request) if has_body else request)
                 except ClientDisconnected:
                     return Response(status_code=400)
                 except Exception as error:
-                    refused = _refused(error, request)
-                    status, body, more_headers = to_error_answer(refused, request)
+                    refused = _refused(error, request, id)
+                    status, body, more_headers = to_error_answer(refused, request, id)
                     response = Response(orjson.dumps(body), status, more_headers, _JSON)
                     if refused.retry_after is not None:
                         response.headers["retry-after"] = str(refused.retry_after)
                 if id_header is not None:
-                    response.headers[id_header] = request.state.id
+                    response.headers[id_header] = id
                 response.raw_headers += SAFE_HEADERS
                 return response
 
@@ -83,27 +106,14 @@ def vendor_route(
     return VendorRoute
 
 
-def backend_of(request: Request) -> Backend:
-    """The server's backend."""
-    backend: Backend = request.app.state.backend
-    return backend
+def _call_of(request: Request) -> VendorCall:
+    """The call, whose caller the route has authenticated before."""
+    call: VendorCall = request.state.call
+    return call
 
 
-def caller_of(request: Request) -> Identity:
-    """The caller, whom the route has authenticated before."""
-    caller: Identity = request.state.caller
-    return caller
-
-
-def id_of(request: Request) -> str:
-    """The request's id: a UUID in upper case."""
-    id: str = request.state.id
-    return id
-
-
-TheBackend = Annotated[Backend, Depends(backend_of)]
-TheCaller = Annotated[Identity, Depends(caller_of)]
-TheId = Annotated[str, Depends(id_of)]
+#: A parameter of handlers: the call that they answer.
+TheCall = Annotated[VendorCall, Depends(_call_of)]
 
 
 def refuse_other_paths(router: APIRouter, path: str) -> None:
@@ -114,14 +124,42 @@ def refuse_other_paths(router: APIRouter, path: str) -> None:
         raise Refused(Problem.NO_PATH, "no API has this path and method")
 
 
-async def json_answer(request: Request, make: Callable[[], Any]) -> Response:
-    """200 with what `make` returns as JSON. It is made in a thread, because it may be large, and compressed."""
-    content = await anyio.to_thread.run_sync(lambda: orjson.dumps(make(), option=orjson.OPT_SERIALIZE_NUMPY))
-    content, headers = await compressed(content, request.headers)
-    return Response(content, headers=dict(headers))
+def authorization_for(credentials: str) -> str:
+    """The Authorization header for `key:secret` or for a token; "" for empty credentials."""
+    credentials = credentials.strip()
+    if not credentials:
+        return ""
+    if ":" in credentials:
+        return f"Basic {b64encode(credentials.encode()).decode()}"
+    return f"Bearer {credentials}"
 
 
-def _refused(error: Exception, request: Request) -> Refused:
+def _headers(request: Request, authorization: str | None) -> Mapping[str, str]:
+    """The request's headers, with this Authorization header unless it is None.
+
+    They are a dict, because each lookup in Starlette's `Headers` searches all of them.
+    """
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.scope["headers"]}
+    return headers if authorization is None else {**headers, "authorization": authorization}
+
+
+async def _with_body(request: Request) -> Request:
+    """The request with its body read, as JSON whatever its Content-Type. Raises what `Body.read` raises.
+
+    The curl example in Baseten's document sends the type of a form. Call it for authenticated callers only.
+    """
+    body = Body(request.receive, request.headers, _BODIES)
+    body.known()
+    content = await body.read()
+    headers = [(name, value) for name, value in request.scope["headers"] if name != b"content-type"]
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": content}
+
+    return Request({**request.scope, "headers": [*headers, (b"content-type", _JSON.encode())]}, receive)
+
+
+def _refused(error: Exception, request: Request, id: str) -> Refused:
     match error:
         case Refused():
             return error
@@ -134,5 +172,5 @@ def _refused(error: Exception, request: Request) -> Refused:
     known = known_error(error, STORE_ERRORS)
     if known is not None:
         return of_api_error(known)
-    logger.error("%s failed", request.url.path, exc_info=error, extra={"request": request.state.id})
-    return Refused(Problem.INTERNAL, f"Internal server error (request {request.state.id})")
+    logger.error("%s failed", request.url.path, exc_info=error, extra={"request": id})
+    return Refused(Problem.INTERNAL, f"Internal server error (request {id})")

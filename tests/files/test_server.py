@@ -10,13 +10,15 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+import anyio
 import httpx
 import pytest
 from python_multipart.multipart import MultipartParser
 from starlette.types import Message, Scope
 
-from apiserver.files import uploads
+from apiserver.files import server, uploads
 from apiserver.files.server import FileServer
+from apiserver.rpc.body import Limits
 from apiserver.rpc.call import Identity
 from apiserver.stores.documents.base import DocumentStoreBusy
 from apiserver.stores.files.disk import FileStore
@@ -319,6 +321,26 @@ async def test_a_client_that_leaves_leaves_nothing(files: Files) -> None:
     headers = [(b"content-type", b"multipart/form-data; boundary=b")]
     received: list[Message] = [{"type": "http.request", "body": form, "more_body": True}, {"type": "http.disconnect"}]
     assert await exchange(files, {"headers": headers}, received) == []
+    assert not files.kept()
+
+
+async def test_an_upload_that_stalls_is_408_and_leaves_nothing(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "LIMITS", Limits(stall_seconds=0.01))
+    come: list[Message] = [{"type": "http.request", "body": b"some", "more_body": True}]
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        if not come:
+            await anyio.sleep_forever()
+        return come.pop()
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    headers = [(b"authorization", f"Bearer {files.token}".encode()), (b"content-length", b"1000")]
+    await files.app({"type": "http", "method": "PUT", "path": "/x", "headers": headers}, receive, send)
+    assert sent[0]["status"] == 408
+    assert (b"connection", b"close") in sent[0]["headers"]
     assert not files.kept()
 
 
