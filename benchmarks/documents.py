@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from apiserver.stores.documents.base import Document, DocumentStore, Filter
+from apiserver.stores.documents.base import Document, DocumentStore
+from apiserver.stores.documents.query import AllOf, AnyOf, Filter, Matches, NotIn
 from apiserver.stores.documents.sqlite import SqliteDocumentStore
 from benchmarks.figures import Figure
 from benchmarks.run import Run
@@ -57,7 +58,7 @@ def large_task() -> Document:
 
 def one(number: int) -> Filter:
     """The filter that the services use for one task."""
-    return {"$and": [{"company": f"c{number % COMPANIES}"}, {"id": f"{number:032x}"}]}
+    return AllOf([{"company": f"c{number % COMPANIES}"}, {"id": f"{number:032x}"}])
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ async def measure_small(bench: _Bench) -> None:
 async def measure_large(bench: _Bench) -> None:
     """The same calls for a task whose last_metrics are 1.5 MB."""
     store = bench.store
-    large = {"$and": [{"company": "c0"}, {"id": "large"}]}
+    large = AllOf([{"company": "c0"}, {"id": "large"}])
     await bench.measure(
         "large task: find_one, a few fields", 200, lambda n: store.find_one("tasks", large, projection=["name"])
     )
@@ -121,7 +122,7 @@ async def measure_large(bench: _Bench) -> None:
 async def measure_many(bench: _Bench) -> None:
     """Pages, counts, and conditions for which there is no index."""
     store = bench.store
-    live: Filter = {"company": "c1", "system_tags": {"$nin": ["archived"]}}
+    live: Filter = {"company": "c1", "system_tags": NotIn(["archived"])}
     newest, fields = [("last_update", -1)], ["name", "last_update", "tags"]
     await bench.measure(
         f"page of {PAGE}, newest first",
@@ -130,9 +131,9 @@ async def measure_many(bench: _Bench) -> None:
     )
     unindexed: Filter = {"company": "c1", "hyperparams.Args.p3.value": "2"}
     await bench.measure("find by a field without index, one company", 5, lambda n: store.find("tasks", unindexed))
-    either: Filter = {"$or": [{"comment": "x"}, {"tags": "y"}]}
+    either: Filter = AnyOf([{"comment": "x"}, {"tags": "y"}])
     await bench.measure("find by $or of fields without index, all", 5, lambda n: store.find("tasks", either))
-    pattern: Filter = {"company": "c1", "name": {"$regex": "9{3}$", "$options": "i"}}
+    pattern: Filter = {"company": "c1", "name": Matches("9{3}$", any_case=True)}
     await bench.measure("find by $regex of the name, one company", 5, lambda n: store.find("tasks", pattern))
     await bench.measure("count by an indexed field", 20, lambda n: store.count("tasks", {"project": f"p{n}"}))
     await bench.measure(

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from apiserver.copying.retrying import CopyError, Say, patiently
 from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
+from apiserver.stores.documents.query import Greater, In
 
 #: Documents of a page, with their contents and without.
 PAGE, PAGE_OF_IDS = 100, 5000
@@ -35,7 +36,7 @@ async def _check_nothing_else(source: DocumentStore, target: DocumentStore, say:
     for collection in await patiently(say, target.collections):
         async for page in _pages(target, collection, say, limit=PAGE_OF_IDS, projection=()):
             ids = [document["id"] for document in page]
-            if await patiently(say, source.count, collection, {"id": {"$in": ids}}) != len(ids):
+            if await patiently(say, source.count, collection, {"id": In(ids)}) != len(ids):
                 raise CopyError(
                     f"the target holds documents in '{collection}' that the source does not have: copy into an empty "
                     "target, before a server is started on it"
@@ -55,17 +56,17 @@ async def _pages(
             yield page
         if len(page) < limit:
             return
-        filter = {"id": {"$gt": page[-1]["id"]}}
+        filter = {"id": Greater(page[-1]["id"])}
 
 
 async def _put(target: DocumentStore, collection: str, page: Sequence[Document]) -> None:
     """Write the documents of a page that the target does not have, or that differ there."""
-    named = {"id": {"$in": [document["id"] for document in page]}}
+    named = {"id": In([document["id"] for document in page])}
     there = {document["id"]: document for document in await target.find(collection, named)}
     differing = [document for document in page if there.get(document["id"]) != document]
     if not differing:
         return
-    await target.delete(collection, {"id": {"$in": [document["id"] for document in differing]}})
+    await target.delete(collection, {"id": In([document["id"] for document in differing])})
     try:
         await target.insert(collection, differing)
     except DuplicateDocument as error:

@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable
 from apiserver.files.addresses import LOCAL, host_of, names_of
 from apiserver.repeating import Repeating
 from apiserver.stores.documents.base import Document, DocumentStore, DocumentStoreError, DuplicateDocument, Update
+from apiserver.stores.documents.query import AtMost, Greater, In, Less
 from apiserver.stores.files.disk import FileStore, FileStoreError
 from apiserver.times import from_now, utc_now
 
@@ -95,7 +96,7 @@ class FileDeletions:
         """Delete all files that are to be deleted; FileStoreError in the end if some of them could not be."""
         refused: FileStoreError | None = None
         last = ""
-        while waiting := await self._documents.find(_WAITING, {"id": {"$gt": last}}, sort=[("id", 1)], limit=AT_ONCE):
+        while waiting := await self._documents.find(_WAITING, {"id": Greater(last)}, sort=[("id", 1)], limit=AT_ONCE):
             done = []
             for one in waiting:
                 try:
@@ -113,23 +114,23 @@ class FileDeletions:
         try:
             await self.work()
         finally:
-            await self._documents.delete(_DONE, {"deleted": {"$lt": from_now(-REMEMBERED)}})
+            await self._documents.delete(_DONE, {"deleted": Less(from_now(-REMEMBERED))})
 
     async def _note_done(self, deletions: Collection[Document]) -> None:
         now = utc_now()
         done = [{"id": one["id"], "company": one["company"], "deleted": now} for one in deletions]
         await self._put(_DONE, done, {"$set": {"deleted": now}})
         # An entry with a later `before` was added again meanwhile, and stays.
-        worked_off = {"$lte": max(one["before"] for one in deletions)}
-        await self._documents.delete(_WAITING, {"id": {"$in": [one["id"] for one in done]}, "before": worked_off})
+        worked_off = AtMost(max(one["before"] for one in deletions))
+        await self._documents.delete(_WAITING, {"id": In([one["id"] for one in done]), "before": worked_off})
 
     async def _put(self, collection: str, entries: list[Document], again: Update) -> None:
         """Insert the entries; those whose ids are there already get the update `again` instead."""
         ids = [entry["id"] for entry in entries]
         while True:
-            found = await self._documents.find(collection, {"id": {"$in": ids}}, projection=["id"])
+            found = await self._documents.find(collection, {"id": In(ids)}, projection=["id"])
             if known := sorted(entry["id"] for entry in found):
-                await self._documents.update(collection, {"id": {"$in": known}}, again, many=True)
+                await self._documents.update(collection, {"id": In(known)}, again, many=True)
             if new := [entry for entry in entries if entry["id"] not in known]:
                 try:
                     await self._documents.insert(collection, new)

@@ -22,6 +22,7 @@ from apiserver.stores.documents.base import (
     DuplicateDocument,
     InvalidDocument,
 )
+from apiserver.stores.documents.query import HasSize, In, Unequal
 
 #: The version of `mapping`. When `mapping` changes, raise it: then the next run writes every document again.
 _MAPPING = 1
@@ -107,7 +108,7 @@ class DocumentWriter:
         return True
 
     async def _replace(self, collection: str, made: Sequence[Document]) -> None:
-        ids = {"id": {"$in": [document["id"] for document in made]}}
+        ids = {"id": In([document["id"] for document in made])}
         before = await patiently(self.report.say, self.target.find, collection, ids)
         await patiently(self.report.say, self.target.delete, collection, ids)
         try:
@@ -136,8 +137,8 @@ async def take_documents(source: SourceDocuments, writer: DocumentWriter) -> Non
 async def _make_room(target: DocumentStore, queues: Sequence[Document]) -> None:
     """Delete empty default queues, which our server made when it started, if the source has one of the same name."""
     for queue in queues:
-        same = {"company": queue.get("company"), "name": queue.get("name"), "id": {"$ne": identity(queue)}}
-        await target.delete("queues", {**same, "user": None, "entries": {"$size": 0}, "system_tags": "default"})
+        same = {"company": queue.get("company"), "name": queue.get("name"), "id": Unequal(identity(queue))}
+        await target.delete("queues", {**same, "user": None, "entries": HasSize(0), "system_tags": "default"})
 
 
 async def take_people(source: SourceDocuments, writer: DocumentWriter) -> None:

@@ -28,6 +28,7 @@ from apiserver.importing.marks import ImportMarks, mark
 from apiserver.importing.report import Progress, Report, SourceRefused
 from apiserver.importing.urls import Replacements
 from apiserver.stores.documents.base import DocumentStore
+from apiserver.stores.documents.query import In
 from apiserver.stores.events.base import EventStore
 
 #: Tasks and models with few events are read together, up to this many events.
@@ -109,7 +110,7 @@ class EventImport:
         """The owners whose documents the target has, by id."""
         found: dict[str, Owner] = {}
         for collection, is_model in (("models", True), ("tasks", False)):
-            ids = {"id": {"$in": [tally.id for tally in tallies]}}
+            ids = {"id": In([tally.id for tally in tallies])}
             there = await patiently(self.report.say, self.documents.find, collection, ids, projection=("company",))
             found |= {one["id"]: Owner(one["company"], one["id"], is_model) for one in there}
         return found

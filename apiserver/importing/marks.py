@@ -13,6 +13,7 @@ import orjson
 
 from apiserver.copying.retrying import Say, patiently
 from apiserver.stores.documents.base import DocumentStore
+from apiserver.stores.documents.query import In
 
 COLLECTION = "imported"
 
@@ -26,14 +27,14 @@ class ImportMarks:
 
     async def of(self, names: Collection[str]) -> dict[str, str]:
         """The marks of those names that have one."""
-        asked = {"id": {"$in": list(names)}}
+        asked = {"id": In(list(names))}
         found = await patiently(self._say, self._documents.find, COLLECTION, asked)
         return {one["id"]: one["mark"] for one in found}
 
     async def put(self, marks: Mapping[str, str]) -> None:
         """Store marks, by name."""
         if marks:
-            await patiently(self._say, self._documents.delete, COLLECTION, {"id": {"$in": list(marks)}})
+            await patiently(self._say, self._documents.delete, COLLECTION, {"id": In(list(marks))})
             rows = [{"id": name, "mark": mark} for name, mark in marks.items()]
             await patiently(self._say, self._documents.insert, COLLECTION, rows)
 

@@ -14,13 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from apiserver.rpc.errors import validation_error
 from apiserver.services.document_keys import escape_path
-from apiserver.stores.documents.base import Filter
+from apiserver.stores.documents.query import AllOf, AnyOf, Filter, HasAll, In, NoneOf, NotIn, Unequal
 
-_OPERATORS = {"__$all": "$and", "__$and": "$and", "__$any": "$or", "__$or": "$or"}
+_Combined: TypeAlias = type[AllOf[Filter]] | type[AnyOf[Filter]]
+
+_OPERATORS: dict[str, _Combined] = {"__$all": AllOf, "__$and": AllOf, "__$any": AnyOf, "__$or": AnyOf}
 _EMPTY_VALUES: tuple[Any, ...] = (None, [])
 
 
@@ -28,7 +30,7 @@ _EMPTY_VALUES: tuple[Any, ...] = (None, [])
 class _Group:
     """The values up to the next operator, and the operator before them (None: no operator)."""
 
-    operator: str | None = None
+    operator: _Combined | None = None
     included: list[str] = field(default_factory=list)
     excluded: list[str] = field(default_factory=list)
     empty: bool = False
@@ -41,7 +43,7 @@ def list_filter(path: str, value: Any) -> Filter:
     conditions = [condition for group in groups if (condition := _condition(path, group))]
     if len(conditions) <= 1:
         return conditions[0] if conditions else {}
-    return {first: conditions}
+    return first(conditions)
 
 
 def only_values(value: Any) -> list[str] | None:
@@ -62,12 +64,12 @@ def include_exclude_filter(filters: Mapping[str, Any], fields: tuple[str, ...]) 
         if value and (name in fields or any(name.startswith(f[:-1]) for f in fields if f.endswith(".*")))
     ]
     present = [condition for condition in conditions if condition]
-    return {"$and": present} if present else {}
+    return AllOf(present) if present else {}
 
 
-def _parse(path: str, values: list[Any]) -> tuple[str, list[_Group]]:
+def _parse(path: str, values: list[Any]) -> tuple[_Combined, list[_Group]]:
     """The operator that combines the groups, and the groups."""
-    first: str | None = None
+    first: _Combined | None = None
     groups = [_Group()]
     negated = False
     for value in values:
@@ -90,12 +92,12 @@ def _parse(path: str, values: list[Any]) -> tuple[str, list[_Group]]:
             groups.append(_Group(operator))
             continue
         else:
-            first = first or "$and"
+            first = first or AllOf
             _add(groups[-1], value, negated, path)
         negated = False
     if negated:
         raise validation_error("'__$not' needs a value after it", field=path)
-    return first or "$and", groups
+    return first or AllOf, groups
 
 
 def _add(group: _Group, value: str, negated: bool, path: str) -> None:
@@ -111,19 +113,19 @@ def _add(group: _Group, value: str, negated: bool, path: str) -> None:
 
 def _condition(path: str, group: _Group) -> Filter:
     terms: list[Filter] = []
-    if group.operator == "$and":
-        terms += [{path: {"$all": group.included}}] if group.included else []
+    if group.operator is AllOf:
+        terms += [{path: HasAll(group.included)}] if group.included else []
     elif group.included:
-        terms.append({path: {"$in": group.included}} if len(group.included) > 1 else {path: group.included[0]})
+        terms.append({path: In(group.included)} if len(group.included) > 1 else {path: group.included[0]})
     if group.empty:
-        terms = [{"$or": [*terms, *({path: value} for value in _EMPTY_VALUES)]}]
-    if group.operator == "$or":
-        terms += [{path: {"$ne": value}} for value in group.excluded]
+        terms = [AnyOf([*terms, *({path: value} for value in _EMPTY_VALUES)])]
+    if group.operator is AnyOf:
+        terms += [{path: Unequal(value)} for value in group.excluded]
     elif group.excluded:
-        terms.append({path: {"$nin": group.excluded}})
+        terms.append({path: NotIn(group.excluded)})
     if len(terms) <= 1:
         return terms[0] if terms else {}
-    return {group.operator or "$and": terms}
+    return (group.operator or AllOf)(terms)
 
 
 def _object_condition(name: str, value: Any) -> Filter:
@@ -136,15 +138,16 @@ def _object_condition(name: str, value: Any) -> Filter:
     present = [condition for condition in conditions if condition]
     if len(present) <= 1:
         return present[0] if present else {}
-    return {f"${value.get('op') or 'and'}": present}
+    return AnyOf(present) if value.get("op") == "or" else AllOf(present)
 
 
 def _part_condition(path: str, part: str, values: Any, source: str) -> Filter:
     """`any`: an included value is there, or an excluded one is not. `all`: all included ones are there, no excluded."""
     include, exclude = _part_values(values, "include", source), _part_values(values, "exclude", source)
-    operator = "$or" if part == "any" else "$and"
-    terms: list[Filter] = [_has(path, value) for value in include] + [{"$nor": [_has(path, v)]} for v in exclude]
-    return {operator: terms} if terms else {}
+    terms: list[Filter] = [_has(path, value) for value in include] + [NoneOf([_has(path, v)]) for v in exclude]
+    if not terms:
+        return {}
+    return AnyOf(terms) if part == "any" else AllOf(terms)
 
 
 def _part_values(values: Any, key: str, source: str) -> list[Any]:
@@ -156,4 +159,4 @@ def _part_values(values: Any, key: str, source: str) -> list[Any]:
 
 
 def _has(path: str, value: str | None) -> Filter:
-    return {"$or": [{path: empty} for empty in _EMPTY_VALUES]} if value is None else {path: value}
+    return AnyOf([{path: empty} for empty in _EMPTY_VALUES]) if value is None else {path: value}

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from apiserver.rpc.errors import ApiError, invalid_id
 from apiserver.services.backend import Call, endpoint, visible
+from apiserver.stores.documents.query import In
 
 #: How many ids are looked up at once.
 BATCH = 100
@@ -62,7 +63,7 @@ async def do_each(
     succeeded: list[dict[str, Any]] = []
     failed: list[dict[str, Any]] = []
     for batch in batches(ids):
-        known = set(await visible(call).distinct(f"{kind}s", "id", {"id": {"$in": batch}}))
+        known = set(await visible(call).distinct(f"{kind}s", "id", {"id": In(batch)}))
         if first is not None:
             await first(batch)
         for id in batch:

@@ -19,6 +19,7 @@ from apiserver.services.tasks.clone import cloned
 from apiserver.services.tasks.queueing import enqueue_task, wanted_queue, watched
 from apiserver.services.tasks.task_documents import TASKS, get_task, insert_task
 from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Matches
 
 _ARGS, _PROPERTIES = "Args", "properties"
 #: The system tags that the SDK gives a project that is a pipeline.
@@ -92,6 +93,6 @@ async def _run_name(call: Call, run: Document, number: int | None) -> str:
     if not run.get("project"):
         return str(run["name"])
     name: str = (await get_project(call, run["project"]))["basename"]
-    runs = {"project": run["project"], "system_tags": "pipeline", "name": {"$regex": f"^{re.escape(name)}( #[0-9]+)?$"}}
+    runs = {"project": run["project"], "system_tags": "pipeline", "name": Matches(f"^{re.escape(name)}( #[0-9]+)?$")}
     count = await documents(call).count(TASKS, runs) if number is None else number
     return f"{name} #{count}" if count else name

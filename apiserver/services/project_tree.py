@@ -12,7 +12,8 @@ from uuid import uuid4
 from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.backend import Call, documents, visible
 from apiserver.services.public import denied, require_private
-from apiserver.stores.documents.base import Document, DuplicateDocument, Filter
+from apiserver.stores.documents.base import Document, DuplicateDocument
+from apiserver.stores.documents.query import Filter, In
 from apiserver.times import utc_now
 
 PROJECTS = "projects"
@@ -113,7 +114,7 @@ async def with_descendants(call: Call, project_ids: Any) -> list[str]:
     if not isinstance(project_ids, list) or not all(id is None or isinstance(id, str) for id in project_ids):
         raise validation_error("expected ids of projects", field="project")
     ids: list[str] = project_ids
-    below = await visible(call).find(PROJECTS, {"path": {"$in": ids}}, projection=["id"])
+    below = await visible(call).find(PROJECTS, {"path": In(ids)}, projection=["id"])
     return list(dict.fromkeys([*ids, *(project["id"] for project in below)]))
 
 
@@ -137,7 +138,7 @@ async def touch_projects(call: Call, *project_ids: str | None) -> None:
     """Update when something in the projects last changed. None and unknown ids are ignored."""
     if ids := [project_id for project_id in project_ids if project_id]:
         changed = {"$set": {"last_update": utc_now()}}
-        await documents(call).update(PROJECTS, {"id": {"$in": ids}}, changed, many=True)
+        await documents(call).update(PROJECTS, {"id": In(ids)}, changed, many=True)
 
 
 def too_deep(depth: int) -> ApiError:

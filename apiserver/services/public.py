@@ -12,7 +12,8 @@ from apiserver import answers
 from apiserver.rpc.errors import ApiError, forbidden, invalid_id, some_of
 from apiserver.services.backend import Call, documents, endpoint, visible
 from apiserver.services.stamps import changed_now
-from apiserver.stores.documents.base import Document, Filter
+from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Filter, In
 
 _KINDS = {"tasks": "task", "models": "model", "projects": "project"}
 
@@ -25,7 +26,7 @@ async def make_public(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     collection, ids = call.endpoint.partition(".")[0], request["ids"]
     if collection != "projects":
         await call.backend.last_metrics.settle(call.identity.company, models=collection == "models", ids=ids)
-    known = await documents(call).distinct(collection, "id", {"id": {"$in": ids}})
+    known = await documents(call).distinct(collection, "id", {"id": In(ids)})
     _require_all(collection, ids, set(known))
     return {"updated": await documents(call).make_public(collection, known, _stamps(call, collection))}
 
@@ -36,7 +37,7 @@ async def make_public(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def make_private(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     """Answers `{updated}`. If some ids are not public, or of another company, 400 names them and nothing is changed."""
     collection, ids = call.endpoint.partition(".")[0], request["ids"]
-    known = await documents(call).own_public(collection, {"id": {"$in": ids}})
+    known = await documents(call).own_public(collection, {"id": In(ids)})
     _require_all(collection, ids, set(known))
     return {"updated": await documents(call).make_private(collection, known, _stamps(call, collection))}
 
@@ -51,7 +52,7 @@ async def read_one(call: Call, collection: str, id: str, fields: Sequence[str] |
 
 async def denied(call: Call, collection: str, *ids: str) -> ApiError:
     """The error for documents that the caller cannot change: 403/21 if they are public, 400 if they do not exist."""
-    public = await visible(call).distinct(collection, "id", {"id": {"$in": list(ids)}})
+    public = await visible(call).distinct(collection, "id", {"id": In(list(ids))})
     kind = _KINDS[collection]
     if public:
         return forbidden(f"a public {kind} cannot be changed: ids=({some_of(public)})")

@@ -14,8 +14,10 @@ from typing import Any, TypeAlias
 from apiserver.rpc.errors import validation_error
 from apiserver.services.document_keys import escape_path
 from apiserver.services.list_filters import include_exclude_filter, list_filter
-from apiserver.stores.documents.base import Document, Filter, InvalidFilter
+from apiserver.stores.documents import query
+from apiserver.stores.documents.base import Document, InvalidFilter
 from apiserver.stores.documents.dialect.patterns import compile_pattern
+from apiserver.stores.documents.query import AllOf, AnyOf, Filter, HasAll, Matches, Unequal
 from apiserver.times import utc_text
 
 #: How many documents a page has if the request does not say.
@@ -28,7 +30,7 @@ MOST_SORTED, MOST_WORDS, MOST_CONDITIONS = 10, 16, 100
 #: Dotted fields as a tree of names: `a.b` and `a.c` are `{a: {b: {}, c: {}}}`.
 _Names: TypeAlias = "dict[str, _Names]"
 
-_COMPARISONS = {">=": "$gte", ">": "$gt", "<=": "$lte", "<": "$lt", "": "$eq"}
+_COMPARISONS = {">=": query.AtLeast, ">": query.Greater, "<=": query.AtMost, "<": query.Less, "": query.Equal}
 _EXACT = re.compile(r"\^((?:[^\\.^$*+?{}\[\]|()]|\\[^a-zA-Z0-9])*)\$", re.DOTALL)
 #: The path of one whole hyperparameter or metadata item.
 _PARAMETER = re.compile(r"hyperparams\.[^.]+\.[^.]+|metadata\.[^.]+")
@@ -73,13 +75,9 @@ def build_filter(request: Mapping[str, Any], spec: QuerySpec) -> Filter:
 
 def _size(condition: Filter) -> int:
     """The number of single conditions in `condition`. A list of allowed values counts as one."""
-    size = 0
-    for name, operand in condition.items():
-        if name in ("$and", "$or", "$nor"):
-            size += sum(map(_size, operand))
-        else:
-            size += len(operand["$all"]) if isinstance(operand, dict) and "$all" in operand else 1
-    return size
+    if not isinstance(condition, Mapping):
+        return sum(map(_size, condition.parts))
+    return sum(len(wanted.values) if isinstance(wanted, HasAll) else 1 for wanted in condition.values())
 
 
 def all_of(conditions: Iterable[Filter]) -> Filter:
@@ -87,12 +85,12 @@ def all_of(conditions: Iterable[Filter]) -> Filter:
     present = [condition for condition in conditions if condition]
     if len(present) <= 1:
         return present[0] if present else {}
-    return {"$and": present}
+    return AllOf(present)
 
 
 def hide_hidden(request: Mapping[str, Any]) -> Filter:
     """The condition that leaves hidden documents out; `{}` if the request names ids or says `search_hidden`."""
-    return {} if request.get("search_hidden") or request.get("id") else {"system_tags": {"$ne": "hidden"}}
+    return {} if request.get("search_hidden") or request.get("id") else {"system_tags": Unequal("hidden")}
 
 
 def sort_of(
@@ -178,7 +176,7 @@ def pattern_filter(field: str, pattern: str, *, ignore_case: bool = False, sourc
         compile_pattern(source, pattern)
     except InvalidFilter as error:
         raise validation_error(str(error).removeprefix(f"field '{source}': "), field=source) from None
-    return {field: {"$regex": pattern, "$options": "i"} if ignore_case else {"$regex": pattern}}
+    return {field: Matches(pattern, any_case=True) if ignore_case else Matches(pattern)}
 
 
 def exact_literal(pattern: str) -> str | None:
@@ -226,8 +224,10 @@ def _range_filter(field: str, value: Any) -> Filter:
     if not isinstance(value, list) or len(value) != 2 or value == [None, None]:
         raise validation_error("expected [min, max], one of which may be null", field=field)
     path = escape_path(field)
-    bounds = {op: _number(item) for op, item in zip(("$gte", "$lte"), value, strict=True) if item is not None}
-    return {path: bounds} if "$gte" in bounds else {"$or": [{path: bounds}, {path: None}]}
+    least, most = query.AtLeast(_number(value[0])), query.AtMost(_number(value[1]))
+    if value[0] is None:
+        return AnyOf([{path: most}, {path: None}])
+    return {path: least if value[1] is None else query.Both(least, most)}
 
 
 def _number(value: Any) -> Any:
@@ -247,7 +247,7 @@ def _time_filter(field: str, value: Any) -> Filter:
     if len(texts) == 2 and all(operator == "" for operator, _ in pairs):
         bounds = [">=", "<="] if len(pairs) == 2 else [">=" if texts[0] else "<="]
         pairs = [(bound, time) for bound, (_, time) in zip(bounds, pairs, strict=True)]
-    return all_of({escape_path(field): {_COMPARISONS[operator]: time}} for operator, time in pairs)
+    return all_of({escape_path(field): _COMPARISONS[operator](time)} for operator, time in pairs)
 
 
 def _comparison(text: str, field: str) -> tuple[str, str]:
@@ -259,13 +259,13 @@ def _comparison(text: str, field: str) -> tuple[str, str]:
 
 def _multi_field_conditions(request: Mapping[str, Any], spec: QuerySpec) -> Iterable[Filter]:
     """The conditions of `_any_` and `_all_`, which have {fields, pattern} or {fields, datetime}."""
-    for name, operator in (("_any_", "$or"), ("_or_", "$or"), ("_all_", "$and"), ("_and_", "$and")):
+    for name, combined in (("_any_", AnyOf), ("_or_", AnyOf), ("_all_", AllOf), ("_and_", AllOf)):
         condition = request.get(name)
         if condition and condition.get("fields"):
             fields = _at_most(MOST_CONDITIONS, condition["fields"], f"{name}.fields")
             terms = [term for field in fields if (term := _multi_field_term(name, field, condition, spec))]
             if terms:
-                yield {operator: terms}
+                yield combined(terms)
 
 
 def _multi_field_term(name: str, field: str, condition: Mapping[str, Any], spec: QuerySpec) -> Filter:
@@ -279,7 +279,7 @@ def _multi_field_term(name: str, field: str, condition: Mapping[str, Any], spec:
 def _text_filter(text: str, fields: tuple[str, ...]) -> Filter:
     """The condition that each word of `text` occurs in at least one of the fields, whatever its case."""
     return all_of(
-        {"$or": [{field: {"$regex": re.escape(word), "$options": "i"}} for field in fields]}
+        AnyOf([{field: Matches(re.escape(word), any_case=True)} for field in fields])
         for word in _at_most(MOST_WORDS, text.split(), "search_text")
     )
 

@@ -12,7 +12,8 @@ from typing import Any
 from apiserver.rpc.errors import unavailable
 from apiserver.services import queue_history
 from apiserver.services.backend import Call, documents
-from apiserver.stores.documents.base import Document, Filter, Update
+from apiserver.stores.documents.base import Document, Update
+from apiserver.stores.documents.query import Filter, HasSize, In, NotIn, Unequal
 from apiserver.times import utc_now
 
 ATTEMPTS = 100
@@ -27,7 +28,7 @@ def tasks_of(queue: Document) -> list[str]:
 
 async def append(call: Call, queue: str, task: str) -> bool:
     """Append a task; False if it is in the queue already, or there is no such queue."""
-    absent = {"id": queue, "entries.task": {"$ne": task}}
+    absent = {"id": queue, "entries.task": Unequal(task)}
     return await _change(call, absent, {"$push": {"entries": {"task": task, "added": utc_now()}}})
 
 
@@ -38,7 +39,7 @@ async def append_many(call: Call, queue: str, tasks: Sequence[str]) -> set[str]:
         there = set(tasks_of(before)) if before else set(tasks)
         fresh = [task for task in tasks if task not in there]
         entries = [{"task": task, "added": utc_now()} for task in fresh]
-        absent = {"id": queue, "entries.task": {"$nin": fresh}}
+        absent = {"id": queue, "entries.task": NotIn(fresh)}
         if not fresh or await _change(call, absent, {"$push": {"entries": {"$each": entries}}}):
             return set(fresh)
     raise _contended(queue)
@@ -53,8 +54,8 @@ async def leave_queues(call: Call, *tasks: str, but: str | None = None) -> int:
     """Remove tasks from all queues except the queue `but`; returns how many queues had some of them."""
     if not tasks:
         return 0
-    wanted: Any = tasks[0] if len(tasks) == 1 else {"$in": list(tasks)}
-    found = await documents(call).find("queues", {"entries.task": wanted, "id": {"$ne": but}}, projection=("id",))
+    wanted: Any = tasks[0] if len(tasks) == 1 else In(list(tasks))
+    found = await documents(call).find("queues", {"entries.task": wanted, "id": Unequal(but)}, projection=("id",))
     pull: Update = {"$pull": {"entries": {"task": wanted}}}
     return sum([await _change(call, {"id": queue["id"], "entries.task": wanted}, pull) for queue in found])
 
@@ -95,7 +96,7 @@ async def reorder(call: Call, queue: str, change: Reorder) -> list[Document] | N
             return None
         update: dict[str, Any] = {"$set": {"entries": after, "last_update": utc_now()}}
         # Each change of entries sets `last_update`, so the queue matches only if it is as it was read.
-        as_read = {"id": queue, "entries": {"$size": len(before["entries"])}, "last_update": before.get("last_update")}
+        as_read = {"id": queue, "entries": HasSize(len(before["entries"])), "last_update": before.get("last_update")}
         if after == before["entries"] or await documents(call).update("queues", as_read, update):
             return after
     raise _contended(queue)

@@ -25,7 +25,8 @@ from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.queueing import release
 from apiserver.services.workers.worker_documents import key_of, live_workers
-from apiserver.stores.documents.base import Document, Filter
+from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Filter, HasSize, In, NotIn
 
 SPEC = QuerySpec()
 REFERENCES = {"entries.task": "tasks"}
@@ -61,7 +62,7 @@ async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         queue = await get_queue(call, request["queue"])
         if request["force"]:
             await _clear(call, queue["id"])
-        if deleted := await documents(call).delete("queues", {"id": queue["id"], "entries": {"$size": 0}}):
+        if deleted := await documents(call).delete("queues", {"id": queue["id"], "entries": HasSize(0)}):
             return {"deleted": deleted}
         if not request["force"]:
             raise ApiError(400, 702, f"Queue has tasks in it, use force to delete it: id={queue['id']}")
@@ -88,7 +89,7 @@ async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 async def _add_workers(call: Call, queues: list[Document]) -> None:
     """Add to each queue the `workers` that listen to it."""
-    listening = await live_workers(documents(call), {"queues": {"$in": [queue["id"] for queue in queues]}})
+    listening = await live_workers(documents(call), {"queues": In([queue["id"] for queue in queues])})
     for queue in queues:
         queue["workers"] = [
             {"name": worker["name"], "ip": worker.get("ip"), "task": worker["task"], "key": key_of(worker)}
@@ -214,7 +215,7 @@ async def move_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("queues.get_queue_metrics", "2.4")
 async def get_queue_metrics(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     steps, ids = Steps.touched(request), request.get("queue_ids")
-    chosen = {"id": {"$in": ids}} if ids else _visible(request)
+    chosen = {"id": In(ids)} if ids else _visible(request)
     queues = await documents(call).find("queues", chosen, projection=["entries"], sort=[("id", 1)])
     if request["refresh"]:
         for queue in queues:
@@ -260,7 +261,7 @@ async def _find(call: Call, request: dict[str, Any], projection: list[str] | Non
 def _visible(request: dict[str, Any]) -> Filter:
     """The condition that leaves hidden queues out; `{}` if the request has `id`, `name` or `search_hidden`."""
     named = any(request.get(field) for field in ("search_hidden", "id", "name"))
-    return {} if named else {"system_tags": {"$nin": HIDDEN}}
+    return {} if named else {"system_tags": NotIn(HIDDEN)}
 
 
 def _answer(queue: Document, max_entries: int | None, *, counted: bool = False) -> Document:

@@ -14,6 +14,7 @@ from apiserver import answers
 from apiserver.services.document_keys import unescape_keys
 from apiserver.services.queries import outermost, projection_of
 from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import In
 from apiserver.stores.documents.scoped import VisibleDocuments
 
 #: The fields that other users may see, for collections that also hold private ones, such as a user's preferences.
@@ -32,7 +33,7 @@ async def names_of(documents: VisibleDocuments, collection: str, ids: Iterable[s
     wanted = sorted({id for id in ids if id})
     if not wanted:
         return {}
-    found = await documents.find(collection, {"id": {"$in": wanted}}, projection=("name",))
+    found = await documents.find(collection, {"id": In(wanted)}, projection=("name",))
     return {document["id"]: document["name"] for document in found}
 
 
@@ -77,7 +78,7 @@ async def _fields_of(
 ) -> dict[str, Document]:
     if not ids or not fields:
         return {}
-    wanted = {"id": {"$in": sorted(ids)}}
+    wanted = {"id": In(sorted(ids))}
     others = await documents.find(collection, wanted, projection=fields, counted=answers.counter())
     return {other["id"]: unescape_keys(other) for other in others}
 

@@ -15,6 +15,7 @@ from apiserver.events.model import EventType, Owner, Sample, SamplePosition
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.rpc.reply import is_sdk
 from apiserver.services.backend import Call, documents
+from apiserver.stores.documents.query import In, NotIn
 
 #: How many images, and how many plots, are read at once. A plot may have megabytes.
 _PAGES = ((EventType.IMAGE, 1000), (EventType.PLOT, 50))
@@ -42,7 +43,7 @@ async def delete_files(
     """
     urls = set(shown)
     if made and not is_sdk(call.headers):  # the SDK deletes them itself, if its user wants that
-        others = {"uri": {"$in": sorted(made)}, "id": {"$nin": sorted(models)}}
+        others = {"uri": In(sorted(made)), "id": NotIn(sorted(models))}
         urls |= set(made) - {model["uri"] for model in await documents(call).find("models", others, projection=["uri"])}
     if urls:
         await call.backend.file_deletions.add(call.identity.company, urls, call.headers.get("host", ""))

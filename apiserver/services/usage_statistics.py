@@ -12,12 +12,13 @@ from apiserver.services.history.store import HistorySeries
 from apiserver.services.tasks.task_documents import TASKS
 from apiserver.services.workers.machine_stats import curve_of, curves_of
 from apiserver.services.workers.worker_documents import WORKERS, subject_of
-from apiserver.stores.documents.base import Document, Filter
+from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Filter, NotIn
 from apiserver.times import epoch_millis, now_ms, utc_now
 
 #: By the name in the answer: the workers' metric that it comes from, and what the values are divided by.
 _RESOURCES = {"cpu_usage": ("cpu_usage", 1), "mem_used_gb": ("memory_used", 1024), "mem_free_gb": ("memory_free", 1024)}
-_RAN: Filter = {"started": {"$nin": [None]}, "status": {"$nin": ["created", "queued"]}}
+_RAN: Filter = {"started": NotIn([None]), "status": NotIn(["created", "queued"])}
 
 
 async def of_company(call: Call, server: dict[str, Any], seconds: int) -> dict[str, Any]:

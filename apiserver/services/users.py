@@ -19,7 +19,8 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import PROJECTS, with_descendants
 from apiserver.services.queries import QuerySpec, all_of, build_filter, page_of, projection_of, sort_of
 from apiserver.services.references import PUBLIC_FIELDS
-from apiserver.stores.documents.base import Document, DuplicateDocument, Filter
+from apiserver.stores.documents.base import Document, DuplicateDocument
+from apiserver.stores.documents.query import Filter, In, Unequal
 
 FIELDS = PUBLIC_FIELDS["users"]
 SPEC = QuerySpec(lists=("id", "role"), times=())
@@ -77,17 +78,17 @@ async def _active(call: Call, request: dict[str, Any]) -> Filter:
     projects = request.get("active_in_projects")
     if projects is None:
         return {}
-    ids: Filter = {"$in": await with_descendants(call, projects)}
+    ids = In(await with_descendants(call, projects))
     made = [("tasks", "project"), ("models", "project"), (PROJECTS, "id")]
     active = [await documents(call).distinct(kind, "user", {field: ids} if projects else {}) for kind, field in made]
-    return {"id": {"$in": sorted({user for users in active for user in users if user})}}
+    return {"id": In(sorted({user for users in active for user in users if user}))}
 
 
 async def _find(call: Call, request: dict[str, Any], condition: Filter) -> dict[str, Any]:
     page = page_of(request)
     users = await documents(call).find(
         "users",
-        all_of([build_filter(request, SPEC), condition, {"role": {"$ne": LOGIN_PAGE}}]),
+        all_of([build_filter(request, SPEC), condition, {"role": Unequal(LOGIN_PAGE)}]),
         projection=[field for field in projection_of(request) or FIELDS if field in FIELDS] or ["id"],
         sort=[(path, way) for path, way in sort_of(request, (("name", 1),)) if path in FIELDS],
         skip=page.skip,

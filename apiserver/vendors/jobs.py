@@ -14,6 +14,7 @@ from apiserver.rpc.call import Identity
 from apiserver.services.backend import Backend
 from apiserver.services.document_keys import unescape_keys
 from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import AnyOf, In
 from apiserver.stores.documents.scoped import VisibleDocuments
 from apiserver.stores.events.base import EventStore
 from apiserver.times import epoch_millis
@@ -127,7 +128,7 @@ def _loggers(logs: Mapping[str, LogSize]) -> list[Node]:
 
 
 async def _find_project(documents: VisibleDocuments, wanted: str) -> Document:
-    found = await documents.find("projects", {"$or": [{"id": {"$in": _ids(wanted)}}, {"name": wanted}]})
+    found = await documents.find("projects", AnyOf([{"id": In(_ids(wanted))}, {"name": wanted}]))
     if not found:
         raise Refused(Problem.NO_PROJECT, f"there is no project {wanted}")
     return next((project for project in found if project["id"] == wanted), found[0])

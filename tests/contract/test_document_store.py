@@ -14,14 +14,31 @@ from apiserver.stores.documents.base import (
     Document,
     DocumentStore,
     DuplicateDocument,
-    Filter,
     InvalidDocument,
     InvalidFilter,
     Sort,
     Update,
 )
-from apiserver.stores.documents.dialect.filters import parse_filter
+from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
+from apiserver.stores.documents.query import (
+    AllOf,
+    AnyOf,
+    AtLeast,
+    AtMost,
+    Both,
+    Equal,
+    Filter,
+    Greater,
+    HasAll,
+    HasSize,
+    In,
+    Less,
+    Matches,
+    NoneOf,
+    NotIn,
+    Unequal,
+)
 from tests.chance import examples
 from tests.contract.document_stores import store
 
@@ -63,7 +80,7 @@ def but(*names: str) -> set[str]:
         ({}, but()),
         ({"n": 1}, {"one", "list"}),
         ({"n": 1.0}, {"one", "list"}),
-        ({"n": {"$eq": 2.5}}, {"half"}),
+        ({"n": Equal(2.5)}, {"half"}),
         ({"n": "1"}, {"text"}),
         ({"n": True}, {"true"}),
         ({"n": False}, set()),
@@ -72,44 +89,44 @@ def but(*names: str) -> set[str]:
         ({"n": [1, "x", None]}, {"list"}),
         ({"n": NESTED}, {"nested"}),
         ({"n": {"k": 1}}, set()),
-        ({"n": {"$ne": 1}}, but("one", "list")),
-        ({"n": {"$ne": None}}, but("null", "missing", "list")),
-        ({"n": {"$in": ["x", 2.5]}}, {"list", "half"}),
-        ({"n": {"$in": [None, True]}}, {"null", "missing", "list", "true"}),
-        ({"n": {"$in": []}}, set()),
-        ({"n": {"$nin": [1]}}, but("one", "list")),
-        ({"n": {"$nin": [None]}}, but("null", "missing", "list")),
-        ({"n": {"$nin": []}}, but()),
-        ({"n": {"$gt": 0}}, {"one", "list", "half"}),
-        ({"n": {"$gt": 1}}, {"half"}),
-        ({"n": {"$gte": 1}}, {"one", "list", "half"}),
-        ({"n": {"$lt": 2.5}}, {"one", "list"}),
-        ({"n": {"$lte": 2.5, "$gt": 1}}, {"half"}),
-        ({"n": {"$gt": ""}}, {"text", "name", "list"}),
-        ({"n": {"$lt": "2"}}, {"text"}),
-        ({"n": {"$gte": None}}, {"null", "missing", "list"}),
-        ({"n": {"$gt": None}}, set()),
-        ({"n": {"$gt": False}}, {"true"}),
-        ({"n": {"$regex": "o.b"}}, {"name"}),
-        ({"n": {"$regex": "foo"}}, set()),
-        ({"n": {"$regex": "^foo", "$options": "i"}}, {"name"}),
-        ({"n": {"$regex": "^(x|1)$"}}, {"text", "list"}),
-        ({"$nor": [{"n": {"$gt": 0}}]}, but("one", "list", "half")),
-        ({"$nor": [{"n": {"$regex": "1|x"}}]}, but("text", "list")),
-        ({"n": {"$all": [1, "x"]}}, {"list"}),
-        ({"n": {"$all": [1]}}, {"one", "list"}),
-        ({"n": {"$all": []}}, set()),
-        ({"n": {"$size": 0}}, {"empty"}),
-        ({"n": {"$size": 3}}, {"list"}),
+        ({"n": Unequal(1)}, but("one", "list")),
+        ({"n": Unequal(None)}, but("null", "missing", "list")),
+        ({"n": In(["x", 2.5])}, {"list", "half"}),
+        ({"n": In([None, True])}, {"null", "missing", "list", "true"}),
+        ({"n": In([])}, set()),
+        ({"n": NotIn([1])}, but("one", "list")),
+        ({"n": NotIn([None])}, but("null", "missing", "list")),
+        ({"n": NotIn([])}, but()),
+        ({"n": Greater(0)}, {"one", "list", "half"}),
+        ({"n": Greater(1)}, {"half"}),
+        ({"n": AtLeast(1)}, {"one", "list", "half"}),
+        ({"n": Less(2.5)}, {"one", "list"}),
+        ({"n": Both(AtMost(2.5), Greater(1))}, {"half"}),
+        ({"n": Greater("")}, {"text", "name", "list"}),
+        ({"n": Less("2")}, {"text"}),
+        ({"n": AtLeast(None)}, {"null", "missing", "list"}),
+        ({"n": Greater(None)}, set()),
+        ({"n": Greater(False)}, {"true"}),
+        ({"n": Matches("o.b")}, {"name"}),
+        ({"n": Matches("foo")}, set()),
+        ({"n": Matches("^foo", any_case=True)}, {"name"}),
+        ({"n": Matches("^(x|1)$")}, {"text", "list"}),
+        (NoneOf([{"n": Greater(0)}]), but("one", "list", "half")),
+        (NoneOf([{"n": Matches("1|x")}]), but("text", "list")),
+        ({"n": HasAll([1, "x"])}, {"list"}),
+        ({"n": HasAll([1])}, {"one", "list"}),
+        ({"n": HasAll([])}, set()),
+        ({"n": HasSize(0)}, {"empty"}),
+        ({"n": HasSize(3)}, {"list"}),
         ({"n.k.a": 1, "n.k.b": 4}, {"nested"}),
         ({"n.k.a": 3}, {"nested"}),
         ({"n.k.0.a": 1}, {"nested"}),
         ({"n.k.1.a": 1}, set()),
-        ({"n.k": {"$size": 2}}, {"nested"}),
-        ({"$and": [{"n": 1}, {"id": "one"}]}, {"one"}),
-        ({"$or": [{"n": 1}, {"id": "name"}]}, {"one", "list", "name"}),
-        ({"$nor": [{"n": 1}, {"n": None}]}, but("one", "list", "null", "missing")),
-        ({"id": {"$in": ["one", "two", "half"]}}, {"one", "half"}),
+        ({"n.k": HasSize(2)}, {"nested"}),
+        (AllOf([{"n": 1}, {"id": "one"}]), {"one"}),
+        (AnyOf([{"n": 1}, {"id": "name"}]), {"one", "list", "name"}),
+        (NoneOf([{"n": 1}, {"n": None}]), but("one", "list", "null", "missing")),
+        ({"id": In(["one", "two", "half"])}, {"one", "half"}),
         ({"id": "one", "n": 2}, set()),
     ],
 )
@@ -126,20 +143,20 @@ INDEXED = {"text": "b", "number": 7, "half": 7.5, "true": True, "false": False, 
     ("filter", "expected"),
     [
         ({"status": "b"}, {"text"}),
-        ({"status": {"$ne": "b"}}, {"number", "half", "true", "false", "null", "missing"}),
+        ({"status": Unequal("b")}, {"number", "half", "true", "false", "null", "missing"}),
         ({"status": None}, {"null", "missing"}),
-        ({"status": {"$in": ["b", None, True, 7.5]}}, {"text", "null", "missing", "true", "half"}),
-        ({"status": {"$nin": ["b", 7]}}, {"half", "true", "false", "null", "missing"}),
-        ({"status": {"$gt": 7}}, {"half"}),
-        ({"status": {"$gte": 7, "$lte": 7.5}}, {"number", "half"}),
-        ({"status": {"$lt": 100}}, {"number", "half"}),
-        ({"status": {"$gt": "a"}}, {"text"}),
-        ({"status": {"$lt": "c"}}, {"text"}),
-        ({"status": {"$gte": False}}, {"true", "false"}),
-        ({"status": {"$lt": True}}, {"false"}),
-        ({"$nor": [{"status": {"$gt": 7}}]}, {"text", "number", "true", "false", "null", "missing"}),
-        ({"status": {"$regex": "."}}, {"text"}),
-        ({"status": {"$size": 1}}, set()),
+        ({"status": In(["b", None, True, 7.5])}, {"text", "null", "missing", "true", "half"}),
+        ({"status": NotIn(["b", 7])}, {"half", "true", "false", "null", "missing"}),
+        ({"status": Greater(7)}, {"half"}),
+        ({"status": Both(AtLeast(7), AtMost(7.5))}, {"number", "half"}),
+        ({"status": Less(100)}, {"number", "half"}),
+        ({"status": Greater("a")}, {"text"}),
+        ({"status": Less("c")}, {"text"}),
+        ({"status": AtLeast(False)}, {"true", "false"}),
+        ({"status": Less(True)}, {"false"}),
+        (NoneOf([{"status": Greater(7)}]), {"text", "number", "true", "false", "null", "missing"}),
+        ({"status": Matches(".")}, {"text"}),
+        ({"status": HasSize(1)}, set()),
         ({"status": ["b"]}, set()),
         ({"status": 1}, set()),
     ],
@@ -160,20 +177,10 @@ async def test_a_text_is_found_however_json_writes_it(store: DocumentStore, text
 @pytest.mark.parametrize(
     ("filter", "message"),
     [
-        ({"n": {"$where": "1"}}, "field 'n'"),
-        ({"n": {"$not": {"$gt": 1}}}, "field 'n': unknown operator"),
-        ({"$where": "1"}, "\\$where"),
-        ({"n": {"$in": "x"}}, "field 'n': \\$in"),
-        ({"n": {"$regex": "("}}, "field 'n'"),
-        ({"n": {"$regex": 1}}, "field 'n'"),
-        ({"n": {"$regex": "x" * 5000}}, "field 'n'"),
-        ({"n": {"$regex": "(a{1000}){1000}"}}, "field 'n'"),
-        ({"n": {"$regex": "x", "$options": "m"}}, "field 'n'"),
-        ({"n": {"$options": "i"}}, "field 'n'"),
-        ({"n": {"$size": -1}}, "field 'n'"),
-        ({"$or": []}, "\\$or"),
-        ({"$and": {"n": 1}}, "\\$and"),
-        ({"$or": [1]}, "a filter is an object"),
+        ({"$where": "1"}, "field '\\$where'"),
+        ({"n": Matches("(")}, "field 'n'"),
+        ({"n": Matches("x" * 5000)}, "field 'n'"),
+        ({"n": Matches("(a{1000}){1000}")}, "field 'n'"),
         ({"a..b": 1}, "field 'a..b'"),
         ({"": 1}, "field ''"),
         ({"a.$b": 1}, "field 'a.\\$b'"),
@@ -184,10 +191,23 @@ async def test_a_malformed_filter_names_its_field(store: DocumentStore, filter: 
         await store.find("things", filter)
 
 
+async def test_an_object_is_only_ever_a_value(store: DocumentStore) -> None:
+    await fill(store, {"id": "a", "n": {"b": 1}}, {"id": "b", "n": 1})
+    assert await ids(store, {"n": {"b": 1}}) == ["a"]
+    assert await ids(store, {"n": {"$gt": 0}}) == []
+    assert await ids(store, {"n": In([{"b": 1}, {"$gt": 0}])}) == ["a"]
+
+
+async def test_combinations_of_nothing(store: DocumentStore) -> None:
+    await fill(store, {"id": "a"})
+    assert await ids(store, AllOf([])) == await ids(store, NoneOf([])) == ["a"]
+    assert await ids(store, AnyOf([])) == []
+
+
 async def test_a_deep_filter_is_refused(store: DocumentStore) -> None:
     filter: Filter = {"n": 1}
     for _ in range(2000):
-        filter = {"$and": [filter]}
+        filter = AllOf([filter])
     with pytest.raises(InvalidFilter, match="nested too deeply"):
         await store.find("things", filter)
 
@@ -195,20 +215,20 @@ async def test_a_deep_filter_is_refused(store: DocumentStore) -> None:
 async def test_long_filters(store: DocumentStore) -> None:
     await fill(store, {"id": "a", "n": 7}, {"id": "b", "n": [950]}, {"id": "c"})
     numbers = list(range(1000))
-    assert await ids(store, {"$or": [{"n": number} for number in numbers]}) == ["a", "b"]
-    assert await ids(store, {"$and": [{"n": {"$ne": number}} for number in numbers]}) == ["c"]
-    assert await ids(store, {"n": {"$in": list(range(100_000))}}) == ["a", "b"]
-    assert await ids(store, {"id": {"$in": [str(number) for number in range(100_000)] + ["c"]}}) == ["c"]
+    assert await ids(store, AnyOf([{"n": number} for number in numbers])) == ["a", "b"]
+    assert await ids(store, AllOf([{"n": Unequal(number)} for number in numbers])) == ["c"]
+    assert await ids(store, {"n": In(list(range(100_000)))}) == ["a", "b"]
+    assert await ids(store, {"id": In([str(number) for number in range(100_000)] + ["c"])}) == ["c"]
 
 
 async def test_a_pattern_that_backtracks_ends(store: DocumentStore) -> None:
     await fill(store, {"id": "a", "n": "a" * 5000 + "b"})
-    assert await ids(store, {"n": {"$regex": "^(a+)+$"}}) == []
+    assert await ids(store, {"n": Matches("^(a+)+$")}) == []
 
 
 async def test_a_pattern_is_looked_for_in_what_is_there_now(store: DocumentStore) -> None:
     paths = ("id", "name", "comment", "system_tags", "models.output.model")
-    sought: Filter = {"$or": [{path: {"$regex": "kiss", "$options": "i"}} for path in paths]}
+    sought: Filter = AnyOf([{path: Matches("kiss", any_case=True)} for path in paths])
     await fill(
         store, {"id": "a", "name": "A \u212aiSs"}, {"id": "b", "comment": 'a "kiss"'}, {"id": "c"}, collection="tasks"
     )
@@ -232,7 +252,7 @@ async def test_a_pattern_is_looked_for_in_what_is_there_now(store: DocumentStore
 async def test_any_field_name_is_found(store: DocumentStore, name: str) -> None:
     await fill(store, {"id": "a", name: {name: "x"}}, {"id": "b", name: {name: "y"}}, {"id": "c"})
     assert await ids(store, {f"{name}.{name}": "x"}) == ["a"]
-    assert await ids(store, {f"{name}.{name}": {"$ne": None}}) == ["a", "b"]
+    assert await ids(store, {f"{name}.{name}": Unequal(None)}) == ["a", "b"]
     assert await ids(store, {}, sort=[(f"{name}.{name}", -1)]) == ["b", "a", "c"]
     assert await store.distinct("things", f"{name}.{name}", {}) == ["x", "y"]
     assert await store.count_by("things", {}, [f"{name}.{name}"]) == {("x",): 1, ("y",): 1, (None,): 1}
@@ -291,7 +311,7 @@ async def test_sorts_by_several_fields_ties_by_id(store: DocumentStore, path: st
         max_size=20,
     ),
     sort=st.lists(st.tuples(st.sampled_from(["status", "n", "big.n", "id"]), st.sampled_from([1, -1])), min_size=1),
-    filter=st.sampled_from([{}, {"status": {"$ne": "b"}}, {"n": {"$gt": 0}}]),
+    filter=st.sampled_from([{}, {"status": Unequal("b")}, {"n": Greater(0)}]),
     size=st.integers(1, 7),
 )
 @examples(40)
@@ -299,7 +319,7 @@ async def test_pages_make_up_the_whole(
     store: DocumentStore, values: list[Document], sort: Sort, filter: Filter, size: int
 ) -> None:
     documents = [{"id": f"{number:02}", **value} for number, value in enumerate(values)]
-    matching = [document for document in documents if parse_filter(filter).matches(document)]
+    matching = [document for document in documents if meets(parse_filter(filter))(document)]
     await store.delete("tasks", {})
     await fill(store, *documents, collection="tasks")
     pages = [await store.find("tasks", filter, sort=sort, skip=skip, limit=size) for skip in range(0, 21, size)]
@@ -359,8 +379,8 @@ async def test_projection(store: DocumentStore) -> None:
         ({"a": [1]}, {"$push": {"a": 2, "b.c": [3]}}, {"a": [1, 2], "b": {"c": [[3]]}}),
         ({"a": [1]}, {"$push": {"a": {"$each": [2, 3]}}}, {"a": [1, 2, 3]}),
         ({"a": [1, 2, 1, "1"]}, {"$pull": {"a": 1, "b": 1}}, {"a": [2, "1"]}),
-        ({"a": [1, 2, 3]}, {"$pull": {"a": {"$gte": 2}}}, {"a": [1]}),
-        ({"a": [1, 2, 3]}, {"$pull": {"a": {"$in": [1, 3]}}}, {"a": [2]}),
+        ({"a": [1, 2, 3]}, {"$pull": {"a": AtLeast(2)}}, {"a": [1]}),
+        ({"a": [1, 2, 3]}, {"$pull": {"a": In([1, 3])}}, {"a": [2]}),
         ({"a": [{"k": 1, "v": 1}, {"k": 2}, 1]}, {"$pull": {"a": {"k": 1}}}, {"a": [{"k": 2}, 1]}),
         ({"a": [1]}, {"$addToSet": {"a": 1, "b": 1}}, {"a": [1], "b": [1]}),
         ({"a": [1]}, {"$addToSet": {"a": {"$each": [2, 2, 1.0, True]}}}, {"a": [1, 2, True]}),
@@ -415,9 +435,9 @@ async def test_an_update_that_does_not_fit_changes_nothing(store: DocumentStore,
 
 async def test_update_of_one_or_many(store: DocumentStore) -> None:
     await fill(store, *({"id": str(number), "n": number} for number in range(5)))
-    assert await store.update("things", {"n": {"$gte": 1}}, {"$set": {"m": 1}}) == 1
+    assert await store.update("things", {"n": AtLeast(1)}, {"$set": {"m": 1}}) == 1
     assert await store.count("things", {"m": 1}) == 1
-    assert await store.update("things", {"n": {"$gte": 1}}, {"$set": {"m": 2}}, many=True) == 4
+    assert await store.update("things", {"n": AtLeast(1)}, {"$set": {"m": 2}}, many=True) == 4
     assert await store.count("things", {"m": 2}) == 4
     assert await store.update("things", {"n": 9}, {"$set": {"m": 3}}, many=True) == 0
 
@@ -449,8 +469,8 @@ async def test_find_and_update(store: DocumentStore) -> None:
 
 async def test_delete(store: DocumentStore) -> None:
     await fill(store, *({"id": str(number), "n": [number]} for number in range(5)))
-    assert await store.delete("things", {"n": {"$gt": 2}}) == 2
-    assert await store.delete("things", {"n": {"$gt": 2}}) == 0
+    assert await store.delete("things", {"n": Greater(2)}) == 2
+    assert await store.delete("things", {"n": Greater(2)}) == 0
     assert await ids(store, {}) == ["0", "1", "2"]
 
 
@@ -565,7 +585,7 @@ async def test_each_item_of_a_queue_is_popped_once(store: DocumentStore) -> None
 
 async def test_no_update_is_lost(store: DocumentStore) -> None:
     await fill(store, {"id": "a", "n": [], "last_metrics": {"m": [0]}}, collection="tasks")
-    by_id, by_name = {"id": "a"}, {"last_metrics.m": {"$gte": 0}}
+    by_id, by_name = {"id": "a"}, {"last_metrics.m": AtLeast(0)}
     await asyncio.gather(
         *(store.update("tasks", by_id, {"$push": {"n": 1}}) for _ in range(40)),
         *(store.update("tasks", by_name, {"$push": {"n": 1, "last_metrics.m": 1}}, many=True) for _ in range(40)),
@@ -580,16 +600,16 @@ async def test_thousands_of_documents(store: DocumentStore) -> None:
         for number in range(4000)
     ]
     await fill(store, *documents, collection="tasks")
-    assert await store.count("tasks", {"company": "c0", "project": {"$in": ["p2", "p3"]}}) == 400
-    assert await store.count("tasks", {"$or": [{"tags": "t1"}, {"tags": {"$size": 2}}]}) == 572
-    assert await store.count("tasks", {"project": {"$regex": "p[2-9]"}}) == 3200
-    [last] = await store.find("tasks", {"project": {"$regex": "[2-9]"}}, sort=[("id", 1)], skip=3199, projection=[])
+    assert await store.count("tasks", {"company": "c0", "project": In(["p2", "p3"])}) == 400
+    assert await store.count("tasks", AnyOf([{"tags": "t1"}, {"tags": HasSize(2)}])) == 572
+    assert await store.count("tasks", {"project": Matches("p[2-9]")}) == 3200
+    [last] = await store.find("tasks", {"project": Matches("[2-9]")}, sort=[("id", 1)], skip=3199, projection=[])
     assert last == {"id": "03999"}
     page = await store.find("tasks", {"company": "c1"}, sort=[("project", -1)], skip=399, limit=2, projection=[])
     assert page == [{"id": "00009"}, {"id": "03997"}]
     assert await store.update("tasks", {"project": "p4"}, {"$set": {"status": "s"}}, many=True) == 400
     assert await store.count_by("tasks", {}, ["status"]) == {("s",): 400, (None,): 3600}
-    assert await store.delete("tasks", {"id": {"$in": [document["id"] for document in documents[:3000]]}}) == 3000
+    assert await store.delete("tasks", {"id": In([document["id"] for document in documents[:3000]])}) == 3000
     assert await store.count("tasks", {}) == 1000
 
 
@@ -626,7 +646,7 @@ async def test_a_sort_sees_what_has_changed(store: DocumentStore) -> None:
 
 async def test_counts_and_values_see_what_has_changed(store: DocumentStore) -> None:
     async def seen() -> tuple[int, list[Any], dict[tuple[Any, ...], int]]:
-        live: Filter = {"system_tags": {"$ne": "archived"}}
+        live: Filter = {"system_tags": Unequal("archived")}
         counted = await store.count_by("tasks", live, ["type"])
         return await store.count("tasks", live), await store.distinct("tasks", "tags", live), counted
 
@@ -660,12 +680,12 @@ CHANGES: dict[str, Callable[[DocumentStore], Awaitable[Any]]] = {
     "update": lambda store: store.update("things", {"id": "a"}, SET),
     "update of what another field names": lambda store: store.update("things", {"n": 1}, SET),
     "update of many": lambda store: store.update("things", {}, SET, many=True),
-    "update of many by a pattern": lambda store: store.update("things", {"id": {"$regex": "a|b"}}, SET, many=True),
+    "update of many by a pattern": lambda store: store.update("things", {"id": Matches("a|b")}, SET, many=True),
     "update of none, with one to insert": lambda store: store.update("things", {"id": "c"}, SET, upsert={"id": "c"}),
     "find_and_update": lambda store: store.find_and_update("things", {"id": "a"}, SET),
     "find_and_update of any": lambda store: store.find_and_update("things", {}, SET),
     "delete": lambda store: store.delete("things", {"id": "a"}),
-    "delete by a pattern": lambda store: store.delete("things", {"id": {"$regex": "a"}}),
+    "delete by a pattern": lambda store: store.delete("things", {"id": Matches("a")}),
 }
 READS: dict[str, Callable[[DocumentStore], Awaitable[Any]]] = {
     "find": lambda store: store.find("things", {}),
@@ -712,8 +732,8 @@ async def test_a_closed_store_closes_again(store: DocumentStore) -> None:
     [
         ({}, [("created", 1)]),
         ({}, [("comment", 1), ("created", 1)]),
-        ({"comment": {"$regex": "^x"}}, [("hyperparams.a.b.value", -1), ("id", 1)]),
-        ({"id": {"$in": [f"{n:02}" for n in range(40)]}}, [("id", 1)]),
+        ({"comment": Matches("^x")}, [("hyperparams.a.b.value", -1), ("id", 1)]),
+        ({"id": In([f"{n:02}" for n in range(40)])}, [("id", 1)]),
     ],
 )
 async def test_what_is_read_is_counted(store: DocumentStore, filter: Filter, sort: Sort) -> None:

@@ -22,6 +22,19 @@ from apiserver.services.queries import (
     projection_of,
     sort_of,
 )
+from apiserver.stores.documents.query import (
+    AllOf,
+    AnyOf,
+    AtLeast,
+    AtMost,
+    Both,
+    Equal,
+    Greater,
+    In,
+    Less,
+    Matches,
+    NotIn,
+)
 
 SPEC = QuerySpec(values=("runtime.*",), ranges=("last_iteration", "last_metrics.*"))
 DAY = "2026-11-21T00:00:00.000000+00:00"
@@ -43,28 +56,28 @@ def test_nothing_given_is_no_filter(request_: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("request_", "wanted"),
     [
-        ({"name": "lo+ss"}, {"name": {"$regex": "lo+ss"}}),
+        ({"name": "lo+ss"}, {"name": Matches("lo+ss")}),
         ({"name": "^a/b$"}, {"name": "a/b"}),
         ({"id": ["x"]}, {"id": "x"}),
         ({"runtime.host": "h"}, {"runtime.host": "h"}),
-        ({"runtime.host": ["h", "i"]}, {"runtime.host": {"$in": ["h", "i"]}}),
-        ({"runtime.host": ["__$not", "h"]}, {"runtime.host": {"$nin": ["h"]}}),
-        ({"last_iteration": [1, None]}, {"last_iteration": {"$gte": 1}}),
-        ({"last_metrics.m.v.value": ["0.5", 2]}, {"last_metrics.m.v.value": {"$gte": 0.5, "$lte": 2}}),
-        ({"last_iteration": [None, 7]}, {"$or": [{"last_iteration": {"$lte": 7}}, {"last_iteration": None}]}),
-        ({"created": ">=2026-11-21"}, {"created": {"$gte": DAY}}),
-        ({"created": ["2026-11-21T02:00:00+02:00"]}, {"created": {"$eq": DAY}}),
-        ({"created": ["2026-11-21", None]}, {"created": {"$gte": DAY}}),
-        ({"created": [None, "2026-11-21"]}, {"created": {"$lte": DAY}}),
+        ({"runtime.host": ["h", "i"]}, {"runtime.host": In(["h", "i"])}),
+        ({"runtime.host": ["__$not", "h"]}, {"runtime.host": NotIn(["h"])}),
+        ({"last_iteration": [1, None]}, {"last_iteration": AtLeast(1)}),
+        ({"last_metrics.m.v.value": ["0.5", 2]}, {"last_metrics.m.v.value": Both(AtLeast(0.5), AtMost(2))}),
+        ({"last_iteration": [None, 7]}, AnyOf([{"last_iteration": AtMost(7)}, {"last_iteration": None}])),
+        ({"created": ">=2026-11-21"}, {"created": AtLeast(DAY)}),
+        ({"created": ["2026-11-21T02:00:00+02:00"]}, {"created": Equal(DAY)}),
+        ({"created": ["2026-11-21", None]}, {"created": AtLeast(DAY)}),
+        ({"created": [None, "2026-11-21"]}, {"created": AtMost(DAY)}),
         (
             {"created": ["> 2026-11-21", "<2026-11-21T00:00:00Z"]},
-            {"$and": [{"created": {"$gt": DAY}}, {"created": {"$lt": DAY}}]},
+            AllOf([{"created": Greater(DAY)}, {"created": Less(DAY)}]),
         ),
         (
             {"_any_": {"fields": ["name", "id"], "pattern": "x"}},
-            {"$or": [{"name": {"$regex": "x", "$options": "i"}}, {"id": {"$regex": "x", "$options": "i"}}]},
+            AnyOf([{"name": Matches("x", any_case=True)}, {"id": Matches("x", any_case=True)}]),
         ),
-        ({"_all_": {"fields": ["created"], "datetime": ">2026-11-21"}}, {"$and": [{"created": {"$gt": DAY}}]}),
+        ({"_all_": {"fields": ["created"], "datetime": ">2026-11-21"}}, AllOf([{"created": Greater(DAY)}])),
     ],
 )
 def test_what_each_kind_of_field_asks_for(request_: dict[str, Any], wanted: dict[str, Any]) -> None:
@@ -73,13 +86,13 @@ def test_what_each_kind_of_field_asks_for(request_: dict[str, Any], wanted: dict
 
 def test_all_conditions_must_hold() -> None:
     found = build_filter({"name": "x", "id": ["y"]}, SPEC)
-    assert found == {"$and": [{"name": {"$regex": "x"}}, {"id": "y"}]}
+    assert found == AllOf([{"name": Matches("x")}, {"id": "y"}])
 
 
 def test_every_word_of_a_text_search_must_be_found_as_it_is() -> None:
     found = build_filter({"search_text": " a.b  c "}, QuerySpec(text=("name",)))
-    words = [{"$or": [{"name": {"$regex": word, "$options": "i"}}]} for word in (r"a\.b", "c")]
-    assert found == {"$and": words}
+    words = [AnyOf([{"name": Matches(word, any_case=True)}]) for word in (r"a\.b", "c")]
+    assert found == AllOf(words)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +145,7 @@ def test_a_request_sets_no_more_conditions_than_can_be_looked_into(request_: dic
 
 def test_any_number_of_values_is_one_condition() -> None:
     values = [str(n) for n in range(1000)]
-    assert build_filter({"tags": values}, SPEC) == {"tags": {"$in": values}}
+    assert build_filter({"tags": values}, SPEC) == {"tags": In(values)}
 
 
 def test_a_sort_has_few_fields() -> None:

@@ -14,6 +14,7 @@ from apiserver.rpc.versions import SERVER_VERSION
 from apiserver.services.access.identities import PASSWORDS, SESSIONS, digest, forget
 from apiserver.services.access.roles import ASSIGNABLE, USER
 from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
+from apiserver.stores.documents.query import AllOf, AnyOf, Unequal
 from apiserver.times import utc_now
 
 
@@ -83,12 +84,12 @@ async def create_credential(documents: DocumentStore, user: Document, label: str
 async def rotate(documents: DocumentStore, company: str, user_or_key: str) -> Credential:
     """Replace one access key, or all keys of a user (by id or name), by a new one. UnknownUser if there is neither."""
     old = await documents.find_one("credentials", {"company": company, "key": user_or_key})
-    owner = {"id": old["user"]} if old else {"$or": [{"id": user_or_key}, {"name": user_or_key}]}
-    user = await documents.find_one("users", {"$and": [{"company": company}, owner]})
+    owner = {"id": old["user"]} if old else AnyOf([{"id": user_or_key}, {"name": user_or_key}])
+    user = await documents.find_one("users", AllOf([{"company": company}, owner]))
     if user is None:
         raise UnknownUser(user_or_key)
     replacement = await create_credential(documents, user, label=old["label"] if old else None)
-    replaced = {"key": user_or_key} if old else {"user": user["id"], "key": {"$ne": replacement.key}}
+    replaced = {"key": user_or_key} if old else {"user": user["id"], "key": Unequal(replacement.key)}
     await documents.delete("credentials", {"company": company, **replaced})
     forget(documents)
     return replacement

@@ -11,6 +11,7 @@ from apiserver.services.access.roles import ADMIN
 from apiserver.services.queue_documents import new_queue
 from apiserver.settings import Settings, SettingsError
 from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
+from apiserver.stores.documents.query import Unequal
 from apiserver.times import utc_now
 
 ADMIN_NAME = "admin"
@@ -65,7 +66,7 @@ async def _apply_fixed_key(documents: DocumentStore, admin: Document, wanted: Cr
     Returns None if nothing had to change.
     """
     there = {"key": wanted.key, "secret_hash": digest(wanted.secret), "user": admin["id"]}
-    await documents.delete("credentials", {"fixed": True, "company": admin["company"], "key": {"$ne": wanted.key}})
+    await documents.delete("credentials", {"fixed": True, "company": admin["company"], "key": Unequal(wanted.key)})
     if await documents.find_one("credentials", there) is not None:
         return None
     fresh = {**stored_credential(admin, wanted, "set by the settings"), "fixed": True}

@@ -19,6 +19,7 @@ from apiserver.rpc.tokens import bad_token
 from apiserver.services.access.identities import ENDED_SESSIONS, SESSIONS, forget
 from apiserver.services.backend import Call
 from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
+from apiserver.stores.documents.query import AtLeast, In, Less
 from apiserver.times import from_now, utc_now
 
 SHORTEST_TOKEN = 3600
@@ -44,7 +45,7 @@ async def log_in(call: Call, identity: Identity, asked: int | None) -> tuple[str
         seconds = min(seconds, identity.logged_in + settings.token_renewal_days * 86400 - now)
         if seconds <= 0:
             raise bad_token("its login was too long ago to be renewed", expired=True)
-        ends_before = {"id": identity.session, "expires": {"$lt": from_now(seconds)}}
+        ends_before = {"id": identity.session, "expires": Less(from_now(seconds))}
         await call.backend.documents.update(SESSIONS, ends_before, {"$set": {"expires": from_now(seconds)}})
     return call.backend.auth.issue(identity, seconds), seconds
 
@@ -63,7 +64,7 @@ async def _begin(call: Call, identity: Identity, expires: str) -> None:
         "agent": call.headers.get("user-agent", "")[:200],
         "worker": call.worker[:200],
     }
-    await documents.delete(SESSIONS, {"expires": {"$lt": now}})
+    await documents.delete(SESSIONS, {"expires": Less(now)})
     await documents.insert(SESSIONS, [session])
 
 
@@ -71,7 +72,7 @@ async def sessions_of(
     documents: DocumentStore, company: str, user: str | None = None, limit: int | None = None
 ) -> list[Document]:
     """The active sessions of a user, or of a whole company, the last used first."""
-    wanted = {"company": company, "expires": {"$gte": utc_now()}, **({} if user is None else {"user": user})}
+    wanted = {"company": company, "expires": AtLeast(utc_now()), **({} if user is None else {"user": user})}
     return await documents.find(SESSIONS, wanted, sort=[("last_used", -1)], limit=limit)
 
 
@@ -86,7 +87,7 @@ async def end_sessions(documents: DocumentStore, sessions: Sequence[Document]) -
         except DuplicateDocument:  # one of them was ended meanwhile: end them one at a time
             for item in group:
                 await _end(documents, item["id"], item["user"], item["company"])
-        await documents.delete(SESSIONS, {"id": {"$in": [item["id"] for item in group]}})
+        await documents.delete(SESSIONS, {"id": In([item["id"] for item in group])})
     forget(documents)
     return len(sessions)
 
@@ -119,7 +120,7 @@ async def _end(documents: DocumentStore, session: str, user: str, company: str) 
     with contextlib.suppress(DuplicateDocument):  # already ended, by a second tab for example
         await documents.insert(ENDED_SESSIONS, [_ended(session, user, company)])
     await documents.delete(SESSIONS, {"id": session})
-    await documents.delete(ENDED_SESSIONS, {"expires": {"$lt": utc_now()}})
+    await documents.delete(ENDED_SESSIONS, {"expires": Less(utc_now())})
 
 
 def _ended(session: str, user: str, company: str) -> Document:

@@ -88,7 +88,7 @@ def _message(search: dict[str, Any] | None) -> Callable[[str], bool] | None:
     if "text" in search:
         return log_search.text(search["text"], any_case=search["any_case"])
     try:
-        return compile_pattern("search.regex", search["regex"], "i" if search["any_case"] else "")
+        return compile_pattern("search.regex", search["regex"], any_case=search["any_case"])
     except InvalidFilter as error:
         raise validation_error(str(error).partition(": ")[2], field="search.regex") from None
 

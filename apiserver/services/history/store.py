@@ -22,7 +22,8 @@ from apiserver.events.queries import BucketQuery, Range, SeriesQuery
 from apiserver.repeating import Repeating
 from apiserver.rpc.errors import validation_error
 from apiserver.services.history.steps import ChartCurve, Steps
-from apiserver.stores.documents.base import Document, DocumentStore, DocumentStoreError, Filter, Update
+from apiserver.stores.documents.base import Document, DocumentStore, DocumentStoreError, Update
+from apiserver.stores.documents.query import AtLeast, Both, Filter, In, Less
 from apiserver.stores.events.base import EventStore, EventStoreError
 from apiserver.times import now_ms
 
@@ -101,7 +102,7 @@ class History:
     ) -> list[Document]:
         """The documents of all weeks from `start` to `stop` (epoch ms, inclusive), with `name` and these fields."""
         first, beyond = (f"{company}/{kind}/{week:06d}" for week in (start // WEEK, stop // WEEK + 1))
-        wanted: Filter = {"company": company, "id": {"$gte": first, "$lt": beyond}, "group": group}
+        wanted: Filter = {"company": company, "id": Both(AtLeast(first), Less(beyond)), "group": group}
         return await self._documents.find(COLLECTION, wanted, projection=["name", *fields])
 
     async def curves(
@@ -151,10 +152,10 @@ class History:
 
     async def sweep(self) -> None:
         """Delete the weeks that ended more than `days` ago."""
-        old: Filter = {"week": {"$lt": self._oldest(now_ms())}}
+        old: Filter = {"week": Less(self._oldest(now_ms()))}
         while found := await self._documents.find(COLLECTION, old, projection=["company"], limit=_SWEPT_AT_ONCE):
             await self._events.delete([_owner(document["company"], document["id"]) for document in found])
-            await self._documents.delete(COLLECTION, {"id": {"$in": [document["id"] for document in found]}})
+            await self._documents.delete(COLLECTION, {"id": In([document["id"] for document in found])})
 
     def _oldest(self, now: int) -> int:
         """The number of the oldest week that is kept."""

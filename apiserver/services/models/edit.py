@@ -18,6 +18,7 @@ from apiserver.services.project_tree import touch_projects
 from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.edit import change_tags, destination
 from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import In
 
 _UPDATE_FIELDS = ("name", "comment", "tags", "system_tags", "ready", "ui_cache", "project", "task", "metadata")
 
@@ -50,7 +51,7 @@ async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     models = [await get_model(call, id, ["project"]) for id in dict.fromkeys(request["ids"])]
     project = await destination(call, request) or {"id": None, "name": None}
     moved = {"$set": {**changed_now(call), "project": project["id"]}}
-    chosen = {"id": {"$in": [model["id"] for model in models]}}
+    chosen = {"id": In([model["id"] for model in models])}
     updated = await documents(call).update(MODELS, chosen, moved, many=True)
     await touch_projects(call, project["id"], *(model.get("project") for model in models))
     return {"updated": updated, "project_id": project["id"], "project_name": project["name"]}

@@ -17,6 +17,7 @@ from apiserver.services.tasks.models import models_of
 from apiserver.services.tasks.task_documents import LOCKED, TASKS, revise_task
 from apiserver.services.unneeded_files import delete_files, event_urls
 from apiserver.stores.documents.base import Document, Update
+from apiserver.stores.documents.query import AnyOf, In
 
 ARCHIVED = "archived"
 
@@ -97,7 +98,7 @@ async def _check_unused(call: Call, model: Document) -> None:
     user = await documents(call).find_one(TASKS, {"models.input.model": model["id"]}, projection=["id"])
     if user is not None:
         raise ApiError(400, 205, f"Model is used by tasks, use force to delete it: id={model['id']}, task={user['id']}")
-    made_by = {"id": model.get("task"), "status": {"$in": list(LOCKED)}}
+    made_by = {"id": model.get("task"), "status": In(list(LOCKED))}
     if await documents(call).count(TASKS, made_by):
         raise ApiError(400, 206, f"The task that made the model is published, use force to delete it: id={model['id']}")
 
@@ -108,8 +109,8 @@ async def unlink(call: Call, model_id: str) -> None:
     In the input models of a task, and in the output models of a published one, an item stays that names a deleted model
     (see `DELETED`).
     """
-    made_by: Document = {"models.output.model": model_id, "status": {"$in": list(LOCKED)}}
-    told_by = {"$or": [{"models.input.model": model_id}, made_by]}
+    made_by: Document = {"models.output.model": model_id, "status": In(list(LOCKED))}
+    told_by = AnyOf([{"models.input.model": model_id}, made_by])
     for task in await documents(call).find(TASKS, told_by, projection=["id"]):
         await revise_task(call, task["id"], lambda task: _told_as_deleted(task, model_id), fields=["models"])
     change = {"$pull": {"models.output": {"model": model_id}}, "$set": changed_now(call)}

@@ -17,7 +17,8 @@ from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hid
 from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.services.tasks.task_documents import TASKS
-from apiserver.stores.documents.base import Document, Filter
+from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Filter, In
 
 SPEC = QuerySpec(
     lists=("id", "user", "project", "task", "parent", "uri", "framework", "tags", "system_tags"),
@@ -63,7 +64,7 @@ async def get_by_id_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     wanted, fields = request["id"], projection_of(request)
     await call.backend.last_metrics.settle(call.identity.company, models=True, ids=wanted)
     projection = projection_with(REFERENCES, request)
-    chosen = {"id": {"$in": wanted}}
+    chosen = {"id": In(wanted)}
     found = await visible(call).find(MODELS, chosen, projection=projection, counted=answers.counter())
     leave_out(request, found)
     models = {model["id"]: answered(model) for model in found}
@@ -76,7 +77,7 @@ async def get_by_id_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("models.get_frameworks", "1.0")
 async def get_frameworks(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     projects = request.get("projects")
-    chosen = {"project": {"$in": await with_descendants(call, projects)}} if projects else {}
+    chosen = {"project": In(await with_descendants(call, projects))} if projects else {}
     found = await visible(call).distinct(MODELS, "framework", chosen)
     return {"frameworks": [framework for framework in found if framework]}
 
@@ -98,7 +99,7 @@ async def _find(call: Call, request: dict[str, Any], projection: list[str] | Non
 
 async def _add_stats(call: Call, models: list[Document]) -> None:
     """Add `stats` to each model. Labels are read again, because the request may not have asked for them."""
-    chosen: Filter = {"id": {"$in": [model["id"] for model in models]}}
+    chosen: Filter = {"id": In([model["id"] for model in models])}
     labels = {found["id"]: found["labels"] for found in await visible(call).find(MODELS, chosen, projection=["labels"])}
     for model in models:
         model["stats"] = {"labels_count": len(labels.get(model["id"], {}))}

@@ -8,7 +8,7 @@ from apiserver import answers
 from apiserver.services.access.roles import ASSIGNABLE
 from apiserver.services.backend import Call, documents, endpoint, visible
 from apiserver.services.queries import QuerySpec, build_filter
-from apiserver.stores.documents.base import Filter
+from apiserver.stores.documents.query import Filter, In
 
 _TAGS = QuerySpec(patterns=(), lists=("tags", "system_tags"), times=())
 
@@ -30,7 +30,7 @@ async def get_tags(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def get_user_companies(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     """The caller's company only. All its users are answered as owners."""
     company = await documents(call).find_one("companies", {"id": call.identity.company}, projection=["name"])
-    given: Filter = {"role": {"$in": list(ASSIGNABLE)}}
+    given: Filter = {"role": In(list(ASSIGNABLE))}
     users = await documents(call).find("users", given, projection=["name", "avatar"], sort=[("name", 1)])
     owners = [{"id": user["id"], "name": user["name"], "avatar": user.get("avatar") or None} for user in users]
     name = company["name"] if company else ""

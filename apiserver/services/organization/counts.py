@@ -14,7 +14,7 @@ from apiserver.services.projects.children import holding_children
 from apiserver.services.queries import all_of, build_filter, hide_hidden
 from apiserver.services.tasks import read as tasks
 from apiserver.services.tasks.task_documents import TASKS
-from apiserver.stores.documents.base import Filter
+from apiserver.stores.documents.query import Filter, In
 
 #: By kind of thing that is counted: its collection, and the filters that requests may have.
 _KINDS = {
@@ -57,7 +57,7 @@ async def _count(call: Call, kind: str, request: dict[str, Any]) -> int:
         conditions.append(hide_hidden(criteria))
     users = request.get("active_users")
     if users and collection == PROJECTS:
-        conditions.append({"id": {"$in": await holding_children(call, {"active_users": users}) or []}})
+        conditions.append({"id": In(await holding_children(call, {"active_users": users}) or [])})
     elif users and not criteria.get("user"):
         criteria["user"] = users
     if kind in _TYPES:

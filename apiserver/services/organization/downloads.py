@@ -24,6 +24,7 @@ from apiserver.services.expiring_ids import new_id, oldest_id
 from apiserver.services.models import read as models
 from apiserver.services.project_tree import PROJECTS
 from apiserver.services.tasks import read as tasks
+from apiserver.stores.documents.query import AllOf, AtLeast, Less
 
 DOWNLOADS = "downloads"
 #: How long a prepared query is valid.
@@ -43,7 +44,7 @@ async def prepare(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if len(set(names)) < len(names):
         raise validation_error("two columns have the same name", field="field_mappings")
     await _page(call, request, 0, 1)  # a wrong query gets its error now
-    await documents(call).delete(DOWNLOADS, {"id": {"$lt": oldest_id(KEPT_SECONDS)}})
+    await documents(call).delete(DOWNLOADS, {"id": Less(oldest_id(KEPT_SECONDS))})
     prepared = {"id": new_id(), "request": orjson.dumps(request).decode()}
     await documents(call).insert(DOWNLOADS, prepared)
     return {"prepare_id": prepared["id"]}
@@ -52,7 +53,7 @@ async def prepare(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("organization.download_for_get_all", "2.26")
 async def download(call: Call, request: dict[str, Any]) -> Streamed:
     prepare_id = request["prepare_id"]
-    wanted = {"$and": [{"id": prepare_id}, {"id": {"$gte": oldest_id(KEPT_SECONDS)}}]}
+    wanted = AllOf([{"id": prepare_id}, {"id": AtLeast(oldest_id(KEPT_SECONDS))}])
     prepared = await documents(call).find_one(DOWNLOADS, wanted)
     if prepared is None:
         raise ApiError(400, 10, f"The download is unknown or has expired: prepare_id={prepare_id[:100]}")

@@ -16,7 +16,8 @@ from apiserver.services.backend import Call, documents, endpoint, visible
 from apiserver.services.project_tree import PROJECTS
 from apiserver.services.references import names_of
 from apiserver.services.tasks.task_documents import TASKS
-from apiserver.stores.documents.base import Document, Filter
+from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import AllOf, AnyOf, Filter, Greater, In, Less, NotIn, Unequal
 from apiserver.times import utc_text
 
 BREAKDOWNS = ("project", "user", "queue")
@@ -32,10 +33,10 @@ _DAY = 86400
 _TAKEN = ("cpu_usage", "gpu_usage")
 _READ = ("project", "user", "execution.queue", "started", "completed", "status", "status_changed")
 _NEVER_COUNTED: Filter = {
-    "system_tags": {"$nin": ["dataset", "reports", "hidden"]},
-    "type": {"$nin": ["dataset_import", "annotation", "annotation_manual", "report", "controller"]},
+    "system_tags": NotIn(["dataset", "reports", "hidden"]),
+    "type": NotIn(["dataset_import", "annotation", "annotation_manual", "report", "controller"]),
 }
-_NO_DEVELOPMENT: Filter = {"system_tags": {"$ne": "development"}, "execution.queue": {"$nin": [None, ""]}}
+_NO_DEVELOPMENT: Filter = {"system_tags": Unequal("development"), "execution.queue": NotIn([None, ""])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +87,10 @@ class _Runs:
 async def get_project_usages(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     days = Days.of(request["from_date"], request.get("to_date"))
     groups = await _groups(call, request["projects"])
-    conditions = [_NEVER_COUNTED, _ran_in(days), {"project": {"$in": list(groups)}}]
+    conditions = [_NEVER_COUNTED, _ran_in(days), {"project": In(list(groups))}]
     if not request["include_development"]:
         conditions.append(_NO_DEVELOPMENT)
-    tasks = await visible(call).find(TASKS, {"$and": conditions}, projection=_READ) if groups else []
+    tasks = await visible(call).find(TASKS, AllOf(conditions), projection=_READ) if groups else []
     queues = {
         queue["id"]: queue
         for queue in await documents(call).find("queues", {}, projection=["name", "display_name", "resources"])
@@ -112,7 +113,7 @@ async def _groups(call: Call, asked: Sequence[str]) -> dict[str, str]:
     If one project is asked for, it and its children are shown; if several are, these; if none is, those at the top.
     Tasks in projects below count for the nearest shown project above.
     """
-    chosen: Filter = {"$or": [{"id": {"$in": list(asked)}}, {"path": {"$in": list(asked)}}]} if asked else {}
+    chosen: Filter = AnyOf([{"id": In(list(asked))}, {"path": In(list(asked))}]) if asked else {}
     found = await visible(call).find(PROJECTS, chosen, projection=["parent", "path"])
     if len(asked) > 1:
         heads = set(asked)
@@ -128,8 +129,8 @@ async def _groups(call: Call, asked: Sequence[str]) -> dict[str, str]:
 
 def _ran_in(days: Days) -> Filter:
     start, stop = (utc_text(datetime.fromtimestamp(at, UTC)) for at in (days.start, days.stop))
-    over = [{"completed": {"$gt": start}}, {"completed": None, "status_changed": {"$gt": start}}]
-    return {"started": {"$lt": stop}, "$or": [{"status": "in_progress"}, *over]}
+    over: list[Filter] = [{"completed": Greater(start)}, {"completed": None, "status_changed": Greater(start)}]
+    return AllOf([{"started": Less(stop)}, AnyOf([{"status": "in_progress"}, *over])])
 
 
 def _runs(tasks: Sequence[Document], days: Days, groups: Mapping[str, str], queues: Mapping[str, Document]) -> _Runs:

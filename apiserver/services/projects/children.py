@@ -9,15 +9,15 @@ from apiserver.services.backend import Call, visible
 from apiserver.services.list_filters import include_exclude_filter, list_filter
 from apiserver.services.project_tree import PROJECTS
 from apiserver.services.queries import all_of
-from apiserver.stores.documents.base import Filter
+from apiserver.stores.documents.query import Filter, In, Unequal
 
 #: The tasks that are reports.
 REPORTS: Filter = {"system_tags": "reports"}
 #: By kind of children: their collection, and the condition that finds them there. The hidden projects that hold them
 #: (`.datasets`, `.pipelines`) have the same tag, but are not children.
 _KINDS: dict[str, tuple[str, Filter]] = {
-    "dataset": (PROJECTS, {"system_tags": "dataset", "basename": {"$ne": ".datasets"}}),
-    "pipeline": (PROJECTS, {"system_tags": "pipeline", "basename": {"$ne": ".pipelines"}}),
+    "dataset": (PROJECTS, {"system_tags": "dataset", "basename": Unequal(".datasets")}),
+    "pipeline": (PROJECTS, {"system_tags": "pipeline", "basename": Unequal(".pipelines")}),
     "report": ("tasks", REPORTS),
 }
 #: By kind of children, the tasks that the projects' stats count. Datasets are counted as projects.
@@ -51,7 +51,7 @@ async def holding_children(call: Call, request: dict[str, Any]) -> list[str] | N
 def of_users(request: dict[str, Any]) -> Filter:
     """The condition for what the `active_users` of a request made; `{}` if there are none."""
     users = request.get("active_users")
-    return {"user": {"$in": users}} if users else {}
+    return {"user": In(users)} if users else {}
 
 
 def children_tags(request: dict[str, Any]) -> Filter:
@@ -68,5 +68,5 @@ def counted_tasks(request: dict[str, Any]) -> Filter:
 
 
 async def _with_ancestors(call: Call, ids: Sequence[str]) -> list[str]:
-    found = await visible(call).find(PROJECTS, {"id": {"$in": ids}}, projection=["path"]) if ids else []
+    found = await visible(call).find(PROJECTS, {"id": In(ids)}, projection=["path"]) if ids else []
     return sorted({id for project in found for id in [project["id"], *project["path"]]})

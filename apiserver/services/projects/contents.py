@@ -17,10 +17,10 @@ from apiserver.services.projects.stats import STATES
 from apiserver.services.queries import all_of
 from apiserver.services.tasks.cleanup import delete_task
 from apiserver.services.unneeded_files import delete_files, event_urls
-from apiserver.stores.documents.base import Filter
+from apiserver.stores.documents.query import Filter, In, Unequal
 
 #: The tasks that are not reports.
-TASKS_WITHOUT_REPORTS: Filter = {"system_tags": {"$ne": "reports"}}
+TASKS_WITHOUT_REPORTS: Filter = {"system_tags": Unequal("reports")}
 
 _DELETE = {"force": True, "delete_output_models": True, "return_file_urls": True}
 
@@ -45,7 +45,7 @@ async def contents_of(call: Call, ids: Sequence[str]) -> Contents:
     return Contents(
         await _live(call, datasets, {}),
         await _live(call, pipelines, {"type": "controller"}),
-        {"project": {"$in": others}},
+        {"project": In(others)},
     )
 
 
@@ -55,14 +55,14 @@ async def active(call: Call, collection: str, inside: Filter) -> int:
 
 
 async def _kind_of(call: Call, ids: Sequence[str], kind: Filter) -> set[str]:
-    return set(await documents(call).distinct(PROJECTS, "id", all_of([{"id": {"$in": ids}}, kind])))
+    return set(await documents(call).distinct(PROJECTS, "id", all_of([{"id": In(ids)}, kind])))
 
 
 async def _live(call: Call, projects: set[str], wanted: Filter) -> int:
     """How many of the projects have a matching task that is not archived."""
     if not projects:
         return 0
-    inside = all_of([{"project": {"$in": sorted(projects)}}, wanted, STATES["active"]])
+    inside = all_of([{"project": In(sorted(projects))}, wanted, STATES["active"]])
     return len(await documents(call).distinct("tasks", "project", inside))
 
 
@@ -101,4 +101,4 @@ async def delete_models(call: Call, inside: Filter, urls: dict[str, list[str]], 
     for id in ids:
         await unlink(call, id)
     await call.backend.events.delete(owners)
-    return await documents(call).delete("models", {"id": {"$in": ids}}) if ids else 0
+    return await documents(call).delete("models", {"id": In(ids)}) if ids else 0

@@ -12,7 +12,8 @@ from apiserver.services.project_tree import with_descendants
 from apiserver.services.projects.stats import STATES
 from apiserver.services.queries import all_of, pattern_filter
 from apiserver.services.references import expand
-from apiserver.stores.documents.base import Document, Filter
+from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Filter, In
 
 
 @endpoint("projects.get_unique_metric_variants", "1.0")
@@ -22,7 +23,7 @@ async def get_unique_metric_variants(call: Call, request: dict[str, Any]) -> dic
     )
     chosen = await _inside(call, request, "project")
     if ids := request.get("ids"):
-        chosen = all_of([chosen, {"id": {"$in": ids}}])
+        chosen = all_of([chosen, {"id": In(ids)}])
     found: dict[tuple[str, str], Document] = {}
     for owner in await visible(call).varieties(
         "models" if request["model_metrics"] else "tasks", "last_metrics", chosen
@@ -73,7 +74,7 @@ async def get_model_metadata_values(call: Call, request: dict[str, Any]) -> dict
 async def get_task_parents(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     children = all_of([await _inside(call, request, "projects"), STATES.get(request.get("tasks_state", ""), {})])
     ids = [id for id in await visible(call).distinct("tasks", "parent", children) if id]
-    wanted: Filter = {"id": {"$in": ids}}
+    wanted: Filter = {"id": In(ids)}
     if request.get("task_name"):
         name = pattern_filter("name", request["task_name"], ignore_case=True, source="task_name")
         wanted = all_of([wanted, name])
@@ -86,7 +87,7 @@ async def get_task_parents(call: Call, request: dict[str, Any]) -> dict[str, Any
 async def get_user_names(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     collection = "models" if request["entity"] == "model" else "tasks"
     ids = await visible(call).distinct(collection, "user", await _inside(call, request, "projects"))
-    users = await visible(call).find("users", {"id": {"$in": ids}}, projection=["name"], sort=[("name", 1)])
+    users = await visible(call).find("users", {"id": In(ids)}, projection=["name"], sort=[("name", 1)])
     return {"users": users}
 
 
@@ -99,7 +100,7 @@ async def _inside(call: Call, request: dict[str, Any], field: str) -> Filter:
     if not projects:
         return {} if request["include_subprojects"] else {"project": None}
     ids = [projects] if isinstance(projects, str) else projects
-    return {"project": {"$in": await with_descendants(call, ids) if request["include_subprojects"] else ids}}
+    return {"project": In(await with_descendants(call, ids) if request["include_subprojects"] else ids)}
 
 
 async def _values(call: Call, request: dict[str, Any], collection: str, field: str, chosen: Filter) -> dict[str, Any]:

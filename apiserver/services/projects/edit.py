@@ -13,7 +13,8 @@ from apiserver.services.projects.contents import TASKS_WITHOUT_REPORTS, active, 
 from apiserver.services.projects.move import relocate
 from apiserver.services.public import require_private
 from apiserver.services.queries import all_of
-from apiserver.stores.documents.base import Document, Filter, Update
+from apiserver.stores.documents.base import Document, Update
+from apiserver.stores.documents.query import Filter, In
 from apiserver.times import utc_now
 
 _FIELDS = ("description", "tags", "system_tags", "default_output_destination")
@@ -59,7 +60,7 @@ async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     """Delete a project and all below it. Their tasks and models are deleted first, or left without a project."""
     project = await get_project(call, request["project"])
     ids = await changeable(call, project)
-    inside: Filter = {"project": {"$in": ids}}
+    inside: Filter = {"project": In(ids)}
     for collection in ("tasks", "models"):
         await require_private(call, collection, inside)
     if not request["force"]:
@@ -71,7 +72,7 @@ async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         answer["deleted_models"] += await delete_models(call, inside, answer["urls"], files=files)
     else:
         answer["disassociated_tasks"] = await _disassociate(call, inside)
-    answer["deleted"] = await documents(call).delete(PROJECTS, {"id": {"$in": ids}})
+    answer["deleted"] = await documents(call).delete(PROJECTS, {"id": In(ids)})
     # Once more, for tasks and models that other calls have put there meanwhile.
     answer["disassociated_tasks"] += await _disassociate(call, inside)
     return answer

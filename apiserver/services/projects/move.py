@@ -19,7 +19,8 @@ from apiserver.services.project_tree import (
 )
 from apiserver.services.public import require_private
 from apiserver.services.stamps import changed_now
-from apiserver.stores.documents.base import Document, DuplicateDocument, Filter, Update
+from apiserver.stores.documents.base import Document, DuplicateDocument, Update
+from apiserver.stores.documents.query import Filter
 from apiserver.times import utc_now
 
 

@@ -13,7 +13,8 @@ from apiserver.services.public import read_one
 from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden, projection_of
 from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
-from apiserver.stores.documents.base import Document, Filter
+from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Filter, In
 
 SPEC = QuerySpec(
     patterns=("name", "basename", "description"),
@@ -40,7 +41,7 @@ async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if request["non_public"]:
         request = {**request, "allow_public": False}
     selected = await holding_children(call, request)
-    wanted = all_of([_wanted(request), {} if selected is None else {"id": {"$in": selected}}])
+    wanted = all_of([_wanted(request), {} if selected is None else {"id": In(selected)}])
     answer = await _find(call, request, wanted, _stored(projection_with(REFERENCES, request)))
     projects: list[Document] = answer["projects"]
     ids = [project["id"] for project in projects]
@@ -54,7 +55,7 @@ async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if request["check_own_contents"]:
         _join(projects, await own_counts(call, ids, request))
     if request["search_hidden"]:
-        hidden = await visible(call).distinct(PROJECTS, "id", {"id": {"$in": ids}, "system_tags": "hidden"})
+        hidden = await visible(call).distinct(PROJECTS, "id", {"id": In(ids), "system_tags": "hidden"})
         _join(projects, {id: {"hidden": True} for id in hidden})
     return answer
 

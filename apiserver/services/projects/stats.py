@@ -16,11 +16,12 @@ from apiserver.services.projects.children import DATASETS, children_tags, counte
 from apiserver.services.queries import all_of, build_filter, hide_hidden
 from apiserver.services.tasks.read import SPEC
 from apiserver.services.tasks.task_documents import STATUSES, TASKS
-from apiserver.stores.documents.base import Document, Filter
+from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Filter, In, Unequal
 from apiserver.times import from_now
 
 #: The states of tasks and models that are counted separately, and the condition for each.
-STATES: dict[str, Filter] = {"active": {"system_tags": {"$ne": "archived"}}, "archived": {"system_tags": "archived"}}
+STATES: dict[str, Filter] = {"active": {"system_tags": Unequal("archived")}, "archived": {"system_tags": "archived"}}
 _DATASET = "dataset"
 _DAY = 86400
 
@@ -50,11 +51,11 @@ async def scope_of(
 ) -> Scope:
     """The scope of a page of projects. Only those below count that the request finds, and that are in `selected`."""
     ids = sorted(project["id"] for project in projects)
-    conditions: list[Filter] = [{"path": {"$in": ids}}]
+    conditions: list[Filter] = [{"path": In(ids)}]
     if not request.get("children_type"):  # reports and pipelines are in hidden projects
         conditions.append(hide_hidden({"search_hidden": request["search_hidden"]}))
     if selected is not None:
-        conditions.append({"id": {"$in": list(selected)}})
+        conditions.append({"id": In(list(selected))})
     below = await visible(call).find(PROJECTS, all_of(conditions), projection=["name", "path"], sort=[("name", 1)])
     return Scope(ids, below)
 
@@ -93,7 +94,7 @@ async def own_counts(call: Call, ids: list[str], request: dict[str, Any]) -> dic
     if request.get("children_type") == _DATASET:
         found = await visible(call).count_by(PROJECTS, _datasets_below(ids, request), ["parent"])
         return {id: {"own_datasets": found.get((id,), 0)} for id in ids}
-    inside = all_of([{"project": {"$in": ids}}, STATES["active"], _narrowed(request)])
+    inside = all_of([{"project": In(ids)}, STATES["active"], _narrowed(request)])
     tasks = await visible(call).count_by(TASKS, inside, ["project"])
     models = await visible(call).count_by("models", inside, ["project"])
     return {id: {"own_tasks": tasks.get((id,), 0), "own_models": models.get((id,), 0)} for id in ids}
@@ -101,7 +102,7 @@ async def own_counts(call: Call, ids: list[str], request: dict[str, Any]) -> dic
 
 async def dataset_stats(call: Call, ids: list[str], request: dict[str, Any]) -> dict[str, Document]:
     """By project id: `{dataset_stats: {file_count, total_size}}` of its newest version, or null if it has none."""
-    inside: Filter = {"project": {"$in": ids}, "runtime.ds_file_count": {"$ne": None}}
+    inside: Filter = {"project": In(ids), "runtime.ds_file_count": Unequal(None)}
     fields = ["project", "runtime.ds_file_count", "runtime.ds_total_size"]
     wanted = all_of([inside, STATES["active"], of_users(request)])
     versions = await visible(call).find(TASKS, wanted, projection=fields, sort=[("created", 1), ("id", 1)])
@@ -125,7 +126,7 @@ def _narrowed(request: dict[str, Any]) -> Filter:
 
 
 def _datasets_below(parents: Iterable[str], request: dict[str, Any]) -> Filter:
-    return all_of([{"parent": {"$in": list(parents)}}, DATASETS, children_tags(request), of_users(request)])
+    return all_of([{"parent": In(list(parents))}, DATASETS, children_tags(request), of_users(request)])
 
 
 async def _datasets(
@@ -145,7 +146,7 @@ async def _state_stats(
     call: Call, holders: Mapping[str, list[str]], ids: list[str], condition: Filter
 ) -> dict[str, Document]:
     """By project of the page, the stats of the tasks that meet the condition."""
-    inside = all_of([{"project": {"$in": sorted(holders)}}, condition])
+    inside = all_of([{"project": In(sorted(holders))}, condition])
     day_ago = from_now(-_DAY)
     tasks: Counter[tuple[str, str]] = Counter()
     seconds: Counter[str] = Counter()

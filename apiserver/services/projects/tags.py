@@ -9,7 +9,7 @@ from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.list_filters import list_filter
 from apiserver.services.project_tree import PROJECTS, with_descendants
 from apiserver.services.queries import all_of
-from apiserver.stores.documents.base import Filter
+from apiserver.stores.documents.query import Filter, In
 
 #: By endpoint: the collection, and the field that says in which project a document is.
 _COLLECTIONS = {
@@ -29,7 +29,7 @@ async def get_tags(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         list_filter(field, value) for field, value in request.get("filter", {}).items() if value
     ]
     if projects := request.get("projects"):
-        conditions.append({place: {"$in": await with_descendants(call, projects)}})
+        conditions.append({place: In(await with_descendants(call, projects))})
     chosen, counter = all_of(conditions), answers.counter()
     tags = {"tags": await visible(call).distinct(collection, "tags", chosen, counted=counter)}
     if request["include_system"]:

@@ -13,6 +13,7 @@ from apiserver.services.backend import Call, documents
 from apiserver.services.project_tree import PROJECTS, find_or_create, get_project
 from apiserver.services.tasks.task_documents import ATTEMPTS, TASKS, change_task
 from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import AnyOf, In
 from apiserver.times import utc_now
 
 #: The type of the tasks that are reports.
@@ -47,8 +48,8 @@ async def home_for(call: Call, request: dict[str, Any]) -> Document:
 
 async def homes_below(call: Call, project_ids: list[str]) -> dict[str | None, str]:
     """By project, the id of the home directly below it; by None, the id of the home at the top."""
-    below = {"basename": _HOME, "parent": {"$in": project_ids}}
-    found = await documents(call).find(PROJECTS, {"$or": [below, {"name": _HOME}]}, projection=["parent"])
+    below = {"basename": _HOME, "parent": In(project_ids)}
+    found = await documents(call).find(PROJECTS, AnyOf([below, {"name": _HOME}]), projection=["parent"])
     return {home.get("parent"): home["id"] for home in found}
 
 

@@ -12,7 +12,8 @@ from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.history.store import Subject
 from apiserver.services.serving.quantities import values_of
-from apiserver.stores.documents.base import Document, Filter
+from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import AtMost, Filter, Greater
 from apiserver.times import from_now, now_ms, utc_now
 
 CONTAINERS = "containers"
@@ -37,7 +38,7 @@ STATE = ("uptime_sec", "requests_num", "requests_min", "latency_ms", "machine_st
 
 @endpoint("serving.register_container", "2.31")
 async def register_container(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    await documents(call).delete(CONTAINERS, {"expires": {"$lte": utc_now()}})
+    await documents(call).delete(CONTAINERS, {"expires": AtMost(utc_now())})
     fields = {key: request.get(key) for key in SERVED}
     await _seen(call, request, {**fields, "register_time": utc_now(), "timeout": request["timeout"]})
     return {}
@@ -61,7 +62,7 @@ async def container_status_report(call: Call, request: dict[str, Any]) -> dict[s
 
 def live() -> Filter:
     """The condition that a container has not timed out."""
-    return {"expires": {"$gt": utc_now()}}
+    return {"expires": Greater(utc_now())}
 
 
 async def _seen(call: Call, request: dict[str, Any], fields: Document) -> None:

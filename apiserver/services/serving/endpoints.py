@@ -12,7 +12,8 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.queries import all_of
 from apiserver.services.serving.containers import CONTAINERS, live
 from apiserver.services.serving.quantities import count
-from apiserver.stores.documents.base import Document, Filter
+from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Filter, In, NotIn
 
 #: Fields of answers about what is served, and the container's field for each.
 _SERVED = {
@@ -38,7 +39,7 @@ _STATE = {
 @endpoint("serving.get_endpoints", "2.31")
 async def get_endpoints(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     by_url: dict[str, list[Document]] = {}
-    for container in await _containers(call, {"endpoint_url": {"$nin": [None, ""]}}):
+    for container in await _containers(call, {"endpoint_url": NotIn([None, ""])}):
         by_url.setdefault(container["endpoint_url"], []).append(container)
     return {"endpoints": [_summary(containers) for _, containers in sorted(by_url.items())]}
 
@@ -46,7 +47,7 @@ async def get_endpoints(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("serving.get_loading_instances", "2.31")
 async def get_loading_instances(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     now = datetime.now(UTC)
-    loading = await _containers(call, {"endpoint_url": {"$in": [None, ""]}})
+    loading = await _containers(call, {"endpoint_url": In([None, ""])})
     return {
         "instances": [
             {

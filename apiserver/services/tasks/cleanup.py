@@ -29,6 +29,7 @@ from apiserver.services.tasks.task_documents import (
 )
 from apiserver.services.unneeded_files import delete_files, event_urls
 from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import AllOf, AnyOf, Filter, In, Unequal
 
 _RUN_FIELDS = (
     "output.result",
@@ -119,7 +120,7 @@ async def _check_unpublished(call: Call, task: Document) -> None:
     task_id, made = task["id"], [item["model"] for item in models_of(task, "output")]
     if children := await documents(call).count(TASKS, {"parent": task_id, "status": "published"}):
         raise _not_deletable(task_id, f"published children={children}")
-    published = {"ready": True, "$or": [{"task": task_id}, {"id": {"$in": made}}]}
+    published: Filter = AllOf([{"ready": True}, AnyOf([{"task": task_id}, {"id": In(made)}])])
     if models := await documents(call).count("models", published):
         raise _not_deletable(task_id, f"published models={models}")
 
@@ -147,19 +148,19 @@ async def _clean(call: Call, task: Document, request: dict[str, Any]) -> dict[st
         }
     deleted = await call.backend.events.delete(owners)
     if models:
-        await documents(call).delete("models", {"id": {"$in": [model["id"] for model in models]}})
+        await documents(call).delete("models", {"id": In([model["id"] for model in models])})
     return {"deleted_models": len(models), "events": {"deleted": deleted}, **outcome}
 
 
 async def _removable_models(call: Call, task: Document) -> list[Document]:
     """The task's output models that are neither published nor the input of a task."""
     drafts = await documents(call).find(
-        "models", {"task": task["id"], "ready": {"$ne": True}}, projection=["id", "uri"]
+        "models", {"task": task["id"], "ready": Unequal(True)}, projection=["id", "uri"]
     )
     used = {
         item["model"]
         for user in await documents(call).find(
-            TASKS, {"models.input.model": {"$in": [model["id"] for model in drafts]}}, projection=["models.input"]
+            TASKS, {"models.input.model": In([model["id"] for model in drafts])}, projection=["models.input"]
         )
         for item in user["models"]["input"]
     }

@@ -11,6 +11,7 @@ from apiserver.services.public import read_one
 from apiserver.services.tasks.edit import DELETED, check_references, checked_fields
 from apiserver.services.tasks.task_documents import TASKS, insert_task, new_task
 from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import In
 from apiserver.times import utc_now
 
 #: The fields that a clone takes from its original unless the request gives others.
@@ -105,6 +106,6 @@ async def _check(call: Call, task: Document, request: dict[str, Any], *, own_mod
         await check_references(call, task)
     if own_models or request.get("validate_references"):
         wanted = {item["model"] for item in task["models"]["input"]}
-        found = await visible(call).find("models", {"id": {"$in": list(wanted)}}, projection=["id"])
+        found = await visible(call).find("models", {"id": In(list(wanted))}, projection=["id"])
         if missing := wanted - {model["id"] for model in found}:
             raise invalid_id("model", *sorted(missing))

@@ -28,6 +28,7 @@ from apiserver.services.tasks.task_documents import (
     set_fields,
 )
 from apiserver.stores.documents.base import Document, Update
+from apiserver.stores.documents.query import In
 from apiserver.times import utc_now
 
 #: The fields that `tasks.create` and `tasks.edit` may set.
@@ -134,7 +135,7 @@ async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     moved: Update = {"$set": changed_now(call), "$unset": {"project": 1}}
     if project is not None:
         moved = {"$set": {**changed_now(call), "project": project["id"]}}
-    await documents(call).update(TASKS, {"id": {"$in": request["ids"]}}, moved, many=True)
+    await documents(call).update(TASKS, {"id": In(request["ids"])}, moved, many=True)
     project_id = project["id"] if project is not None else None
     await touch_projects(call, project_id, *(task.get("project") for task in tasks))
     return {"project_id": project_id}
@@ -152,12 +153,12 @@ async def _edit(call: Call, request: dict[str, Any], fields: Document) -> Update
 
 async def change_tags(call: Call, collection: str, request: dict[str, Any]) -> int:
     """Add `add_tags` to the documents with these `ids`, and remove `remove_tags`; returns how many there are."""
-    chosen = {"id": {"$in": request["ids"]}}
+    chosen = {"id": In(request["ids"])}
     changed = {"$set": changed_now(call)}
     updated = 0
     # One update may not both add to a field and remove from it.
     if tags := request.get("remove_tags"):
-        removal: Document = {**changed, "$pull": {"tags": {"$in": tags}}}
+        removal: Document = {**changed, "$pull": {"tags": In(tags)}}
         updated = await documents(call).update(collection, chosen, removal, many=True)
     if tags := request.get("add_tags"):
         addition: Document = {**changed, "$addToSet": {"tags": {"$each": tags}}}

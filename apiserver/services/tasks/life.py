@@ -15,6 +15,7 @@ from apiserver.services.tasks.queueing import release
 from apiserver.services.tasks.status import change_status, check_transition
 from apiserver.services.tasks.task_documents import TASKS, change_task, get_task
 from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Unequal
 from apiserver.times import utc_now
 
 #: A task whose worker has not been heard of for longer is stopped at once.
@@ -115,7 +116,7 @@ async def publish_task(call: Call, task_id: str, request: dict[str, Any]) -> Doc
     output = task.get("models", {}).get("output")
     if output and request.get("publish_model", True):
         ready = {"$set": {**changed_now(call), "ready": True}}
-        await documents(call).update("models", {"id": output[-1]["model"], "ready": {"$ne": True}}, ready)
+        await documents(call).update("models", {"id": output[-1]["model"], "ready": Unequal(True)}, ready)
     return done
 
 

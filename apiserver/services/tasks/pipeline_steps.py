@@ -9,6 +9,7 @@ from apiserver.services.backend import Call, documents
 from apiserver.services.many import Act
 from apiserver.services.tasks.task_documents import TASKS, get_task
 from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import In, Unequal
 
 
 async def steps_of(
@@ -19,9 +20,9 @@ async def steps_of(
         return []
     if (await get_task(call, task_id, ["type"])).get("type") != "controller":
         return []
-    steps: Document = {"parent": task_id, "id": {"$ne": task_id}}
+    steps: Document = {"parent": task_id, "id": Unequal(task_id)}
     if statuses is not None:
-        steps["status"] = {"$in": list(statuses)}
+        steps["status"] = In(list(statuses))
     return [step["id"] for step in await documents(call).find(TASKS, steps, projection=["id"])]
 
 

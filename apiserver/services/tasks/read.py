@@ -16,7 +16,8 @@ from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.services.tasks.legacy import with_legacy
 from apiserver.services.tasks.task_documents import TASKS, answered
-from apiserver.stores.documents.base import Document, Filter
+from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Filter, In
 from apiserver.times import utc_now
 
 SPEC = QuerySpec(
@@ -85,7 +86,7 @@ async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("tasks.get_types", "1.0")
 async def get_types(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     projects = request.get("projects")
-    inside: Filter = {"project": {"$in": await with_descendants(call, projects)}} if projects else {}
+    inside: Filter = {"project": In(await with_descendants(call, projects))} if projects else {}
     return {"types": await visible(call).distinct(TASKS, "type", inside)}
 
 

@@ -19,7 +19,8 @@ from apiserver.services.last_metrics import RESET, REVISION
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.public import denied
 from apiserver.services.stamps import changed_now, made_now
-from apiserver.stores.documents.base import Document, Filter, Update
+from apiserver.stores.documents.base import Document, Update
+from apiserver.stores.documents.query import Filter, In
 from apiserver.stores.documents.scoped import VisibleDocuments
 
 TASKS = "tasks"
@@ -125,7 +126,7 @@ async def read_tasks(call: Call, task_ids: Collection[str], fields: Sequence[str
 async def _found(
     among: VisibleDocuments, task_ids: Collection[str], fields: Sequence[str] | None
 ) -> dict[str, Document]:
-    wanted: Filter = {"id": {"$in": list(task_ids)}}
+    wanted: Filter = {"id": In(list(task_ids))}
     counter = answers.counter()
     return {task["id"]: task for task in await among.find(TASKS, wanted, projection=fields, counted=counter)}
 
@@ -143,7 +144,7 @@ async def change_task(call: Call, task_id: str, update: Update, *, statuses: Col
     stamps = changed_now(call)
     wanted: Document = {"id": task_id}
     if statuses is not None:
-        wanted["status"] = {"$in": list(statuses)}
+        wanted["status"] = In(list(statuses))
     if not await documents(call).update(TASKS, wanted, _stamped(update, stamps)):
         task = await get_task(call, task_id, ["status"])
         if statuses is not None and task["status"] not in statuses:

@@ -19,6 +19,7 @@ from apiserver.services.workers.worker_documents import (
     workers_filter,
 )
 from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import In
 from apiserver.stores.documents.scoped import CompanyDocuments
 
 REFERENCES = {
@@ -74,7 +75,7 @@ async def _describe_queues(documents: CompanyDocuments, workers: list[Document])
     """Replace the queue ids in each worker by the queues' names, number of tasks and next task."""
     ids = sorted({id for worker in workers for id in worker["queues"]})
     fields = ("name", "display_name", "entries")
-    found = await documents.find("queues", {"id": {"$in": ids}}, projection=fields) if ids else []
+    found = await documents.find("queues", {"id": In(ids)}, projection=fields) if ids else []
     queues = {queue["id"]: _describe(queue) for queue in found}
     for worker in workers:
         worker["queues"] = [dict(queues.get(id, {"id": id})) for id in worker["queues"]]

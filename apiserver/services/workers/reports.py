@@ -11,6 +11,7 @@ from apiserver.services.history.store import plausible
 from apiserver.services.workers.machine_stats import values_of
 from apiserver.services.workers.worker_documents import BUSY, PRESENT, WORKERS, forget, id_of, note_spans, subject_of
 from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import AtMost, In
 from apiserver.times import from_now, utc_now
 
 DEFAULT_TIMEOUT = 600
@@ -19,12 +20,12 @@ DEFAULT_TIMEOUT = 600
 @endpoint("workers.register", "1.0")
 async def register(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     queues = request.get("queues", [])
-    known = set(await documents(call).distinct("queues", "id", {"id": {"$in": queues}})) if queues else set()
+    known = set(await documents(call).distinct("queues", "id", {"id": In(queues)})) if queues else set()
     if unknown := [queue for queue in queues if queue not in known]:
         raise invalid_id("queue", *unknown)
-    await forget(call, {"expires": {"$lte": utc_now()}})
+    await forget(call, {"expires": AtMost(utc_now())})
     if queues and (resources := request.get("resources")):
-        await documents(call).update("queues", {"id": {"$in": queues}}, {"$set": {"resources": resources}}, many=True)
+        await documents(call).update("queues", {"id": In(queues)}, {"$set": {"resources": resources}}, many=True)
     tags = {key: request.get(key, []) for key in ("tags", "system_tags")}
     fields = {"register_time": utc_now(), "timeout": request["timeout"], "queues": queues}
     await _seen(call, request["worker"], fields | tags, await _known(call, request["worker"]))

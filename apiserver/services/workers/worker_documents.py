@@ -15,7 +15,8 @@ from apiserver.services.backend import Call, documents
 from apiserver.services.history.spans import Span
 from apiserver.services.history.store import Subject
 from apiserver.services.queries import QuerySpec, all_of, build_filter
-from apiserver.stores.documents.base import Document, Filter
+from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import AtLeast, Filter, Greater, In, Matches
 from apiserver.stores.documents.scoped import CompanyDocuments
 from apiserver.times import from_now, utc_now
 
@@ -48,7 +49,7 @@ async def live_workers(documents: CompanyDocuments, filter: Filter) -> list[Docu
 
 def live() -> Filter:
     """The condition that a worker has not timed out."""
-    return {"expires": {"$gt": utc_now()}}
+    return {"expires": Greater(utc_now())}
 
 
 def workers_filter(request: dict[str, Any]) -> Filter:
@@ -56,10 +57,10 @@ def workers_filter(request: dict[str, Any]) -> Filter:
     conditions = [build_filter(request, _SPEC)]
     if seconds := request["last_seen"]:
         longest = time.time()  # not before 1970
-        conditions.append({"last_activity_time": {"$gte": from_now(-min(seconds, longest))}})
+        conditions.append({"last_activity_time": AtLeast(from_now(-min(seconds, longest)))})
     if pattern := request.get("worker_pattern"):
         parts = (re.escape(part) for part in pattern.split("*"))
-        conditions.append({"name": {"$regex": f"^{'.*'.join(parts)}$"}})
+        conditions.append({"name": Matches(f"^{'.*'.join(parts)}$")})
     return all_of(conditions)
 
 
@@ -69,7 +70,7 @@ async def forget(call: Call, filter: Filter) -> int:
     for worker in found:
         await note_spans(call, worker["name"], {kind: worker[kind] for kind in (PRESENT, BUSY) if worker.get(kind)})
     ids = [worker["id"] for worker in found]
-    return await documents(call).delete(WORKERS, all_of([{"id": {"$in": ids}}, filter])) if ids else 0
+    return await documents(call).delete(WORKERS, all_of([{"id": In(ids)}, filter])) if ids else 0
 
 
 async def note_spans(call: Call, worker: str, ended: dict[str, Span]) -> None:

@@ -1,11 +1,12 @@
 """The DocumentStore protocol: collections of JSON documents, and a small language of filters, updates and sorts.
 
-The language is a small part of MongoDB's, with the same meaning. `dialect` parses it for every engine, and defines what
-it means for one document. An engine gets parsed conditions, terms and changes, and finds the same documents in its own
-way. The language has only
+`query` has the words of the language. They mean what MongoDB's operators of the same sense mean. `dialect` checks
+filters, updates and sorts for every engine, and defines what they mean for one document. An engine gets conditions,
+terms and changes, and finds the same documents in its own way. The language has
 
-- filters: equality (a list also equals each of its items), `$eq $ne $gt $gte $lt $lte $in $nin $regex` (in RE2's
-  syntax, and `$options: "i"`) `$all $size $and $or $nor`, and dotted paths through objects and list items;
+- filters: objects of dotted paths, through objects and list items, and what is wanted there. A value wants an equal
+  one; a list also equals each of its items. `In`, `Less`, `Matches` and the other tests of `query` want something
+  else. `AllOf`, `AnyOf` and `NoneOf` combine filters;
 - updates: `$set $unset $min $max $push` (`$each`) `$pull $addToSet` (`$each`), and dotted paths, without MongoDB's
   positional operators;
 - sorts: a list of (path, 1 | -1). Numbers come before text, as in MongoDB. A list sorts by its least item, or by its
@@ -26,8 +27,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from apiserver.stores.documents.query import Filter
+
 Document = dict[str, Any]
-Filter = Mapping[str, Any]
 Update = Mapping[str, Any]
 Sort = Sequence[tuple[str, int]]
 Counted = Callable[[int], None]
@@ -50,7 +52,7 @@ class DuplicateDocument(DocumentStoreError):
 
 
 class InvalidFilter(DocumentStoreError):
-    """A filter, update or sort is malformed, or not in the language."""
+    """A filter, update or sort is malformed: a bad path or pattern, or an update of two fields that overlap."""
 
 
 class InvalidDocument(DocumentStoreError):

@@ -13,15 +13,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from apiserver.stores.documents.base import Counted, Document, DocumentStore, Filter, InvalidFilter, Sort, Update
+from apiserver.stores.documents.base import Counted, Document, DocumentStore, InvalidFilter, Sort, Update
+from apiserver.stores.documents.query import AllOf, AnyOf, Filter, In, Unequal
 
 #: The field of a public document that is true.
 PUBLIC = "public"
 #: Collections whose documents can be made public.
 SHARED = frozenset({"tasks", "models", "projects"})
 
-_IS_PUBLIC: Filter = {PUBLIC: True}
-_IS_PRIVATE: Filter = {PUBLIC: {"$ne": True}}
+_IS_PUBLIC: Document = {PUBLIC: True}
+_IS_PRIVATE: Document = {PUBLIC: Unequal(True)}
 
 
 class VisibleDocuments:
@@ -33,19 +34,19 @@ class VisibleDocuments:
 
     async def _allowed(self, collection: str, filter: Filter) -> Filter:
         """The condition for documents that the company may read, to be used together with `filter`."""
-        own: Filter = {"company": self.company}
+        own: Document = {"company": self.company}
         if collection not in SHARED:
             return own
-        if "id" not in filter:
+        if not (isinstance(filter, Mapping) and "id" in filter):
             # With public documents of others, a list cannot use its index. Mostly there are none, so look first.
-            others: Filter = {**_IS_PUBLIC, "company": {"$ne": self.company}}
+            others: Filter = {**_IS_PUBLIC, "company": Unequal(self.company)}
             if not await self._store.find(collection, others, projection=["id"], limit=1):
                 return own
-        return {"$or": [own, _IS_PUBLIC]}
+        return AnyOf([own, _IS_PUBLIC])
 
     async def _narrowed(self, collection: str, filter: Filter) -> Filter:
         allowed = await self._allowed(collection, filter)
-        return {"$and": [allowed, filter]} if filter else allowed
+        return AllOf([allowed, filter]) if filter else allowed
 
     async def find(
         self,
@@ -88,7 +89,7 @@ class VisibleDocuments:
     async def find_kept(self, collection: str, ids: Collection[str], fields: Sequence[str]) -> list[Document]:
         """The documents of these ids, with the `company` that they belong to, even if they are public."""
         wanted = list(ids)
-        narrowed = await self._narrowed(collection, {"id": wanted[0] if len(wanted) == 1 else {"$in": wanted}})
+        narrowed = await self._narrowed(collection, {"id": wanted[0] if len(wanted) == 1 else In(wanted)})
         return await self._store.find(collection, narrowed, projection=[*fields, "company"])
 
     async def count(self, collection: str, filter: Filter) -> int:
@@ -114,11 +115,11 @@ class CompanyDocuments(VisibleDocuments):
         return self._own(collection)
 
     def _own(self, collection: str) -> Filter:
-        own: Filter = {"company": self.company}
+        own: Document = {"company": self.company}
         return {**own, **_IS_PRIVATE} if collection in SHARED else own
 
     def _matching(self, collection: str, filter: Filter) -> Filter:
-        return {"$and": [self._own(collection), filter]} if filter else self._own(collection)
+        return AllOf([self._own(collection), filter]) if filter else self._own(collection)
 
     def _kept(self, update: Update) -> Update:
         """The update; InvalidFilter if it would move a document to another company, or make it public."""
@@ -158,19 +159,19 @@ class CompanyDocuments(VisibleDocuments):
 
     async def own_public(self, collection: str, filter: Filter) -> list[str]:
         """The ids of the company's own public documents that match."""
-        found = await self._store.find(collection, {"$and": [self._published, filter]}, projection=["id"])
+        found = await self._store.find(collection, AllOf([self._published, filter]), projection=["id"])
         return [document["id"] for document in found]
 
     async def make_public(self, collection: str, ids: Collection[str], stamps: Document) -> int:
         """Make private documents of the company public, and set the `stamps`; return how many there were."""
         update = {"$set": {**self._kept({"$set": stamps})["$set"], PUBLIC: True}}
-        chosen = self._matching(collection, {"id": {"$in": list(ids)}})
+        chosen = self._matching(collection, {"id": In(list(ids))})
         return await self._store.update(collection, chosen, update, many=True)
 
     async def make_private(self, collection: str, ids: Collection[str], stamps: Document) -> int:
         """Make public documents of the company private, and set the `stamps`; return how many there were."""
         update = {**self._kept({"$set": stamps}), "$unset": {PUBLIC: 1}}
-        chosen: Filter = {"$and": [self._published, {"id": {"$in": list(ids)}}]}
+        chosen: Filter = AllOf([self._published, {"id": In(list(ids))}])
         return await self._store.update(collection, chosen, update, many=True)
 
     @property

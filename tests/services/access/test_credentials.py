@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from apiserver.services.access import credentials, defaults, identities
-from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument, Filter
+from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
+from apiserver.stores.documents.query import Filter
 from tests.services.access.conftest import SETTINGS, name_of
 
 pytestmark = pytest.mark.anyio
@@ -125,6 +126,7 @@ async def test_the_cache_is_bounded(documents: DocumentStore, monkeypatch: pytes
 
     async def noted(collection: str, filter: Filter, **options: Any) -> Document | None:
         if collection == "credentials":
+            assert isinstance(filter, dict)
             read.append(filter["key"])
         return await found(collection, filter, **options)
 

@@ -6,22 +6,16 @@ import copy
 
 import pytest
 
-from apiserver.stores.documents.base import (
-    Document,
-    DocumentStore,
-    Filter,
-    InvalidDocument,
-    InvalidFilter,
-    Update,
-)
-from apiserver.stores.documents.dialect.filters import parse_filter
+from apiserver.stores.documents.base import Document, DocumentStore, InvalidDocument, InvalidFilter, Update
+from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
+from apiserver.stores.documents.query import Filter
 
 
 async def changed(store: DocumentStore, model: list[Document], filter: Filter, update: Update) -> list[Document]:
     """Update the store; return the documents as they must be now."""
     condition, after = parse_filter(filter), copy.deepcopy(model)
-    matches = [document for document in after if condition.matches(document)]
+    matches = [document for document in after if meets(condition)(document)]
     try:
         parsed = ParsedUpdate(copy.deepcopy(update))
         for document in matches:

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
 
-from apiserver.stores.documents.base import Document, Filter, Update
+from apiserver.stores.documents.base import Document, Update
+from apiserver.stores.documents.query import (
+    AllOf,
+    AnyOf,
+    AtLeast,
+    AtMost,
+    Both,
+    Equal,
+    Filter,
+    Greater,
+    HasAll,
+    HasSize,
+    In,
+    Less,
+    Matches,
+    NoneOf,
+    NotIn,
+    Test,
+    Unequal,
+)
 
 SINGLES: list[Any] = [
     *[None, True, False, 0, 1, 2, -1, 0.5, 1.0, 0.30000000000000004, 1e17, 10**17 + 1, -(2**63)],
@@ -59,25 +79,26 @@ def documents(identity: str) -> st.SearchStrategy[Document]:
 collections = st.tuples(*(documents(str(number)) for number in range(6))).map(list)
 
 _patterns = st.sampled_from(["a", "^a", "b$", "^$", ".", "[0-9]", "é|B"])
-_comparisons = st.sampled_from(["$eq", "$ne", "$gt", "$gte", "$lt", "$lte"])
+COMPARISONS: tuple[Callable[[Any], Test], ...] = (Equal, Unequal, Less, AtMost, Greater, AtLeast)
+_comparison = st.builds(lambda test, value: test(value), st.sampled_from(COMPARISONS), scalars | values)
 
-
-_operators: st.SearchStrategy[Filter] = st.one_of(
-    st.dictionaries(_comparisons, scalars | values, min_size=1, max_size=2),
-    st.builds(lambda op, items: {op: items}, st.sampled_from(["$in", "$nin", "$all"]), st.lists(values, max_size=4)),
-    st.builds(lambda size: {"$size": size}, st.integers(0, 3)),
-    st.builds(
-        lambda pattern, options: {"$regex": pattern, **options}, _patterns, st.sampled_from([{}, {"$options": "i"}])
-    ),
+_tests: st.SearchStrategy[Test] = st.one_of(
+    _comparison,
+    st.builds(Both, _comparison, _comparison),
+    st.builds(lambda test, items: test(items), st.sampled_from([In, NotIn, HasAll]), st.lists(values, max_size=4)),
+    st.builds(HasSize, st.integers(0, 3)),
+    st.builds(Matches, _patterns, st.booleans()),
 )
 
 
 def _joined(inner: st.SearchStrategy[Filter]) -> st.SearchStrategy[Filter]:
     lists = st.lists(inner, min_size=1, max_size=3)
-    return st.builds(lambda op, items: {op: items}, st.sampled_from(["$and", "$or", "$nor"]), lists)
+    return st.builds(lambda combined, parts: combined(parts), st.sampled_from([AllOf, AnyOf, NoneOf]), lists)
 
 
-_single = st.dictionaries(paths | paths | key_paths, scalars | _operators | values, min_size=1, max_size=2)
+_single: st.SearchStrategy[Filter] = st.dictionaries(
+    paths | paths | key_paths, scalars | _tests | values, min_size=1, max_size=2
+)
 filters = _single | _single | _joined(_single) | _joined(_joined(_single))
 """Any valid filter."""
 
@@ -91,7 +112,7 @@ _operand_of: dict[str, st.SearchStrategy[Any]] = {
     "$max": values,
     "$push": _lists,
     "$addToSet": _lists,
-    "$pull": values | _operators,
+    "$pull": values | _tests,
 }
 updates: st.SearchStrategy[Update] = st.dictionaries(
     st.sampled_from(sorted(_operand_of)), st.none(), min_size=1, max_size=3

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.stores.documents.base import Document, DuplicateDocument, Filter, InvalidFilter, Update
+from apiserver.stores.documents.base import Document, DuplicateDocument, InvalidFilter, Update
+from apiserver.stores.documents.query import AllOf, AnyOf, Filter, In, NoneOf, NotIn, Unequal
 from apiserver.stores.documents.scoped import CompanyDocuments, VisibleDocuments
 from apiserver.stores.documents.sqlite import SqliteDocumentStore
 
@@ -32,14 +33,14 @@ TRICKS: list[tuple[Filter, bool]] = [
     ({}, True),
     ({"id": "theirs"}, False),
     ({"company": "them"}, False),
-    ({"company": {"$ne": "me"}}, False),
-    ({"company": {"$ne": None}}, True),
-    ({"company": {"$in": ["me", "them"]}}, True),
-    ({"company": {"$nin": ["me"]}}, False),
-    ({"$or": [{"company": "them"}, {}]}, True),
-    ({"$or": [{"id": "theirs"}, {"id": "mine"}]}, True),
-    ({"$nor": [{"company": "me"}]}, False),
-    ({"$and": [{"$or": [{"company": "them"}]}]}, False),
+    ({"company": Unequal("me")}, False),
+    ({"company": Unequal(None)}, True),
+    ({"company": In(["me", "them"])}, True),
+    ({"company": NotIn(["me"])}, False),
+    (AnyOf([{"company": "them"}, {}]), True),
+    (AnyOf([{"id": "theirs"}, {"id": "mine"}]), True),
+    (NoneOf([{"company": "me"}]), False),
+    (AllOf([AnyOf([{"company": "them"}])]), False),
 ]
 
 
@@ -150,10 +151,10 @@ async def tasks(store: SqliteDocumentStore) -> SqliteDocumentStore:
     return store
 
 
-EVERY_ID = {"id": {"$in": ["theirs", "mine", "private", "secret"]}}
+EVERY_ID = {"id": In(["theirs", "mine", "private", "secret"])}
 
 
-@pytest.mark.parametrize("filter", [{}, EVERY_ID, {"company": {"$ne": None}}, {"$or": [{"public": True}, {}]}])
+@pytest.mark.parametrize("filter", [{}, EVERY_ID, {"company": Unequal(None)}, AnyOf([{"public": True}, {}])])
 async def test_what_is_public_is_read_by_all_as_nobodys(tasks: SqliteDocumentStore, filter: Filter) -> None:
     visible = VisibleDocuments(tasks, "me")
     assert await visible.find("tasks", filter, sort=[("id", 1)]) == [

@@ -1,107 +1,29 @@
-"""Parses and checks filters. The result is a tree of conditions, which can test documents.
+"""Checks filters, and defines what they mean for one document.
 
-The tree defines what a filter means. Engines may find the same documents in faster ways. For example,
-`{"status": "created", "tags": {"$ne": "old"}}` becomes
+A checked filter is a condition: its paths are split into names, and each one has a single test. Engines find documents
+by conditions in their own ways. For example, `{"status": "created", "tags": Unequal("old")}` becomes
 
-    All(Field(status, Compare $eq "created"), Not(Field(tags, Compare $eq "old")))
+    AllOf([Field(("status",), Equal("created")), Not(Field(("tags",), Equal("old")))])
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
+from apiserver.stores.documents import query
 from apiserver.stores.documents.base import InvalidFilter
-from apiserver.stores.documents.dialect import values
 from apiserver.stores.documents.dialect.paths import Path, parse, reach
-from apiserver.stores.documents.dialect.patterns import Search, compile_pattern
+from apiserver.stores.documents.dialect.patterns import compile_pattern
 from apiserver.stores.documents.dialect.values import class_of, order, same
+from apiserver.stores.documents.query import AllOf, AnyOf, Comparison, Equal, Filter, HasSize, In, Matches
 
 _DEEPEST = 30
 
-
-class _Test:
-    """A test of one value at a path. A list passes if it passes as a whole, or if an item of it does."""
-
-    classes: frozenset[int] = frozenset()
-    """The classes of values in which some values pass and others do not."""
-
-    def accepts(self, value: Any) -> bool:
-        """Whether the value, or an item of it, passes."""
-        return self.passes(value) or (isinstance(value, list) and any(self.passes(item) for item in value))
-
-    def passes(self, value: Any) -> bool:
-        """Whether the value as a whole passes."""
-        raise NotImplementedError
-
-
-class Compare(_Test):
-    """`$eq $gt $gte $lt $lte`: only values of the operand's class pass."""
-
-    def __init__(self, op: str, operand: Any) -> None:
-        self.op = op
-        self.operand = operand
-        self.classes = frozenset({class_of(operand)})
-        self._order = order(operand)
-        self._holds = _COMPARISONS[op]
-
-    def passes(self, value: Any) -> bool:
-        if class_of(value) != self._order[0]:
-            return False
-        return self._holds(order(value), self._order)
-
-
-_COMPARISONS: dict[str, Callable[[tuple[Any, ...], tuple[Any, ...]], bool]] = {
-    "$eq": lambda value, operand: value == operand,
-    "$gt": lambda value, operand: value > operand,
-    "$gte": lambda value, operand: value >= operand,
-    "$lt": lambda value, operand: value < operand,
-    "$lte": lambda value, operand: value <= operand,
-}
-
-
-class In(_Test):
-    """`$in`: values that equal one of the operands."""
-
-    def __init__(self, operands: list[Any]) -> None:
-        self.operands = operands
-        self.classes = frozenset(class_of(operand) for operand in operands)
-        self._orders = {order(operand) for operand in operands}
-
-    def passes(self, value: Any) -> bool:
-        return order(value) in self._orders
-
-
-class Pattern(_Test):
-    """`$regex`: texts in which the pattern is found."""
-
-    classes = frozenset({values.TEXT})
-
-    def __init__(self, search: Search, text: str, *, any_case: bool) -> None:
-        self._search = search
-        self.text = text
-        self.any_case = any_case
-
-    def passes(self, value: Any) -> bool:
-        return isinstance(value, str) and self._search(value)
-
-
-class Size(_Test):
-    """`$size`: lists with this number of items."""
-
-    classes = frozenset({values.LIST})
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-
-    def accepts(self, value: Any) -> bool:
-        return isinstance(value, list) and len(value) == self.size
-
-    passes = accepts
-
-
-Test = Compare | In | Pattern | Size
+FieldTest = Comparison | In | Matches | HasSize
+"""The tests that a condition has. The others are said with these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,30 +31,7 @@ class Field:
     """At least one value at the path passes the test."""
 
     path: Path
-    test: Test
-
-    def matches(self, value: Any) -> bool:
-        return any(self.test.accepts(found) for found in reach(value, self.path))
-
-
-@dataclass(frozen=True, slots=True)
-class All:
-    """All conditions are met. Without conditions, this is always so."""
-
-    conditions: tuple[Condition, ...]
-
-    def matches(self, value: Any) -> bool:
-        return all(condition.matches(value) for condition in self.conditions)
-
-
-@dataclass(frozen=True, slots=True)
-class AnyOf:
-    """At least one condition is met. Without conditions, this is never so."""
-
-    conditions: tuple[Condition, ...]
-
-    def matches(self, value: Any) -> bool:
-        return any(condition.matches(value) for condition in self.conditions)
+    test: FieldTest
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,42 +40,73 @@ class Not:
 
     condition: Condition
 
-    def matches(self, value: Any) -> bool:
-        return not self.condition.matches(value)
+
+Condition: TypeAlias = "Field | AllOf[Condition] | AnyOf[Condition] | Not"
+Holds = Callable[[Any], bool]
 
 
-Condition = Field | All | AnyOf | Not
-
-
-def parse_filter(filter: Mapping[str, Any], depth: int = 0) -> Condition:
-    """The condition of a filter; InvalidFilter, which names the field, if the filter is not in the language."""
-    if not isinstance(filter, Mapping):
-        raise InvalidFilter(f"a filter is an object, not {_shown(filter)}")
+def parse_filter(filter: Filter, depth: int = 0) -> Condition:
+    """The condition of a filter; InvalidFilter, which names the field, if a path or a pattern is malformed."""
     if depth > _DEEPEST:
         raise InvalidFilter("the filter is nested too deeply")
-    return _all([_clause(name, operand, depth) for name, operand in filter.items()])
+    if isinstance(filter, Mapping):
+        return _all([_field(name, parse(name), wanted) for name, wanted in filter.items()])
+    parts = [parse_filter(part, depth + 1) for part in filter.parts]
+    if isinstance(filter, AllOf):
+        return _all(parts)
+    return Not(AnyOf(parts)) if isinstance(filter, query.NoneOf) else AnyOf(parts)
 
 
-def item_test(name: str, wanted: Any) -> Callable[[Any], bool]:
-    """A test of one item of the list `name`: its value, operators (`$in: …`), or a filter on the fields of objects."""
+def meets(condition: Condition) -> Holds:
+    """A function that says whether a value meets the condition."""
+    if isinstance(condition, Field):
+        path, accepted = condition.path, accepts(condition.test)
+        return lambda value: any(map(accepted, reach(value, path)))
+    if isinstance(condition, Not):
+        refused = meets(condition.condition)
+        return lambda value: not refused(value)
+    parts, combined = [meets(part) for part in condition.parts], all if isinstance(condition, AllOf) else any
+    return lambda value: combined(part(value) for part in parts)
+
+
+def accepts(test: FieldTest) -> Holds:
+    """A function that says whether a value, or an item of it, passes."""
+    passed = passes(test)
+    if isinstance(test, HasSize):
+        return passed
+    return lambda value: passed(value) or (isinstance(value, list) and any(map(passed, value)))
+
+
+def passes(test: FieldTest) -> Holds:
+    """A function that says whether a value as a whole passes."""
+    if isinstance(test, In):
+        orders = {order(value) for value in test.values}
+        return lambda value: order(value) in orders
+    if isinstance(test, Matches):
+        search = compile_pattern("", test.pattern, any_case=test.any_case)
+        return lambda value: isinstance(value, str) and search(value)
+    if isinstance(test, HasSize):
+        size = test.size
+        return lambda value: isinstance(value, list) and len(value) == size
+    wanted, compared = order(test.value), _COMPARED[type(test)]
+    return lambda value: class_of(value) == wanted[0] and compared(order(value), wanted)
+
+
+def item_test(name: str, wanted: Any) -> Holds:
+    """A test of one item of the list `name`: its value, a test, or a filter on the fields of objects."""
+    if isinstance(wanted, query.Test):
+        return meets(_field(name, (), wanted))
     if not isinstance(wanted, Mapping):
         return lambda item: same(item, wanted)
-    if _is_operators(wanted):
-        return _field(name, (), wanted).matches
-    condition = parse_filter(wanted)
-    return lambda item: isinstance(item, dict) and condition.matches(item)
+    met = meets(parse_filter(wanted))
+    return lambda item: isinstance(item, dict) and met(item)
 
 
 def names_one(condition: Condition) -> bool:
     """Whether the condition gives the id, so that only one document can match."""
-    if isinstance(condition, All):
-        return any(names_one(item) for item in condition.conditions)
-    return (
-        isinstance(condition, Field)
-        and condition.path == ("id",)
-        and isinstance(condition.test, Compare)
-        and condition.test.op == "$eq"
-    )
+    if isinstance(condition, AllOf):
+        return any(map(names_one, condition.parts))
+    return isinstance(condition, Field) and condition.path == ("id",) and isinstance(condition.test, Equal)
 
 
 def paths_of(condition: Condition) -> Iterator[Path]:
@@ -184,70 +114,35 @@ def paths_of(condition: Condition) -> Iterator[Path]:
     if isinstance(condition, Field):
         yield condition.path
     else:
-        for inner in (condition.condition,) if isinstance(condition, Not) else condition.conditions:
+        for inner in (condition.condition,) if isinstance(condition, Not) else condition.parts:
             yield from paths_of(inner)
 
 
-def _clause(name: str, operand: Any, depth: int) -> Condition:
-    if name in ("$and", "$or", "$nor"):
-        if not isinstance(operand, list | tuple) or not operand:
-            raise InvalidFilter(f"{name} must be a list of filters, not empty")
-        conditions = tuple(parse_filter(item, depth + 1) for item in operand)
-        if name == "$and":
-            return _all(list(conditions))
-        return AnyOf(conditions) if name == "$or" else Not(AnyOf(conditions))
-    if isinstance(name, str) and name.startswith("$"):
-        raise InvalidFilter(f"unknown operator {name[:50]}")
-    return _field(name, parse(name), operand)
-
-
-def _field(name: str, path: Path, operand: Any) -> Condition:
-    if not _is_operators(operand):
-        return Field(path, Compare("$eq", operand))
-    if "$options" in operand and "$regex" not in operand:
-        raise InvalidFilter(f"field '{name}': $options needs $regex")
-    return _all([_operator(name, path, op, value, operand) for op, value in operand.items() if op != "$options"])
-
-
-def _operator(name: str, path: Path, op: str, value: Any, operators: Mapping[str, Any]) -> Condition:
-    if op in _COMPARISONS:
-        return Field(path, Compare(op, value))
-    if op == "$ne":
-        return Not(Field(path, Compare("$eq", value)))
-    if op == "$in":
-        return Field(path, In(_list(name, op, value)))
-    if op == "$nin":
-        return Not(Field(path, In(_list(name, op, value))))
-    if op == "$regex":
-        options = operators.get("$options", "")
-        return Field(path, Pattern(compile_pattern(name, value, options), value, any_case=options == "i"))
-    if op == "$all":
-        items = _list(name, op, value)
-        return _all([Field(path, Compare("$eq", item)) for item in items]) if items else AnyOf(())
-    if op == "$size":
-        return Field(path, Size(_size(name, value)))
-    raise InvalidFilter(f"field '{name}': unknown operator {_shown(op)}")
-
-
-def _is_operators(operand: Any) -> bool:
-    return isinstance(operand, Mapping) and any(isinstance(op, str) and op.startswith("$") for op in operand)
+def _field(name: str, path: Path, wanted: Any) -> Condition:
+    if not isinstance(wanted, query.Test):
+        return Field(path, Equal(wanted))
+    if isinstance(wanted, query.Unequal):
+        return Not(Field(path, Equal(wanted.value)))
+    if isinstance(wanted, query.NotIn):
+        return Not(Field(path, In(wanted.values)))
+    if isinstance(wanted, query.HasAll):
+        return _all([Field(path, Equal(value)) for value in wanted.values]) if wanted.values else AnyOf(())
+    if isinstance(wanted, query.Both):
+        return AllOf([_field(name, path, wanted.one), _field(name, path, wanted.other)])
+    if isinstance(wanted, Matches):
+        compile_pattern(name, wanted.pattern, any_case=wanted.any_case)
+    assert isinstance(wanted, FieldTest)
+    return Field(path, wanted)
 
 
 def _all(conditions: list[Condition]) -> Condition:
-    return conditions[0] if len(conditions) == 1 else All(tuple(conditions))
+    return conditions[0] if len(conditions) == 1 else AllOf(conditions)
 
 
-def _list(name: str, op: str, value: Any) -> list[Any]:
-    if not isinstance(value, list | tuple):
-        raise InvalidFilter(f"field '{name}': {op} must be a list")
-    return list(value)
-
-
-def _size(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InvalidFilter(f"field '{name}': $size must be a whole number, not negative")
-    return value
-
-
-def _shown(value: object) -> str:
-    return repr(value)[:50]
+_COMPARED: dict[type[Comparison], Callable[[tuple[Any, ...], tuple[Any, ...]], bool]] = {
+    Equal: operator.eq,
+    query.Less: operator.lt,
+    query.AtMost: operator.le,
+    query.Greater: operator.gt,
+    query.AtLeast: operator.ge,
+}

@@ -17,6 +17,7 @@ from apiserver.stores.documents.base import Update
 from apiserver.stores.documents.dialect.paths import Path
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.mongo.layout import REVISION, Layout, before_index, name_of, plain
+from apiserver.stores.documents.query import In
 
 MANY_FIELDS = 500
 """Up to so many fields are left to MongoDB. With more, a server takes long to compare them with each other."""
@@ -50,7 +51,12 @@ def native_update(layout: Layout, update: Update, change: ParsedUpdate) -> Nativ
     guard = [_missing_or(parent, _AN_OBJECT) for parent in parents]
     guard += [_missing_or(path, _GUARDS[op]) for op, path, _ in fields if op in _GUARDS]
     changes = {
-        op: plain({name_of(_path(name)): operand for name, operand in named.items()})
+        op: plain(
+            {
+                name_of(_path(name)): {"$in": list(operand.values)} if isinstance(operand, In) else operand
+                for name, operand in named.items()
+            }
+        )
         for op, named in update.items()
         if named
     }
@@ -77,11 +83,11 @@ def _adds_text(operand: Any) -> bool:
 
 def _pulls_text(operand: Any) -> bool:
     """Whether only texts are removed, or objects by fields that are texts."""
+    if isinstance(operand, In):
+        return _is_text(operand.values)
     if not isinstance(operand, Mapping):
         return isinstance(operand, str)
-    if set(operand) == {"$in"}:
-        return _is_text(operand["$in"])
-    return _is_text(operand.values()) and not any(name.startswith("$") for name in operand)
+    return _is_text(operand.values())
 
 
 def _is_text(items: Collection[Any]) -> bool:

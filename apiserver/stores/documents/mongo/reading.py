@@ -12,7 +12,7 @@ from contextlib import aclosing
 from typing import Any
 
 from apiserver.stores.documents.base import Counted
-from apiserver.stores.documents.dialect.filters import Condition, paths_of
+from apiserver.stores.documents.dialect.filters import Condition, meets, paths_of
 from apiserver.stores.documents.dialect.paths import Path, gathered, shape_of
 from apiserver.stores.documents.dialect.sorts import Term, in_order
 from apiserver.stores.documents.mongo import pipelines
@@ -73,7 +73,7 @@ class Reader:
         async with aclosing(self.matching(collection, condition)) as matching:
             async for stored in matching:
                 for found_now in await self._by_id(collection, [stored["_id"]], projection):
-                    if condition.matches(decode(found_now)):
+                    if meets(condition)(decode(found_now)):
                         return found_now
         return None
 
@@ -194,4 +194,5 @@ class Reader:
 
 
 def _those_that_match(condition: Condition, found: list[Stored]) -> list[Stored]:
-    return [stored for stored in found if condition.matches(decode(stored))]
+    met = meets(condition)
+    return [stored for stored in found if met(decode(stored))]

@@ -8,16 +8,7 @@ from typing import Any
 
 import orjson
 
-from apiserver.stores.documents.base import (
-    Counted,
-    Document,
-    DocumentStoreError,
-    Filter,
-    Index,
-    InvalidFilter,
-    Sort,
-    Update,
-)
+from apiserver.stores.documents.base import Counted, Document, DocumentStoreError, Index, InvalidFilter, Sort, Update
 from apiserver.stores.documents.dialect import paths
 from apiserver.stores.documents.dialect.documents import is_name
 from apiserver.stores.documents.dialect.filters import parse_filter
@@ -32,6 +23,7 @@ from apiserver.stores.documents.mongo.native import MANY_FIELDS, NativeUpdate, n
 from apiserver.stores.documents.mongo.reading import Reader
 from apiserver.stores.documents.mongo.translate import projection_of
 from apiserver.stores.documents.mongo.writing import Writer
+from apiserver.stores.documents.query import Filter
 
 
 class MongoDocumentStore:

@@ -6,7 +6,7 @@ MongoDB's regular expressions differ from RE2's and may take forever; for order 
 inside objects; and for indices of lists. For example:
 
     {"status": "created"}        {"status": {"$eq": "created"}}, exact
-    {"name": {"$regex": "a+b"}}  a `name` with "a" and "b" in it, not exact: RE2 tests each document
+    {"name": Matches("a+b")}     a `name` with "a" and "b" in it, not exact: RE2 tests each document
 """
 
 from __future__ import annotations
@@ -17,25 +17,17 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+from apiserver.stores.documents import query
 from apiserver.stores.documents.dialect import values
-from apiserver.stores.documents.dialect.filters import (
-    All,
-    AnyOf,
-    Compare,
-    Condition,
-    Field,
-    In,
-    Not,
-    Pattern,
-    Size,
-    Test,
-)
+from apiserver.stores.documents.dialect.filters import Condition, Field, FieldTest, Not, passes
 from apiserver.stores.documents.dialect.paths import Path
 from apiserver.stores.documents.dialect.patterns import literals_of
 from apiserver.stores.documents.dialect.sorts import EMPTY, Term
 from apiserver.stores.documents.dialect.values import class_of
 from apiserver.stores.documents.mongo.layout import before_index, name_of, outermost
+from apiserver.stores.documents.query import AllOf, AnyOf, Comparison, Equal, HasSize, In, Matches
 
+_OPERATORS = {query.Less: "$lt", query.AtMost: "$lte", query.Greater: "$gt", query.AtLeast: "$gte"}
 _INT64 = range(-(2**63), 2**63)
 _NEVER: dict[str, Any] = {"_id": {"$in": []}}
 _TEXT: dict[str, Any] = {"$gte": ""}
@@ -53,11 +45,11 @@ class Query:
 
 def query_of(condition: Condition) -> Query:
     """The query for a condition."""
-    if isinstance(condition, All):
-        parts = [query_of(item) for item in condition.conditions]
+    if isinstance(condition, AllOf):
+        parts = [query_of(item) for item in condition.parts]
         return Query(_joined("$and", parts), all(part.exact for part in parts)) if parts else Query({})
     if isinstance(condition, AnyOf):
-        parts = [query_of(item) for item in condition.conditions]
+        parts = [query_of(item) for item in condition.parts]
         return Query(_joined("$or", parts), all(part.exact for part in parts)) if parts else Query(_NEVER)
     if isinstance(condition, Not):
         part = query_of(condition.condition)
@@ -67,9 +59,9 @@ def query_of(condition: Condition) -> Query:
 
 def left_of(condition: Condition) -> Condition:
     """The part of a condition that must still be tested on documents that its query found."""
-    if isinstance(condition, All):
-        return All(tuple(left_of(item) for item in condition.conditions if not query_of(item).exact))
-    return All(()) if query_of(condition).exact else condition
+    if isinstance(condition, AllOf):
+        return AllOf([left_of(item) for item in condition.parts if not query_of(item).exact])
+    return AllOf(()) if query_of(condition).exact else condition
 
 
 def in_turn(condition: Condition, terms: Sequence[Term]) -> list[tuple[Condition, list[tuple[str, int]]]] | None:
@@ -85,9 +77,9 @@ def in_turn(condition: Condition, terms: Sequence[Term]) -> list[tuple[Condition
         return [(condition, by_id)]
     if len(fields) > 1 or len(fields[0].path) > 1 or fields[0].numeric:
         return None
-    empty = Field(fields[0].path, In(list(EMPTY)))
+    empty = Field(fields[0].path, In(EMPTY))
     by_field = (name_of(fields[0].path), -1 if fields[0].descending else 1)
-    return [(All((condition, Not(empty))), [by_field, *by_id]), (All((condition, empty)), by_id)]
+    return [(AllOf([condition, Not(empty)]), [by_field, *by_id]), (AllOf([condition, empty]), by_id)]
 
 
 def projection_of(paths: Iterable[Path]) -> dict[str, int]:
@@ -95,17 +87,17 @@ def projection_of(paths: Iterable[Path]) -> dict[str, int]:
     return {"_id": 1, **{name_of(path): 1 for path in outermost(map(before_index, paths)) if path[0] != "id"}}
 
 
-def _field(path: Path, test: Test) -> Query:
-    asks_for_null = values.NULL in test.classes
+def _field(path: Path, test: FieldTest) -> Query:
+    asks_for_null = passes(test)(None)
     holder = before_index(path)
     if holder != path:
         return Query({} if asks_for_null else {name_of(holder): {"$exists": True}}, exact=False)
     if isinstance(test, In):
         query = _in(path, test)
-    elif isinstance(test, Pattern):
+    elif isinstance(test, Matches):
         query = _pattern(name_of(path), test)
     else:
-        operators = _size(test) if isinstance(test, Size) else _compare(test)
+        operators = _size(test) if isinstance(test, HasSize) else _compare(test)
         if operators is None:
             return Query(_NEVER)
         query = Query({name_of(path): operators.filter}, operators.exact)
@@ -118,30 +110,30 @@ def _joined(operator: str, parts: list[Query]) -> dict[str, Any]:
 
 
 def _in(path: Path, test: In) -> Query:
-    """The query for `$in`. MongoDB's `$in` gets only single values, as not all servers take lists and objects there."""
-    singles = [operand for operand in test.operands if not isinstance(operand, dict | list | tuple)]
+    """The query for `In`. MongoDB's `$in` gets only single values, as not all servers take lists and objects there."""
+    singles = [operand for operand in test.values if not isinstance(operand, dict | list | tuple)]
     parts = [Query({name_of(path): {"$in": [sent for operand in singles for sent in _equals(operand)]}})]
-    others = [operand for operand in test.operands if isinstance(operand, dict | list | tuple)]
-    parts += [query_of(Field(path, Compare("$eq", operand))) for operand in others]
+    others = [operand for operand in test.values if isinstance(operand, dict | list | tuple)]
+    parts += [query_of(Field(path, Equal(operand))) for operand in others]
     return Query(_joined("$or", parts), all(part.exact for part in parts))
 
 
-def _size(test: Size) -> Query | None:
+def _size(test: HasSize) -> Query | None:
     """The operator that tests a field; None if no value passes."""
     return Query({"$size": test.size}) if test.size in _INT64 else None
 
 
-def _compare(test: Compare) -> Query | None:
+def _compare(test: Comparison) -> Query | None:
     """The operator that tests a field; None if no value passes."""
-    kind = class_of(test.operand)
-    if test.op == "$eq" or kind == values.NULL:
-        equal = _equals(test.operand) if test.op in ("$eq", "$gte", "$lte") else []
+    kind = class_of(test.value)
+    if isinstance(test, Equal) or kind == values.NULL:
+        equal = _equals(test.value) if isinstance(test, Equal | query.AtLeast | query.AtMost) else []
         return Query({"$eq": equal[0]}) if equal else None
     if kind in (values.LIST, values.OBJECT):
         return Query({"$exists": True}, exact=False)
-    if _equals(test.operand):
-        return Query({test.op: test.operand})
-    return Query({"$gte": -inf}, exact=False) if test.operand == test.operand else None
+    if _equals(test.value):
+        return Query({_OPERATORS[type(test)]: test.value})
+    return Query({"$gte": -inf}, exact=False) if test.value == test.value else None
 
 
 def _equals(operand: Any) -> list[Any]:
@@ -154,10 +146,10 @@ def _equals(operand: Any) -> list[Any]:
     return [operand] if kept and all(map(_equals, inner)) else []
 
 
-def _pattern(name: str, test: Pattern) -> Query:
+def _pattern(name: str, test: Matches) -> Query:
     """The query for a pattern, or for the texts that each of its matches has."""
     plain = _plain(test)
-    texts = [part for text in literals_of(test.text) for part in (_sure(text) if test.any_case else [text])]
+    texts = [part for text in literals_of(test.pattern) for part in (_sure(text) if test.any_case else [text])]
     sent = [_regex(re.escape(text), test) for text in texts] if plain is None else [_regex(plain, test)]
     # Some servers with MongoDB's protocol also match numbers, so only texts are asked for.
     return Query(_joined("$and", [Query({name: asked}) for asked in (_TEXT, *sent)]), exact=plain is not None)
@@ -169,14 +161,14 @@ def _sure(text: str) -> list[str]:
     return [part for part in "".join(known).split("\0") if part]
 
 
-def _regex(pattern: str, test: Pattern) -> dict[str, Any]:
+def _regex(pattern: str, test: Matches) -> dict[str, Any]:
     return {"$regex": pattern, "$options": "i"} if test.any_case else {"$regex": pattern}
 
 
-def _plain(test: Pattern) -> str | None:
+def _plain(test: Matches) -> str | None:
     """The pattern for MongoDB, if it is only text and "." between "^" and "$", as that means the same everywhere."""
-    match = _PLAIN.fullmatch(test.text)
-    if match is None or (test.any_case and not test.text.isascii()):
+    match = _PLAIN.fullmatch(test.pattern)
+    if match is None or (test.any_case and not test.pattern.isascii()):
         return None
     pieces = (r"[^\n]" if piece == "." else re.escape(piece[-1]) for piece in _PIECE.findall(match[2]))
     return match[1] + "".join(pieces) + (r"\z" if match[3] else "")

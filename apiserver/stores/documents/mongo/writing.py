@@ -25,13 +25,14 @@ from typing import Any
 from bson.objectid import ObjectId
 
 from apiserver.stores.documents.base import Document, DocumentStoreBusy, DocumentStoreError, DuplicateDocument
-from apiserver.stores.documents.dialect.filters import All, Compare, Condition, Field, names_one, paths_of
+from apiserver.stores.documents.dialect.filters import Condition, Field, names_one, paths_of
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.mongo.database import Database, Stored
 from apiserver.stores.documents.mongo.layout import REVISION, Layout, decode, name_of, plain
 from apiserver.stores.documents.mongo.native import MANY_FIELDS, NativeUpdate
 from apiserver.stores.documents.mongo.reading import Reader
 from apiserver.stores.documents.mongo.translate import projection_of, query_of
+from apiserver.stores.documents.query import AllOf, Equal
 
 _LONGEST = 10.0
 """Seconds after which a change is given up, if others change the document all the time."""
@@ -121,7 +122,7 @@ class Writer:
             if await self._database.update(layout.collection, _unchanged(layout, stored, condition, change), update):
                 written.append(old)
                 return
-            same = All((Field(("id",), Compare("$eq", old["id"])), condition))
+            same = AllOf([Field(("id",), Equal(old["id"])), condition])
             if changed := await self._change(layout, same, change, needed, revision=revision):
                 written.append(changed[0])
 

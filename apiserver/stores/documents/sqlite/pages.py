@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from apiserver.stores.documents.dialect.filters import Compare, Condition, Field
+from apiserver.stores.documents.dialect.filters import Condition, Field
 from apiserver.stores.documents.dialect.sorts import Term
+from apiserver.stores.documents.query import Equal
 from apiserver.stores.documents.sqlite.side_tables import Sorted
 from apiserver.stores.documents.sqlite.table import Table
 from apiserver.stores.documents.sqlite.translate import Statement, flattened
@@ -130,4 +131,4 @@ def _company(statement: Statement, condition: Condition, terms: Sequence[Term]) 
     sorting = [index for index in statement.table.indexes if index.sorts and index.fields[1:] == terms[0].path]
     starts = {index.fields[:1] for index in sorting}
     fields = [item for item in flattened(condition) if isinstance(item, Field) and item.path in starts]
-    return next((field for field in fields if isinstance(field.test, Compare) and field.test.op == "$eq"), None)
+    return next((field for field in fields if isinstance(field.test, Equal)), None)

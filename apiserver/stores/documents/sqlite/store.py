@@ -23,7 +23,6 @@ from apiserver.stores.documents.base import (
     Counted,
     Document,
     DocumentStoreError,
-    Filter,
     Index,
     InvalidDocument,
     InvalidFilter,
@@ -32,11 +31,12 @@ from apiserver.stores.documents.base import (
 )
 from apiserver.stores.documents.dialect import paths
 from apiserver.stores.documents.dialect.documents import is_name
-from apiserver.stores.documents.dialect.filters import All, Condition, names_one, parse_filter, paths_of
+from apiserver.stores.documents.dialect.filters import Condition, names_one, parse_filter, paths_of
 from apiserver.stores.documents.dialect.sorts import parse_sort
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.dialect.values import order
 from apiserver.stores.documents.indexes import APART, INDEXES, LISTS, NUMERIC
+from apiserver.stores.documents.query import AllOf, Filter
 from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.pages import Page, is_indexed, select
 from apiserver.stores.documents.sqlite.reading import Documents
@@ -419,7 +419,7 @@ class SqliteDocumentStore:
     def _are_many(self, connection: sqlite3.Connection, table: Table, conditions: Sequence[Condition]) -> bool:
         """Whether many documents meet some conditions that need no side table."""
         with Statement(table, self._connections.callbacks, connection) as statement:
-            where = statement.where(All(tuple(conditions)))
+            where = statement.where(AllOf(conditions))
             return len(statement.found(f'SELECT 1 FROM "{table.name}" WHERE {where} LIMIT {MANY + 1}')) > MANY
 
     async def _make(self, table: Table, sides: Iterable[Side]) -> None:

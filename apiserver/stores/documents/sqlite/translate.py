@@ -12,24 +12,24 @@ from typing import Any
 
 import orjson
 
+from apiserver.stores.documents import query
 from apiserver.stores.documents.base import Document, InvalidFilter
 from apiserver.stores.documents.dialect import values
 from apiserver.stores.documents.dialect.filters import (
-    All,
-    AnyOf,
-    Compare,
     Condition,
     Field,
-    In,
+    FieldTest,
     Not,
-    Pattern,
-    Test,
+    accepts,
+    meets,
+    passes,
     paths_of,
 )
 from apiserver.stores.documents.dialect.paths import Path, gathered, reach, shape_of
 from apiserver.stores.documents.dialect.patterns import literals_of
 from apiserver.stores.documents.dialect.sorts import Term
 from apiserver.stores.documents.dialect.values import MISSING, class_of
+from apiserver.stores.documents.query import AllOf, AnyOf, Comparison, Equal, In, Matches
 from apiserver.stores.documents.sqlite.connections import Callbacks
 from apiserver.stores.documents.sqlite.parameters import MOST_CONDITIONS, Parameters
 from apiserver.stores.documents.sqlite.side_tables import INT64, Names, Side, Texts, Values, in_one_case, sort_value
@@ -43,7 +43,7 @@ from apiserver.stores.documents.sqlite.table import (
     sorted_column,
 )
 
-_SQL = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+_SQL: dict[type[Comparison], str] = {query.Greater: ">", query.AtLeast: ">=", query.Less: "<", query.AtMost: "<="}
 #: So many texts may be searched for in the JSON of a list, one by one.
 _MOST_SOUGHT = 8
 _MOST_SIDES = 4
@@ -86,12 +86,12 @@ class Statement(Parameters):
         result is the same, only the speed differs.
         """
         self._of_all = of_all
-        return self._all(All((condition,)))
+        return self._all(AllOf([condition]))
 
     def _met(self, condition: Condition) -> str:
         if (side := self._side_of(condition)) is not None:
             return self._met_beside(condition, side)
-        if isinstance(condition, All):
+        if isinstance(condition, AllOf):
             return self._all(condition)
         if isinstance(condition, AnyOf):
             return self._any_of(condition)
@@ -103,12 +103,12 @@ class Statement(Parameters):
             return self._with_texts(condition, met)
         return self._of_list(condition) if condition.path[0] in self.table.lists else self._asked(condition)
 
-    def _all(self, condition: All) -> str:
+    def _all(self, condition: AllOf[Condition]) -> str:
         """SQL for several conditions that all must hold. Conditions that use the same side table become one."""
         conditions = sorted(flattened(condition), key=lambda item: (cost(self.table, item), isinstance(item, Not)))
         before = self._not_empty, self._narrowing
-        compared = [item for item in conditions if isinstance(item, Field) and isinstance(item.test, Compare)]
-        self._not_empty = before[0] | {field.path for field in compared if not field.test.accepts("")}
+        compared = [item for item in conditions if isinstance(item, Field) and isinstance(item.test, Comparison)]
+        self._not_empty = before[0] | {field.path for field in compared if not accepts(field.test)("")}
         beside: dict[str, list[Condition]] = {}
         terms: list[str] = []
         for item in conditions:
@@ -118,23 +118,23 @@ class Statement(Parameters):
                 terms.append(self._met(item))
                 if cost(self.table, item) == 0:
                     self._narrowing = [*self._narrowing, terms[-1]]
-        terms += [self._met_beside(All(tuple(items)), side) for side, items in beside.items()]
+        terms += [self._met_beside(AllOf(items), side) for side, items in beside.items()]
         self._not_empty, self._narrowing = before
         return _joined(" AND ", terms) or "1"
 
-    def _any_of(self, condition: AnyOf) -> str:
+    def _any_of(self, condition: AnyOf[Condition]) -> str:
         """SQL for several conditions of which one must hold. One pattern at several paths may use a side table."""
         in_doc: list[Condition] = []
         ways: list[str] = []
-        for item in condition.conditions:
+        for item in condition.parts:
             if isinstance(item, Field) and not _has_key(self.table, item.path) and item.path[0] not in self.table.apart:
                 in_doc.append(item)
             else:
                 ways.append(self._met(item))
-        met = _joined(" OR ", ways + ([self._asked(AnyOf(tuple(in_doc)))] if in_doc else [])) or "0"
+        met = _joined(" OR ", ways + ([self._asked(AnyOf(in_doc))] if in_doc else [])) or "0"
         return self._with_texts(condition, met)
 
-    def _with_texts(self, condition: Field | AnyOf, met: str) -> str:
+    def _with_texts(self, condition: Field | AnyOf[Condition], met: str) -> str:
         """SQL `met`, tested only in documents whose side table of texts has all that the pattern must find.
 
         For example, the pattern "lo.s_a" needs "lo" and "s_a", so it cannot match a document without these.
@@ -197,8 +197,8 @@ class Statement(Parameters):
             return self._single("value", condition.test)
         if isinstance(condition, Not):
             return f"NOT ifnull({self._of_value(condition.condition)}, 0)"
-        inner = [self._of_value(item) for item in condition.conditions]
-        return _joined(" AND ", inner) or "1" if isinstance(condition, All) else _joined(" OR ", inner) or "0"
+        inner = [self._of_value(item) for item in condition.parts]
+        return _joined(" AND ", inner) or "1" if isinstance(condition, AllOf) else _joined(" OR ", inner) or "0"
 
     def _side_of(self, condition: Condition) -> str | None:
         """The side table of the values that a condition tests, if the condition is on a single path."""
@@ -253,43 +253,45 @@ class Statement(Parameters):
 
     # Single values in columns, encoded by `encode_key`: those of indexed fields and of side tables.
 
-    def _single(self, column: str, test: Test, path: Path | None = None) -> str:
+    def _single(self, column: str, test: FieldTest, path: Path | None = None) -> str:
         """SQL for a test of the values in a column. `path`: that of the field, if an index sorts by it."""
-        if isinstance(test, Compare):
+        if isinstance(test, Comparison):
             return self._compared(column, test, path)
         if isinstance(test, In):
             return self._single_in(column, test)
-        if isinstance(test, Pattern):
-            return f"(typeof({column}) = 'text' AND {self.ask(test.passes, column)})"
+        if isinstance(test, Matches):
+            return f"(typeof({column}) = 'text' AND {self.ask(passes(test), column)})"
         return "0"
 
-    def _compared(self, column: str, test: Compare, path: Path | None) -> str:
-        kind = class_of(test.operand)
+    def _compared(self, column: str, test: Comparison, path: Path | None) -> str:
+        kind, passed = class_of(test.value), passes(test)
         if kind == values.NULL:  # "+" keeps SQLite from an index: most documents may be null
-            return f"+{column} IS NULL" if test.passes(None) else "0"
+            return f"+{column} IS NULL" if passed(None) else "0"
         if kind in (values.OBJECT, values.LIST):
             return "0"
-        if not _fits(test.operand):
-            return self.ask(lambda key: test.passes(decode_key(key)), column)
-        operand = self.bind(encode_key(test.operand))
-        if test.op == "$eq":
+        if not _fits(test.value):
+            return self.ask(lambda key: passed(decode_key(key)), column)
+        operand = self.bind(encode_key(test.value))
+        if isinstance(test, Equal):
             return f"{column} = {operand}"
 
+        rising = isinstance(test, query.Greater | query.AtLeast)
+
         def within(column: str) -> str:
-            return f"({column} {_SQL[test.op]} {operand} AND {column} {_BOUNDS[kind][test.op[:3]]})"
+            return f"({column} {_SQL[type(test)]} {operand} AND {column} {_BOUNDS[kind][rising]})"
 
         if path is None:
             return within(column)
         in_index = within(sorted_column(path))  # this column has NULL for empty texts
-        if not test.passes("") or path in self._not_empty:
+        if not passed("") or path in self._not_empty:
             return in_index
         return f"({in_index} OR ({sorted_column(path)} IS NULL AND {column} = ''))"
 
     def _single_in(self, column: str, test: In) -> str:
-        fitting = [item for item in test.operands if class_of(item) in _BOUNDS and _fits(item)]
+        fitting = [item for item in test.values if class_of(item) in _BOUNDS and _fits(item)]
         listed = [item for item in fitting if not _is_lost_in_json(item)]
         bound = [self.bind(encode_key(item)) for item in fitting if _is_lost_in_json(item)]
-        ways = [f"{column} IS NULL"] if values.NULL in test.classes else []
+        ways = [f"{column} IS NULL"] if passes(test)(None) else []
         ways += [f"{column} IN (SELECT value FROM json_each({self.bind(dumps(listed))}))"] if listed else []
         ways += [f"{column} IN ({', '.join(bound)})"] if bound else []
         return f"({' OR '.join(ways)})" if ways else "0"
@@ -299,12 +301,11 @@ class Statement(Parameters):
     def _of_list(self, field: Field) -> str:
         """SQL for a test of a short list. If it is a list of texts, SQLite looks for texts in its JSON."""
         source, test, asked = apart_column(field.path[0]), field.test, self._asked(field)
-        texts = [test.operand] if isinstance(test, Compare) and test.op == "$eq" else []
-        texts = test.operands if isinstance(test, In) else texts
+        texts = test.values if isinstance(test, In) else [test.value] if isinstance(test, Equal) else []
         if len(field.path) > 1 or not all(isinstance(text, str) for text in texts):
             return asked
         if not 0 < len(texts) <= _MOST_SOUGHT or any("," in text for text in texts):  # "," is between two items
-            missing, empty = int(test.accepts(MISSING)), int(test.accepts([]))
+            missing, empty = map(int, map(accepts(test), (MISSING, [])))
             return f"CASE WHEN {source} IS NULL THEN {missing} WHEN {source} = '[]' THEN {empty} ELSE {asked} END"
         there = " OR ".join(f"instr({source}, {self.bind(dumps(text))})" for text in texts)
         found = f"CASE WHEN {_flat(source)} THEN 1 ELSE {asked} END"
@@ -319,9 +320,9 @@ class Statement(Parameters):
         root, *others = [path[0] for path in paths_of(condition)]
         if len(others) >= MOST_CONDITIONS:
             raise InvalidFilter("the filter has too many conditions")
-        asked = self._ask(condition.matches, root)
+        asked = self._ask(meets(condition), root)
         test = condition.test if isinstance(condition, Field) else None
-        text = test.operand if isinstance(test, Compare) and test.op == "$eq" else None
+        text = test.value if isinstance(test, Equal) else None
         if not isinstance(text, str):
             return asked
         source = apart_column(root) if root in self.table.apart else "doc"
@@ -371,8 +372,8 @@ def cost(table: Table, condition: Condition) -> int:
     if isinstance(condition, Field):
         root = condition.path[0]
         known = 0 if _has_key(table, condition.path) else 1 if root in table.lists else 2
-        return 3 if root in table.large else max(known, 2 * isinstance(condition.test, Pattern))
-    inner = (condition.condition,) if isinstance(condition, Not) else condition.conditions
+        return 3 if root in table.large else max(known, 2 * isinstance(condition.test, Matches))
+    inner = (condition.condition,) if isinstance(condition, Not) else condition.parts
     return max((cost(table, item) for item in inner), default=0)
 
 
@@ -382,9 +383,9 @@ def _has_key(table: Table, path: Path) -> bool:
 
 
 _BOUNDS = {
-    values.NUMBER: {"$gt": "< ''", "$lt": "IS NOT NULL"},
-    values.TEXT: {"$gt": "< x''", "$lt": ">= ''"},
-    values.BOOLEAN: {"$gt": "IS NOT NULL", "$lt": ">= x''"},
+    values.NUMBER: {True: "< ''", False: "IS NOT NULL"},
+    values.TEXT: {True: "< x''", False: ">= ''"},
+    values.BOOLEAN: {True: "IS NOT NULL", False: ">= x''"},
 }
 """Keeps a comparison within numbers, texts or booleans, because SQLite compares them with one another, too."""
 
@@ -405,8 +406,8 @@ def _joined(operator: str, terms: list[str]) -> str:
 
 def flattened(condition: Condition) -> Iterator[Condition]:
     """The parts of a condition that all must hold: (a AND (b AND c)) gives a, b, c."""
-    if isinstance(condition, All):
-        for inner in condition.conditions:
+    if isinstance(condition, AllOf):
+        for inner in condition.parts:
             yield from flattened(inner)
     else:
         yield condition
@@ -414,9 +415,9 @@ def flattened(condition: Condition) -> Iterator[Condition]:
 
 def _literals(condition: Condition) -> tuple[str, ...]:
     """The texts that every match of a condition's pattern contains; none if the condition is not on one pattern."""
-    fields = condition.conditions if isinstance(condition, AnyOf) else (condition,)
+    fields = condition.parts if isinstance(condition, AnyOf) else (condition,)
     patterns = {
-        item.test.text if isinstance(item, Field) and isinstance(item.test, Pattern) else None for item in fields
+        item.test.pattern if isinstance(item, Field) and isinstance(item.test, Matches) else None for item in fields
     }
     (pattern, *others) = patterns or {None}
     return literals_of(pattern) if pattern is not None and not others else ()

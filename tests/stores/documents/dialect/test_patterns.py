@@ -30,22 +30,16 @@ def test_a_pattern_is_searched_for(pattern: str, text: str, found: bool) -> None
 
 
 def test_any_case() -> None:
-    assert compile_pattern("n", "^ÉT", "i")("été")
-    assert not compile_pattern("n", "^ÉT", "")("été")
+    assert compile_pattern("n", "^ÉT", any_case=True)("été")
+    assert not compile_pattern("n", "^ÉT")("été")
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(", "[", "*", "a{1001}", r"(a)\1", "(?=a)", "(?<!a)b", "\ud800", "x" * (LONGEST + 1), 5, None, ["a"]]
+    "pattern", ["(", "[", "*", "a{1001}", r"(a)\1", "(?=a)", "(?<!a)b", "\ud800", "x" * (LONGEST + 1)]
 )
-def test_what_is_no_pattern_names_its_field(pattern: object) -> None:
+def test_what_is_no_pattern_names_its_field(pattern: str) -> None:
     with pytest.raises(InvalidFilter, match=r"field 'some\.field'"):
         compile_pattern("some.field", pattern)
-
-
-@pytest.mark.parametrize("options", ["m", "ix", "I", 1, None])
-def test_other_options_are_refused(options: object) -> None:
-    with pytest.raises(InvalidFilter, match="field 'n'"):
-        compile_pattern("n", "x", options)
 
 
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "^(a|aa)+$", "a*a*a*a*a*a*a*a*b", "(.*)(.*)(.*)(.*)(.*)x$"])

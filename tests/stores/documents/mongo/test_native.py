@@ -10,6 +10,7 @@ from apiserver.stores.documents.base import Index, InvalidDocument, Update
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.mongo.layout import Layout
 from apiserver.stores.documents.mongo.native import MANY_FIELDS, NativeUpdate, native_update
+from apiserver.stores.documents.query import AtLeast, In
 
 LAYOUT = Layout.of(
     "things",
@@ -52,7 +53,7 @@ AN_OBJECT = {"type": "object", "not": {"$type": "array"}}
         ({"$set": {"a.b.c": 1, "a.d": 2}}, [or_missing("a", **AN_OBJECT), or_missing("a.b", **AN_OBJECT)]),
         ({"$push": {"a": [1]}}, [or_missing("a", type="array")]),
         ({"$addToSet": {"tags": {"$each": ["x", "y"]}}}, [or_missing("tags", type="array")]),
-        ({"$pull": {"tags": {"$in": ["x"]}}}, [or_missing("tags", type="array")]),
+        ({"$pull": {"tags": In(["x"])}}, [or_missing("tags", type="array")]),
         ({"$pull": {"entries": {"task": "x"}}}, [or_missing("entries", type="array")]),
     ],
 )
@@ -69,7 +70,7 @@ def test_what_may_not_fit_is_guarded(update: Update, guard: list[dict[str, Any]]
         {"$addToSet": {"a": 1}},
         {"$pull": {"a": 1}},
         {"$pull": {"a": {}}},
-        {"$pull": {"a": {"$gte": "x"}}},
+        {"$pull": {"a": AtLeast("x")}},
         {"$set": {"a": 1}, "$pull": {"b": {"c": 1}}},
         {"$set": {"a.0": 1}},
         {"$set": {"id": "x"}},

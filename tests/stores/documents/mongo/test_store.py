@@ -23,6 +23,7 @@ from apiserver.stores.documents.base import (
     InvalidDocument,
 )
 from apiserver.stores.documents.mongo import MongoDocumentStore
+from apiserver.stores.documents.query import Matches
 from tests.engines import mongodb
 from tests.engines.fixtures import running
 from tests.engines.nodes import Node
@@ -141,7 +142,7 @@ async def test_whole_numbers_are_pythons_own(store: MongoDocumentStore) -> None:
 
 async def test_a_pattern_stops_reading_when_the_page_is_full(store: MongoDocumentStore) -> None:
     await store.insert("things", [{"id": f"{n:04}", "name": f"n{n}", "more": "x"} for n in range(600)])
-    pattern = {"name": {"$regex": "n(1|2)"}}
+    pattern = {"name": Matches("n(1|2)")}
     page = await store.find("things", pattern, sort=[("id", -1)], skip=3, limit=2)
     assert page == [{"id": f"0{n}", "name": f"n{n}", "more": "x"} for n in (296, 295)]
     assert await store.count("things", pattern) == 222
@@ -214,7 +215,7 @@ async def test_a_server_goes_away_and_comes_back(node: Node) -> None:
     await store.insert("tasks", [{"id": "a", "n": 1}])
     await asyncio.to_thread(node.stop)
     calls = [
-        *(store.find("tasks", {"name": {"$regex": pattern}}) for pattern in ("a", "a|b")),
+        *(store.find("tasks", {"name": Matches(pattern)}) for pattern in ("a", "a|b")),
         *(store.insert("tasks", [{"id": str(number)}, {"id": f"{number}x"}]) for number in range(100)),
         store.update("tasks", {"id": "a"}, {"$max": {"n": 1}}),
         store.update("tasks", {}, {"$max": {"n": 1}}, many=True),

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from apiserver.stores.documents.base import Filter, Sort
+from apiserver.stores.documents.base import Sort
 from apiserver.stores.documents.dialect.filters import parse_filter, paths_of
 from apiserver.stores.documents.dialect.sorts import parse_sort
 from apiserver.stores.documents.mongo.translate import Query, in_turn, left_of, projection_of, query_of
+from apiserver.stores.documents.query import AllOf, AnyOf, AtLeast, Both, Filter, Greater, In, Matches, NoneOf, Unequal
 from tests.stores.documents import strategies
 
 KNOWN = {"$and", "$or", "$nor", "$eq", "$gt", "$gte", "$lt", "$lte", "$in", "$exists", "$size", "$regex", "$options"}
@@ -22,23 +23,23 @@ KNOWN = {"$and", "$or", "$nor", "$eq", "$gt", "$gte", "$lt", "$lte", "$in", "$ex
         ({}, {}),
         ({"id": "a"}, {"_id": {"$eq": "a"}}),
         (
-            {"company": "c", "tags": {"$ne": "x"}},
+            {"company": "c", "tags": Unequal("x")},
             {"$and": [{"company": {"$eq": "c"}}, {"$nor": [{"tags": {"$eq": "x"}}]}]},
         ),
-        ({"n": {"$in": [1, "a"]}}, {"n": {"$in": [1, "a"]}}),
-        ({"n": {"$in": [1, [2]]}}, {"$or": [{"n": {"$in": [1]}}, {"n": {"$eq": [2]}}]}),
-        ({"n": {"$in": [2**64, 1]}}, {"n": {"$in": [1]}}),
-        ({"n": {"$gt": None}}, {"_id": {"$in": []}}),
-        ({"n": {"$eq": 2**64}}, {"_id": {"$in": []}}),
-        ({"n": {"$gte": float("nan")}}, {"_id": {"$in": []}}),
-        ({"n": {"$gte": None}}, {"n": {"$eq": None}}),
+        ({"n": In([1, "a"])}, {"n": {"$in": [1, "a"]}}),
+        ({"n": In([1, [2]])}, {"$or": [{"n": {"$in": [1]}}, {"n": {"$eq": [2]}}]}),
+        ({"n": In([2**64, 1])}, {"n": {"$in": [1]}}),
+        ({"n": Greater(None)}, {"_id": {"$in": []}}),
+        ({"n": 2**64}, {"_id": {"$in": []}}),
+        ({"n": AtLeast(float("nan"))}, {"_id": {"$in": []}}),
+        ({"n": AtLeast(None)}, {"n": {"$eq": None}}),
         ({"_id": 1, "_rev": 2}, {"$and": [{"__id": {"$eq": 1}}, {"__rev": {"$eq": 2}}]}),
-        ({"n": {"$eq": {"a": 1}}}, {"n": {"$eq": {"a": 1}}}),
-        ({"n": {"$eq": {"$where": "1"}}}, {"_id": {"$in": []}}),
+        ({"n": {"a": 1}}, {"n": {"$eq": {"a": 1}}}),
+        ({"n": {"$where": "1"}}, {"_id": {"$in": []}}),
     ],
 )
-def test_most_filters_are_asked_exactly(filter: Filter, query: Filter) -> None:
-    assert query_of(parse_filter(filter)) == Query(dict(query))
+def test_most_filters_are_asked_exactly(filter: Filter, query: dict[str, Any]) -> None:
+    assert query_of(parse_filter(filter)) == Query(query)
 
 
 @pytest.mark.parametrize(
@@ -56,14 +57,14 @@ def test_most_filters_are_asked_exactly(filter: Filter, query: Filter) -> None:
 def test_plain_patterns_are_asked_in_a_form_that_means_the_same_everywhere(
     pattern: str, options: str, sent: str
 ) -> None:
-    query = query_of(parse_filter({"n": {"$regex": pattern, "$options": options}}))
+    query = query_of(parse_filter({"n": Matches(pattern, any_case=options == "i")}))
     expected = {"$regex": sent, "$options": "i"} if options else {"$regex": sent}
     assert query == Query({"$and": [{"n": {"$gte": ""}}, {"n": expected}]})
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "a|b", r"\d", "[a-z]", "a{2}", "(?i)a", r"\bx", "a*", "a\x00"])
 def test_other_patterns_are_asked_here(pattern: str) -> None:
-    assert query_of(parse_filter({"n": {"$regex": pattern}})) == Query({"n": {"$gte": ""}}, exact=False)
+    assert query_of(parse_filter({"n": Matches(pattern)})) == Query({"n": {"$gte": ""}}, exact=False)
 
 
 @pytest.mark.parametrize(
@@ -74,26 +75,26 @@ def test_other_patterns_are_asked_here(pattern: str) -> None:
     ],
 )
 def test_texts_that_must_be_there_are_looked_for_by_mongodb(pattern: str, options: str, texts: list[str]) -> None:
-    query = query_of(parse_filter({"n": {"$regex": pattern, "$options": options}}))
+    query = query_of(parse_filter({"n": Matches(pattern, any_case=options == "i")}))
     more = {"$options": options} if options else {}
     assert query == Query({"$and": [{"n": {"$gte": ""}}, *({"n": {"$regex": t, **more}} for t in texts)]}, exact=False)
 
 
 def test_letters_beyond_ascii_are_compared_in_any_case_here() -> None:
-    assert query_of(parse_filter({"n": {"$regex": "É", "$options": "i"}})) == Query({"n": {"$gte": ""}}, exact=False)
+    assert query_of(parse_filter({"n": Matches("É", any_case=True)})) == Query({"n": {"$gte": ""}}, exact=False)
 
 
 def test_what_is_not_asked_exactly_is_excluded_here() -> None:
-    assert query_of(parse_filter({"$nor": [{"n": {"$regex": "a|b"}}]})) == Query({}, exact=False)
+    assert query_of(parse_filter(NoneOf([{"n": Matches("a|b")}]))) == Query({}, exact=False)
 
 
 @pytest.mark.parametrize(
     ("filter", "asked"),
     [
-        ({"a": 1, "b": {"$regex": "a"}}, []),
-        ({"a": 1, "b": {"$regex": "a|b"}}, ["b"]),
-        ({"a": 1, "$and": [{"b": 1}, {"$or": [{"c": 1}, {"d": {"$regex": "a|b"}}]}]}, ["c", "d"]),
-        ({"a": {"$ne": 1}, "$nor": [{"b": {"$regex": "a|b", "$ne": 1}}]}, ["b", "b"]),
+        ({"a": 1, "b": Matches("a")}, []),
+        ({"a": 1, "b": Matches("a|b")}, ["b"]),
+        (AllOf([{"a": 1, "b": 1}, AnyOf([{"c": 1}, {"d": Matches("a|b")}])]), ["c", "d"]),
+        (AllOf([{"a": Unequal(1)}, NoneOf([{"b": Both(Matches("a|b"), Unequal(1))}])]), ["b", "b"]),
     ],
 )
 def test_what_mongodb_asks_exactly_is_not_asked_again(filter: Filter, asked: list[str]) -> None:

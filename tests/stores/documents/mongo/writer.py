@@ -6,6 +6,7 @@ import asyncio
 import sys
 
 from apiserver.stores.documents.mongo import MongoDocumentStore
+from apiserver.stores.documents.query import AtLeast
 
 
 async def main(uri: str, name: str, times: int) -> None:
@@ -15,7 +16,7 @@ async def main(uri: str, name: str, times: int) -> None:
     for number in range(times):
         change = {"$set": {"n": 1}, "$push": {"entries": f"{name}{number}"}, "$max": {f"last_metrics.m.{name}": number}}
         await store.update("tasks", document, change, upsert=document)
-        await store.update("tasks", {"n": {"$gte": 0}}, {"$push": {"many": 1}}, many=True)
+        await store.update("tasks", {"n": AtLeast(0)}, {"$push": {"many": 1}}, many=True)
         taken = await store.find_and_update("tasks", document, {"$push": {"taken": 1}})
         assert taken is not None
         sys.stdout.write(f"{len(taken['taken'])}\n")

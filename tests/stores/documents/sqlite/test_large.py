@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from apiserver.answers import Answers, AnswerTooLarge, Held
-from apiserver.stores.documents.base import Filter
+from apiserver.stores.documents.query import Filter, In
 from apiserver.stores.documents.sqlite import SqliteDocumentStore
 from apiserver.stores.documents.sqlite import store as module
 
@@ -31,7 +31,7 @@ async def test_values_of_groups_count_while_they_are_read(store: SqliteDocumentS
     lists = [[f"{number}-{item}" + "x" * 1000 for item in range(1000)] for number in range(COUNT)]
     await store.insert("tasks", [{"id": f"{number}", "tags": tags} for number, tags in enumerate(lists)])
     held = Held(Answers())
-    few: Filter = {"id": {"$in": ["1", "2"]}}
+    few: Filter = {"id": In(["1", "2"])}
 
     assert await store.distinct("tasks", "tags", few, counted=held.add) == sorted([*lists[1], *lists[2]])
     once = held.size

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.stores.documents.base import Document, Filter, Sort
-from apiserver.stores.documents.dialect.filters import parse_filter
+from apiserver.stores.documents.base import Document, Sort
+from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
+from apiserver.stores.documents.query import AllOf, AnyOf, Filter, In, Matches
 from apiserver.stores.documents.sqlite import SqliteDocumentStore, pages
 from tests.chance import examples
 
@@ -32,9 +33,9 @@ _filters = st.sampled_from(
     [
         {},
         {"company": "c"},
-        {"company": "c", "project": {"$in": ["q"]}},
-        {"$and": [{"company": "c"}, {"$or": [{"tags": "x"}, {"name": {"$regex": "b", "$options": "i"}}]}]},
-        {"$or": [{"company": "c"}, {"project": "p"}]},
+        {"company": "c", "project": In(["q"])},
+        AllOf([{"company": "c"}, AnyOf([{"tags": "x"}, {"name": Matches("b", any_case=True)}])]),
+        AnyOf([{"company": "c"}, {"project": "p"}]),
     ]
 )
 _sorts = st.sampled_from(
@@ -69,7 +70,7 @@ def test_pages_are_those_of_the_whole_order(
         skip, limit = page
         async with opened(folder) as documents_store:
             await documents_store.insert("tasks", numbered)
-            matching = [document for document in numbered if parse_filter(filter).matches(document)]
+            matching = [document for document in numbered if meets(parse_filter(filter))(document)]
             wanted = in_order(matching, parse_sort(sort))[skip:][:limit]
             assert await documents_store.find("tasks", filter, sort=sort, skip=skip, limit=limit) == wanted
 
@@ -99,13 +100,13 @@ async def test_what_hardly_any_of_the_first_is_is_found_first(tmp_path: Path, mo
         )
 
         async def page(filter: Filter, skip: int = 0, **sort: int) -> tuple[list[str], bool]:
-            wanted: Filter = {"$and": [{"company": "c"}, filter]}
+            wanted: Filter = AllOf([{"company": "c"}, filter])
             found = await documents.find("tasks", wanted, sort=list(sort.items()), skip=skip, limit=20)
             return [document["id"] for document in found[:2]], ways.pop()
 
-        assert await page({"project": {"$in": ["p1"]}}, name=1) == (["250", "251"], True)
-        assert await page({"project": {"$in": ["p1"]}}, name=-1) == (["299", "298"], False)
-        assert await page({"project": {"$in": ["p0"]}}, name=1) == (["000", "001"], False)
-        assert await page({"project": {"$in": ["p0"]}}, 200, name=1) == (["200", "201"], False)
-        assert await page({"id": {"$in": ["000", "001"]}}, name=-1) == (["001", "000"], True)
-        assert await page({"id": {"$in": ["000", "001"]}}, name=-1, created=1) == (["001", "000"], False)
+        assert await page({"project": In(["p1"])}, name=1) == (["250", "251"], True)
+        assert await page({"project": In(["p1"])}, name=-1) == (["299", "298"], False)
+        assert await page({"project": In(["p0"])}, name=1) == (["000", "001"], False)
+        assert await page({"project": In(["p0"])}, 200, name=1) == (["200", "201"], False)
+        assert await page({"id": In(["000", "001"])}, name=-1) == (["001", "000"], True)
+        assert await page({"id": In(["000", "001"])}, name=-1, created=1) == (["001", "000"], False)

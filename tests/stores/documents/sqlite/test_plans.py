@@ -6,10 +6,11 @@ import sqlite3
 
 import pytest
 
-from apiserver.stores.documents.base import Filter, Sort
+from apiserver.stores.documents.base import Sort
 from apiserver.stores.documents.dialect.filters import parse_filter
 from apiserver.stores.documents.dialect.sorts import parse_sort
 from apiserver.stores.documents.indexes import APART, INDEXES, LISTS, NUMERIC
+from apiserver.stores.documents.query import AllOf, Filter, In, Unequal
 from apiserver.stores.documents.sqlite.connections import Callbacks
 from apiserver.stores.documents.sqlite.table import Table, create
 from apiserver.stores.documents.sqlite.translate import Statement
@@ -27,7 +28,7 @@ NEWEST: Sort = [("last_update", -1), ("id", 1)]
         ({"project": "p"}, NEWEST, "tasks:company,project"),
         ({"name": "n"}, OLDEST, "tasks:name"),
         ({"parent": "t"}, OLDEST, "tasks:parent"),
-        ({"id": {"$in": ["a", "b"]}}, OLDEST, "sqlite_autoindex_tasks_1"),
+        ({"id": In(["a", "b"])}, OLDEST, "sqlite_autoindex_tasks_1"),
         ({"id": "a"}, (), "sqlite_autoindex_tasks_1"),
     ],
 )
@@ -36,7 +37,7 @@ def test_a_company_is_no_place_to_start_from(filter: Filter, sort: Sort, index: 
     connection = sqlite3.connect(":memory:", isolation_level=None)
     create(connection, table)
     with Statement(table, Callbacks(), connection) as statement:
-        sql = f"SELECT doc FROM tasks WHERE {statement.where(parse_filter({'$and': [{'company': 'c'}, filter]}))}"
+        sql = f"SELECT doc FROM tasks WHERE {statement.where(parse_filter(AllOf([{'company': 'c'}, filter])))}"
         if sort:
             sql += f" ORDER BY {statement.order_by(parse_sort(sort))} LIMIT 30"
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", statement.parameters)]
@@ -51,7 +52,7 @@ def test_whole_collections_are_grouped_by_an_index_alone(field: str) -> None:
     callbacks = Callbacks()
     connection.create_function("ask", 3, callbacks.ask)
     create(connection, table)
-    live: Filter = {"company": "c", "system_tags": {"$ne": "archived"}}
+    live: Filter = {"company": "c", "system_tags": Unequal("archived")}
     with Statement(table, callbacks, connection) as statement:
         column, _ = statement.grouped((field,))
         sql = f"SELECT count(*), {column} FROM tasks WHERE {statement.where(parse_filter(live))} GROUP BY +{column}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from itertools import count
 from pathlib import Path
@@ -15,10 +15,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.stores.documents.base import Document, DocumentStoreBusy, Filter, InvalidFilter, Sort
-from apiserver.stores.documents.dialect.filters import parse_filter
+from apiserver.stores.documents.base import Document, DocumentStoreBusy, InvalidFilter, Sort
+from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.dialect.patterns import compile_pattern
 from apiserver.stores.documents.dialect.sorts import Term, in_order, parse_sort
+from apiserver.stores.documents.query import (
+    AllOf,
+    AnyOf,
+    AtLeast,
+    AtMost,
+    Both,
+    Equal,
+    Filter,
+    Greater,
+    HasAll,
+    HasSize,
+    In,
+    Less,
+    Matches,
+    NoneOf,
+    NotIn,
+    Unequal,
+)
 from apiserver.stores.documents.sqlite import SqliteDocumentStore, pages, store, translate, upkeep
 from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.side_tables import (
@@ -81,7 +99,7 @@ def numbered(count: int) -> list[Document]:
 
 def meant(documents: dict[str, Document], filter: Filter) -> list[Document]:
     condition = parse_filter(filter)
-    return [documents[id] for id in sorted(documents) if condition.matches(documents[id])]
+    return [documents[id] for id in sorted(documents) if meets(condition)(documents[id])]
 
 
 # The same answers
@@ -90,25 +108,25 @@ def meant(documents: dict[str, Document], filter: Filter) -> list[Document]:
 _operands: list[Any] = [*strategies.SINGLES, [], [1], {"a": 1}, 2**64, "x" * 201]
 _tests = st.one_of(
     st.builds(
-        lambda op, operand: {op: operand},
-        st.sampled_from(["$eq", "$ne", "$gt", "$lte"]),
+        lambda test, operand: test(operand),
+        st.sampled_from([Equal, Unequal, Greater, AtMost]),
         st.sampled_from(_operands),
     ),
-    st.lists(st.sampled_from(_operands), max_size=3).map(lambda operands: {"$in": operands}),
-    st.sampled_from([{"$size": 1}, {"$regex": "a"}, {"$gte": 0, "$lt": 2}, {"$all": ["a"]}]),
+    st.lists(st.sampled_from(_operands), max_size=3).map(In),
+    st.sampled_from([HasSize(1), Matches("a"), Both(AtLeast(0), Less(2)), HasAll(["a"])]),
 )
 _paths = st.sampled_from(["big", "big.a", "big.a.b", "big.0", "big.0.a", "a", "a.b", 'big.q"', "b", "b.a"])
 
 
-def _filter(path: str, tests: Sequence[Any], how: str) -> Filter:
-    return {path: tests[0]} if how == "plain" else {how: [{path: test} for test in tests]}
+def _filter(path: str, tests: Sequence[Any], combined: Callable[[Sequence[Filter]], Filter] | None) -> Filter:
+    return {path: tests[0]} if combined is None else combined([{path: test} for test in tests])
 
 
 _filters = st.builds(
-    _filter, _paths, st.lists(_tests, min_size=1, max_size=2), st.sampled_from(["plain", "$or", "$and", "$nor"])
+    _filter, _paths, st.lists(_tests, min_size=1, max_size=2), st.sampled_from([None, AnyOf, AllOf, NoneOf])
 )
 _pattern_filters = st.builds(
-    lambda pattern, paths: {"$or": [{path: {"$regex": pattern, "$options": "i"}} for path in paths]},
+    lambda pattern, paths: AnyOf([{path: Matches(pattern, any_case=True)} for path in paths]),
     st.sampled_from(["a", "A\n", "aa", "é"]),
     st.sets(strategies.paths, min_size=1).map(sorted),
 )
@@ -141,7 +159,7 @@ def test_what_is_found_is_what_the_dialect_says(
     changes: list[str],
 ) -> None:
     terms, (skip, limit) = parse_sort(sort, NUMERIC), page
-    filters = [{}, *filters, {"$and": filters}]
+    filters = [{}, *filters, AllOf(filters)]
 
     async def hold(documents: SqliteDocumentStore, model: dict[str, Document]) -> None:
         for filter in filters:
@@ -184,13 +202,13 @@ async def test_every_test_of_every_value(tmp_path: Path) -> None:
     values: list[Any] = [*strategies.SINGLES, [], [1, "a"], [None], {"a": 1}, [{"a": 1}], "x" * 200, "x" * 201]
     documents: list[Document] = [{"id": f"{place:02}", "big": {"a": value}} for place, value in enumerate(values)]
     documents += [{"id": "none"}, {"id": "other", "big": {"b": 1}}]
-    tests: list[Any] = [{op: value} for op in ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte") for value in values]
-    tests += [{"$gte": 0, "$lt": 2}, {"$in": [None, 2, "b"]}, {"$nin": [1]}, {"$size": 1}]
+    tests: list[Any] = [test(value) for test in strategies.COMPARISONS for value in values]
+    tests += [Both(AtLeast(0), Less(2)), In([None, 2, "b"]), NotIn([1]), HasSize(1)]
     async with opened(tmp_path) as documents_store:
         await documents_store.insert("things", documents)
         for test in tests:
             condition = parse_filter({"big.a": test})
-            expected = sorted(one["id"] for one in documents if condition.matches(one))
+            expected = sorted(one["id"] for one in documents if meets(condition)(one))
             assert await ids(documents_store, {"big.a": test}, limit=99) == expected, test
     assert there(tmp_path) == [(Values(("big", "a")), "ready")]
 
@@ -222,8 +240,8 @@ def test_a_pattern_is_found_wherever_it_is(
         documents = {f"s{place}": {"id": f"s{place}", **text} for place, text in enumerate(texts)}
         async with opened(folder) as documents_store:
             await documents_store.insert("things", list(documents.values()))
-            filter = {"$or": [{path: {"$regex": pattern, "$options": options}} for path in paths]}
-            for asked in (filter, {"$nor": [filter]}):
+            filter = AnyOf([{path: Matches(pattern, any_case=options == "i")} for path in paths])
+            for asked in (filter, NoneOf([filter])):
                 expected = [one["id"] for one in meant(documents, asked)]
                 assert await ids(documents_store, asked) == expected
                 assert await documents_store.count("things", asked) == len(expected)
@@ -236,7 +254,7 @@ def test_a_pattern_is_found_wherever_it_is(
 def test_what_differs_in_case_only_is_the_same_text() -> None:
     for one in filter(lambda one: one != one.lower() or one != one.upper(), map(chr, range(0x11000))):
         for other in {one.lower(), one.upper(), one.title(), one.casefold()}:
-            if compile_pattern("n", other, "i")(one):
+            if compile_pattern("n", other, any_case=True)(one):
                 assert in_one_case(other) in in_one_case(one)
 
 
@@ -250,7 +268,7 @@ async def test_values_that_json_has_not_are_null(tmp_path: Path) -> None:
         await documents.insert("things", [{"id": "nan", "big": {"value": float("nan")}}])
         assert await ids(documents, {}, [(VALUE, 1)]) == ["002", "001", "000", "nan"]
         assert await ids(documents, {VALUE: None}) == ["000", "nan"]
-        assert await ids(documents, {VALUE: {"$gt": 5}}) == ["001"]
+        assert await ids(documents, {VALUE: Greater(5)}) == ["001"]
 
 
 # How side tables come and go
@@ -285,7 +303,7 @@ def filled(monkeypatch: pytest.MonkeyPatch) -> list[Side]:
 
 @pytest.mark.anyio
 async def test_side_tables_outlive_a_restart(tmp_path: Path, filled: list[Side]) -> None:
-    pattern: Filter = {"$or": [{path: {"$regex": "first"}} for path in ("id", "a")]}
+    pattern: Filter = AnyOf([{path: Matches("first")} for path in ("id", "a")])
     async with opened(tmp_path) as documents:
         await documents.insert("things", [*numbered(20), {"id": "text", "a": "the first"}])
     for last in ("019", "new"):
@@ -362,7 +380,7 @@ async def test_documents_change_while_a_side_table_is_filled(tmp_path: Path, mon
         monkeypatch.setattr(Sorted, "of", slow)
         by_value = await ids(documents, {}, BY_VALUE, 20)
         assert by_value == ["001", "new", "010", "009", "008", "007", "006", "005", "004", "003", "000"]
-        await documents.delete("things", {"id": {"$in": ["001", "new"]}})
+        await documents.delete("things", {"id": In(["001", "new"])})
     with closing(sqlite3.connect(tmp_path / "documents.db")) as connection:
         assert connection.execute('SELECT count(*) FROM "side:1"').fetchone() == (9,)
 

@@ -19,11 +19,11 @@ from apiserver.stores.documents.base import (
     Document,
     DocumentStoreError,
     DuplicateDocument,
-    Filter,
     Index,
     InvalidDocument,
     Update,
 )
+from apiserver.stores.documents.query import Filter, Greater, Less
 from apiserver.stores.documents.sqlite import SqliteDocumentStore
 from apiserver.stores.documents.sqlite.remembered import Remembered
 from tests.chance import examples
@@ -146,7 +146,7 @@ async def test_indexes_and_fields_kept_apart_may_come_later(path: Path) -> None:
         if not await store.count("things", {}):
             await store.insert("things", documents)
         assert await store.find("things", {}, sort=[("id", 1)]) == sorted(documents, key=lambda each: str(each["id"]))
-        assert await store.count("things", {"key": 1, "big.n": {"$gt": 9}, "more": {"$lt": 15}}) == 2
+        assert await store.count("things", {"key": 1, "big.n": Greater(9), "more": Less(15)}) == 2
         assert await store.update("things", {"id": "0"}, {"$set": {"key": 0, "more": [0]}}) == 1
         await store.close()
 

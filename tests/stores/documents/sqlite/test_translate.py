@@ -8,11 +8,28 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 
-from apiserver.stores.documents.base import Document, Filter, Index, InvalidFilter, Sort
+from apiserver.stores.documents.base import Document, Index, InvalidFilter, Sort
 from apiserver.stores.documents.dialect import values
-from apiserver.stores.documents.dialect.filters import parse_filter
+from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.dialect.paths import reach
 from apiserver.stores.documents.dialect.sorts import Term, in_order, parse_sort
+from apiserver.stores.documents.query import (
+    AllOf,
+    AnyOf,
+    AtLeast,
+    AtMost,
+    Both,
+    Equal,
+    Filter,
+    Greater,
+    HasAll,
+    HasSize,
+    In,
+    Less,
+    Matches,
+    NoneOf,
+    NotIn,
+)
 from apiserver.stores.documents.sqlite.connections import Callbacks
 from apiserver.stores.documents.sqlite.table import Table, create
 from apiserver.stores.documents.sqlite.translate import Statement
@@ -51,7 +68,7 @@ class Things:
 @examples(200)
 def test_a_filter_finds_what_it_matches(documents: list[Document], filter: Filter) -> None:
     condition = parse_filter(filter)
-    expected = sorted(document["id"] for document in documents if condition.matches(document))
+    expected = sorted(document["id"] for document in documents if meets(condition)(document))
     assert Things(documents).ids(filter) == expected
 
 
@@ -65,13 +82,13 @@ def test_every_comparison_with_every_value(path: str) -> None:
     documents += [] if path == "id" else [{"id": "missing"}]
     things = Things(documents)
     operands = [*strategies.SINGLES, *NESTED, 2**64, float("inf")]
-    tests: list[Any] = [{op: operand} for operand in operands for op in ("$eq", "$gt", "$gte", "$lt", "$lte")]
-    tests += [{"$in": [operands[place - 1], operand]} for place, operand in enumerate(operands)]
-    tests += [{"$size": 1}, {"$regex": "a"}]
+    tests: list[Any] = [test(operand) for operand in operands for test in strategies.COMPARISONS]
+    tests += [In([operands[place - 1], operand]) for place, operand in enumerate(operands)]
+    tests += [HasSize(1), Matches("a")]
     for test in tests:
-        for filter in ({path: test}, {"$nor": [{path: test}]}):
+        for filter in ({path: test}, NoneOf([{path: test}])):
             condition = parse_filter(filter)
-            expected = sorted(document["id"] for document in documents if condition.matches(document))
+            expected = sorted(document["id"] for document in documents if meets(condition)(document))
             assert things.ids(filter) == expected, filter
 
 
@@ -89,10 +106,11 @@ def test_every_range(path: str) -> None:
     things = Things([*documents, {"id": "missing"}])
     for least in strategies.SINGLES:
         for most in strategies.SINGLES:
-            for range in ({"$gte": least, "$lt": most}, {"$gt": least, "$lte": most}):
-                for filter in ({path: range}, {"$or": [{path: {"$lte": "0"}}, {path: range}]}):
+            for range in (Both(AtLeast(least), Less(most)), Both(Greater(least), AtMost(most))):
+                filters: list[Filter] = [{path: range}, AnyOf([{path: AtMost("0")}, {path: range}])]
+                for filter in filters:
                     condition = parse_filter(filter)
-                    expected = sorted(document["id"] for document in documents if condition.matches(document))
+                    expected = sorted(document["id"] for document in documents if meets(condition)(document))
                     assert things.ids(filter) == expected, filter
 
 
@@ -105,9 +123,9 @@ def test_texts_are_found_in_lists_of_any_texts(path: str) -> None:
     lists += [[["a"]], [{"a": "a"}], [1, "a"], [None], [["x"], "a"], "a", None, 1]
     documents = [strategies.nested(path, {"id": f"{place:02}"}, value) for place, value in enumerate(lists)]
     things = Things([*documents, {"id": "missing"}])
-    for tested in (*({"$eq": item} for item in ITEMS), {"$in": ["b", "x"]}, {"$nin": ["a", "", "b"]}, {"$all": ["a"]}):
+    for tested in (*(Equal(item) for item in ITEMS), In(["b", "x"]), NotIn(["a", "", "b"]), HasAll(["a"])):
         condition = parse_filter({path: tested})
-        expected = [document["id"] for document in [*documents, {"id": "missing"}] if condition.matches(document)]
+        expected = [document["id"] for document in [*documents, {"id": "missing"}] if meets(condition)(document)]
         assert things.ids({path: tested}) == expected, tested
 
 
@@ -132,8 +150,8 @@ def test_patterns_with_text_in_them(path: str) -> None:
         "[k]iss",
     ):
         for options in ("", "i"):
-            filter = {path: {"$regex": pattern, "$options": options}}
-            expected = [document["id"] for document in documents if parse_filter(filter).matches(document)]
+            filter = {path: Matches(pattern, any_case=options == "i")}
+            expected = [document["id"] for document in documents if meets(parse_filter(filter))(document)]
             assert things.ids(filter) == expected, (pattern, options)
 
 
@@ -156,12 +174,12 @@ def sorts_by_an_object(document: Document, term: Term) -> bool:
     [
         ({"id": "a"}, "sqlite_autoindex_things_1 (id=?)"),
         ({"key": "a"}, "things:key (key.key=?)"),
-        ({"$and": [{"key": "a"}, {"id": "a"}]}, "sqlite_autoindex_things_1 (id=?)"),
-        ({"key": {"$in": ["a", "b"]}}, "things:key (key.key=?)"),
-        ({"key": {"$gt": 1}}, "things:key (key.key>? AND key.key<?)"),
-        ({"sorted": {"$gt": "a"}}, "things:sorted (<expr>>? AND <expr><?)"),
-        ({"sorted": {"$gt": "a", "$lt": "b"}}, "things:sorted (<expr>>? AND <expr><?)"),
-        ({"sorted": {"$lt": "b"}}, "things:sorted (<expr>>? AND <expr><?) INDEX 2 SEARCH things USING INDEX"),
+        (AllOf([{"key": "a"}, {"id": "a"}]), "sqlite_autoindex_things_1 (id=?)"),
+        ({"key": In(["a", "b"])}, "things:key (key.key=?)"),
+        ({"key": Greater(1)}, "things:key (key.key>? AND key.key<?)"),
+        ({"sorted": Greater("a")}, "things:sorted (<expr>>? AND <expr><?)"),
+        ({"sorted": Both(Greater("a"), Less("b"))}, "things:sorted (<expr>>? AND <expr><?)"),
+        ({"sorted": Less("b")}, "things:sorted (<expr>>? AND <expr><?) INDEX 2 SEARCH things USING INDEX"),
         ({"deep.key": 1, "key": "b"}, "things:deep.key,key (key.deep.key=? AND key.key=?)"),
     ],
 )
@@ -175,9 +193,9 @@ def test_an_indexed_field_is_looked_up_in_its_index(filter: Filter, index: str) 
 
 def test_no_value_or_name_gets_into_the_text_of_a_statement() -> None:
     marker = "zq7"
-    filter = {
-        "$or": [{marker: marker}, {f"a.{marker}": {"$in": [marker]}}, {"key": marker}, {"big.x": {"$regex": marker}}]
-    }
+    filter: Filter = AnyOf(
+        [{marker: marker}, {f"a.{marker}": In([marker])}, {"key": marker}, {"big.x": Matches(marker)}]
+    )
     with Statement(TABLE, Callbacks(), NOWHERE) as statement:
         where, order = statement.where(parse_filter(filter)), statement.order_by(parse_sort([(marker, 1)]))
         sql = where + order + statement.grouped((marker,))[0]
@@ -185,7 +203,7 @@ def test_no_value_or_name_gets_into_the_text_of_a_statement() -> None:
 
 
 def test_a_filter_of_too_many_conditions_is_refused() -> None:
-    condition = parse_filter({"$or": [{"a": number} for number in range(20_000)]})
+    condition = parse_filter(AnyOf([{"a": number} for number in range(20_000)]))
     with Statement(TABLE, Callbacks(), NOWHERE) as statement, pytest.raises(InvalidFilter, match="too many conditions"):
         statement.where(condition)
 
@@ -194,13 +212,13 @@ def test_the_same_filter_gives_the_same_text() -> None:
     texts = set()
     for value in ("x", "y"):
         with Statement(TABLE, CALLBACKS, NOWHERE) as statement:
-            texts.add(statement.where(parse_filter({"a.b": {"$in": [value, 1.5]}, "big": {"$regex": value}})))
+            texts.add(statement.where(parse_filter({"a.b": In([value, 1.5]), "big": Matches(value)})))
     assert len(texts) == 1
 
 
 def test_a_finished_statement_leaves_no_function_behind() -> None:
     callbacks = Callbacks()
     with Statement(TABLE, callbacks, NOWHERE) as statement:
-        statement.where(parse_filter({"a": {"$regex": "x"}, "b": [1]}))
+        statement.where(parse_filter({"a": Matches("x"), "b": [1]}))
         assert callbacks
     assert not callbacks

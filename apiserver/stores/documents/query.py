@@ -1,0 +1,133 @@
+"""The words in which services ask for documents. `base` says what they mean, `dialect` tests documents with them.
+
+A filter is an object of paths and what is wanted there, or a combination of filters. What is wanted is a value, or a
+test of the values there. For example, drafts that are named "a" or "b" and have no tag "old":
+
+    AllOf([{"status": "created", "tags": Unequal("old")}, AnyOf([{"name": "a"}, {"name": "b"}])])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Test:
+    """A test of the values at a path. A list passes if it passes as a whole, or if one of its items does."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Test):
+    """A comparison with a value. Only values of the same class (text, number …) pass."""
+
+    value: Any
+
+
+class Equal(Comparison):
+    """Equal to the value. A filter says the same with the value itself."""
+
+    __slots__ = ()
+
+
+class Less(Comparison):
+    """Less than the value."""
+
+    __slots__ = ()
+
+
+class AtMost(Comparison):
+    """Less than the value, or equal to it."""
+
+    __slots__ = ()
+
+
+class Greater(Comparison):
+    """Greater than the value."""
+
+    __slots__ = ()
+
+
+class AtLeast(Comparison):
+    """Greater than the value, or equal to it."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unequal(Test):
+    """Not equal to the value, and no list with this value in it."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class In(Test):
+    """Equal to one of the values."""
+
+    values: Collection[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NotIn(Test):
+    """Unequal to each of the values."""
+
+    values: Collection[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class HasAll(Test):
+    """A list that has all values in it, or a single value that equals all of them. Without values, nothing passes."""
+
+    values: Collection[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class HasSize(Test):
+    """A list with this number of items."""
+
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Matches(Test):
+    """A text in which the pattern, in RE2's syntax, is found. `any_case`: upper and lower case are the same."""
+
+    pattern: str
+    any_case: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Both(Test):
+    """Passes both tests, such as those of the two ends of a range. Two items of a list may pass one each."""
+
+    one: Test
+    other: Test
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf(Generic[T_co]):
+    """All parts are met. Without parts, this is always so."""
+
+    parts: Sequence[T_co]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf(Generic[T_co]):
+    """At least one part is met. Without parts, this is never so."""
+
+    parts: Sequence[T_co]
+
+
+@dataclass(frozen=True, slots=True)
+class NoneOf(Generic[T_co]):
+    """No part is met. Without parts, this is always so."""
+
+    parts: Sequence[T_co]
+
+
+Filter: TypeAlias = "Mapping[str, Any] | AllOf[Filter] | AnyOf[Filter] | NoneOf[Filter]"
