@@ -24,6 +24,7 @@ from apiserver import answers
 from apiserver.events.aggregates import ENVELOPE, Aggregate, Buckets
 from apiserver.events.model import BucketAxis
 from apiserver.events.queries import EVERYWHERE, LEAST, BucketQuery, Range, SeriesQuery
+from apiserver.events.smoothing import Smoothing
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore
 
@@ -56,19 +57,21 @@ class Key(StrEnum):
 class HistogramQuery:
     """How to answer each series. `envelope` adds min, max, count, first and last to its buckets.
 
-    A `range` zooms: only the points in it are answered, and the interval follows from its length.
+    A `range` zooms: only the points in it are answered, and the interval follows from its length. `smoothing` is done
+    before, with the whole series.
     """
 
     samples: int
     key: Key = Key.ITER
     envelope: bool = False
     range: Range = EVERYWHERE
+    smoothing: Smoothing | None = None
 
     @property
     def buckets(self) -> BucketQuery:
         """The same question, as stores understand it."""
         width = partial(interval, samples=self.samples, range=self.range)
-        return BucketQuery(self.key.axis, width, self.range, ENVELOPE if self.envelope else _MEAN)
+        return BucketQuery(self.key.axis, width, self.range, ENVELOPE if self.envelope else _MEAN, self.smoothing)
 
 
 def interval(count: int, least: int, greatest: int, samples: int, range: Range = EVERYWHERE) -> int:

@@ -11,6 +11,7 @@ from typing import Generic, NamedTuple, Self, TypeVar
 
 from apiserver.events.aggregates import Aggregate
 from apiserver.events.model import BucketAxis, EventType, Int64Array, Owner, Selection
+from apiserver.events.smoothing import Smoothing
 
 #: The ends of every axis: iterations and timestamps are int64.
 LEAST, GREATEST = -(2**63), 2**63 - 1
@@ -67,12 +68,13 @@ class PageQuery(Generic[Position]):
 
 @dataclass(frozen=True, slots=True)
 class BucketQuery:
-    """Buckets over a part of an axis, `width` wide, with some aggregates."""
+    """Buckets over a part of an axis, `width` wide, with some aggregates. Curves may be smoothed before."""
 
     axis: BucketAxis
     width: Width
     range: Range = EVERYWHERE
     aggregates: frozenset[Aggregate] = frozenset([Aggregate.MEAN])
+    smoothing: Smoothing | None = None
 
     def size(self, series: int, buckets: int) -> int:
         """About how many bytes of memory some series take, with so many buckets in all."""

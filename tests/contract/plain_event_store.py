@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from operator import gt, lt
 from typing import Any
@@ -37,6 +37,7 @@ from apiserver.events.model import (
 )
 from apiserver.events.queries import EVERYWHERE, BucketQuery, Grid, PageQuery, Range, SeriesQuery
 from apiserver.stores.events.base import TIMESTAMP_BYTES, page_of, whole_timestamps_of
+from tests.events.plain_smoothing import smoothed
 
 Name = tuple[str, str]
 
@@ -188,10 +189,15 @@ class PlainEventStore:
 
         found = []
         for name, points in self._scalars(series).items():
-            curve = sorted(map(x, (point for point in points.values() if point.iter != SINGLE_VALUE_ITERATION)))
+            curve = [point for point in points.values() if point.iter != SINGLE_VALUE_ITERATION]
+            curve.sort(key=lambda point: (x(point), point.iter))
             if curve:
-                interval = buckets.width(len(curve), curve[0], curve[-1])
-                inside = [one for one in points.values() if buckets.range.least <= x(one) <= buckets.range.greatest]
+                places = [x(point) for point in curve]
+                interval = buckets.width(len(curve), places[0], places[-1])
+                if buckets.smoothing is not None:
+                    values = smoothed(buckets.smoothing, places, [point.value for point in curve])
+                    curve = [replace(point, value=value) for point, value in zip(curve, values, strict=True)]
+                inside = [one for one in curve if buckets.range.least <= x(one) <= buckets.range.greatest]
                 found.append(_buckets(name, interval, x, inside, buckets.aggregates))
         return found
 

@@ -20,7 +20,9 @@ from apiserver.events.model import (
     WorkerSpan,
 )
 from apiserver.events.queries import BucketQuery, Grid, PageQuery, Range, SeriesQuery
+from apiserver.events.smoothing import Kind, Smoothing
 from tests.contract.event_stores import OWNER, RECEIVED, SCALARS, Case, batch, case, same, scalars, select
+from tests.events.plain_smoothing import smoothed
 
 COUNT, MEAN, MIN = Aggregate.COUNT, Aggregate.MEAN, Aggregate.MIN
 MAX, FIRST, LAST = Aggregate.MAX, Aggregate.FIRST, Aggregate.LAST
@@ -298,6 +300,29 @@ async def test_series_without_a_point_inside_have_no_buckets(case: Case) -> None
     for axis in BucketAxis:
         found = await case.store.scalar_buckets(SCALARS, BucketQuery(axis, lambda *_: 2, Range.of(5, 8), ENVELOPE))
         assert [(one.variant, one.x.tolist()) for one in found] == [("a", []), ("b", [4, 6, 8])]
+
+
+@pytest.mark.parametrize("smoothing", [Smoothing(kind, weight=0.95, points=9) for kind in Kind])
+@pytest.mark.parametrize("axis", BucketAxis)
+async def test_a_smoothed_curve_looks_the_same_at_each_zoom(case: Case, smoothing: Smoothing, axis: BucketAxis) -> None:
+    values = [math.sin(n / 100) + n % 7 for n in range(10_000)]
+    iters = [n * 3 for n in range(10_000)]
+    await case.store.add(batch(scalars(values, iters=iters), scalars([1.0], iters=[SINGLE_VALUE_ITERATION])))
+    await case.settle()
+    values[5000] = NAN
+    await case.store.add(batch(scalars([NAN], iters=[iters[5000]])))
+    expected = smoothed(smoothing, iters, values)
+    for start, stop in ((0, 29_999), (15_000, 15_030), (29_970, 29_999)):
+        asked = BucketQuery(axis, lambda *_: 1, Range.of(start, stop), smoothing=smoothing)
+        (found,) = await case.store.scalar_buckets(SCALARS, asked)
+        inside = slice(-(-start // 3), stop // 3 + 1)
+        assert found.x.tolist() == iters[inside]
+        assert found.values[MEAN].tolist() == pytest.approx(expected[inside], abs=1e-9, nan_ok=True)
+    asked = BucketQuery(axis, lambda *_: 3000, smoothing=smoothing)
+    (found,) = await case.store.scalar_buckets(SCALARS, asked)
+    assert found.x.tolist() == list(range(0, 30_000, 3000))
+    finite = [value for value in expected[1000:2000] if math.isfinite(value)]
+    assert found.values[MEAN][1] == pytest.approx(math.fsum(finite) / len(finite))
 
 
 @pytest.mark.parametrize("iteration", [4, 4_999, 9_999])

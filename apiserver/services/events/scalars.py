@@ -12,6 +12,7 @@ from apiserver.aggregation.histogram import Histogram, HistogramQuery, Key, hist
 from apiserver.aggregation.single_values import single_values
 from apiserver.events.model import EventType, MetricSelection
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
+from apiserver.events.smoothing import MOST_OF_MEDIAN, Kind, Smoothing
 from apiserver.off_loop import off_loop, together
 from apiserver.rpc.call import Encoded
 from apiserver.rpc.encode import encode_many
@@ -120,7 +121,17 @@ def _asked(request: dict[str, Any]) -> HistogramQuery:
     start, stop = asked.get("from"), asked.get("to")
     if start is not None and stop is not None and start > stop:
         raise validation_error("'from' must not be greater than 'to'", field="range")
-    return HistogramQuery(request["samples"], Key(request["key"]), request["envelope"], Range.of(start, stop))
+    key, envelope = Key(request["key"]), request["envelope"]
+    return HistogramQuery(request["samples"], key, envelope, Range.of(start, stop), _smoothing(request.get("smooth")))
+
+
+def _smoothing(asked: dict[str, Any] | None) -> Smoothing | None:
+    if asked is None:
+        return None
+    smoothing = Smoothing(Kind(asked["by"]), asked["weight"], asked["points"])
+    if smoothing.kind is Kind.MEDIAN and smoothing.points > MOST_OF_MEDIAN:
+        raise validation_error(f"a median has up to {MOST_OF_MEDIAN} points", field="smooth.points")
+    return smoothing
 
 
 def _series(metrics: Mapping[str, Mapping[str, Any]]) -> int:

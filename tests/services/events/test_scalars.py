@@ -139,6 +139,34 @@ async def test_a_range_must_be_one(api: Api, task: str, bad: Any) -> None:
         assert (meta["result_subcode"], meta["error_data"]["field"].partition(".")[0]) == (12, "range")
 
 
+async def test_curves_are_smoothed_with_all_points(api: Api, add: Add, task: str) -> None:
+    await add(*(scalar(task, n, n % 2) for n in range(101)))
+    smooth: dict[str, Any] = {"by": "mean", "points": 4}
+    request = {"samples": 5, "range": {"from": 40, "to": 59}, "smooth": smooth, "envelope": True}
+    series = (await api.call(HISTOGRAM, {"task": task, **request}))["m"]["v"]
+    assert (series["x"], series["min"], series["max"]) == ([40, 44, 48, 52, 56], [0.5] * 5, [0.5] * 5)
+    of_tasks = await api.call(HISTOGRAMS, {"tasks": [task], **request})
+    assert of_tasks["metrics"]["m"]["v"][task]["y"] == [0.5] * 5
+    request = {"task": task, "smooth": {"by": "derivative"}, "range": {"from": 0, "to": 2}}
+    assert (await api.call(HISTOGRAM, request))["m"]["v"]["y"] == [None, 1, -1]
+
+
+@pytest.mark.parametrize(
+    ("bad", "field"),
+    [
+        ({"by": "best"}, "smooth.by"),
+        ({"weight": 0.5}, "smooth.by"),
+        ({"by": "ema", "weight": 1}, "smooth.weight"),
+        ({"by": "mean", "points": 0}, "smooth.points"),
+        ({"by": "median", "points": 33}, "smooth.points"),
+        ("ema", "smooth"),
+    ],
+)
+async def test_a_smoothing_must_be_one(api: Api, task: str, bad: Any, field: str) -> None:
+    meta = (await api.call(HISTOGRAM, {"task": task, "smooth": bad}, expect=400))["meta"]
+    assert (meta["result_subcode"], meta["error_data"]["field"]) == (12, field)
+
+
 async def test_x_axes_have_their_labels(api: Api, add: Add, task: str) -> None:
     model = (await api.call("models.create", {"name": "m", "uri": "file:///m", "ready": False}))["id"]
     await add(

@@ -26,6 +26,7 @@ from apiserver.events.model import (
     WorkerSpan,
 )
 from apiserver.events.queries import BucketQuery, Grid, PageQuery, Range, SeriesQuery, Width
+from apiserver.events.smoothing import Kind, Smoothing
 from apiserver.stores.events.base import EventStore
 from tests.contract.plain_event_store import PlainEventStore
 
@@ -37,6 +38,7 @@ WIDTHS: Sequence[Width] = (
     lambda count, least, greatest: min(max(1, (greatest - least) // 4), 2**63 - 1),
     lambda count, least, greatest: 1 if count < 6 else 7,
 )
+SMOOTHINGS = tuple(Smoothing(kind, weight=0.7, points=4) for kind in Kind)
 BOUNDS = ((None, None), (None, 7), (3, None), (-2, 12))
 _LARGEST_SHIFT = 42
 
@@ -71,8 +73,22 @@ async def _assert_same_scalars(store: EventStore, plain: PlainEventStore, owner:
             assert _comparable(values) == _comparable(await plain.last_values(series, n))
         for axis, width, bounds in product(BucketAxis, WIDTHS, BOUNDS):
             await _assert_same_buckets(store, plain, series, BucketQuery(axis, width, Range.of(*bounds)))
+    for axis, smoothing in product(BucketAxis, SMOOTHINGS):
+        asked = BucketQuery(axis, lambda *_: 1, Range.of(-2, 12), smoothing=smoothing)
+        await _assert_same_smoothed(store, plain, SeriesQuery(owner, EventType.SCALAR), asked)
     for descending, limit, whole in product((False, True), (1, 4, 1000), (False, True)):
         await _assert_same_walk(store, plain, owner, PageQuery(limit, None, descending, whole))
+
+
+async def _assert_same_smoothed(
+    store: EventStore, plain: PlainEventStore, series: SeriesQuery, asked: BucketQuery
+) -> None:
+    got, expected = await store.scalar_buckets(series, asked), await plain.scalar_buckets(series, asked)
+    assert [(one.metric, one.variant, one.x.tolist()) for one in got] == [
+        (one.metric, one.variant, one.x.tolist()) for one in expected
+    ]
+    for one, other in zip(got, expected, strict=True):
+        assert one.values[MEAN].tolist() == pytest.approx(other.values[MEAN].tolist(), abs=1e-9, nan_ok=True)
 
 
 async def _assert_same_walk(

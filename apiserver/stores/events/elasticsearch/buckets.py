@@ -27,6 +27,8 @@ from apiserver.stores.events.elasticsearch.stats import EXACT, exact, extent
 
 #: What nodes call the aggregates that they compute.
 _OF_NODES = {Aggregate.MEAN: "avg", Aggregate.MIN: "min", Aggregate.MAX: "max"}
+#: Bytes of memory that a point takes, as x and value.
+_POINT_BYTES = 16
 _ENDS = frozenset([Aggregate.FIRST, Aggregate.LAST])
 _A_CURVE = without({"term": {"iter": SINGLE_VALUE_ITERATION}})
 
@@ -40,6 +42,7 @@ class _Curve:
     least: int
     greatest: int
     interval: int
+    is_smoothed: bool
 
     @property
     def most(self) -> int:
@@ -49,7 +52,8 @@ class _Curve:
     @property
     def by_nodes(self) -> bool:
         """Whether Elasticsearch can bucket it."""
-        return self.most <= MOST_BUCKETS and max(-self.least, self.greatest, self.interval) < EXACT
+        exact = max(-self.least, self.greatest, self.interval) < EXACT
+        return exact and self.most <= MOST_BUCKETS and not self.is_smoothed
 
 
 @dataclass(slots=True, frozen=True)
@@ -109,7 +113,8 @@ async def _curves(cluster: Cluster, known: SeriesIndex, request: Request) -> lis
             least, greatest = [
                 await exact(cluster, index, routing, one, found[one.key], name, _A_CURVE) for name in (low, high)
             ]
-            curves.append(_Curve(one, count, least, greatest, request.buckets.width(count, least, greatest)))
+            width = request.buckets.width(count, least, greatest)
+            curves.append(_Curve(one, count, least, greatest, width, request.buckets.smoothing is not None))
     return curves
 
 
@@ -148,7 +153,7 @@ async def _ends(cluster: Cluster, request: Request, curve: _Curve, rows: list[Js
     wanted = np.union1d(first, last)
     if not len(wanted):
         return dict.fromkeys(_ENDS, np.empty(0))
-    x, values = await _points(cluster, request, curve, {"terms": {request.axis: wanted.tolist()}})
+    x, values = await _points(cluster, request, curve, *request.inside, {"terms": {request.axis: wanted.tolist()}})
     if not np.isin(wanted, x).all():
         return None
     return {
@@ -163,10 +168,15 @@ def _floats(values: list[float | None]) -> Float64Array:
 
 async def _of_points(cluster: Cluster, request: Request, curve: _Curve) -> Buckets:
     """The buckets, made here of all points."""
-    x, values = await _points(cluster, request, curve)
-    return Buckets(
-        curve.series.metric, curve.series.variant, *bucketed(x, values, curve.interval, request.buckets.aggregates)
-    )
+    wanted = request.buckets
+    if wanted.smoothing is None:
+        x, values = await _points(cluster, request, curve, *request.inside)
+    else:
+        answers.will_read(_POINT_BYTES * curve.count)
+        x, values = wanted.smoothing.whole(*await _points(cluster, request, curve, _A_CURVE))
+        inside = (wanted.range.least <= x) & (x <= wanted.range.greatest)
+        x, values = x[inside], values[inside]
+    return Buckets(curve.series.metric, curve.series.variant, *bucketed(x, values, curve.interval, wanted.aggregates))
 
 
 async def _points(
@@ -178,7 +188,7 @@ async def _points(
         cluster,
         index_of(cluster.prefix, request.series),
         owner_key(request.series.owner),
-        of_series([curve.series.key], *request.inside, *conditions),
+        of_series([curve.series.key], *conditions),
         request.order,
         fields=["value", "special"],
         limit=paging.ALL,

@@ -12,16 +12,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from apiserver import answers
 from apiserver.events.aggregates import Buckets, columns_for
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Int64Array
-from apiserver.events.queries import GREATEST, BucketQuery, Width
+from apiserver.events.queries import GREATEST, LEAST, BucketQuery, Width
+from apiserver.events.smoothing import Smoother
 from apiserver.stores.events.embedded.bucketing import SHORT, Part, Source, bucket_starts, bucketed
-from apiserver.stores.events.embedded.chunks import Room
+from apiserver.stores.events.embedded.chunks import Room, decode_curves
 from apiserver.stores.events.embedded.pieces import (
     BLOCK,
     ColumnNames,
@@ -40,9 +41,9 @@ MOST_WIDENING = 0.1
 #: How many chunks of a series are summed up at once: as many as fit into a processor's cache.
 CHUNKS_OF_POINTS = 32
 CHUNKS_OF_BLOCKS = 64
+CHUNKS_TO_SMOOTH = 8
 
-
-SumUp = Callable[[Sequence[Content]], Pieces]
+Made = TypeVar("Made", Curve, Pieces)
 
 
 class _Rooms(threading.local):
@@ -77,6 +78,8 @@ def _by_time(series: Sequence[Series], wanted: BucketQuery) -> Iterator[Source]:
         if bool((curve.iters[1:] < curve.iters[:-1]).any()):
             curve = take(curve, np.argsort(curve.iters, kind="stable"))
         interval = wanted.width(len(curve.iters), int(curve.iters[0]), int(curve.iters[-1]))
+        if wanted.smoothing is not None:
+            curve = Curve(*wanted.smoothing.whole(curve.iters, curve.values))
         yield Source(*one.name, interval, [within(curve, wanted.range.least, wanted.range.greatest)])
 
 
@@ -96,8 +99,12 @@ def _by_iteration(series: Sequence[Series], wanted: BucketQuery) -> Iterator[Sou
     for one, extent in zip(series, _extents(series), strict=True):
         if extent.first == extent.last == SINGLE_VALUE_ITERATION:
             continue
-        interval, parts = _parts(one, _interval(one, extent, wanted.width), wanted)
-        yield Source(*one.name, interval, parts)
+        interval = _interval(one, extent, wanted.width)
+        if wanted.smoothing is None:
+            yield Source(*one.name, *_parts(one, interval, wanted))
+        else:
+            smoother = wanted.smoothing.begin(*_ends(one, extent))
+            yield Source(*one.name, interval, list(_smoothed_parts(one, smoother, interval, wanted)))
 
 
 def _extents(series: Sequence[Series]) -> Iterator[_Extent]:
@@ -115,16 +122,23 @@ def _with_hot(merged: _Extent, iters: Int64Array) -> _Extent:
 
 
 def _interval(series: Series, extent: _Extent, width: Width) -> int:
-    fewest, most, first, last = extent
+    fewest, most, _, _ = extent
+    first, last = _ends(series, extent)
     singles = int(_has_single_value(series, extent))
-    if first == SINGLE_VALUE_ITERATION:
-        first = _next_iteration(series, SINGLE_VALUE_ITERATION + 1, descending=False)
-    elif last == SINGLE_VALUE_ITERATION:
-        last = _next_iteration(series, SINGLE_VALUE_ITERATION - 1, descending=True)
     interval = width(most - singles, first, last)
     if fewest < most and width(fewest - singles, first, last) != interval:
         interval = width(series.count() - singles, first, last)
     return interval
+
+
+def _ends(series: Series, extent: _Extent) -> tuple[int, int]:
+    """The first and the last iteration of the curve, which has no single value."""
+    first, last = extent.first, extent.last
+    if first == SINGLE_VALUE_ITERATION:
+        first = _next_iteration(series, SINGLE_VALUE_ITERATION + 1, descending=False)
+    elif last == SINGLE_VALUE_ITERATION:
+        last = _next_iteration(series, SINGLE_VALUE_ITERATION - 1, descending=True)
+    return first, last
 
 
 def _has_single_value(series: Series, extent: _Extent) -> bool:
@@ -170,20 +184,22 @@ def _widened(interval: int, shift: int) -> int:
     return -(-interval >> shift) << shift
 
 
-def _of_chunks(series: Series, chunks: Sequence[Content], low: int, high: int, sum_up: SumUp) -> list[Part]:
-    """The points from `low` to the end of adjacent chunks, but not beyond `high`; summed up where that is possible.
+def _of_chunks(
+    series: Series, chunks: Sequence[Content], low: int, high: int, made_of: Callable[[Sequence[Content]], Made]
+) -> list[Made | Curve]:
+    """The points from `low` to the end of adjacent chunks, but not beyond `high`; `made_of` chunks if that is possible.
 
     It is possible if the bodies of all chunks were read, all lie wholly inside, and no hot point is in or before them.
     """
     first, last = chunks[0][0], _end(chunks)
     inside = low <= first and last <= high and not first <= SINGLE_VALUE_ITERATION <= last
     if inside and all(body is not None for _, _, _, body in chunks) and not series.has_hot(low, last):
-        return [sum_up(chunks)]
+        return [made_of(chunks)]
     if len(chunks) == 1:
         return [_points(series, low, min(last, high))]
     half = len(chunks) // 2
-    parts = _of_chunks(series, chunks[:half], low, high, sum_up)
-    return parts + _of_chunks(series, chunks[half:], _end(chunks[:half]) + 1, high, sum_up)
+    parts = _of_chunks(series, chunks[:half], low, high, made_of)
+    return parts + _of_chunks(series, chunks[half:], _end(chunks[:half]) + 1, high, made_of)
 
 
 def _end(chunks: Sequence[Content]) -> int:
@@ -202,6 +218,36 @@ def _sum_up_blocks(chunks: Sequence[Content], interval: int, columns: ColumnName
 def _sum_up_points(chunks: Sequence[Content], interval: int, columns: ColumnNames) -> Pieces:
     iters, values = _rooms.room.decode([(length, body) for _, _, length, body in chunks])
     return sum_up_points(iters, values, bucket_starts(iters, interval), columns)
+
+
+# --- over iterations: smoothed ---------------------------------------------------------------------
+
+
+def _smoothed_parts(series: Series, smoother: Smoother, interval: int, wanted: BucketQuery) -> Iterator[Part]:
+    """The smoothed points in the range that is asked for, summed up unless each one is a bucket."""
+    columns = columns_for(wanted.aggregates)
+    for curve in _smoothed(series, smoother):
+        inside = within(curve, wanted.range.least, wanted.range.greatest) if len(curve.iters) else curve
+        if interval == 1:
+            yield inside
+        elif len(inside.iters):
+            yield sum_up_points(*inside, bucket_starts(inside.iters, interval), columns)
+
+
+def _smoothed(series: Series, smoother: Smoother) -> Iterator[Curve]:
+    """The whole series, smoothed some chunks at a time."""
+    contents, low = series.curves(LEAST, GREATEST), LEAST
+    while chunks := contents.fetchmany(CHUNKS_TO_SMOOTH):
+        for curve in _of_chunks(series, chunks, low, GREATEST, _decoded):
+            yield Curve(*smoother.feed(*curve))
+        low = _end(chunks) + 1
+    if low <= GREATEST:
+        yield Curve(*smoother.feed(*_points(series, low, GREATEST)))
+    yield Curve(*smoother.rest())
+
+
+def _decoded(chunks: Sequence[Content]) -> Curve:
+    return decode_curves([(length, body) for _, _, length, body in chunks])
 
 
 def _points(series: Series, low: int, high: int) -> Curve:

@@ -28,5 +28,6 @@ def make_small(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(buckets, "MOST_WIDENING", 0.5)
     patch.setattr(buckets, "CHUNKS_OF_POINTS", 2)
     patch.setattr(buckets, "CHUNKS_OF_BLOCKS", 3)
+    patch.setattr(buckets, "CHUNKS_TO_SMOOTH", 2)
     patch.setattr(bucketing, "SHORT", 4)
     patch.setattr(log_merge, "LARGEST", 5)
