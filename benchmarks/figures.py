@@ -63,6 +63,8 @@ READS = (
     Figure("histogram.2000", "histogram of 10 series × 100k, 2000 samples", "ms", (Bar(8),)),
     Figure("histogram.6000", "histogram of 10 series × 100k, 6000 samples", "ms", (Bar(15),)),
     Figure("histogram.long", "histogram of one series of 10 M, 6000 samples", "ms", (Bar(15),)),
+    Figure("histogram.ema", "the same, smoothed by an exponential average", "ms", (Bar(200),)),
+    Figure("histogram.mean", "the same, smoothed by a running mean of 101 points", "ms", (Bar(200),)),
     Figure("histogram.tasks", "histogram of 10 tasks × 10 series × 50k, 100 samples", "ms", (Bar(40),)),
     Figure("raw", "raw page of 10k points", "ms", (Bar(5),)),
     Figure("log.newest", "log of 10 M lines, newest 100", "ms", (Bar(2),)),

@@ -72,12 +72,15 @@ def requests(library: Library, sizes: Sizes) -> dict[str, tuple[str, bytes]]:
     """The endpoint and the body of each read, by the key of its figure."""
     histogram = "events.scalar_metrics_iter_histogram"
     middle = START_MS + sizes.log_lines // 2 * 20
+    long = {"task": library.long.id, "samples": 6000}
     first = {"metric": "m", "variants": [variant(0)]}
     wanted: dict[str, tuple[str, dict[str, Any]]] = {
         "histogram.100": (histogram, {"task": library.wide.id, "samples": 100}),
         "histogram.2000": (histogram, {"task": library.wide.id, "samples": 2000}),
         "histogram.6000": (histogram, {"task": library.wide.id, "samples": 6000}),
-        "histogram.long": (histogram, {"task": library.long.id, "samples": 6000}),
+        "histogram.long": (histogram, long),
+        "histogram.ema": (histogram, {**long, "smooth": {"by": "ema", "weight": 0.99}}),
+        "histogram.mean": (histogram, {**long, "smooth": {"by": "mean", "points": 101}}),
         "histogram.tasks": (
             "events.multi_task_scalar_metrics_iter_histogram",
             {"tasks": [owner.id for owner in library.shared], "samples": 100},

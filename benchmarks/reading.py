@@ -80,7 +80,8 @@ def _limits(run: Run, server: Running, tasks: Library) -> None:
         by_rows = median_ms(partial(rows.histogram, run.folder / "wide.db", interval), 2)
         reduced = limits.reduce_ms(sizes.wide_points, samples, WIDE, sizes.runs)
         table.compare(key, {REDUCE: reduced, ROWS: by_rows})
-    table.compare("histogram.long", {REDUCE: limits.reduce_ms(sizes.long_points, 6000, 1, sizes.runs)})
+    for key in ("histogram.long", "histogram.ema", "histogram.mean"):
+        table.compare(key, {REDUCE: limits.reduce_ms(sizes.long_points, 6000, 1, sizes.runs)})
     shared = limits.reduce_ms(sizes.shared_points, 100, WIDE * TASKS, sizes.runs)
     table.compare("histogram.tasks", {REDUCE: shared})
     endpoint, body = library.requests(tasks, sizes)["raw"]

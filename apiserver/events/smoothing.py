@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -238,14 +239,20 @@ def _decayed_sums(values: Float64Array, decay: float, before: float) -> Float64A
 
         values   8 0 | 4 4     each row   8 4 | 4 6     then   8 4 | 6 7     as 4 · 0.5 = 2 and 4 · 0.25 = 1
     """
+    left, weights = _powers(decay)
+    squares = _rows(values, 0.0).reshape(-1, _COLUMNS, _COLUMNS)  # BLAS starts no threads for small products
+    sums: Float64Array = np.matmul(squares, weights).reshape(-1, _COLUMNS)
+    sums += np.multiply.outer(_carried(sums[:, -1], np.broadcast_to(left[-1], len(sums)), before), left)
+    return sums.ravel()[: len(values)]
+
+
+@lru_cache(maxsize=16)
+def _powers(decay: float) -> tuple[Float64Array, Float64Array]:
+    """What is left of the value before a row at each place in it; and of the value at place i at place j, as [i, j]."""
     places = np.arange(_COLUMNS)
     distances = places - places[:, np.newaxis]
     weights = np.where(distances >= 0, np.power(decay, np.maximum(distances, 0)), 0.0)
-    squares = _rows(values, 0.0).reshape(-1, _COLUMNS, _COLUMNS)  # BLAS starts no threads for small products
-    sums: Float64Array = np.matmul(squares, weights).reshape(-1, _COLUMNS)
-    left = np.power(decay, places + 1)
-    sums += np.multiply.outer(_carried(sums[:, -1], np.broadcast_to(left[-1], len(sums)), before), left)
-    return sums.ravel()[: len(values)]
+    return np.power(decay, places + 1), weights
 
 
 def _varying_sums(values: Float64Array, decays: Float64Array, before: float) -> Float64Array:
