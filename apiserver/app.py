@@ -19,7 +19,7 @@ from apiserver import __version__, resources
 from apiserver.aggregation.scroll import Scrolls
 from apiserver.answers import LARGEST, MUCH
 from apiserver.data_folder import DataFolder
-from apiserver.engines import document_store, event_store, owned
+from apiserver.engines import document_engine, event_engine, owned
 from apiserver.files.deletions import FileDeletions
 from apiserver.files.links import FileLinks
 from apiserver.files.server import FileServer
@@ -143,8 +143,8 @@ def create_app(settings: Settings) -> App:
 
 
 def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backend:
-    documents = document_store(settings, folder)
-    events = event_store(settings, folder)
+    documents = document_engine(settings).store(folder)
+    events = event_engine(settings).store(folder)
     return Backend(
         settings=settings,
         documents=documents,

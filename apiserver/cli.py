@@ -10,13 +10,13 @@ import asyncio
 import gc
 import os
 import sys
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from apiserver import __version__
-from apiserver.engines import PLACES, check
-from apiserver.settings import Settings, SettingsError, load, masked, setting_fields
+from apiserver.engines import check, document_engine, event_engine, places
+from apiserver.settings import EMBEDDED, Settings, SettingsError, load, masked, setting_fields
 
 if TYPE_CHECKING:
     from apiserver.importing.sources import ClearmlSource
@@ -72,7 +72,7 @@ def command_line() -> argparse.ArgumentParser:
     migrate.add_argument("--check", action="store_true", help="only say what would be done; exit code 1 if anything")
     copy = _command(commands, "copy", _copy, "copy all events and documents to other stores", ("data", *_ENGINE_FLAGS))
     for flag in ("from", "to"):
-        meaning = f"{PLACES}; by default, what the settings name"
+        meaning = f"{places()}; by default, what the settings name"
         copy.add_argument(f"--{flag}", dest=f"copy_{flag}", nargs="+", default=[], metavar="PLACE", help=meaning)
     clearml = _command(
         commands, "import-clearml", _import_clearml, "take over all data of a ClearML server", ("data", *_ENGINE_FLAGS)
@@ -158,53 +158,33 @@ def _migrate(settings: Settings, options: argparse.Namespace) -> None:
     from apiserver.stores.migrations import SchemaError
 
     try:
-        up_to_date = asyncio.run(_checked(settings) if options.check else _migrated(settings))
+        up_to_date = asyncio.run(_migrated(settings, checking=options.check))
     except (SchemaError, EventStoreError, DocumentStoreError) as error:
         raise CommandError(str(error)) from error
     if not up_to_date:
         raise CommandError("the schemas are not what this version needs")
 
 
-async def _checked(settings: Settings) -> bool:
-    """Print what `migrate` would do; returns whether the schemas are up to date."""
-    from apiserver.engines import schemas
-    from apiserver.stores.migrations import pending
+async def _migrated(settings: Settings, *, checking: bool) -> bool:
+    """Apply and print all missing steps, or only print them; returns whether the schemas are up to date now."""
+    from apiserver.stores.migrations import migrate, pending
 
     up_to_date = True
-    async with schemas(settings) as found:
-        _say_embedded(found)
-        for setting, (target, steps) in found.items():
-            missing = [f"{step.name} is to be applied" for step in await pending(target, steps)]
-            up_to_date &= _say(f"{setting}: {target.name}", missing or await target.problems(steps))
+    for setting, engine in (("events", event_engine(settings)), ("documents", document_engine(settings))):
+        schema = engine.schema()
+        if schema is None:
+            scheme = getattr(settings, setting).partition(":")[0]
+            _say_line(f"{setting}: {scheme}, so a server brings the schema up to date by itself")
+            continue
+        async with schema as (target, steps):
+            missing = await pending(target, steps) if checking else []
+            for step in [] if checking else await migrate(target, steps):
+                _say_line(f"{setting}: {target.name}: {step.name} is applied")
+            problems = [f"{step.name} is to be applied" for step in missing] or await target.problems(steps)
+            for problem in problems or ["up to date"]:
+                _say_line(f"{setting}: {target.name}: {problem}")
+            up_to_date &= not problems
     return up_to_date
-
-
-async def _migrated(settings: Settings) -> bool:
-    """Apply and print all missing steps; returns whether the schemas are up to date now."""
-    from apiserver.engines import schemas
-    from apiserver.stores.migrations import migrate
-
-    up_to_date = True
-    async with schemas(settings) as found:
-        _say_embedded(found)
-        for setting, (target, steps) in found.items():
-            for step in await migrate(target, steps):
-                sys.stdout.write(f"{setting}: {target.name}: {step.name} is applied\n")
-            up_to_date &= _say(f"{setting}: {target.name}", await target.problems(steps))
-    return up_to_date
-
-
-def _say(what: str, problems: Sequence[str]) -> bool:
-    """Print the problems, or "up to date" if there are none; returns whether there are none."""
-    for problem in problems or ["up to date"]:
-        sys.stdout.write(f"{what}: {problem}\n")
-    return not problems
-
-
-def _say_embedded(engines: Collection[str]) -> None:
-    for setting in ("events", "documents"):
-        if setting not in engines:
-            sys.stdout.write(f"{setting}: embedded, so a server brings the schema up to date by itself\n")
 
 
 # --- copy -------------------------------------------------------------------------------------------
@@ -407,16 +387,14 @@ def _hash_of_password() -> str:
 def _with_documents(settings: Settings, work: Callable[[DocumentStore], Awaitable[Result]]) -> Result:
     """The result of `work`, which gets the opened document store of the settings. A server may be running on it."""
     from apiserver.data_folder import DataFolder, DataFolderError
-    from apiserver.engines import document_store
     from apiserver.services.access.defaults import ensure_defaults
-    from apiserver.stores.addresses import EMBEDDED
     from apiserver.stores.documents.base import DocumentStoreError
 
     async def run() -> Result:
         folder = DataFolder(settings.data)
         if settings.documents == EMBEDDED:
             folder.make()
-        documents = document_store(settings, folder)
+        documents = document_engine(settings).store(folder)
         await documents.open()
         try:
             await ensure_defaults(documents, settings)

@@ -14,12 +14,12 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from apiserver import passwords
+from apiserver import addresses, passwords
 from apiserver.ip_addresses import Network
-from apiserver.stores import addresses
-from apiserver.stores.addresses import EMBEDDED
 
 ENVIRONMENT_PREFIX = "APISERVER_"
+#: What `events` and `documents` are for stores in the data folder, instead of an address.
+EMBEDDED = "embedded"
 
 
 @dataclass(frozen=True, slots=True)

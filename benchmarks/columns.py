@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from apiserver.events.model import EventBatch, LogColumns, Owner, Scalars
-from apiserver.stores.events.embedded import EmbeddedEventStore
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from benchmarks.bodies import START_MS, log_text
 
 #: Events that a server merges at once.

@@ -11,7 +11,7 @@ from typing import Any
 
 from apiserver.stores.documents.base import Document, DocumentStore
 from apiserver.stores.documents.query import AllOf, AnyOf, Filter, Matches, NotIn
-from apiserver.stores.documents.sqlite import SqliteDocumentStore
+from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from benchmarks.figures import Figure
 from benchmarks.run import Run
 

@@ -14,7 +14,7 @@ import orjson
 
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.sqlite import SqliteDocumentStore
+from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from benchmarks.figures import LISTS, PAGES, PING
 from benchmarks.listed import Company, hashed, metrics_of, task_id
 from benchmarks.processes import median_ms, resident_mb, timed_ms

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from apiserver.events.model import EventBatch, Owner, ScalarColumns, Scalars
-from apiserver.stores.events.embedded import EmbeddedEventStore
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from benchmarks import limits
 from benchmarks.bodies import BATCH, START_MS
 from benchmarks.figures import FIRST, PING, REDUCE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -16,22 +17,25 @@ ALLOWED = {
     "off_loop": set(),
     "repeating": set(),
     "times": set(),
+    "addresses": set(),
     "ip_addresses": set(),
     "json_structure": set(),
     "resources": set(),
     "urls": set(),
     "events": {"json_structure", "times", "urls"},
-    "stores.addresses": set(),
+    # the modules of this name in the packages of engines
+    "address": {"addresses"},
     "stores.migrations": {"resources"},
     "stores.reserve": set(),
     "passwords": set(),
-    "settings": {"ip_addresses", "passwords", "stores.addresses"},
+    "settings": {"addresses", "ip_addresses", "passwords"},
+    "data_folder": set(),
     "stores.events": {
+        "address",
         "answers",
         "events",
         "off_loop",
         "resources",
-        "stores.addresses",
         "stores.migrations",
         "stores.reserve",
         "times",
@@ -40,7 +44,6 @@ ALLOWED = {
         "json_structure",
         "off_loop",
         "resources",
-        "stores.addresses",
         "stores.migrations",
         "stores.reserve",
         "times",
@@ -54,18 +57,19 @@ ALLOWED = {
         "engines",
         "events",
         "settings",
-        "stores.addresses",
         "stores.documents",
         "stores.events",
     },
     "importing": {
-        *("copying", "data_folder", "events", "services", "settings", "stores.addresses", "stores.documents"),
+        *("address", "copying", "data_folder", "events", "services", "settings", "stores.documents"),
         *("stores.events", "stores.files", "times"),
     },
-    "engines": {
-        *("data_folder", "settings", "stores.addresses", "stores.documents", "stores.events", "stores.migrations"),
+    # `stores/engine.py`, and the modules of this name in the packages of engines
+    "engine": {
+        *("address", "addresses", "data_folder", "settings", "stores.documents", "stores.events", "stores.migrations"),
         "stores.reserve",
     },
+    "engines": {"data_folder", "engine", "settings", "stores.documents", "stores.events"},
     "processes": set(),
     "connections": {"ip_addresses"},
     "vendors": {"aggregation", "events", "rpc", "services", "stores.documents", "stores.events", "times"},
@@ -89,8 +93,13 @@ ALLOWED = {
 
 
 def part_of(module: str) -> str:
-    """The part of the package that a module belongs to: the longest name in ALLOWED, or its first one."""
+    """The part of the package that a module belongs to: the longest name in ALLOWED, or its first one.
+
+    The modules `engine` and `address` of all engines are parts of their own.
+    """
     names = module.removeprefix("apiserver").removeprefix(".").split(".")
+    if names[0] == "stores" and (found := {"address", "engine"}.intersection(names)):
+        return found.pop()
     two = ".".join(names[:2])
     return two if two in ALLOWED else names[0]
 
@@ -119,11 +128,52 @@ def test_nothing_imports_upward(part: str, path: Path) -> None:
     assert parts - ALLOWED[part] <= {part}
 
 
-def test_only_one_place_knows_the_engines_by_name() -> None:
-    engines = (
-        *("stores.events.embedded", "stores.events.elasticsearch"),
-        *("stores.documents.sqlite", "stores.documents.mongo"),
-    )
-    for path in sorted(PACKAGE.rglob("*.py")):
-        if not any(engine.replace(".", "/") in path.as_posix() for engine in engines) and path.name != "engines.py":
-            assert not any(engine in module for module in imports_of(path) for engine in engines), path
+#: The packages of the engines.
+ENGINES = (
+    *("stores/events/embedded", "stores/events/elasticsearch"),
+    *("stores/documents/sqlite", "stores/documents/mongo"),
+)
+#: Who else names engines in code, by module and definition, and why.
+MAY_NAME_ENGINES = {
+    "engines:EVENTS": "the table of the engines of events",
+    "engines:DOCUMENTS": "the table of the engines of documents",
+    "settings:Settings": "the help of settings",
+    "cli:command_line": "the flags of import-clearml, whose source is a ClearML server's databases",
+    "cli:_source": "the same flags",
+    "importing": "reads a ClearML server's databases",
+    "logs:setup": "the loggers of client libraries",
+}
+
+
+def definitions_that_name_engines(path: Path) -> set[str]:
+    """The definitions at the top of a module, as module:name, in which code but no docstring names an engine."""
+    module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+    found = set()
+    for node in ast.parse(path.read_text()).body:
+        docstrings = {id(one.value) for one in ast.walk(node) if isinstance(one, ast.Expr)}
+        for one in ast.walk(node):
+            words = [getattr(one, field, None) for field in ("id", "attr", "name", "module", "arg", "value")]
+            said = " ".join(word for word in words if isinstance(word, str)) if id(one) not in docstrings else ""
+            if re.search("elastic|mongo|sqlite", said, re.IGNORECASE):
+                target = node.targets[0] if isinstance(node, ast.Assign) else node
+                name = getattr(target, "name", None) or getattr(target, "id", "")
+                found.add("importing" if module.startswith("importing.") else f"{module}:{name}")
+    return found
+
+
+def test_only_the_tables_know_engines_by_name() -> None:
+    others = [path for path in PACKAGE.rglob("*.py") if not any(f"apiserver/{one}/" in str(path) for one in ENGINES)]
+    assert set().union(*map(definitions_that_name_engines, others)) == MAY_NAME_ENGINES.keys()
+
+
+def test_only_the_importer_imports_from_an_engine() -> None:
+    packages = tuple(f"apiserver.{one.replace('/', '.')}." for one in ENGINES)
+    found = {
+        (path.relative_to(PACKAGE).as_posix(), module)
+        for path in PACKAGE.rglob("*.py")
+        for module in imports_of(path)
+        if module.startswith(packages) and not any(f"apiserver/{one}/" in str(path) for one in ENGINES)
+    }
+    # It takes addresses of Elasticsearch, as the setting does.
+    assert {path.partition("/")[0] for path, _ in found} == {"importing"}
+    assert {module.rpartition(".")[0] for _, module in found} == {"apiserver.stores.events.elasticsearch.address"}

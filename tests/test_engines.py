@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from apiserver import engines
 from apiserver.data_folder import DataFolder
-from apiserver.engines import (
-    check,
-    document_address,
-    document_store,
-    event_address,
-    event_store,
-    owned,
-    same_documents,
-    same_events,
-)
-from apiserver.settings import Settings, SettingsError
+from apiserver.engines import check, document_engine, event_engine, owned
+from apiserver.settings import Settings, SettingsError, masked
+from apiserver.stores.documents.mongo.engine import MongoEngine
 from apiserver.stores.events.base import EventStoreError
+from apiserver.stores.events.elasticsearch.engine import ElasticsearchEngine
 from tests.harness import PATIENCE
 
 ELSEWHERE = "elasticsearch://127.0.0.1"
@@ -36,7 +33,7 @@ MONGO = "mongodb://127.0.0.1/db"
 )
 def test_the_settings_say_which(settings: Settings, names: list[str], tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
-    stores = (event_store(settings, folder), document_store(settings, folder))
+    stores = (event_engine(settings).store(folder), document_engine(settings).store(folder))
     assert [type(store).__name__ for store in stores] == names
 
 
@@ -44,10 +41,15 @@ def test_the_settings_say_which(settings: Settings, names: list[str], tmp_path: 
     ("settings", "message"),
     [
         (Settings(events="http://es:9200"), "events: neither 'embedded' nor an address such as elasticsearch://"),
+        (Settings(events=""), "events: neither 'embedded' nor an address such as elasticsearch://"),
+        (Settings(events="embedded://x"), "events: neither 'embedded' nor an address"),
+        (Settings(events=MONGO), "events: neither 'embedded' nor an address"),
+        (Settings(documents="mongo://host/db"), "documents: neither 'embedded' nor an address such as mongodb://"),
         (Settings(documents="mongodb://host"), "documents: the address ends with no database"),
-        (Settings(events_api_key="k"), "events: events_password and events_api_key are for Elasticsearch"),
-        (Settings(documents_password="k"), "documents: documents_password is for MongoDB"),
-        (Settings(workers=2), "workers: more than one needs events on Elasticsearch and documents on MongoDB"),
+        (Settings(events_api_key="k"), "events: events_password and events_api_key are for an engine with an address"),
+        (Settings(documents_password="k"), "documents: documents_password is for an engine with an address"),
+        (Settings(workers=2), "workers: more than one needs events in elasticsearch://… and documents in mongodb://…"),
+        (Settings(workers=2, events=ELSEWHERE), "workers: more than one needs events in"),
     ],
 )
 def test_a_bad_address_names_its_setting(settings: Settings, message: str) -> None:
@@ -65,30 +67,66 @@ def test_engines_are_addressed() -> None:
         workers=2,
     )
     check(settings)
-    events = event_address(settings)
-    assert events is not None
-    assert (events.prefix, events.api_key) == ("prod", "key")
-    assert document_address(settings) == "mongodb://me:p@mongo/db"
-    assert (event_address(Settings()), document_address(Settings())) == (None, None)
+    events, documents = event_engine(settings), document_engine(settings)
+    assert isinstance(events, ElasticsearchEngine)
+    assert isinstance(documents, MongoEngine)
+    assert (events.address.prefix, events.address.api_key) == ("prod", "key")
+    assert documents.uri == "mongodb://me:p@mongo/db"
 
 
-def test_the_same_stores_are_known() -> None:
-    assert same_events(Settings(data=Path("x")), Settings(data=Path("y/../x")))
-    assert not same_documents(Settings(data=Path("x")), Settings(data=Path("y")))
-    assert same_events(Settings(events="elasticsearch://a,b/p"), Settings(events="elasticsearch://b/p"))
-    assert not same_events(Settings(events="elasticsearch://a/p"), Settings(events="elasticsearch://a/q"))
-    assert not same_events(Settings(events="elasticsearch://a/p"), Settings())
-    assert same_documents(Settings(documents=MONGO), Settings(documents=MONGO))
-    assert not same_documents(Settings(documents=MONGO), Settings())
+@given(st.text(max_size=40), st.sampled_from(["", "elasticsearch://", "mongodb://"]))
+def test_any_text_is_an_address_or_is_refused(text: str, begins: str) -> None:
+    settings = Settings(events=begins + text, documents=begins + text)
+    masked(settings)
+    for engine in (event_engine, document_engine):
+        with suppress(SettingsError):
+            engine(settings)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (Settings(data=Path("x")), Settings(data=Path("y/../x")), True),
+        (Settings(data=Path("x")), Settings(data=Path("y")), False),
+        (Settings(events="elasticsearch://a,b/p"), Settings(events="elasticsearch://b/p"), True),
+        (Settings(events="elasticsearch://a/p"), Settings(events="elasticsearch://a/q"), False),
+        (Settings(events="elasticsearch://a/p"), Settings(), False),
+    ],
+)
+def test_the_same_events_are_known(one: Settings, other: Settings, same: bool) -> None:
+    assert bool(event_engine(one).places & event_engine(other).places) is same
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (Settings(data=Path("x")), Settings(data=Path("y/../x")), True),
+        (Settings(data=Path("x")), Settings(data=Path("y")), False),
+        (Settings(documents=MONGO), Settings(documents=MONGO), True),
+        (Settings(documents=MONGO), Settings(), False),
+    ],
+)
+def test_the_same_documents_are_known(one: Settings, other: Settings, same: bool) -> None:
+    assert bool(document_engine(one).places & document_engine(other).places) is same
 
 
 def test_the_default_imports_no_client() -> None:
     script = (
         "import sys; from apiserver import app, serve; from apiserver.settings import Settings\n"
-        "from apiserver.engines import document_store, event_store\n"
+        "from apiserver.engines import document_engine, event_engine\n"
         "from apiserver.data_folder import DataFolder; from pathlib import Path\n"
-        "[make(Settings(), DataFolder(Path('x'))) for make in (event_store, document_store)]\n"
+        "[engine(Settings()).store(DataFolder(Path('x'))) for engine in (event_engine, document_engine)]\n"
         "assert not {'elasticsearch', 'elastic_transport', 'motor', 'pymongo'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE)
+
+
+def test_the_modules_of_engines_import_no_client() -> None:
+    names = {*engines.EVENTS.values(), *engines.DOCUMENTS.values()}
+    script = (
+        f"import pkgutil, sys; engines = [pkgutil.resolve_name(name) for name in {sorted(names)}]\n"
+        "assert len({engine.form for engine in engines}) == 3\n"
+        "assert not {'elasticsearch', 'elastic_transport', 'pymongo', 'numpy', 'sqlite3'} & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE)
 

@@ -13,8 +13,7 @@ from apiserver.copying.documents import copy_documents
 from apiserver.copying.events import EventCopy
 from apiserver.copying.retrying import CopyError, Say
 from apiserver.data_folder import DataFolder
-from apiserver.settings import Settings
-from apiserver.stores.addresses import EMBEDDED
+from apiserver.settings import EMBEDDED, Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.events.base import EventStore
 
@@ -36,14 +35,14 @@ def location(said: Sequence[str], settings: Settings) -> Location:
     """
     if not said:
         return Location(settings)
-    events = [one for one in said if one.partition(":")[0] in engines.EVENT_ENGINES]
-    documents = [one for one in said if one.partition(":")[0] in engines.DOCUMENT_ENGINES]
+    events = [one for one in said if engines.is_address(one, engines.EVENTS)]
+    documents = [one for one in said if engines.is_address(one, engines.DOCUMENTS)]
     folders = [one for one in said if one not in events and one not in documents]
     if max(len(events), len(documents), len(folders)) > 1:
         raise ValueError("give at most one data folder, one address for events and one for documents")
     for one in folders:
         if "://" in one:
-            raise ValueError(f"give {engines.PLACES}")
+            raise ValueError(f"give {engines.places()}")
     meant = dataclasses.replace(
         settings,
         data=Path(folders[0]) if folders else settings.data,
@@ -53,8 +52,8 @@ def location(said: Sequence[str], settings: Settings) -> Location:
         events_api_key="",
         documents_password="",
     )
-    engines.event_address(meant)
-    engines.document_address(meant)
+    engines.event_engine(meant)
+    engines.document_engine(meant)
     return Location(meant, bool(events or folders), bool(documents or folders))
 
 
@@ -65,7 +64,9 @@ async def copy(source: Location, target: Location, say: Say) -> None:
     if not events and not documents:
         raise CopyError("nothing can be copied: one side names only events, the other one only documents")
     here, there = source.settings, target.settings
-    if (events and engines.same_events(here, there)) or (documents and engines.same_documents(here, there)):
+    same_events = events and engines.event_engine(here).places & engines.event_engine(there).places
+    same_documents = documents and engines.document_engine(here).places & engines.document_engine(there).places
+    if same_events or same_documents:
         raise CopyError("source and target are the same")
     # "strict" also shows what a server acknowledged just before it was stopped.
     seen_whole = dataclasses.replace(source.settings, migrate_at_start=False, consistency="strict")
@@ -98,8 +99,8 @@ async def opened(location: Location) -> AsyncIterator[tuple[EventStore | None, D
     settings, folder = location.settings, DataFolder(location.settings.data)
     embedded_events = location.has_events and settings.events == EMBEDDED
     embedded_documents = location.has_documents and settings.documents == EMBEDDED
-    events = engines.event_store(settings, folder) if location.has_events else None
-    documents = engines.document_store(settings, folder) if location.has_documents else None
+    events = engines.event_engine(settings).store(folder) if location.has_events else None
+    documents = engines.document_engine(settings).store(folder) if location.has_documents else None
     async with AsyncExitStack() as opened:
         if embedded_events or embedded_documents:
             folder.make()

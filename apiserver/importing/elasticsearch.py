@@ -15,7 +15,7 @@ import msgspec
 from apiserver.events.model import EventType
 from apiserver.importing.http import Http, basic
 from apiserver.importing.report import ImportFailed
-from apiserver.stores.addresses import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 
 #: Tasks and models in a page of tallies.
 OWNERS = 1000

@@ -11,8 +11,7 @@ from apiserver.importing.documents import SourceDocuments
 from apiserver.importing.elasticsearch import ElasticsearchEvents
 from apiserver.importing.events import SourceEvents
 from apiserver.importing.mongodb import MongoDocuments
-from apiserver.stores import addresses
-from apiserver.stores.addresses import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress, elasticsearch_address
 
 
 class ClearmlSource(Protocol):
@@ -60,4 +59,6 @@ def elasticsearch_of(said: str) -> ElasticsearchAddress:
     if scheme in ("http", "https"):
         joint = "&" if "?" in rest else "?"
         said = f"elasticsearch{separator}{rest}{f'{joint}tls=true' if scheme == 'https' else ''}"
-    return addresses.elasticsearch(said)
+    elif scheme != "elasticsearch":
+        raise ValueError("--elasticsearch needs http[s]://… or elasticsearch://…")
+    return elasticsearch_address(said)

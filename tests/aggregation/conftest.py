@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.stores.events.embedded import EmbeddedEventStore
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 
 
 @pytest.fixture

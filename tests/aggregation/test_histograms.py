@@ -28,7 +28,7 @@ from apiserver.events.model import (
     Scalars,
 )
 from apiserver.events.queries import Range, SeriesQuery
-from apiserver.stores.events.embedded import EmbeddedEventStore
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.aggregation.any_events import looked_at
 from tests.aggregation.events import NOW, SCALARS, TASK, scalars
 from tests.chance import examples

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from apiserver.aggregation import images, samples
 from apiserver.events.model import EventType, Sample
 from apiserver.events.queries import SeriesQuery
-from apiserver.stores.events.embedded import EmbeddedEventStore
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.aggregation import events
 from tests.aggregation.any_events import looked_at
 from tests.aggregation.events import NOW, TASK

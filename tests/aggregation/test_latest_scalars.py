@@ -8,7 +8,7 @@ import pytest
 
 from apiserver.aggregation.latest_scalars import finite_mean, last_iteration, latest_scalars
 from apiserver.events.model import SINGLE_VALUE_ITERATION
-from apiserver.stores.events.embedded import EmbeddedEventStore
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.aggregation.events import NOW, SCALARS, scalars
 
 pytestmark = pytest.mark.anyio

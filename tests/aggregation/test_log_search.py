@@ -11,7 +11,7 @@ from apiserver.aggregation import log_search
 from apiserver.aggregation.log_search import SearchPage, Wanted, search, text
 from apiserver.events.model import EventBatch, EventType, LogColumns, LogPosition, MetricSelection, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.embedded import EmbeddedEventStore
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.aggregation import events
 from tests.aggregation.any_events import looked_at
 from tests.aggregation.events import LOGS, NOW, TASK

@@ -16,7 +16,7 @@ from apiserver.events.ingest import ingest_lines
 from apiserver.events.model import EventBatch, EventType, LogColumns, LogLine, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore
-from apiserver.stores.events.embedded import EmbeddedEventStore
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.aggregation.any_events import looked_at
 from tests.aggregation.events import NOW, TASK
 from tests.contract.plain_event_store import PlainEventStore

@@ -6,7 +6,7 @@ import pytest
 
 from apiserver.aggregation import log_text
 from apiserver.aggregation.log_text import UndefinedPlaceholders, json_line, text_line
-from apiserver.stores.events.embedded import EmbeddedEventStore
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.aggregation import events
 from tests.aggregation.events import NOW, TASK
 

@@ -8,7 +8,7 @@ import pytest
 from apiserver.aggregation import neighbours
 from apiserver.aggregation.neighbours import Found, Place
 from apiserver.events.model import EventType, Sample
-from apiserver.stores.events.embedded import EmbeddedEventStore
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.aggregation.events import NOW, TASK, sample, samples
 
 pytestmark = pytest.mark.anyio

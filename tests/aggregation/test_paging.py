@@ -19,7 +19,7 @@ from apiserver.aggregation.task_events import Position
 from apiserver.events.model import SAMPLE_TYPES, BucketAxis, EventType, LogPosition, MetricSelection
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore
-from apiserver.stores.events.embedded import EmbeddedEventStore
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.aggregation.any_events import METRICS, Line, add, body_of, event, identities, looked_at
 from tests.aggregation.events import LOGS, TASK
 from tests.stores.events.embedded.sizes import make_small

@@ -20,7 +20,7 @@ from apiserver.aggregation.histogram import HistogramQuery, Key, histogram
 from apiserver.events.model import SAMPLE_TYPES, BucketAxis, EventType, MetricSelection
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore
-from apiserver.stores.events.embedded import EmbeddedEventStore
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.aggregation.any_events import METRICS, Line, add, body_of, events, looked_at
 from tests.aggregation.events import LOGS, SCALARS, TASK
 from tests.stores.events.embedded.sizes import make_small

@@ -13,7 +13,7 @@ from apiserver.aggregation.task_events import Position
 from apiserver.events.model import SINGLE_VALUE_ITERATION, EventType, LogPosition, MetricSelection
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events import base
-from apiserver.stores.events.embedded import EmbeddedEventStore
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.aggregation import events
 from tests.aggregation.events import LOGS, NOW, PLOTS, SCALARS, TASK, sample, scalars
 

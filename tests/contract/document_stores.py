@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from apiserver.stores.documents.base import DocumentStore
-from apiserver.stores.documents.mongo import MongoDocumentStore
-from apiserver.stores.documents.sqlite import SqliteDocumentStore
+from apiserver.stores.documents.mongo.store import MongoDocumentStore
+from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 
 
 def sqlite(request: pytest.FixtureRequest) -> DocumentStore:

@@ -26,7 +26,7 @@ from apiserver.events.model import (
 )
 from apiserver.events.queries import EVERYWHERE, PageQuery, Range, SeriesQuery
 from apiserver.stores.events.base import EventStore
-from apiserver.stores.events.embedded import EmbeddedEventStore
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.plain_event_store import PlainEventStore
 from tests.engines import elasticsearch as engine
 
@@ -104,11 +104,11 @@ CASES: dict[str, Callable[[Path], Case]] = {
 
 def _elasticsearch(request: pytest.FixtureRequest) -> Case:
     """On a real node, where the indices of a test are its own."""
-    from apiserver.stores.addresses import elasticsearch
+    from apiserver.stores.events.elasticsearch.address import elasticsearch_address
     from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 
     prefix = request.getfixturevalue("elasticsearch_prefix")
-    address = elasticsearch(engine.address(request.getfixturevalue("elasticsearch_url"), prefix))
+    address = elasticsearch_address(engine.address(request.getfixturevalue("elasticsearch_url"), prefix))
     return Case(ElasticsearchEventStore(address, migrate=True, abandoned=0), _nothing)
 
 

@@ -15,7 +15,7 @@ from apiserver.copying import documents
 from apiserver.copying.documents import copy_documents
 from apiserver.copying.retrying import CopyError
 from apiserver.stores.documents.base import Document, DocumentStore
-from apiserver.stores.documents.sqlite import SqliteDocumentStore
+from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from tests.chance import examples
 from tests.contract.document_stores import store
 from tests.stores.documents import strategies

@@ -17,7 +17,7 @@ from apiserver.copying.retrying import CopyError
 from apiserver.events.model import SAMPLE_TYPES, SINGLE_VALUE_ITERATION, EventBatch, EventType, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore, EventStoreBusy
-from apiserver.stores.events.embedded import EmbeddedEventStore
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
 from tests.contract.event_stores import OWNER, Case, batch, case, lines, sample, scalars
 from tests.contract.plain_event_store import PlainEventStore

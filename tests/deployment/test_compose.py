@@ -10,8 +10,10 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from apiserver.engines import document_address, event_address
+from apiserver.engines import document_engine, event_engine
 from apiserver.settings import ENVIRONMENT_PREFIX, load, setting_fields
+from apiserver.stores.documents.mongo.engine import MongoEngine
+from apiserver.stores.events.elasticsearch.engine import ElasticsearchEngine
 from tests.deployment.compose import PROFILES, ROOT, Service, env_file, environment, mounts, project, services
 
 SECRET = re.compile(r"PASSWORD|SECRET|TOKEN|_KEY")
@@ -107,10 +109,12 @@ def test_servers_on_engines_are_configured(name: str) -> None:
     known = {f"{ENVIRONMENT_PREFIX}{field.name.upper()}" for field in setting_fields()}
     assert variables.keys() <= known
     settings = load(environ=variables)
-    events, documents = event_address(settings), document_address(settings)
-    assert events is not None
-    assert (events.hosts, events.user, events.password) == (("http://elasticsearch:9200",), "elastic", "one")
-    assert documents == "mongodb://apiserver:two@mongodb:27017/apiserver?authSource=admin"
+    events, documents = event_engine(settings), document_engine(settings)
+    assert isinstance(events, ElasticsearchEngine)
+    assert isinstance(documents, MongoEngine)
+    address = events.address
+    assert (address.hosts, address.user, address.password) == (("http://elasticsearch:9200",), "elastic", "one")
+    assert documents.uri == "mongodb://apiserver:two@mongodb:27017/apiserver?authSource=admin"
     assert settings.migrate_at_start is (name == "apiserver-1")
 
 

@@ -13,8 +13,10 @@ import pytest
 from pymongo import MongoClient
 from pymongo.errors import DuplicateKeyError
 
-from apiserver.engines import document_address, event_address
+from apiserver.engines import document_engine, event_engine
 from apiserver.settings import load
+from apiserver.stores.documents.mongo.engine import MongoEngine
+from apiserver.stores.events.elasticsearch.engine import ElasticsearchEngine
 from tests.engines import elasticsearch, jvm, mongodb
 from tests.engines.fixtures import own_name, running
 from tests.engines.nodes import ForeignNode, Node, ProcessNode, Unavailable, container, first_available, listens
@@ -88,12 +90,12 @@ def test_mongodb_keeps_data_when_it_is_stopped_and_started(tmp_path: Path) -> No
 
 def test_addresses_are_what_the_settings_take(engines: dict[str, Any]) -> None:
     settings = load(engines)
-    events, documents = event_address(settings), document_address(settings)
-    assert events is not None
-    assert documents is not None
-    assert listens(events.hosts[0])
-    assert events.prefix.startswith("test-")
-    assert documents.rpartition("/")[2].startswith("test-")
+    events, documents = event_engine(settings), document_engine(settings)
+    assert isinstance(events, ElasticsearchEngine)
+    assert isinstance(documents, MongoEngine)
+    assert listens(events.address.hosts[0])
+    assert events.address.prefix.startswith("test-")
+    assert documents.uri.rpartition("/")[2].startswith("test-")
 
 
 _LEAVES_A_NODE = """

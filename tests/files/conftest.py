@@ -14,7 +14,7 @@ from apiserver.files.links import FileLinks
 from apiserver.files.server import FileServer
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Identity
-from apiserver.stores.documents.sqlite import SqliteDocumentStore
+from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from apiserver.stores.files.disk import FileStore
 
 MAX_BYTES = 1000

@@ -12,7 +12,7 @@ import pytest
 from apiserver.services.document_cache import DocumentCache
 from apiserver.stores.documents.base import Document
 from apiserver.stores.documents.scoped import CompanyDocuments
-from apiserver.stores.documents.sqlite import SqliteDocumentStore
+from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 
 pytestmark = pytest.mark.anyio
 

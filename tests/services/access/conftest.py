@@ -12,7 +12,7 @@ from apiserver.services.access import defaults
 from apiserver.services.access.credentials import Credential
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
-from apiserver.stores.documents.sqlite import SqliteDocumentStore
+from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 
 SETTINGS = Settings(company="c0ffee")
 

@@ -11,7 +11,7 @@ import pytest
 from apiserver.services.access import credentials, defaults, identities
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
-from apiserver.stores.documents.sqlite import SqliteDocumentStore
+from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from tests.services.access.conftest import SETTINGS, name_of
 
 pytestmark = pytest.mark.anyio

@@ -14,7 +14,7 @@ import pytest
 from apiserver.stores.documents.base import Document, DuplicateDocument, InvalidFilter, Update
 from apiserver.stores.documents.query import AllOf, AnyOf, Filter, In, NoneOf, NotIn, Unequal
 from apiserver.stores.documents.scoped import CompanyDocuments, VisibleDocuments
-from apiserver.stores.documents.sqlite import SqliteDocumentStore
+from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 
 pytestmark = pytest.mark.anyio
 

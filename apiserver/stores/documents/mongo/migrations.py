@@ -32,12 +32,12 @@ async def check_schema(database: Database, *, migrate: bool) -> None:
 
 
 @asynccontextmanager
-async def schema_at(uri: str) -> AsyncIterator[MongoSchema]:
-    """The schema of the documents at an address, without opening the store."""
+async def schema_at(uri: str) -> AsyncIterator[tuple[MongoSchema, list[Step]]]:
+    """The schema of the documents at an address, and its steps, without opening the store."""
     database = Database(uri, patient=True)
     try:
         await database.open()
-        yield MongoSchema(database)
+        yield MongoSchema(database), steps_of(ENGINE)
     finally:
         await database.close()
 

@@ -24,8 +24,8 @@ from elasticsearch import ApiError, AsyncElasticsearch, OrjsonSerializer
 
 from apiserver.answers import will_read
 from apiserver.events.model import JsonObject
-from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
+from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.node import TOO_LARGE, Node
 
 log = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ import orjson
 from elasticsearch import ApiError, AsyncElasticsearch
 
 from apiserver.events.model import JsonObject
-from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.base import EventStoreError
+from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
 from apiserver.stores.migrations import SchemaError, Step, require, steps_of
 from apiserver.times import utc_now
@@ -47,12 +47,12 @@ async def check_schema(client: AsyncElasticsearch, prefix: str, *, migrate: bool
 
 
 @asynccontextmanager
-async def schema_at(address: ElasticsearchAddress) -> AsyncIterator[ElasticsearchSchema]:
-    """The schema of the events at an address, without opening the store."""
+async def schema_at(address: ElasticsearchAddress) -> AsyncIterator[tuple[ElasticsearchSchema, list[Step]]]:
+    """The schema of the events at an address, and its steps, without opening the store."""
     cluster = Cluster(address, strict=False)
     try:
         await cluster.check_version()
-        yield ElasticsearchSchema(cluster.client, address.prefix)
+        yield ElasticsearchSchema(cluster.client, address.prefix), steps_of(ENGINE)
     finally:
         await cluster.close()
 

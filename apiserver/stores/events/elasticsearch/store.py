@@ -29,10 +29,10 @@ from apiserver.events.model import (
     WorkerSpan,
 )
 from apiserver.events.queries import EVERYWHERE, BucketQuery, Grid, PageQuery, Range, SeriesQuery
-from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.elasticsearch import buckets as bucketing
 from apiserver.stores.events.elasticsearch import bulk, by_worker, log_sizes, logs, names, scalars, stats
+from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.marks import ABANDONED, Marks
 from apiserver.stores.events.elasticsearch.migrations import check_schema

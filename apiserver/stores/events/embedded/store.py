@@ -45,11 +45,11 @@ from apiserver.stores.events.embedded.commit import GroupCommit
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.hot import HotOwner, LogPart
 from apiserver.stores.events.embedded.live import Live
-from apiserver.stores.events.embedded.lock import FolderLock
 from apiserver.stores.events.embedded.merge import Merger
 from apiserver.stores.events.embedded.names import TYPES, matcher, owner_id
 from apiserver.stores.events.embedded.samples import Samples
 from apiserver.stores.events.embedded.series import Series, views
+from apiserver.stores.events.lock import FolderLock
 from apiserver.stores.reserve import Reserve, free_bytes
 
 _READERS = 4

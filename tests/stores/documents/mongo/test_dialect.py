@@ -20,9 +20,9 @@ from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.dialect.paths import parse
 from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
-from apiserver.stores.documents.mongo import MongoDocumentStore
+from apiserver.stores.documents.mongo.store import MongoDocumentStore
 from apiserver.stores.documents.query import Filter, HasSize, In, Matches, NoneOf
-from apiserver.stores.documents.sqlite import SqliteDocumentStore
+from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from tests.engines.fixtures import own_name
 from tests.engines.mongodb import drop
 from tests.stores.documents import strategies

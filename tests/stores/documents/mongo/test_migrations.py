@@ -12,9 +12,9 @@ from pymongo.database import Database
 
 from apiserver.stores.documents.base import DocumentStoreError
 from apiserver.stores.documents.indexes import INDEXES
-from apiserver.stores.documents.mongo import MongoDocumentStore
 from apiserver.stores.documents.mongo.layout import index_key, unique_key
 from apiserver.stores.documents.mongo.migrations import ENGINE, indexes_of, schema_at
+from apiserver.stores.documents.mongo.store import MongoDocumentStore
 from apiserver.stores.migrations import Step, migrate, steps_of
 
 pytestmark = pytest.mark.anyio
@@ -96,7 +96,7 @@ async def test_an_index_that_is_gone_or_different_is_named(uri: str, database: D
 
 async def test_documents_that_break_a_new_unique_index_are_told(uri: str, database: Database[dict[str, Any]]) -> None:
     database.queues.insert_many([{"_id": number, "_unique": {"company,name": {"company": "c"}}} for number in (1, 2)])
-    async with schema_at(uri) as schema:
+    async with schema_at(uri) as (schema, _):
         with pytest.raises(DocumentStoreError, match="0001_indexes makes an index of 'queues' unique, but documents"):
             await migrate(schema, steps_of(ENGINE))
         assert await schema.applied() == set()
@@ -106,7 +106,7 @@ async def test_later_steps_are_applied_alone(uri: str, database: Database[dict[s
     await opened(uri, migrate=True)
     index = {"name": "fresh", "key": {"fresh": 1}}
     later = Step(99, "0099_later", [{"createIndexes": "tasks", "indexes": [index]}])
-    async with schema_at(uri) as schema:
+    async with schema_at(uri) as (schema, _):
         assert await migrate(schema, [*steps_of(ENGINE), later]) == [later]
         assert await schema.problems([*steps_of(ENGINE), later]) == []
     assert "fresh" in database.tasks.index_information()

@@ -22,7 +22,7 @@ from apiserver.stores.documents.base import (
     Index,
     InvalidDocument,
 )
-from apiserver.stores.documents.mongo import MongoDocumentStore
+from apiserver.stores.documents.mongo.store import MongoDocumentStore
 from apiserver.stores.documents.query import Matches
 from tests.engines import mongodb
 from tests.engines.fixtures import running

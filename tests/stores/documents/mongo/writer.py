@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from apiserver.stores.documents.mongo import MongoDocumentStore
+from apiserver.stores.documents.mongo.store import MongoDocumentStore
 from apiserver.stores.documents.query import AtLeast
 
 

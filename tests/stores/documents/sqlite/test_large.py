@@ -11,8 +11,8 @@ import pytest
 
 from apiserver.answers import Answers, AnswerTooLarge, Held
 from apiserver.stores.documents.query import Filter, In
-from apiserver.stores.documents.sqlite import SqliteDocumentStore
 from apiserver.stores.documents.sqlite import store as module
+from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 
 pytestmark = pytest.mark.anyio
 

@@ -17,7 +17,8 @@ from apiserver.stores.documents.base import Document, Sort
 from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
 from apiserver.stores.documents.query import AllOf, AnyOf, Filter, In, Matches
-from apiserver.stores.documents.sqlite import SqliteDocumentStore, pages
+from apiserver.stores.documents.sqlite import pages
+from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from tests.chance import examples
 
 _documents = st.fixed_dictionaries(

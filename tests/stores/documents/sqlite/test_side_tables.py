@@ -37,7 +37,7 @@ from apiserver.stores.documents.query import (
     NotIn,
     Unequal,
 )
-from apiserver.stores.documents.sqlite import SqliteDocumentStore, pages, store, translate, upkeep
+from apiserver.stores.documents.sqlite import pages, store, translate, upkeep
 from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.side_tables import (
     Names,
@@ -49,6 +49,7 @@ from apiserver.stores.documents.sqlite.side_tables import (
     parse_side,
     text_of,
 )
+from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from apiserver.stores.documents.sqlite.table import Table
 from apiserver.stores.documents.sqlite.upkeep import Upkeep
 from tests.chance import examples

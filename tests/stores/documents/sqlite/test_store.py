@@ -24,8 +24,8 @@ from apiserver.stores.documents.base import (
     Update,
 )
 from apiserver.stores.documents.query import Filter, Greater, Less
-from apiserver.stores.documents.sqlite import SqliteDocumentStore
 from apiserver.stores.documents.sqlite.remembered import Remembered
+from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from tests.chance import examples
 from tests.stores.documents import strategies
 from tests.stores.documents.changing import changed

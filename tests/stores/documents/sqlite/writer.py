@@ -7,7 +7,7 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from apiserver.stores.documents.sqlite import SqliteDocumentStore
+from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 
 
 async def main(path: Path) -> None:

@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from apiserver.events.model import EventType
-from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch import by_worker, logs, paging, samples, writing
+from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.chance import examples
 from tests.contract.event_stores import batch, scalars

@@ -10,9 +10,9 @@ import pytest
 
 from apiserver.events.model import EventType, Sample, SamplePosition
 from apiserver.events.queries import PageQuery
-from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.base import PAGE_BYTES, EventStoreBusy
 from apiserver.stores.events.elasticsearch import logs, node, writing
+from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from apiserver.stores.events.elasticsearch.writing import LARGE_LINE
 from tests.contract.event_stores import LOGS, PLOTS, batch, lines, messages, sample

@@ -6,8 +6,8 @@ import pytest
 from elasticsearch import AsyncElasticsearch
 
 from apiserver.events.model import EventType, LogSize
-from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch import names
+from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.migrations import ENGINE, schema_at
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from apiserver.stores.events.elasticsearch.writing import series_key
@@ -21,7 +21,7 @@ OLD = [(7, "worker", "one"), (3, "b", "two é\n"), (9, "b", "")]
 
 async def test_the_sizes_of_lines_of_schema_1_are_known(elasticsearch_url: str, elasticsearch_prefix: str) -> None:
     address = ElasticsearchAddress((elasticsearch_url,), elasticsearch_prefix)
-    async with schema_at(address) as schema:
+    async with schema_at(address) as (schema, _):
         await migrate(schema, steps_of(ENGINE)[:1])
     key = names.owner_key(OWNER)
     async with AsyncElasticsearch(elasticsearch_url) as client:

@@ -12,7 +12,7 @@ from elasticsearch import AsyncElasticsearch
 from apiserver.events.aggregates import ENVELOPE, Aggregate
 from apiserver.events.model import BucketAxis, EventType
 from apiserver.events.queries import BucketQuery
-from apiserver.stores.addresses import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.contract.event_stores import LOGS, OWNER, SCALARS, batch, lines, scalars

@@ -11,8 +11,8 @@ import pytest
 from elasticsearch import AsyncElasticsearch
 
 from apiserver.cli import main
-from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.base import EventStoreError
+from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.migrations import ENGINE, ElasticsearchSchema, check_schema, schema_at
 from apiserver.stores.migrations import Step, migrate, steps_of
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 async def schema(elasticsearch_url: str, elasticsearch_prefix: str) -> AsyncIterator[ElasticsearchSchema]:
-    async with schema_at(ElasticsearchAddress((elasticsearch_url,), elasticsearch_prefix)) as opened:
+    async with schema_at(ElasticsearchAddress((elasticsearch_url,), elasticsearch_prefix)) as (opened, _):
         yield opened
 
 
@@ -119,14 +119,14 @@ def test_the_command_says_what_it_would_do_and_does_it(
     events = f"events: Elasticsearch (prefix '{elasticsearch_prefix}')"
     embedded = "documents: embedded, so a server brings the schema up to date by itself"
     assert main(["migrate", "--check", "--events", address]) == 1
-    expected = [embedded, *(f"{events}: {name} is to be applied" for name in names)]
+    expected = [*(f"{events}: {name} is to be applied" for name in names), embedded]
     assert capsys.readouterr().out.splitlines() == expected
     assert main(["migrate", "--events", address]) == 0
-    expected = [embedded, *(f"{events}: {name} is applied" for name in names), f"{events}: up to date"]
+    expected = [*(f"{events}: {name} is applied" for name in names), f"{events}: up to date", embedded]
     assert capsys.readouterr().out.splitlines() == expected
     for arguments in (["migrate"], ["migrate", "--check"]):
         assert main([*arguments, "--events", address]) == 0
-        assert capsys.readouterr().out.splitlines() == [embedded, f"{events}: up to date"]
+        assert capsys.readouterr().out.splitlines() == [f"{events}: up to date", embedded]
 
 
 @pytest.mark.parametrize("content", [None, "no certificate"])

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch import node
+from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster, NodeAnswerTooLarge
 
 pytestmark = pytest.mark.anyio

@@ -11,8 +11,8 @@ import pytest
 from apiserver.events.aggregates import ENVELOPE, Aggregate
 from apiserver.events.model import BucketAxis, EventType, MetricSelection, ScalarColumns, ScalarPosition
 from apiserver.events.queries import BucketQuery, PageQuery, SeriesQuery
-from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.base import may_go_on
+from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.contract.event_stores import LOGS, OWNER, SCALARS, batch, lines
 

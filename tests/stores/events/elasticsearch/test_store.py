@@ -9,9 +9,9 @@ from elasticsearch import AsyncElasticsearch
 
 from apiserver.events.model import EventType
 from apiserver.events.queries import PageQuery
-from apiserver.stores.addresses import ElasticsearchAddress
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.elasticsearch import names
+from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.contract.event_stores import OWNER, SCALARS, batch, lines, messages, scalars
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from apiserver.events.model import EventBatch, Owner
-from apiserver.stores.events.embedded import EmbeddedEventStore
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import batch, lines, sample, scalars
 
 OWNERS = (Owner("company", "one"), Owner("company", "two"))

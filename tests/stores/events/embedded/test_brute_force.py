@@ -18,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.events.model import EventBatch, EventType, Owner
-from apiserver.stores.events.embedded import EmbeddedEventStore, merge, sample_merge
+from apiserver.stores.events.embedded import merge, sample_merge
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
 from tests.contract.plain_event_store import PlainEventStore
 from tests.stores.events.comparison import assert_same, assert_same_to_restate

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.stores.events.embedded import EmbeddedEventStore, journal
+from apiserver.stores.events.embedded import journal
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
 from tests.stores.events.embedded.adding import numbered
 from tests.stores.events.embedded.test_kill import batches_in

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.embedded import EmbeddedEventStore, journal, log_merge, merge
+from apiserver.stores.events.embedded import journal, log_merge, merge
 from apiserver.stores.events.embedded.database import Database
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import OWNER, batch, lines, scalars
 from tests.stores.events.embedded.waiting import add_until_busy, eventually
 

@@ -14,9 +14,10 @@ import pytest
 
 from apiserver.events.model import EventBatch
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
-from apiserver.stores.events.embedded import EmbeddedEventStore, journal, records
+from apiserver.stores.events.embedded import journal, records
 from apiserver.stores.events.embedded.journal import Journal
 from apiserver.stores.events.embedded.records import Record
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import batch, lines, sample, scalars
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from apiserver.events.model import EventType
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.embedded import EmbeddedEventStore
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import iters, messages
 from tests.stores.events.embedded.adding import OWNERS, POINTS, numbered
 

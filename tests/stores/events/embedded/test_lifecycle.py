@@ -15,8 +15,9 @@ import pytest
 
 from apiserver.events.queries import PageQuery
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
-from apiserver.stores.events.embedded import EmbeddedEventStore, database, deletion, journal, logs, merge
+from apiserver.stores.events.embedded import database, deletion, journal, logs, merge
 from apiserver.stores.events.embedded import store as store_module
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import LOGS, OWNER, SCALARS, batch, lines, messages, scalars
 from tests.stores.events.embedded.waiting import add_until_busy, eventually
 

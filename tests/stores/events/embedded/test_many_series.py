@@ -10,7 +10,8 @@ import pytest
 
 from apiserver.events.model import SamplePosition
 from apiserver.events.queries import PageQuery, Range
-from apiserver.stores.events.embedded import EmbeddedEventStore, samples
+from apiserver.stores.events.embedded import samples
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import PLOTS, batch, sample
 from tests.contract.plain_event_store import PlainEventStore
 

@@ -10,8 +10,8 @@ import pytest
 
 from apiserver.events.model import SAMPLE_TYPES, EventType, MetricSelection
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.embedded import EmbeddedEventStore
 from apiserver.stores.events.embedded.database import Database
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import OWNER, batch, lines, sample, scalars
 from tests.contract.plain_event_store import PlainEventStore
 from tests.stores.events.comparison import assert_same

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.embedded import EmbeddedEventStore
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import batch, scalars
 
 _SECONDS = 30

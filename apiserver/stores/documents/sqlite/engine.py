@@ -1,0 +1,24 @@
+"""SQLite as the embedded engine of documents."""
+
+from __future__ import annotations
+
+from apiserver.data_folder import DataFolder
+from apiserver.settings import Settings
+from apiserver.stores.documents.base import DocumentStore
+from apiserver.stores.engine import Engine
+from apiserver.stores.reserve import Reserve
+
+
+class SqliteEngine(Engine[DocumentStore]):
+    """A file in the data folder."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings, {str(settings.data.resolve())})
+        if settings.documents_password:
+            raise ValueError("documents_password is for an engine with an address, but documents is embedded")
+
+    def store(self, folder: DataFolder) -> DocumentStore:
+        from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
+
+        reserve = Reserve(folder.reserve, self.settings.reserve_bytes)
+        return SqliteDocumentStore(folder.documents, fsync=self.settings.durability == "fsync", reserve=reserve)

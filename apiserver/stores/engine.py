@@ -1,0 +1,42 @@
+"""What every engine of events or documents tells of itself before its store is opened."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractAsyncContextManager
+from typing import ClassVar, Generic, TypeVar
+
+from apiserver.data_folder import DataFolder
+from apiserver.settings import Settings
+from apiserver.stores.migrations import Step, Target
+
+Store_co = TypeVar("Store_co", covariant=True)
+
+
+class Engine(ABC, Generic[Store_co]):
+    """An engine under the settings of one server. Making one checks its settings, and connects to nothing.
+
+    Its module imports the client library only inside functions, as the command line reads the module at each start.
+    """
+
+    form: ClassVar[str] = "embedded"
+    """What its addresses look like, for people."""
+    shared: ClassVar[bool] = False
+    """Whether several server processes can use the same store."""
+
+    def __init__(self, settings: Settings, places: set[str]) -> None:
+        """`places`: where its data are. If two engines have a place in common, they have the same data.
+
+        A subclass takes the settings alone. ValueError says what is wrong with one of them, but never repeats an
+        address, which may have a secret.
+        """
+        self.settings = settings
+        self.places = places
+
+    @abstractmethod
+    def store(self, folder: DataFolder) -> Store_co:
+        """The store, not open yet."""
+
+    def schema(self) -> AbstractAsyncContextManager[tuple[Target, list[Step]]] | None:
+        """The schema and its steps, for `apiserver migrate`; None if the store migrates itself when it is opened."""
+        return None

@@ -1,0 +1,34 @@
+"""The embedded engine of events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from apiserver.data_folder import DataFolder
+from apiserver.settings import Settings
+from apiserver.stores.engine import Engine
+from apiserver.stores.reserve import Reserve
+
+if TYPE_CHECKING:
+    from apiserver.stores.events.base import EventStore
+
+
+class EmbeddedEngine(Engine["EventStore"]):
+    """The folder `events` in the data folder."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings, {str(settings.data.resolve())})
+        if settings.events_password or settings.events_api_key:
+            secrets = "events_password and events_api_key"
+            raise ValueError(f"{secrets} are for an engine with an address, but events is embedded")
+
+    def store(self, folder: DataFolder) -> EventStore:
+        from apiserver.stores.events.embedded.store import EmbeddedEventStore
+
+        return EmbeddedEventStore(
+            folder.events,
+            fsync=self.settings.durability == "fsync",
+            merge_points=self.settings.merge_events,
+            max_unmerged_bytes=self.settings.max_unmerged_bytes,
+            reserve=Reserve(folder.reserve, self.settings.reserve_bytes),
+        )
