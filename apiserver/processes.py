@@ -21,11 +21,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+from apiserver.signals import STOP, arriving
+
 log = logging.getLogger(__name__)
 
-_STOP = (signal.SIGTERM, signal.SIGINT)
 _READY = signal.SIGUSR1
-_SIGNALS = (*_STOP, _READY, signal.SIGCHLD)
+_SIGNALS = (*STOP, _READY, signal.SIGCHLD)
 #: If a child lived for fewer seconds, its successor waits before it starts, longer each time.
 _SHORT_LIFE = 5.0
 _PAUSES = (0.0, 1.0, 2.0, 5.0, 10.0)
@@ -83,21 +84,22 @@ class Processes:
         gc.collect()
         gc.freeze()  # collections would write to the objects, and so copy the memory that all processes share
         try:
-            with _arriving_signals() as arriving:
-                self._supervise(arriving, lifeline, held)
+            with arriving(_SIGNALS) as (numbers, _):
+                self._supervise(numbers, lifeline, held)
         finally:
             os.close(held)
             os.close(lifeline)
 
-    def _supervise(self, arriving: int, lifeline: int, held: int) -> None:
+    def _supervise(self, numbers: int, lifeline: int, held: int) -> None:
         while not self._stopping or any(worker.pid for worker in self._workers):
             now = time.monotonic()
             if now > self._deadline:
                 self._send(signal.SIGKILL)
             if not self._stopping:
                 self._fill(now, lifeline, held)
-            for number in _read_signals(arriving, self._wait_seconds(now)):
-                if number in _STOP:
+            has_come = select.select([numbers], [], [], self._wait_seconds(now))[0]
+            for number in os.read(numbers, 4096) if has_come else b"":
+                if number in STOP:
                     self._deadline = min(self._deadline, now + self.patience)
                     self._send(number)
                     self.let_go()
@@ -163,28 +165,6 @@ def _run_child(child: Child, work: Callable[[Child], int]) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
-
-
-@contextmanager
-def _arriving_signals() -> Iterator[int]:
-    """Gives a descriptor from which the signals that arrive inside the block can be read, a byte for each number."""
-    arriving, arrived = os.pipe()
-    os.set_blocking(arrived, False)
-    former = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
-    former_wakeup = signal.set_wakeup_fd(arrived)
-    try:
-        yield arriving
-    finally:
-        signal.set_wakeup_fd(former_wakeup)
-        for number, handler in former.items():
-            signal.signal(number, handler)
-        os.close(arriving)
-        os.close(arrived)
-
-
-def _read_signals(arriving: int, seconds: float) -> bytes:
-    """The numbers of the signals that have arrived, or arrive within `seconds`."""
-    return os.read(arriving, 4096) if select.select([arriving], [], [], seconds)[0] else b""
 
 
 @contextmanager

@@ -149,7 +149,11 @@ async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child
             gc.set_threshold(_GC_THRESHOLD)
             gc.enable()
             served: list[ASGIApp] = [app, app.files_port]
-            slots = _slots(settings)
+            slots = Slots(  # for connections of this process, on both ports together
+                total=descriptors.connection_limit(settings.max_connections),
+                per_address=settings.max_connections_per_address,
+                proxies=Proxies(settings.trusted_proxies),
+            )
             servers = [_Server(_config(settings, slots, served.pop(0))) for _ in sockets]
             until_closed.enter_context(heard(partial(_stop, servers), settings.shutdown_seconds + _CLOSING))
             with watched(settings.slow_loop_ms), _tied_to_parent(worker, servers):
@@ -201,15 +205,6 @@ def _kept(path: Path, conf: str) -> str:
         log.warning("cannot write %s: %s", path, error.strerror)
         return f"It could not be kept in {path}"
     return f"It is kept in {path}"
-
-
-def _slots(settings: Settings) -> Slots:
-    """The slots for connections of this process, on both ports together."""
-    return Slots(
-        total=descriptors.connection_limit(settings.max_connections),
-        per_address=settings.max_connections_per_address,
-        proxies=Proxies(settings.trusted_proxies),
-    )
 
 
 def _config(settings: Settings, slots: Slots, app: ASGIApp) -> uvicorn.Config:

@@ -12,7 +12,7 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 log = logging.getLogger(__name__)
@@ -21,6 +21,8 @@ STOP = (signal.SIGTERM, signal.SIGINT)
 #: The exit code of a process that was killed because it did not stop.
 HARD = 70
 _LAST = 3
+#: Says in place of a signal's number that the block has ended.
+_ENDED = b"\0"
 
 
 @contextmanager
@@ -30,34 +32,44 @@ def heard(stop: Callable[[], None], patience: float) -> Iterator[None]:
     If the block does not end within `patience` seconds of the first signal, the process is killed. Enter the block in
     the main thread and, if there is an event loop, inside it: then these handlers replace the loop's.
     """
-    arriving, arrived = os.pipe()
-    os.set_blocking(arrived, False)
-    former = {number: signal.signal(number, lambda *_: None) for number in STOP}
-    former_wakeup = signal.set_wakeup_fd(arrived, warn_on_full_buffer=False)
-    thread = threading.Thread(target=_hear, args=(arriving, stop, patience), name="signals", daemon=True)
-    thread.start()
+    with arriving(STOP) as (numbers, ended):
+        thread = threading.Thread(target=_hear, args=(numbers, stop, patience), name="signals", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            os.write(ended, _ENDED)
+            thread.join()
+
+
+@contextmanager
+def arriving(signals: Collection[signal.Signals]) -> Iterator[tuple[int, int]]:
+    """The two ends of a pipe. From the first one, the numbers of signals that arrive in the block are read: bytes."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    former = {number: signal.signal(number, lambda *_: None) for number in signals}
+    former_wakeup = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     try:
-        yield
+        yield reading, writing
     finally:
         signal.set_wakeup_fd(former_wakeup)
         for number, handler in former.items():
             signal.signal(number, handler)
-        os.close(arrived)  # this ends the thread
-        thread.join()
-        os.close(arriving)
+        os.close(reading)
+        os.close(writing)
 
 
-def _hear(arriving: int, stop: Callable[[], None], patience: float) -> None:
+def _hear(numbers: int, stop: Callable[[], None], patience: float) -> None:
     deadline, count = float("inf"), 0
     while True:
         left = deadline - time.monotonic()
-        ready = select.select([arriving], [], [], max(left, 0) if count else None)[0]
+        ready = select.select([numbers], [], [], max(left, 0) if count else None)[0]
         if not ready:
             _end(f"it did not stop within {patience:g} seconds")
-        numbers = os.read(arriving, 1)
-        if not numbers:
+        number = os.read(numbers, 1)
+        if number == _ENDED:
             return
-        if numbers[0] not in STOP:
+        if number[0] not in STOP:
             continue
         count += 1
         deadline = min(deadline, time.monotonic() + patience)

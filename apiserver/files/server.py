@@ -23,10 +23,10 @@ from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import Body, Limits
 from apiserver.rpc.call import Identity, Rules
 from apiserver.rpc.disconnects import ClientDisconnected
-from apiserver.rpc.envelope import Meta, failure
+from apiserver.rpc.envelope import Meta
 from apiserver.rpc.errors import ApiError, bad_request, unavailable
 from apiserver.rpc.origins import SAFE_METHODS
-from apiserver.rpc.reply import SAFE_HEADERS, must_close
+from apiserver.rpc.reply import Reply, must_close, refusal
 from apiserver.stores.documents.base import DocumentStoreBusy
 from apiserver.stores.files.disk import FileStore, FileStoreError, FileStoreFull, FileTooLarge
 from apiserver.stores.files.names import InvalidName, NotUtf8
@@ -69,40 +69,42 @@ class FileServer:
         is_sdk = must_close(headers) or headers.get("user-agent", "").startswith("python-requests/")
         sender = _Sender(send, close=is_sdk)
         try:
-            await self._answer(scope, headers, incoming, sender)
+            reply = await self._answer(scope, headers, incoming, sender)
+            if reply is not None:
+                await reply.send(headers, incoming, sender)
         except ClientDisconnected:
             pass
-        except ApiError as error:
-            await _send_error(sender, error, incoming)
         finally:
             log.debug("%s %s", scope["method"], scope["path"], extra={"status": sender.status})
 
-    async def _answer(self, scope: Scope, headers: Mapping[str, str], incoming: Body, send: _Sender) -> None:
+    async def _answer(self, scope: Scope, headers: Mapping[str, str], incoming: Body, send: _Sender) -> Reply | None:
+        """The reply; None if a file was sent."""
         try:
             name = file_name(_path(scope).removeprefix(self._prefix))
             if scope["method"] in SAFE_METHODS and (company := self._links.company(scope["query_string"], name)):
                 send.headers.append(_ANY_PAGE)
-                return await self._read(company, name, headers, incoming, send, body=scope["method"] == "GET")
+                await self._read(company, name, headers, incoming, send, body=scope["method"] == "GET")
+                return None
             caller = await self._caller(scope["method"], headers, (scope.get("client") or ("",))[0])
             incoming.known()
             match scope["method"]:
                 case "GET" | "HEAD" as method:
                     await self._read(caller.company, name, headers, incoming, send, body=method == "GET")
-                case "POST":
-                    await self._upload(caller, name, headers, incoming, send)
-                case "PUT":
-                    size = await store_body(self._store, caller.company, name, incoming)
+                    return None
+                case "POST" | "PUT" as method:
+                    sizes = await self._upload(caller.company, method, name, headers, incoming)
                     await self._deletions.note_host(caller.company, headers.get("host", ""))
-                    await _send_json(send, {"files": [{"path": name, "size": size}]})
+                    return _json({"files": [{"path": path, "size": size} for path, size in sizes.items()]})
                 case "DELETE":
                     deleted = await self._store.delete(caller.company, name)
                     if not deleted and not await self._deletions.covers(caller.company, name):
                         raise _not_found(name)
-                    await _send_json(send, {"deleted": [name]})
-                case _:
-                    raise ApiError(405, 0, "The file server answers GET, HEAD, POST, PUT and DELETE")
+                    return _json({"deleted": [name]})
+            raise ApiError(405, 0, "The file server answers GET, HEAD, POST, PUT and DELETE")
+        except ApiError as error:
+            return refusal(Meta(), error)
         except (InvalidName, FileStoreError, DocumentStoreBusy) as error:
-            raise _as_api_error(error) from error
+            return refusal(Meta(), _as_api_error(error))
 
     async def _caller(self, method: str, headers: Mapping[str, str], client: str) -> Identity:
         reads = method in SAFE_METHODS
@@ -126,13 +128,14 @@ class FileServer:
             file.close()
 
     async def _upload(
-        self, caller: Identity, name: str, headers: Mapping[str, str], incoming: Body, send: Send
-    ) -> None:
+        self, company: str, method: str, name: str, headers: Mapping[str, str], incoming: Body
+    ) -> dict[str, int]:
+        """Store what is uploaded; returns the sizes of the files by name."""
+        if method == "PUT":
+            return {name: await store_body(self._store, company, name, incoming)}
         if name not in ("", "/"):
             raise bad_request("Forms are posted to the root of the file server")
-        sizes = await store_form(self._store, caller.company, headers, incoming)
-        await self._deletions.note_host(caller.company, headers.get("host", ""))
-        await _send_json(send, {"files": [{"path": path, "size": size} for path, size in sizes.items()]})
+        return await store_form(self._store, company, headers, incoming)
 
 
 def _path(scope: Scope) -> str:
@@ -156,7 +159,7 @@ class _Sender:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = [*message["headers"], *self.headers]
+            message["headers"] = list(dict.fromkeys([*message["headers"], *self.headers]))
         await self._send(message)
 
 
@@ -172,28 +175,9 @@ def _as_api_error(error: InvalidName | FileStoreError | DocumentStoreBusy) -> Ap
     return unavailable(f"Files are not available: {error}")
 
 
+def _json(content: object) -> Reply:
+    return Reply(200, orjson.dumps(content))
+
+
 def _not_found(name: str) -> ApiError:
     return ApiError(404, 0, f"There is no file {name[:200]}")
-
-
-async def _send_json(send: Send, content: object) -> None:
-    await send({"type": "http.response.start", "status": 200, "headers": _json_headers(body := orjson.dumps(content))})
-    await send({"type": "http.response.body", "body": body})
-
-
-async def _send_error(send: Send, error: ApiError, incoming: Body) -> None:
-    """Answer, then drain the body. Otherwise the client would see a broken connection instead of the answer."""
-    body = failure(Meta(), error)
-    headers = _json_headers(body)
-    if incoming.may_outlast_drain:
-        headers.append((b"connection", b"close"))
-    if error.retry_after is not None:
-        headers.append((b"retry-after", str(error.retry_after).encode()))
-    await send({"type": "http.response.start", "status": error.code, "headers": headers})
-    await send({"type": "http.response.body", "body": body, "more_body": True})
-    await incoming.drain()
-    await send({"type": "http.response.body"})
-
-
-def _json_headers(body: bytes) -> list[tuple[bytes, bytes]]:
-    return [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *SAFE_HEADERS]

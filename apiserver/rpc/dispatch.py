@@ -7,7 +7,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from contextlib import aclosing, nullcontext
 from functools import partial
 from typing import Any
 
@@ -19,17 +19,17 @@ from apiserver.rpc.body import REST_OF_BODY, SMALL, Body, Limits
 from apiserver.rpc.call import ANONYMOUS, Answer, Call, Encoded, Identity, Rules, Streamed
 from apiserver.rpc.disconnects import ClientDisconnected
 from apiserver.rpc.encode import encode_many, size_of
-from apiserver.rpc.envelope import Meta, failure, success
+from apiserver.rpc.envelope import Meta, success
 from apiserver.rpc.errors import ApiError, Errors, answer_too_large, known_error, method_not_allowed, overloaded
 from apiserver.rpc.in_flight import InFlight
 from apiserver.rpc.parse import memory_of, parse_json, parse_lines, parse_query
 from apiserver.rpc.reads_at_once import ReadsAtOnce
 from apiserver.rpc.registry import Registration
-from apiserver.rpc.reply import Reply, StreamReply
-from apiserver.rpc.routes import Route, build_routes
+from apiserver.rpc.reply import Reply, StreamReply, refusal
+from apiserver.rpc.routes import Route, build_routes, newest_at_most
 from apiserver.rpc.schema import EndpointTable
 from apiserver.rpc.sending import pieces_of
-from apiserver.rpc.versions import newest_at_most, not_found, split_path
+from apiserver.rpc.versions import not_found, split_path
 
 logger = logging.getLogger("apiserver.rpc")
 
@@ -101,7 +101,10 @@ class Dispatcher:
         except ClientDisconnected:
             raise
         except Exception as error:
-            return _refusal(meta, self._api_error(error, meta))
+            reply = refusal(meta, self._api_error(error, meta))
+            if reply.status == 405:
+                reply.headers.append(("allow", _ALLOW))
+            return reply
 
     async def _serve(self, scope: Scope, headers: dict[str, str], body: Body, meta: Meta) -> Reply | StreamReply:
         if scope["method"] == "OPTIONS":
@@ -141,7 +144,10 @@ class Dispatcher:
         begin(meta.held)
         while True:
             try:
-                async with self._turn(call.identity, body):
+                # What anyone may read takes no time, so strangers need not wait.
+                user = call.identity.user
+                turn = self._reads.turn(user, body.while_connected) if call.identity is not ANONYMOUS else nullcontext()
+                async with turn:
                     return await _begun(await route.handler(call, await _request(route, call, query)))
             except NoRoom:
                 pass  # what was read is freed at the end of this block
@@ -150,10 +156,6 @@ class Dispatcher:
             meta.held = meta.held.anew()
             begin(meta.held)
             await meta.held.room()
-
-    def _turn(self, caller: Identity, body: Body) -> AbstractAsyncContextManager[None]:
-        """Lets a handler that reads begin. What anyone may read takes no time, so strangers need not wait."""
-        return nullcontext() if caller is ANONYMOUS else self._reads.turn(caller.user, body.while_connected)
 
     def _route(self, path: str, meta: Meta) -> Route:
         requested, name = split_path(path)
@@ -237,13 +239,6 @@ async def _begun(answer: Answer) -> Answer:
                 chunk = await anext(chunks, None)
 
     return Streamed(pieces(chunk), answer.content_type)
-
-
-def _refusal(meta: Meta, error: ApiError) -> Reply:
-    headers = [("retry-after", str(error.retry_after))] if error.retry_after is not None else []
-    if error.code == 405:
-        headers.append(("allow", _ALLOW))
-    return Reply(error.code, failure(meta, error), headers)
 
 
 def _log(meta: Meta, reply: Reply | StreamReply, started: float) -> None:

@@ -14,6 +14,8 @@ from starlette.types import Receive, Scope, Send
 from apiserver.rpc.body import Body
 from apiserver.rpc.encode import Json, size_of
 from apiserver.rpc.encodings import accepted_encoding, compress
+from apiserver.rpc.envelope import Meta, failure
+from apiserver.rpc.errors import ApiError
 from apiserver.rpc.sending import send_body
 
 AnswerHeaders = list[tuple[str, str]]
@@ -65,6 +67,12 @@ class StreamReply:
         response.raw_headers = _encoded(headers)
         async with aclosing(self.chunks):
             await response(scope, receive, send)
+
+
+def refusal(meta: Meta, error: ApiError) -> Reply:
+    """The reply to a request that is refused."""
+    headers = [("retry-after", str(error.retry_after))] if error.retry_after is not None else []
+    return Reply(error.code, failure(meta, error), headers)
 
 
 def must_close(request: Mapping[str, str]) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from apiserver.rpc.call import Handler
 from apiserver.rpc.registry import Registration
 from apiserver.rpc.schema import EndpointTable, EndpointVersion, SchemaFileError
 from apiserver.rpc.validate import Validator, compile_request
-from apiserver.rpc.versions import Version
+from apiserver.rpc.versions import OLDEST, Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,11 @@ Routes = dict[str, tuple[Route, ...]]
 
 def check(table: EndpointTable, registry: Iterable[Registration]) -> list[str]:
     """The endpoint versions that have a schema but no handler, or a handler but no schema, as sentences."""
-    described = {
-        (endpoint.name, str(endpoint.version)): endpoint for versions in table.values() for endpoint in versions
-    }
-    handled = {(handler.name, handler.version): handler for handler in registry}
+    described = {(endpoint.name, str(endpoint.version)) for versions in table.values() for endpoint in versions}
+    handled = {(handler.name, handler.version) for handler in registry}
     return sorted(
-        [f"{name} {version} has a schema but no handler" for name, version in described.keys() - handled.keys()]
-        + [f"{name} {version} has a handler but no schema" for name, version in handled.keys() - described.keys()]
+        [f"{name} {version} has a schema but no handler" for name, version in described - handled]
+        + [f"{name} {version} has a handler but no schema" for name, version in handled - described]
     )
 
 
@@ -72,3 +70,17 @@ def _route(endpoint: EndpointVersion, handler: Registration) -> Route:
         reads=endpoint.reads,
         arrays=frozenset(name for name, field in fields.items() if field.get("type") == "array"),
     )
+
+
+def newest_at_most(routes: Sequence[Route], requested: Version) -> Route | None:
+    """The newest of `routes` whose `since` is at most `requested`; the first if all are newer.
+
+    `routes` ascend by `since`. None if there are none, or if `requested` is below OLDEST: ClearML's server answers
+    404 to both, too.
+    """
+    if not routes or requested < OLDEST:
+        return None
+    for route in reversed(routes):
+        if route.since <= requested:
+            return route
+    return routes[0]

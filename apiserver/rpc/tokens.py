@@ -69,7 +69,7 @@ class Tokens:
         except jwt.ExpiredSignatureError:
             raise _expired_token() from None
         except (jwt.InvalidTokenError, ValueError, RecursionError) as error:
-            raise bad_token(_printable(error)) from None
+            raise bad_token(str(error).encode("utf-8", "backslashreplace").decode()[:200]) from None
         return _identity(claims), int(claims["exp"])
 
 
@@ -80,10 +80,6 @@ def bad_token(reason: str, *, expired: bool = False) -> ApiError:
 
 def _expired_token() -> ApiError:
     return bad_token("it has expired", expired=True)
-
-
-def _printable(error: Exception) -> str:
-    return str(error).encode("utf-8", "backslashreplace").decode()[:200]
 
 
 def _identity(claims: dict[str, Any]) -> Identity:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 from apiserver.rpc.errors import ApiError, bad_request
 
@@ -43,36 +42,12 @@ NEWEST = Version(2, 34)
 OLDEST = Version(1, 0)
 
 
-class Versioned(Protocol):
-    """Something that answers requests for the version `since` and later ones."""
-
-    @property
-    def since(self) -> Version: ...
-
-
-VersionedT = TypeVar("VersionedT", bound=Versioned)
-
-
 def split_path(path: str) -> tuple[Version, str]:
     """The version and `service.action` in a path `/[v<major>.<minor>/]<service>.<action>`; 400/0 if it is malformed."""
     match = _PATH.fullmatch(path)
     if match is None:
         raise bad_request(f"Invalid request path {path[:200]}")
     return _parse(match[1]) if match[1] else NEWEST, match[2]
-
-
-def newest_at_most(versions: Sequence[VersionedT], requested: Version) -> VersionedT | None:
-    """The newest of `versions` whose `since` is at most `requested`; the first if all are newer.
-
-    `versions` ascend by `since`. None if there are none, or if `requested` is below OLDEST: ClearML's server answers
-    404 to both, too.
-    """
-    if not versions or requested < OLDEST:
-        return None
-    for version in reversed(versions):
-        if version.since <= requested:
-            return version
-    return versions[0]
 
 
 def not_found(name: str, requested: Version) -> ApiError:

@@ -107,7 +107,7 @@ async def read(
         raise Refused(Problem.INVALID, reason, parameter="step_seconds")
     if step is None and max(_share(span, period) for span in spans) <= _UNEVEN * most:
         found = await curves_of(store, job.owner, job.nodes, _QUANTITIES, period)
-        if max(map(_longest, found)) <= most:
+        if all(len(curve.steps) <= most for curves in found for of in curves.values() for curve in of.values()):
             return [NodeCurves(curves, job.machine, period) for curves in found]
     found = await curves_of(store, job.owner, job.nodes, _QUANTITIES, longer)
     return [NodeCurves(curves, job.machine, longer) for curves in found]
@@ -120,10 +120,6 @@ def _period(spans: Sequence[WorkerSpan], start: int | None, stop: int | None) ->
     first, last = min(span.first for span in spans), max(span.last for span in spans)
     first, last = first if start is None else max(start, first), last if stop is None else min(stop, last)
     return None if last < first else Grid.of(first, last, 1)
-
-
-def _longest(curves: Curves) -> int:
-    return max((len(curve.steps) for devices in curves.values() for curve in devices.values()), default=0)
 
 
 def _whole(grid: Grid, step: int, start: int | None) -> Grid:

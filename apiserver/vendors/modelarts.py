@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Path, Request, Response, Security
+from fastapi import APIRouter, Depends, Path, Request, Response, Security
 from fastapi.security import APIKeyHeader
 from pydantic import BaseModel, Field
 
@@ -119,6 +119,13 @@ router = APIRouter(
 
 ProjectId = Annotated[str, Path(pattern=r"^[A-Za-z0-9-]{1,64}$", description="A project's id or name")]
 JobId = Annotated[str, Path(pattern=r"^[A-Za-z0-9-]{1,64}$", description="A task's id")]
+
+
+async def _job_of(call: TheCall, project_id: ProjectId, training_job_id: JobId) -> Job:
+    return await find_job(call.backend, call.caller, training_job_id, project=project_id)
+
+
+TheJob = Annotated[Job, Depends(_job_of)]
 TaskId = Annotated[str, Path(min_length=1, max_length=256, description="worker-0, worker-1 …, or a worker's name")]
 
 
@@ -127,13 +134,7 @@ TaskId = Annotated[str, Path(min_length=1, max_length=256, description="worker-0
     name="ShowTrainingJobMetrics",
     response_model=ShowTrainingJobMetricsResponse,
 )
-async def show_training_job_metrics(
-    call: TheCall,
-    project_id: ProjectId,
-    training_job_id: JobId,
-    task_id: TaskId,
-) -> Response:
-    job = await find_job(call.backend, call.caller, training_job_id, project=project_id)
+async def show_training_job_metrics(call: TheCall, job: TheJob, task_id: TaskId) -> Response:
     number, grid = job.node(task_id), _grid(job)
     node = job.nodes[number : number + 1] if grid is not None else []
     (curves,) = await curves_of(call.backend.events, job.owner, node, _QUANTITIES, grid) if node and grid else [{}]
@@ -145,13 +146,7 @@ async def show_training_job_metrics(
     name="ShowTrainingJobLogsPreview",
     response_model=ShowTrainingJobLogsPreviewResponse,
 )
-async def show_training_job_logs_preview(
-    call: TheCall,
-    project_id: ProjectId,
-    training_job_id: JobId,
-    task_id: TaskId,
-) -> Response:
-    job = await find_job(call.backend, call.caller, training_job_id, project=project_id)
+async def show_training_job_logs_preview(call: TheCall, job: TheJob, task_id: TaskId) -> Response:
     logs = await job.logs_of(call.backend.events, job.node(task_id))
     size = sum(log.bytes for log in logs.values())
     if not size:

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from apiserver.aggregation.monitoring.curves import Curve, curves_of
+from apiserver.aggregation.monitoring.curves import curves_of
 from apiserver.aggregation.monitoring.quantities import Quantity
 from apiserver.events.queries import Grid
 from apiserver.times import epoch_millis, now_ms
@@ -159,18 +159,15 @@ async def get_job_metrics(
     read = await curves_of(call.backend.events, job.owner, job.nodes, metric.quantities, grid)
 
     def answer() -> dict[str, Any]:
-        pods = [
-            {"PodId": f"{job_id}-worker-{node.number}", "Metrics": _metrics(metric.read(curves, job.machine), grid)}
-            for node, curves in zip(job.nodes, read, strict=True)
-        ]
+        pods = []
+        for node, curves in zip(job.nodes, read, strict=True):
+            curve = metric.read(curves, job.machine)
+            pairs = zip(grid.times(curve.steps).tolist(), curve.values.tolist(), strict=True)
+            metrics = [{"Time": time, "Value": value} for time, value in pairs]
+            pods.append({"PodId": f"{job_id}-worker-{node.number}", "Metrics": metrics})
         return {"JobId": job_id, "PodMetrics": pods, "RequestId": call.id}
 
     return await call.answer(answer)
-
-
-def _metrics(curve: Curve, grid: Grid) -> list[dict[str, Any]]:
-    pairs = zip(grid.times(curve.steps).tolist(), curve.values.tolist(), strict=True)
-    return [{"Time": time, "Value": value} for time, value in pairs]
 
 
 refuse_other_paths(router, "/api/v1/jobs/{path:path}")

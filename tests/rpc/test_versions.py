@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import pytest
 
 from apiserver.rpc.errors import ApiError
-from apiserver.rpc.versions import NEWEST, Version, newest_at_most, not_found, split_path
+from apiserver.rpc.routes import Route, newest_at_most
+from apiserver.rpc.versions import NEWEST, Version, not_found, split_path
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def test_versions_are_ordered_by_number_not_text() -> None:
 )  # fmt: skip
 def test_the_newest_up_to_the_requested_version_answers_or_else_the_first(requested: str, answered: str | None) -> None:
     floors = [Answerer(Version.parse(floor)) for floor in ("1.5", "1.7", "2.9")]
-    found = newest_at_most(floors, Version.parse(requested))
+    found = newest_at_most(cast(list[Route], floors), Version.parse(requested))
     assert (str(found.since) if found else None) == answered
 
 

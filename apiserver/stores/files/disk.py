@@ -24,6 +24,7 @@ from anyio import to_thread
 
 from apiserver.stores.files.names import InvalidName, disk_folder, disk_path
 from apiserver.stores.files.shares import Shares
+from apiserver.stores.syncing import sync_folder
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -85,8 +86,7 @@ class FileStore:
 
     def upload(self, company: str, name: str) -> Upload:
         """A new upload, for use in `async with`. Raises InvalidName."""
-        place = self._place(company, name)
-        return Upload(self._incoming / uuid4().hex, place, self._max_bytes, self._fsync, self._replacing, self._shares)
+        return Upload(self, self._place(company, name))
 
     async def find(self, company: str, name: str) -> StoredFile | None:
         """The file, opened, or None if there is none. The caller closes it."""
@@ -135,15 +135,11 @@ class FileStore:
 class Upload:
     """A file that is being uploaded. Nobody sees it before `commit`; without `commit`, it is removed."""
 
-    def __init__(
-        self, temporary: Path, place: Path, max_bytes: int, fsync: bool, replacing: threading.Lock, shares: Shares
-    ) -> None:
-        self._temporary = temporary
+    def __init__(self, store: FileStore, place: Path) -> None:
+        self._store = store
+        self._shares = store._shares
+        self._temporary = store._incoming / uuid4().hex
         self._place = place
-        self._max_bytes = max_bytes
-        self._fsync = fsync
-        self._replacing = replacing
-        self._shares = shares
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
         self._file = -1
@@ -166,8 +162,8 @@ class Upload:
     async def write(self, data: bytes) -> None:
         """Append to the file. Raises FileTooLarge and FileStoreFull."""
         self.size += len(data)
-        if self._max_bytes and self.size > self._max_bytes:
-            raise FileTooLarge(f"the file is larger than {self._max_bytes} bytes")
+        if self._store._max_bytes and self.size > self._store._max_bytes:
+            raise FileTooLarge(f"the file is larger than {self._store._max_bytes} bytes")
         self._waiting.append(data)
         self._waiting_bytes += len(data)
         if self._waiting_bytes >= self._shares.size:
@@ -201,15 +197,18 @@ class Upload:
 
     def _finish(self) -> None:
         self._flush()
-        if self._fsync:
+        if self._store._fsync:
             os.fsync(self._file)
         self._close()
 
     def _commit(self) -> None:
         try:
             self._move()
-            if self._fsync:
-                self._fsync_folders()
+            # Sync the file's folder, and those above it, which may be new.
+            folder = self._place.parent
+            while self._store._fsync and folder.is_relative_to(self._store._folder):
+                sync_folder(folder)
+                folder = folder.parent
         except OSError as error:
             raise _explained(error) from error
 
@@ -220,18 +219,11 @@ class Upload:
         for attempt in range(3):
             try:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                with self._replacing:
+                with self._store._replacing:
                     return os.replace(self._temporary, self._place)
             except FileNotFoundError:  # a deletion has just removed the empty folder
                 if attempt == 2:
                     raise
-
-    def _fsync_folders(self) -> None:
-        """Sync the file's folder, and those above it, which may be new."""
-        folder, root = self._place.parent, self._temporary.parent.parent
-        while folder.is_relative_to(root):
-            _fsync_folder(folder)
-            folder = folder.parent
 
     def _close(self) -> None:
         if self._file >= 0:
@@ -281,14 +273,6 @@ def _open_file(place: Path, shares: Shares) -> StoredFile | None:
 def _is_real_folder(folder: Path) -> bool:
     """Whether no part of the path of `folder` is a symbolic link."""
     return os.path.realpath(folder) == str(folder)
-
-
-def _fsync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _explained(error: OSError) -> Exception:

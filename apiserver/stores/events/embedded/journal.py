@@ -27,6 +27,7 @@ from pathlib import Path
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.embedded import records
 from apiserver.stores.events.embedded.records import Record
+from apiserver.stores.syncing import sync_folder
 
 #: The first bytes of each journal.
 MAGIC = b"EVJRNL01"
@@ -148,15 +149,6 @@ class Journal:
         if self._file is not None:
             os.ftruncate(self._file, self._end)
         self._torn = False
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the creation and deletion of files in `folder` survive a power loss."""
-    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 def _buffers(record: Record) -> tuple[bytes, bytes, bytes]:

@@ -10,6 +10,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,24 +116,17 @@ class EmbeddedEventStore:
             self._open = await asyncio.to_thread(self._start)
 
     def _start(self) -> _Parts:
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._lock.take()
-        except OSError as error:
-            raise EventStoreError(f"the events folder {self._folder} cannot be used: {error}") from error
-        try:
-            database = Database(self._folder, fsync=self._fsync)
+        with ExitStack() as undone:
             try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._lock.take()
+                undone.callback(self._lock.release)
+                database = Database(self._folder, fsync=self._fsync)
+                undone.callback(database.close)
                 live = Live(self._folder, database, fsync=self._fsync, max_unmerged_bytes=self._max_unmerged_bytes)
-            except BaseException:
-                database.close()
-                raise
-        except (OSError, sqlite3.Error) as error:
-            self._lock.release()
-            raise EventStoreError(f"the events folder {self._folder} cannot be used: {error}") from error
-        except BaseException:
-            self._lock.release()
-            raise
+            except (OSError, sqlite3.Error) as error:
+                raise EventStoreError(f"the events folder {self._folder} cannot be used: {error}") from error
+            undone.pop_all()
         merger = Merger(live, database, points=self._merge_points, seconds=self._merge_seconds, size=self._merge_bytes)
         merger.start()
         readers = ThreadPoolExecutor(_READERS, thread_name_prefix="events-read")
@@ -196,11 +190,8 @@ class EmbeddedEventStore:
 
     async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:
         """Delete the owners' events. Their room is used again, or given back if it is much."""
-
-        def work(conn: sqlite3.Connection) -> int:
-            return sum(deletion.delete_owner(conn, owner, types) for owner in dict.fromkeys(owners))
-
-        return await self._change(owners, work)
+        each = dict.fromkeys(owners)
+        return await self._change(owners, lambda conn: sum(deletion.delete_owner(conn, one, types) for one in each))
 
     async def delete_logs(self, series: SeriesQuery, before: int | None, exclude: Selection = ()) -> int:
         """Delete log lines by age and series."""
