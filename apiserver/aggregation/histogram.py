@@ -97,13 +97,10 @@ def _all(found: list[Buckets], asked: HistogramQuery) -> Histogram:
     for buckets in found:
         if asked.range.least > LEAST:  # the first bucket may begin before the range, but has no points there
             buckets.x = np.maximum(buckets.x, asked.range.least)
-        answer.setdefault(buckets.metric, {})[buckets.variant] = _answer(buckets, asked)
+        values = {name.value: column for name, column in buckets.values.items()}
+        series = {"name": buckets.variant, "x": _axis_values(buckets.x, asked.key), "y": values.pop("mean"), **values}
+        answer.setdefault(buckets.metric, {})[buckets.variant] = series
     return answer
-
-
-def _answer(buckets: Buckets, asked: HistogramQuery) -> dict[str, Any]:
-    values = {name.value: column for name, column in buckets.values.items()}
-    return {"name": buckets.variant, "x": _axis_values(buckets.x, asked.key), "y": values.pop("mean"), **values}
 
 
 def _axis_values(x: npt.NDArray[np.int64], key: Key) -> npt.NDArray[np.int64] | list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from apiserver import answers
-from apiserver.aggregation import logs
+from apiserver.events import documents
 from apiserver.events.model import JsonObject, LogLine, LogPosition
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import PAGE_BYTES, EventStore, bytes_of_all, may_go_on, page_of
@@ -25,7 +25,7 @@ SECONDS = 2.0
 
 
 @dataclass(slots=True, frozen=True)
-class Wanted:
+class LineFilter:
     """The lines that match: with one of the levels, if any are named, one of the workers, and such a message."""
 
     levels: frozenset[str] = frozenset()
@@ -55,7 +55,9 @@ class SearchPage:
     """Whether the log has no more lines beyond `last`."""
 
 
-async def search(store: EventStore, series: SeriesQuery, wanted: Wanted, page: PageQuery[LogPosition]) -> SearchPage:
+async def search(
+    store: EventStore, series: SeriesQuery, wanted: LineFilter, page: PageQuery[LogPosition]
+) -> SearchPage:
     """The next `limit` matching lines; fewer when SECONDS are over, after PAGE_BYTES, and at the end of the log."""
     found: list[LogLine] = []
     size, full, after, limit = 0, False, page.after, page.limit
@@ -73,7 +75,7 @@ async def search(store: EventStore, series: SeriesQuery, wanted: Wanted, page: P
             after = lines[-1].position
         if ended or full or len(found) >= limit or time.monotonic() >= deadline:
             answers.hold(bytes_of_all(found))
-            return SearchPage([logs.event(series.owner, line) for line in found], after, ended)
+            return SearchPage([documents.log(series.owner, line) for line in found], after, ended)
 
 
 def text(wanted: str, *, any_case: bool) -> Callable[[str], bool]:

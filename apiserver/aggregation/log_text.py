@@ -13,7 +13,7 @@ from functools import partial
 import orjson
 
 from apiserver import answers
-from apiserver.aggregation import logs
+from apiserver.events import documents
 from apiserver.events.model import EventType, JsonObject, LogLine, LogPosition, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore, bytes_of_all
@@ -101,4 +101,4 @@ async def chunks(store: EventStore, owner: Owner, line: Line) -> AsyncGenerator[
 
 
 def _text(owner: Owner, lines: list[LogLine], line: Line) -> bytes:
-    return b"".join(line(logs.event(owner, one)) for one in lines)
+    return b"".join(line(documents.log(owner, one)) for one in lines)

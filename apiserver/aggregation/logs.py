@@ -49,21 +49,5 @@ def beyond(timestamp: int, *, earlier: bool) -> LogPosition | None:
 
 
 async def events(owner: Owner, lines: list[LogLine]) -> list[JsonObject]:
-    """The events of many log lines; see `event`."""
-    return await off_loop(len(lines), lambda: [event(owner, line) for line in lines])
-
-
-def event(owner: Owner, line: LogLine) -> JsonObject:
-    """The event of a log line, as readers get it."""
-    return documents.log(
-        owner,
-        line.iter,
-        line.position.timestamp,
-        line.worker,
-        line.metric,
-        line.variant,
-        line.level,
-        line.message,
-        line.received,
-        line.extra,
-    )
+    """The events of many log lines, as readers get them."""
+    return await off_loop(len(lines), lambda: [documents.log(owner, line) for line in lines])

@@ -43,7 +43,7 @@ class Place(NamedTuple):
 
 
 @dataclass(slots=True)
-class Found:
+class ShownSamples:
     """An image, or the plots of a metric at one iteration, and the least and greatest iteration that can be shown."""
 
     place: Place
@@ -52,21 +52,30 @@ class Found:
     max_iteration: int
 
 
-async def image_at(store: EventStore, owner: Owner, place: Place) -> Found | None:
+async def image_at(store: EventStore, owner: Owner, place: Place) -> ShownSamples | None:
     """The image of a series at an iteration, or else the last one before. The newest, if the iteration is None."""
-    return await _Images(store, owner).last(place)
+    images = _Images(store, owner)
+    series = images.series(MetricSelection(place.metric, (place.variant,)))
+    found = await store.samples(series, PageQuery(1, descending=True), Range.of(None, place.iter))
+    return await images.shown(place, found[0]) if found else None
 
 
 async def next_image(
     store: EventStore, owner: Owner, place: Place, *, earlier: bool, next_iteration: bool
-) -> Found | None:
+) -> ShownSamples | None:
     """The image behind or (`earlier`) before the one at a place. `next_iteration`: skip the rest of its iteration."""
     if place.iter is None:
         return None
-    return await _Images(store, owner).neighbour(place, _beyond(place, earlier, next_iteration), earlier)
+    images, after = _Images(store, owner), _beyond(place, earlier, next_iteration)
+    while page := await store.samples(images.series(*place.selection), PageQuery(PAGE, after, earlier)):
+        for sample in page:
+            if shown := await images.shown(place, sample):
+                return shown
+            after = sample.position
+    return None
 
 
-async def plots_at(store: EventStore, owner: Owner, place: Place) -> Found | None:
+async def plots_at(store: EventStore, owner: Owner, place: Place) -> ShownSamples | None:
     """The plots of a metric at an iteration, or else the last ones before. The newest, if the iteration is None."""
     series = SeriesQuery(owner, EventType.PLOT, [MetricSelection(place.metric)])
     found = await store.samples(series, PageQuery(1, descending=True), Range.of(None, place.iter))
@@ -75,7 +84,7 @@ async def plots_at(store: EventStore, owner: Owner, place: Place) -> Found | Non
 
 async def next_plots(
     store: EventStore, owner: Owner, place: Place, *, earlier: bool, next_iteration: bool
-) -> Found | None:
+) -> ShownSamples | None:
     """The plots of the next metric of the same iteration, or else of the first metric of the next iteration.
 
     `earlier`: go the other way. `next_iteration`: skip the rest of this iteration.
@@ -96,7 +105,7 @@ def _beyond(place: Place, earlier: bool, next_iteration: bool) -> SamplePosition
     return SamplePosition(place.iter, *((edge,) * 3 if next_iteration else (place.metric, place.variant, place.key)))
 
 
-async def _plots_with(store: EventStore, owner: Owner, place: Place, found: Sequence[Sample]) -> Found | None:
+async def _plots_with(store: EventStore, owner: Owner, place: Place, found: Sequence[Sample]) -> ShownSamples | None:
     """All plots that have the metric and iteration of the first one of `found`, if there is one."""
     if not found:
         return None
@@ -107,7 +116,7 @@ async def _plots_with(store: EventStore, owner: Owner, place: Place, found: Sequ
         return None
     plots = await samples.all_between(store, series, Range(iter, iter))
     least, greatest = min(one.min_iter for one in known), max(one.max_iter for one in known)
-    return Found(Place(iter, metric, current_metric=place.current_metric), plots, least, greatest)
+    return ShownSamples(Place(iter, metric, current_metric=place.current_metric), plots, least, greatest)
 
 
 class _Images:
@@ -118,33 +127,19 @@ class _Images:
         self._owner = owner
         self._ranges: dict[tuple[str, str], tuple[int, int]] = {}
 
-    async def last(self, place: Place) -> Found | None:
-        series = self._series(MetricSelection(place.metric, (place.variant,)))
-        found = await self._store.samples(series, PageQuery(1, descending=True), Range.of(None, place.iter))
-        return await self._shown(place, found[0]) if found else None
-
-    async def neighbour(self, place: Place, after: SamplePosition, earlier: bool) -> Found | None:
-        series = self._series(*place.selection)
-        while page := await self._store.samples(series, PageQuery(PAGE, after, earlier)):
-            for sample in page:
-                if shown := await self._shown(place, sample):
-                    return shown
-                after = sample.position
-        return None
-
-    async def _shown(self, place: Place, sample: Sample) -> Found | None:
+    async def shown(self, place: Place, sample: Sample) -> ShownSamples | None:
         """The image, unless its iteration is below those that its series can show."""
         least, greatest = await self._range(sample)
         if sample.iter < least:
             return None
         found = Place(sample.iter, sample.metric, sample.variant, sample.key, place.current_metric)
-        return Found(found, [sample], least, greatest)
+        return ShownSamples(found, [sample], least, greatest)
 
     async def _range(self, image: Sample) -> tuple[int, int]:
         """The least and the greatest iteration that the image's series can show."""
         name = (image.metric, image.variant)
         if name not in self._ranges:
-            series = self._series(MetricSelection(image.metric, (image.variant,)))
+            series = self.series(MetricSelection(image.metric, (image.variant,)))
             last: dict[str | int, int] = {url_of(image) or image.iter: image.iter}
             read = partial(self._store.samples, series)
             async for page in samples.pages(lambda after: read(PageQuery(samples.PAGE, after)), samples.PAGE):
@@ -152,5 +147,6 @@ class _Images:
             self._ranges[name] = (min(last.values()), max(last.values()))
         return self._ranges[name]
 
-    def _series(self, *selection: MetricSelection) -> SeriesQuery:
+    def series(self, *selection: MetricSelection) -> SeriesQuery:
+        """Some series of images of the owner; all without a selection."""
         return SeriesQuery(self._owner, EventType.IMAGE, selection)

@@ -66,7 +66,9 @@ Asked = PageQuery[Position]
 async def page(store: EventStore, owner: Owner, type: EventType | None, asked: Asked) -> EventPage:
     """The next `limit` events and all others of the last iteration. Fewer at the end, or if they are large."""
     if type in SAMPLE_TYPES:
-        return await _samples_alone(store, SeriesQuery(owner, type), asked)
+        samples, _ = await _samples(store, SeriesQuery(owner, type), asked, most=PAGE_BYTES)
+        last = Position(sample=samples[-1].position) if samples else asked.after or Position()
+        return EventPage([orjson.Fragment(sample.document) for sample in samples], last)
     events: list[Any] = []
     goes_on = False
     position = asked.after or Position()
@@ -93,18 +95,13 @@ async def _iterations(store: EventStore, each: Sequence[SeriesQuery], asked: Ask
     if ends:  # what was not read of a type lies beyond the last iteration that was read of it
         found = [one for one in found if (one[0] >= max(ends) if descending else one[0] <= min(ends))]
     found.sort(key=lambda event: event[0], reverse=descending)
-    found = _cut(found, asked.limit)
+    end = asked.limit
+    while 0 < end < len(found) and found[end][0] == found[end - 1][0]:  # all others of the last one's iteration
+        end += 1
+    found = found[:end]
     if not found:
         return [], asked.after or Position(), False
     return [event for _, event in found], Position(iteration=found[-1][0]), bool(ends)
-
-
-def _cut(found: list[tuple[int, Any]], limit: int) -> list[tuple[int, Any]]:
-    """The first `limit` events, and all others of the last one's iteration."""
-    end = limit
-    while 0 < end < len(found) and found[end][0] == found[end - 1][0]:
-        end += 1
-    return found[:end]
 
 
 async def _of_type(store: EventStore, series: SeriesQuery, asked: Asked) -> tuple[list[tuple[int, Any]], bool]:
@@ -139,12 +136,6 @@ def _documents(owner: Owner, points: ScalarPoints) -> list[tuple[int, Any]]:
         (iter, documents.scalar(owner, iter, timestamp, worker, metric, variant, value, received))
         for (metric, variant), iter, timestamp, value, worker, received in columns
     ]
-
-
-async def _samples_alone(store: EventStore, series: SeriesQuery, asked: Asked) -> EventPage:
-    samples, _ = await _samples(store, series, asked, most=PAGE_BYTES)
-    last = Position(sample=samples[-1].position) if samples else asked.after or Position()
-    return EventPage([orjson.Fragment(sample.document) for sample in samples], last)
 
 
 async def _samples(

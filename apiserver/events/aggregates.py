@@ -83,24 +83,9 @@ class Column:
         return self.join(self.of_points(values, None), firsts, lasts)
 
 
-def _added(column: npt.NDArray[Any], firsts: Rows, lasts: Rows) -> npt.NDArray[Any]:
-    return np.add.reduceat(column, firsts)
-
-
-def _least(column: npt.NDArray[Any], firsts: Rows, lasts: Rows) -> npt.NDArray[Any]:
-    return np.minimum.reduceat(column, firsts)
-
-
-def _greatest(column: npt.NDArray[Any], firsts: Rows, lasts: Rows) -> npt.NDArray[Any]:
-    return np.maximum.reduceat(column, firsts)
-
-
-def _first(column: npt.NDArray[Any], firsts: Rows, lasts: Rows) -> npt.NDArray[Any]:
-    return column[firsts]
-
-
-def _last(column: npt.NDArray[Any], firsts: Rows, lasts: Rows) -> npt.NDArray[Any]:
-    return column[lasts]
+def _reduced(function: np.ufunc) -> Join:
+    """Joins a group by a function of NumPy's, such as np.add."""
+    return lambda column, firsts, lasts: function.reduceat(column, firsts)
 
 
 def _finite_or(other: float) -> Callable[[Float64Array, BoolArray | None], Float64Array]:
@@ -111,23 +96,19 @@ def _values(values: Float64Array, finite: BoolArray | None) -> Float64Array:
     return values
 
 
-def _ones(values: Float64Array, finite: BoolArray | None) -> Int64Array:
-    return np.ones(len(values), np.int64)
-
-
 def _ones_if_finite(values: Float64Array, finite: BoolArray | None) -> Int64Array:
     return np.ones(len(values), np.int64) if finite is None else finite.astype(np.int64)
 
 
 #: All columns, in the order that they have on disk. A column is joined by itself, so it cannot need another one.
 COLUMNS: Mapping[str, Column] = {
-    "sum": Column("<f8", _finite_or(0.0), _added),
-    "min": Column("<f8", _finite_or(np.inf), _least),
-    "max": Column("<f8", _finite_or(-np.inf), _greatest),
-    "first": Column("<f8", _values, _first),
-    "last": Column("<f8", _values, _last),
-    "count": Column("<u4", _ones, _added),
-    "finite": Column("<u4", _ones_if_finite, _added),
+    "sum": Column("<f8", _finite_or(0.0), _reduced(np.add)),
+    "min": Column("<f8", _finite_or(np.inf), _reduced(np.minimum)),
+    "max": Column("<f8", _finite_or(-np.inf), _reduced(np.maximum)),
+    "first": Column("<f8", _values, lambda column, firsts, lasts: column[firsts]),
+    "last": Column("<f8", _values, lambda column, firsts, lasts: column[lasts]),
+    "count": Column("<u4", lambda values, finite: np.ones(len(values), np.int64), _reduced(np.add)),
+    "finite": Column("<u4", _ones_if_finite, _reduced(np.add)),
 }
 
 

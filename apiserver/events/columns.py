@@ -30,50 +30,12 @@ MAX_SAMPLES = 10_000
 _SHORT_NAME = MAX_NAME_BYTES // 4
 
 
-def group(
-    gathered: Gathered,
-    others: Iterable[SentEvent],
-    rejects: Rejects,
-    *,
-    company: str,
-    received: int,
-    worker: str,
-    body: bytes,
-    bounded: bool = True,
-) -> tuple[EventBatch, dict[Owner, bool]]:
-    """The batch of some points and other events, and the `allow_locked` of each owner.
+class Grouping:
+    """Builds a batch of the events of one company. Events that cannot be taken are counted in `rejects`.
 
-    Events that cannot be taken are counted in `rejects`. `worker` and `received` stand in for a missing worker and
-    timestamp. `bounded`: a batch may have MAX_SERIES groups and MAX_SAMPLES samples. Raises Contradiction if events
-    disagree about an owner; then nothing can be taken.
+    `worker` and `received` stand in for a missing worker and timestamp. `locked_allowed` has the `allow_locked` of each
+    owner. Contradiction if events disagree about an owner; then nothing can be taken.
     """
-    logs: dict[Source, list[SentLog]] = defaultdict(list)
-    samples: list[SentSample] = []
-    for line in others:
-        if isinstance(line, SentLog):
-            logs[source_of(line)].append(line)
-        elif isinstance(line, SentSample):
-            samples.append(line)
-    grouping = _Grouping(rejects, company, received, worker)
-    if bounded and len(gathered.keys) > MAX_SERIES:
-        further = Reject(f"A batch has at most {MAX_SERIES:,} scalar series, of each worker", malformed=False)
-        rejects.add(further, sum(gathered.lengths[MAX_SERIES:]))
-        gathered = _first(gathered, MAX_SERIES)
-    if gathered.keys:
-        grouping.add_scalars(gathered)
-    if logs:
-        grouping.add_logs(list(logs.values()), body)
-    if bounded and len(samples) > MAX_SAMPLES:
-        further = Reject(f"A batch has at most {MAX_SAMPLES:,} plots, images and vectors", malformed=False)
-        rejects.add(further, len(samples) - MAX_SAMPLES)
-        del samples[MAX_SAMPLES:]
-    for sample in samples:
-        grouping.add_sample(sample)
-    return grouping.batch, grouping.locked_allowed
-
-
-class _Grouping:
-    """Builds a batch, group by group."""
 
     def __init__(self, rejects: Rejects, company: str, received: int, worker: str) -> None:
         self.rejects = rejects
@@ -84,7 +46,31 @@ class _Grouping:
         self.locked_allowed: dict[Owner, bool] = {}
         self._sources: dict[Source, Owner] = {}
 
-    def add_scalars(self, gathered: Gathered) -> None:
+    def add(self, gathered: Gathered, others: Iterable[SentEvent], body: bytes, *, bounded: bool) -> None:
+        """Add points and other events of a body; if `bounded`, up to MAX_SERIES groups and MAX_SAMPLES samples."""
+        logs: dict[Source, list[SentLog]] = defaultdict(list)
+        samples: list[SentSample] = []
+        for line in others:
+            if isinstance(line, SentLog):
+                logs[source_of(line)].append(line)
+            elif isinstance(line, SentSample):
+                samples.append(line)
+        if bounded and len(gathered.keys) > MAX_SERIES:
+            further = Reject(f"A batch has at most {MAX_SERIES:,} scalar series, of each worker", malformed=False)
+            self.rejects.add(further, sum(gathered.lengths[MAX_SERIES:]))
+            gathered = _first(gathered, MAX_SERIES)
+        if gathered.keys:
+            self._add_scalars(gathered)
+        if logs:
+            self._add_logs(list(logs.values()), body)
+        if bounded and len(samples) > MAX_SAMPLES:
+            further = Reject(f"A batch has at most {MAX_SAMPLES:,} plots, images and vectors", malformed=False)
+            self.rejects.add(further, len(samples) - MAX_SAMPLES)
+            del samples[MAX_SAMPLES:]
+        for sample in samples:
+            self._add_sample(sample)
+
+    def _add_scalars(self, gathered: Gathered) -> None:
         refused = self._refused(gathered.keys)
         for n, reject in refused.items():
             self.rejects.add(reject, gathered.lengths[n])
@@ -120,7 +106,7 @@ class _Grouping:
                 refused[n] = reject
         return refused
 
-    def add_logs(self, groups: list[list[SentLog]], body: bytes) -> None:
+    def _add_logs(self, groups: list[list[SentLog]], body: bytes) -> None:
         timed = not any(None in [line.timestamp for line in lines] for lines in groups)
         digest = hashlib.blake2b(body, digest_size=16).digest() if timed else None
         for lines in groups:
@@ -147,7 +133,7 @@ class _Grouping:
                 self.rejects.add(reject)
         return named
 
-    def add_sample(self, line: SentSample) -> None:
+    def _add_sample(self, line: SentSample) -> None:
         try:
             owner = self._owner(source_of(line))
             _check_names(metric=line.metric, variant=line.variant, worker=line.worker, key=line.key or "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 
 from apiserver.events.event_types import SentSample
-from apiserver.events.model import EventType, JsonObject, Owner, Sample
+from apiserver.events.model import EventType, JsonObject, LogLine, Owner, Sample
 from apiserver.times import iso_millis
 
 _SCALAR, _LOG = EventType.SCALAR.value, EventType.LOG.value
@@ -18,27 +18,21 @@ def sample(sent: SentSample, owner: Owner, *, received: int, worker: str) -> Sam
         content = {name: value for name, value in content.items() if value is not None}
     timestamp = received if sent.timestamp is None else sent.timestamp
     document: JsonObject = {
-        **_head(sent.type, owner, sent.iter, timestamp, sent.worker or worker, sent.metric, sent.variant),
+        "type": sent.type.value,
+        "task": owner.id,
+        "iter": sent.iter,
+        "timestamp": timestamp,
+        "worker": sent.worker or worker,
+        "metric": sent.metric,
+        "variant": sent.variant,
         **content,
-        **_tail(owner, received),
+        "model_event": owner.is_model,
+        "@timestamp": iso_millis(received),
     }
     if sent.extra is not None:
         document = orjson.loads(bytes(sent.extra)) | document
     key = sent.key or ""
     return Sample(owner, sent.type, sent.metric, sent.variant, sent.iter, key, timestamp, orjson.dumps(document))
-
-
-def _head(
-    type: EventType, owner: Owner, iter: int | None, timestamp: int, worker: str, metric: str, variant: str
-) -> JsonObject:
-    head: JsonObject = {"type": type.value, "task": owner.id}
-    if iter is not None:
-        head["iter"] = iter
-    return head | {"timestamp": timestamp, "worker": worker, "metric": metric, "variant": variant}
-
-
-def _tail(owner: Owner, received: int) -> JsonObject:
-    return {"model_event": owner.is_model, "@timestamp": iso_millis(received)}
 
 
 def scalar(
@@ -59,34 +53,23 @@ def scalar(
     }
 
 
-def log(
-    owner: Owner,
-    iter: int | None,
-    timestamp: int,
-    worker: str,
-    metric: str,
-    variant: str,
-    level: str | None,
-    message: str,
-    received: int,
-    extra: bytes | None,
-) -> JsonObject:
-    """The document of a log line. `extra` is a JSON object with further fields."""
+def log(owner: Owner, line: LogLine) -> JsonObject:
+    """The document of a log line."""
     event: JsonObject = {
         "type": _LOG,
         "task": owner.id,
-        "iter": iter,
-        "timestamp": timestamp,
-        "worker": worker,
-        "metric": metric,
-        "variant": variant,
-        "msg": message,
-        "level": level,
+        "iter": line.iter,
+        "timestamp": line.position.timestamp,
+        "worker": line.worker,
+        "metric": line.metric,
+        "variant": line.variant,
+        "msg": line.message,
+        "level": line.level,
         "model_event": owner.is_model,
-        "@timestamp": iso_millis(received),
+        "@timestamp": iso_millis(line.received),
     }
-    if iter is None:
+    if line.iter is None:
         del event["iter"]
-    if level is None:
+    if line.level is None:
         del event["level"]
-    return event if extra is None else orjson.loads(extra) | event
+    return event if line.extra is None else orjson.loads(line.extra) | event

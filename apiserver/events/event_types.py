@@ -144,13 +144,13 @@ class SentPlot(SentSample, tag=EventType.PLOT.value, gc=False, kw_only=True):
         return {"key": self.key, "plot_str": self.plot_str, **facts}
 
 
-Sample = SentVector | SentImage | SentPlot
+AnySentSample = SentVector | SentImage | SentPlot
 #: The class of each event that parses at once, and of each event of the slow path.
-PlainEvent = SentScalar | SentLog | Sample
-OddEvent = SentScalar | OddSentLog | Sample
+PlainEvent = SentScalar | SentLog | AnySentSample
+OddEvent = SentScalar | OddSentLog | AnySentSample
 
 #: By sample type, the field that holds addresses of files.
-ADDRESSES: dict[EventType, str] = {sample.type: sample.addresses for sample in Sample.__args__ if sample.addresses}
+ADDRESSES: dict[EventType, str] = {sent.type: sent.addresses for sent in AnySentSample.__args__ if sent.addresses}
 
 
 def check_url(url: str) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from apiserver.events import columns, lines, scan
+from apiserver.events import lines, scan
+from apiserver.events.columns import Grouping
 from apiserver.events.event_types import SentEvent
 from apiserver.events.gathered import gather
 from apiserver.events.model import EventBatch, JsonObject, Owner, Scalars
@@ -39,7 +40,7 @@ class Ingest:
             self._count(refusals, logs.owner, len(logs.messages))
         for sample in batch.samples:
             self._count(refusals, sample.owner, 1)
-        batch.scalars = batch.scalars.without(refusals)
+        batch.scalars = Scalars.of(group for group in batch.scalars if group.owner not in refusals)
         batch.logs = [logs for logs in batch.logs if logs.owner not in refusals]
         batch.samples = [sample for sample in batch.samples if sample.owner not in refusals]
 
@@ -71,17 +72,9 @@ def ingest_lines(
     Raises Contradiction if nothing of it can be taken, and Stopped when `stop` says so.
     """
     gathered, others, rejects = scan.read(body, stop)
-    batch, locked_allowed = columns.group(
-        gathered,
-        others,
-        rejects,
-        company=company,
-        received=received,
-        worker=worker,
-        body=body,
-        bounded=bounded,
-    )
-    return Ingest(batch, locked_allowed, rejects)
+    grouping = Grouping(rejects, company, received, worker)
+    grouping.add(gathered, others, body, bounded=bounded)
+    return Ingest(grouping.batch, grouping.locked_allowed, rejects)
 
 
 def ingest_object(event: JsonObject, *, company: str, received: int, worker: str, body: bytes) -> Ingest:
@@ -92,7 +85,6 @@ def ingest_object(event: JsonObject, *, company: str, received: int, worker: str
         parsed.append(lines.from_object(event))
     except Reject as reject:
         rejects.add(reject)
-    batch, locked_allowed = columns.group(
-        *gather(parsed), rejects, company=company, received=received, worker=worker, body=body
-    )
-    return Ingest(batch, locked_allowed, rejects)
+    grouping = Grouping(rejects, company, received, worker)
+    grouping.add(*gather(parsed), body, bounded=True)
+    return Ingest(grouping.batch, grouping.locked_allowed, rejects)

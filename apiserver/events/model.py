@@ -6,7 +6,7 @@ Vectors, plots and debug images are samples: one document each. Nothing here doe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
@@ -163,10 +163,6 @@ class Scalars:
     def __len__(self) -> int:
         """How many groups there are."""
         return len(self.lengths)
-
-    def without(self, owners: Collection[Owner]) -> Self:
-        """The points of all owners but these."""
-        return type(self).of(group for group in self if group.owner not in owners)
 
 
 NO_SCALARS = Scalars.of(())

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.aggregation import log_search
-from apiserver.aggregation.log_search import SearchPage, Wanted, search, text
+from apiserver.aggregation.log_search import LineFilter, SearchPage, search, text
 from apiserver.events.model import EventBatch, EventType, LogColumns, LogPosition, MetricSelection, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
@@ -68,7 +68,7 @@ async def test_a_search_finds_each_line_once_however_often_it_is_interrupted(
         if (not levels or level in levels) and (not workers or worker in workers)
         if (metric is None or of_metric == metric) and (needle is None or needle in message.lower())
     ]
-    wanted = Wanted(levels, workers, text(needle, any_case=True) if needle else None)
+    wanted = LineFilter(levels, workers, text(needle, any_case=True) if needle else None)
     series = SeriesQuery(TASK, EventType.LOG, [] if metric is None else [MetricSelection(metric)])
     walked: list[tuple[int, str]] = []
     after: LogPosition | None = None
@@ -91,7 +91,7 @@ async def test_a_search_answers_when_its_time_is_up(store: EmbeddedEventStore, m
     await store.add(events.lines(range(10)))
     monkeypatch.setattr(log_search, "PAGE", 4)
     monkeypatch.setattr(log_search, "SECONDS", 0)
-    wanted = Wanted(message=text("line 7", any_case=False))
+    wanted = LineFilter(message=text("line 7", any_case=False))
 
     async def step(after: LogPosition | None) -> SearchPage:
         return await search(store, LOGS, wanted, PageQuery(5, after))

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from apiserver.aggregation import neighbours
-from apiserver.aggregation.neighbours import Found, Place
+from apiserver.aggregation.neighbours import Place, ShownSamples
 from apiserver.events.model import EventType, Sample
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.aggregation.events import NOW, TASK, sample, samples
@@ -119,7 +119,7 @@ async def test_plots_are_walked_metric_by_metric(store: EmbeddedEventStore, next
 
 async def test_plots_know_the_range_of_their_metric(store: EmbeddedEventStore) -> None:
     await store.add(samples(sample(-2, variant="a"), sample(4, variant="b"), sample(9, metric="q")))
-    found: Found | None = await neighbours.plots_at(store, TASK, Place(None, "p"))
+    found: ShownSamples | None = await neighbours.plots_at(store, TASK, Place(None, "p"))
     assert found
     assert (found.place.iter, found.min_iteration, found.max_iteration) == (4, -2, 4)
 

@@ -16,7 +16,7 @@ from apiserver.events.columns import MAX_NAME_BYTES, MAX_SAMPLES, MAX_SERIES
 from apiserver.events.figures import MOST_VALUES
 from apiserver.events.ingest import Ingest, ingest_lines, ingest_object
 from apiserver.events.lines import MAX_MALFORMED, Stopped
-from apiserver.events.model import EventType, Owner
+from apiserver.events.model import EventType, LogLine, LogPosition, Owner
 from apiserver.events.rejects import MAX_REASONS, OTHER_REASONS, Contradiction
 
 NOW = 1_700_000_000_000
@@ -297,7 +297,10 @@ EXTRA = {
 def events_of(ingest: Ingest) -> list[dict[str, Any]]:
     """Log lines and samples as readers get them."""
     of_logs = [
-        documents.log(one.owner, None, 0, "", "", "", one.levels[n], one.messages[n], NOW, one.extras.get(n))
+        documents.log(
+            one.owner,
+            LogLine(LogPosition(0, 0), one.levels[n], "", one.messages[n], None, "", "", NOW, one.extras.get(n)),
+        )
         for one in ingest.batch.logs
         for n in range(len(one.messages))
     ]

@@ -36,14 +36,6 @@ class Kind(StrEnum):
     NPU = "npu"
 
 
-class Named(NamedTuple):
-    """A quantity's kind, its name in the variant, and its unit."""
-
-    kind: Kind
-    name: str
-    unit: Unit
-
-
 class Quantity(Enum):
     """The known quantities. Variants of a GPU or NPU begin with its kind and number: `gpu_0_utilization`."""
 
@@ -65,20 +57,10 @@ class Quantity(Enum):
     CACHE_USED = (Kind.MACHINE, "cache_used_gb", Unit.GIBIBYTES)
     CACHE_USAGE = (Kind.MACHINE, "cache_usage", Unit.PERCENT)
 
-    @property
-    def kind(self) -> Kind:
-        """The kind of device that it belongs to."""
-        return self.named.kind
-
-    @property
-    def unit(self) -> Unit:
-        """The unit of its values."""
-        return self.named.unit
-
-    @property
-    def named(self) -> Named:
-        """Kind, name and unit."""
-        return Named(*self.value)
+    def __init__(self, kind: Kind, name_in_variant: str, unit: Unit) -> None:
+        self.kind = kind
+        self.name_in_variant = name_in_variant
+        self.unit = unit
 
 
 class Resource(NamedTuple):
@@ -92,7 +74,7 @@ class Resource(NamedTuple):
     rank: int | None
 
 
-_BY_NAME = {quantity.named[:2]: quantity for quantity in Quantity}
+_BY_NAME = {(quantity.kind, quantity.name_in_variant): quantity for quantity in Quantity}
 _OF_KIND = re.compile(r":monitor:(machine|gpu|npu)(?::rank0*([0-9]{1,9}))?")
 _OF_ANY = re.compile(r":monitor:([a-z_0-9]+)")
 _RANK = re.compile(r"rank 0*([0-9]{1,9})")

@@ -64,7 +64,7 @@ async def _search(call: Call, owner: Owner, request: dict[str, Any]) -> dict[str
         after = LogPosition(*scrolls.decode(query, request["scroll_id"]))
     elif "from_timestamp" in request:
         after = logs.beyond(int(request["from_timestamp"]), earlier=earlier)
-    wanted = log_search.Wanted(
+    wanted = log_search.LineFilter(
         frozenset(request.get("levels", ())), frozenset(request.get("workers", ())), _message(request.get("search"))
     )
     asked = PageQuery(min(request["batch_size"], MAX_PAGE), after, earlier)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
 from apiserver.aggregation import samples
-from apiserver.events.model import EventType, Sample
+from apiserver.events.model import EventType
 from apiserver.events.queries import SeriesQuery
 from apiserver.off_loop import together
 from apiserver.services.backend import Call, endpoint
@@ -40,12 +38,7 @@ async def get_multi_task_plots(call: Call, request: dict[str, Any]) -> dict[str,
     for (owner, name), found in zip(asked.items(), await together(*reads), strict=True):
         total += len(found)
         for sample, document in zip(found, await encode(found), strict=True):
-            _put(plots, owner.id, name, sample, document)
+            of_task = plots.setdefault(sample.metric, {}).setdefault(sample.variant, {}).setdefault(owner.id, {})
+            of_task.setdefault(str(sample.iter), {"name": name, "plots": []})["plots"].append(document)
     scroll_id = None if request["no_scroll"] else call.backend.scrolls.encode(query, total)
     return {"plots": plots, "returned": len(plots), "total": total, "scroll_id": scroll_id}
-
-
-def _put(plots: Plots, id: str, name: str, sample: Sample, document: orjson.Fragment) -> None:
-    of_task = plots.setdefault(sample.metric, {}).setdefault(sample.variant, {}).setdefault(id, {})
-    of_iteration = of_task.setdefault(str(sample.iter), {"name": name, "plots": []})
-    of_iteration["plots"].append(document)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import orjson
 
 from apiserver.aggregation import neighbours
-from apiserver.aggregation.neighbours import Found, Place
+from apiserver.aggregation.neighbours import Place, ShownSamples
 from apiserver.events.model import EventType, Owner
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners, picture_links
@@ -19,7 +19,7 @@ class FindNeighbour(Protocol):
 
     async def __call__(
         self, store: EventStore, owner: Owner, place: Place, *, earlier: bool, next_iteration: bool
-    ) -> Found | None: ...
+    ) -> ShownSamples | None: ...
 
 
 @endpoint("events.get_debug_image_sample", "2.12")
@@ -61,7 +61,7 @@ async def _asked(call: Call, request: dict[str, Any], type: EventType) -> tuple[
 
 async def _next(
     call: Call, request: dict[str, Any], type: EventType, find: FindNeighbour
-) -> tuple[Owner, Found | None, Place]:
+) -> tuple[Owner, ShownSamples | None, Place]:
     """The owner, the neighbour of the scroll_id's place, and that place."""
     owner = await owners.one(call, request)
     place = Place(*call.backend.scrolls.decode(_query(type, owner), request["scroll_id"]))
@@ -70,18 +70,18 @@ async def _next(
     return owner, found, place
 
 
-def _image(call: Call, owner: Owner, found: Found | None, place: Place) -> dict[str, Any]:
+def _image(call: Call, owner: Owner, found: ShownSamples | None, place: Place) -> dict[str, Any]:
     event = orjson.Fragment(found.samples[0].document) if found else None
     return {"event": event, **_place(call, EventType.IMAGE, owner, found, place)}
 
 
-async def _plots(call: Call, owner: Owner, found: Found | None, place: Place) -> dict[str, Any]:
+async def _plots(call: Call, owner: Owner, found: ShownSamples | None, place: Place) -> dict[str, Any]:
     encode = await picture_links.plot_encoder(call)
     events = await encode(found.samples) if found else []
     return {"events": events, **_place(call, EventType.PLOT, owner, found, place)}
 
 
-def _place(call: Call, type: EventType, owner: Owner, found: Found | None, place: Place) -> dict[str, Any]:
+def _place(call: Call, type: EventType, owner: Owner, found: ShownSamples | None, place: Place) -> dict[str, Any]:
     """The fields of the answer that say where the walk is now. If nothing was found, it stays where it was."""
     return {
         "scroll_id": call.backend.scrolls.encode(_query(type, owner), found.place if found else place),

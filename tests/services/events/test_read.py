@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apiserver import off_loop
-from apiserver.aggregation import logs
+from apiserver.events import documents
 from apiserver.events.model import JsonObject, LogLine, Owner
 from apiserver.stores.events import base
 from tests.harness import Api
@@ -76,13 +76,13 @@ async def test_tasks_are_compared(api: Api, add: Add, task: str) -> None:
 async def test_many_log_lines_of_one_moment_keep_nobody_waiting(
     api: Api, add: Add, task: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, threads = logs.event, set()
+    made, threads = documents.log, set()
 
     def event_in(owner: Owner, line: LogLine) -> JsonObject:
         threads.add(threading.current_thread())
         return made(owner, line)
 
-    monkeypatch.setattr(logs, "event", event_in)
+    monkeypatch.setattr(documents, "log", event_in)
     monkeypatch.setattr(off_loop, "MANY", 3)
     await add(*({**event("log", task, n, msg=f"line {n}"), "timestamp": NOW} for n in range(4)))
     page = await api.call("events.get_task_log", {"task": task, "batch_size": 1})

@@ -137,7 +137,8 @@ async def _of_nodes(cluster: Cluster, request: Request, curve: _Curve, found: Js
         values[Aggregate.COUNT] = np.array([row["doc_count"] for row in rows], np.int64)
     for one in wanted & _OF_NODES.keys():
         name = _OF_NODES[one]
-        values[one] = _floats([row["value"].get(name, row["value"].get("value")) for row in rows])
+        read: list[float | None] = [row["value"].get(name, row["value"].get("value")) for row in rows]
+        values[one] = np.array(read, np.float64)
     if wanted & _ENDS:
         ends = await _ends(cluster, request, curve, rows)
         if ends is None:
@@ -160,10 +161,6 @@ async def _ends(cluster: Cluster, request: Request, curve: _Curve, rows: list[Js
         Aggregate.FIRST: values[np.searchsorted(x, first)],
         Aggregate.LAST: values[np.searchsorted(x, last, "right") - 1],
     }
-
-
-def _floats(values: list[float | None]) -> Float64Array:
-    return np.array(values, np.float64)
 
 
 async def _of_points(cluster: Cluster, request: Request, curve: _Curve) -> Buckets:

@@ -7,8 +7,7 @@ made by `date_histogram`, even if timestamps are no dates, as it counts in whole
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 import numpy as np
 
@@ -47,17 +46,21 @@ async def spans(cluster: Cluster, asked: SeriesQuery) -> list[WorkerSpan]:
 async def means(cluster: Cluster, known: SeriesIndex, asked: SeriesQuery, grid: Grid) -> list[WorkerMeans]:
     """The means of each step of what each worker reported of each series, sorted by name and worker."""
     index, routing = index_of(cluster.prefix, asked), owner_key(asked.owner)
-    aggs = _shared(grid)
+    by_step = {"date_histogram": {**_by_step(grid), "min_doc_count": 1}, "aggs": _MEAN}
+    # At most two buckets for each point.
+    aggs = {"workers": {"terms": {"field": "worker", "size": MOST_BUCKETS}, "aggs": {"steps": by_step}}}
     wanted = [SeriesAggs(one, aggs, one.count or 1) for one in await known.likely(asked)]
     shared = await aggregate(cluster, index, routing, [one for one in wanted if one.short], *_inside(grid))
     found: dict[tuple[str, str, str], list[_Row]] = {}
     for one in (one.series for one in wanted if one.series.key in shared):
-        for worker, rows in _of_shared(shared[one.key]):
-            found[one.metric, one.variant, worker] = list(rows)
+        for of_worker in shared[one.key]["workers"]["buckets"]:
+            rows = [(step["key"], *_values(step)) for step in of_worker["steps"]["buckets"]]
+            found[one.metric, one.variant, of_worker["key"]] = rows
     long = [one.series for one in wanted if not one.short]
     async for one, buckets in _pages(cluster, index, routing, long, grid):
-        for worker, rows in _of_page(buckets):
-            found.setdefault((one.metric, one.variant, worker), []).extend(rows)
+        for bucket in buckets:
+            row = (bucket["key"]["step"], *_values(bucket))
+            found.setdefault((one.metric, one.variant, bucket["key"]["worker"]), []).append(row)
     each = (_means(name, rows, grid) for name, rows in sorted(found.items()))
     return [means for means in each if len(means.steps)]
 
@@ -80,23 +83,6 @@ def _means(name: tuple[str, str, str], rows: Sequence[_Row], grid: Grid) -> Work
 
 def _values(bucket: JsonObject) -> tuple[int, float | None]:
     return bucket["count"]["value"], bucket["mean"]["value"]
-
-
-# --- short series ----------------------------------------------------------------------------------
-
-
-def _shared(grid: Grid) -> JsonObject:
-    """Aggregations that make at most two buckets for each point."""
-    by_step = {"date_histogram": {**_by_step(grid), "min_doc_count": 1}, "aggs": _MEAN}
-    return {"workers": {"terms": {"field": "worker", "size": MOST_BUCKETS}, "aggs": {"steps": by_step}}}
-
-
-def _of_shared(found: JsonObject) -> Iterator[tuple[str, Iterable[_Row]]]:
-    for bucket in found["workers"]["buckets"]:
-        yield bucket["key"], ((step["key"], *_values(step)) for step in bucket["steps"]["buckets"])
-
-
-# --- long series -----------------------------------------------------------------------------------
 
 
 async def _pages(
@@ -125,8 +111,3 @@ def _page(series: Series, after: JsonObject | None, grid: Grid) -> JsonObject:
     aggs = {"group": {"composite": group, "aggs": _MEAN}}
     query = of_series([series.key], *_inside(grid))
     return {"size": 0, "track_total_hits": False, "query": query, "aggs": aggs}
-
-
-def _of_page(buckets: Iterable[JsonObject]) -> Iterator[tuple[str, Iterable[_Row]]]:
-    for worker, of_worker in groupby(buckets, lambda bucket: bucket["key"]["worker"]):
-        yield str(worker), ((bucket["key"]["step"], *_values(bucket)) for bucket in of_worker)

@@ -28,11 +28,6 @@ _BEHIND = 2**63 - 1
 _LARGE: JsonObject = {"exists": {"field": "large"}}
 
 
-async def hits_of(pages: AsyncIterator[list[JsonObject]]) -> list[JsonObject]:
-    """The hits of all pages. They are all in memory together."""
-    return [hit async for page in pages for hit in page]
-
-
 async def pages(
     cluster: Cluster,
     index: str,
@@ -40,25 +35,19 @@ async def pages(
     query: JsonObject,
     sort: Sequence[JsonObject],
     *,
-    fields: Sequence[str] = (),
-    stored: Sequence[str] = (),
+    fields: Sequence[str],
     after: Sequence[object] | None = None,
     limit: int,
-    window: int = WINDOW,
 ) -> AsyncIterator[list[JsonObject]]:
-    """Up to `limit` hits beyond the position `after`, in pages of up to `window`.
+    """Up to `limit` hits beyond the position `after`, in pages of up to WINDOW.
 
-    A hit has the values of the sort's fields in `sort`, and others in `fields`: those named by `fields` are read from
-    columns, those named by `stored` from stored texts. No two hits may have the same values of the sort's fields.
+    A hit has the values of the sort's fields in `sort`, and of those that `fields` names in `fields`. No two hits may
+    have the same values of the sort's fields.
     """
-    body: JsonObject = {**BARE, "query": query, "sort": sort}
-    if fields:
-        body["docvalue_fields"] = list(fields)
-    if stored:
-        body["stored_fields"] = list(stored)
+    body: JsonObject = {**BARE, "query": query, "sort": sort, "docvalue_fields": list(fields)}
     if after is not None:
         body["search_after"] = list(after)
-    if limit <= window:
+    if limit <= WINDOW:
         answer = await cluster.search(index, {**body, "size": limit}, routing=routing)
         yield answer["hits"]["hits"]
         return
@@ -68,7 +57,7 @@ async def pages(
         body["search_after"].append(_BEHIND)
     async with cluster.point_in_time(index, routing=routing) as point:
         while limit > 0:
-            size = min(limit, window)
+            size = min(limit, WINDOW)
             hits = (await cluster.search_at(point, {**body, "size": size}))["hits"]["hits"]
             if hits:
                 body["search_after"] = [*hits[-1]["sort"]]
@@ -93,10 +82,11 @@ async def texts(
     limit: int = ALL,
     window: int,
 ) -> AsyncGenerator[list[JsonObject]]:
-    """As `pages`, for events that may be large. `window` small ones must fit into AN_ANSWER.
+    """As `pages`, for events that may be large. A hit has the texts named by `stored` in `fields`, too.
 
-    One request with two searches finds up to `window` small events with their texts, and the places of large ones. The
-    texts of large events among the small ones are read when they are needed, as many at once as fit into 8 MB:
+    One request with two searches finds up to `window` small events with their texts, and the places of large ones. So
+    many small events must fit into AN_ANSWER. The texts of large events among the small ones are read when they are
+    needed, as many at once as fit into 8 MB:
 
         a  b  [3 MB]  c  [4 MB]  [5 MB]  d      come as      a  b  [3 MB]  c  [4 MB]   and   [5 MB]  d
 

@@ -79,18 +79,17 @@ async def last_values(
 async def _page(
     cluster: Cluster, series: SeriesQuery, by: Sequence[str], page: PageQuery[Any], *conditions: JsonObject
 ) -> list[JsonObject]:
-    return await paging.hits_of(
-        paging.pages(
-            cluster,
-            names.index_of(cluster.prefix, series),
-            names.owner_key(series.owner),
-            of(series, *conditions),
-            ordered(by, descending=page.descending),
-            fields=[field for field in ("timestamp", "value", "special", "worker", "received") if field not in by],
-            after=page.after,
-            limit=page.limit,
-        )
+    pages = paging.pages(
+        cluster,
+        names.index_of(cluster.prefix, series),
+        names.owner_key(series.owner),
+        of(series, *conditions),
+        ordered(by, descending=page.descending),
+        fields=[field for field in ("timestamp", "value", "special", "worker", "received") if field not in by],
+        after=page.after,
+        limit=page.limit,
     )
+    return [hit async for hits in pages for hit in hits]
 
 
 def _columns(hits: list[JsonObject], by: Sequence[str]) -> ScalarPoints:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from apiserver.events.model import JsonObject, Owner, ScalarStats
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.elasticsearch.aggregating import SeriesAggs, aggregate
@@ -63,12 +65,13 @@ async def stats(cluster: Cluster, known: SeriesIndex, asked: SeriesQuery) -> lis
         if one.key in summed
     ]
     missing = [(at, name) for at, (_, of, _) in enumerate(found) for name in _ENDS if not _is_known(of, name)]
-    bodies = [_end(found[at][0], name, found[at][2], found[at][1]) for at, name in missing]
+    bodies = [_end(found[at][0], [{"iter": _ENDS[name]["iter"]}], _at(name, *found[at][1:])) for at, name in missing]
     for (at, name), answer in zip(missing, await cluster.searches(index, bodies, routing=routing), strict=True):
         found[at][1][name] = answer
     missed = [(at, name) for at, name in missing if not found[at][1][name]["hits"]["hits"]]
     if missed:  # points were overwritten or deleted meanwhile, so search among all points that are there now
-        anew = [_any_end(found[at][0], name) for at, name in missed]
+        orders = {name: [{field: direction} for field, direction in order.items()] for name, order in _ENDS.items()}
+        anew = [_end(found[at][0], orders[name]) for at, name in missed]
         for (at, name), answer in zip(missed, await cluster.searches(index, anew, routing=routing), strict=True):
             found[at][1][name] = answer
     ends = [[of[name] for name in _ENDS] for _, of, _ in found]
@@ -90,32 +93,23 @@ async def _extents(cluster: Cluster, index: str, routing: str, series: Series, s
     return {name: await exact(cluster, index, routing, series, summed, name) for name in ends}
 
 
-def _end(series: Series, name: str, extents: dict[str, int], summed: JsonObject) -> JsonObject:
-    """A search for the point at an end. Its timestamp or value is known, so nodes look at few points."""
-    order = _ENDS[name]
+def _at(name: str, summed: JsonObject, extents: dict[str, int]) -> list[JsonObject]:
+    """The conditions for the point at an end. Its timestamp or value is known, so nodes look at few points."""
     values = summed["values"]
-    (field, direction), *_ = order.items()
+    (field, direction), *_ = _ENDS[name].items()
     if field == "timestamp":
         at = extents["min_timestamp" if direction == "asc" else "max_timestamp"]
-        conditions = between(field, at, at)
-    elif not values["count"]:
-        conditions = []
-    else:
-        value = float(values["min" if direction == "asc" else "max"])
-        conditions = between(field, -0.0, 0.0) if value == 0 else between(field, value, value)
-    return {
-        **BARE,
-        "size": 1,
-        "query": of_series([series.key], *conditions),
-        "sort": [{"iter": order["iter"]}],
-        "docvalue_fields": list(_POINT),
-    }
+        return between(field, at, at)
+    if not values["count"]:
+        return []
+    value = float(values["min" if direction == "asc" else "max"])
+    return between(field, -0.0, 0.0) if value == 0 else between(field, value, value)
 
 
-def _any_end(series: Series, name: str) -> JsonObject:
-    """A search for the point at an end, of which nothing is known."""
-    order = [{field: direction} for field, direction in _ENDS[name].items()]
-    return {**BARE, "size": 1, "query": of_series([series.key]), "sort": order, "docvalue_fields": list(_POINT)}
+def _end(series: Series, order: list[JsonObject], conditions: Sequence[JsonObject] = ()) -> JsonObject:
+    """A search for the first point that meets the conditions."""
+    query = of_series([series.key], *conditions)
+    return {**BARE, "size": 1, "query": query, "sort": order, "docvalue_fields": list(_POINT)}
 
 
 def _stats(

@@ -12,7 +12,7 @@ from apiserver.events.model import Int64Array
 from apiserver.events.queries import GREATEST
 from apiserver.stores.events.base import bucket_x
 from apiserver.stores.events.embedded.integers import Progression
-from apiserver.stores.events.embedded.pieces import ColumnNames, Pieces, joined, pieces_of, sum_up, sum_up_points
+from apiserver.stores.events.embedded.pieces import ColumnNames, Pieces, concatenated, pieces_of, sum_up, sum_up_points
 from apiserver.stores.events.embedded.points import NO_CURVE, Curve, concat
 
 #: Series of up to so many pieces are bucketed together, as the fixed cost of a series is more than that of its pieces.
@@ -47,7 +47,9 @@ def bucketed(sources: Iterable[Source], wanted: frozenset[Aggregate]) -> list[Bu
     pieces: list[Source] = []
     for source in sources:
         if source.length > SHORT:
-            summed = _alone(source, columns)
+            summed = concatenated([_summed(part, source.interval, columns) for part in source.parts])
+            if len(source.parts) > 1:
+                summed = _summed(summed, source.interval, columns)
             x = bucket_x(summed.x, source.interval)
             found.append(Buckets(source.metric, source.variant, x, made_of(summed.sums, wanted)))
         elif all(isinstance(part, Curve) for part in source.parts):
@@ -55,9 +57,12 @@ def bucketed(sources: Iterable[Source], wanted: frozenset[Aggregate]) -> list[Bu
         else:
             pieces.append(source)
     if points:
-        found += _together(points, _points_of(points), columns, wanted)
+        curves = [part for source in points for part in source.parts if isinstance(part, Curve)]
+        found += _together(points, concat(curves or [NO_CURVE]), columns, wanted)
     if pieces:
-        found += _together(pieces, _pieces_of(pieces, columns), columns, wanted)
+        parts = [part for source in pieces for part in source.parts]
+        summed = concatenated([pieces_of(part, columns) if isinstance(part, Curve) else part for part in parts])
+        found += _together(pieces, summed, columns, wanted)
     return found
 
 
@@ -85,23 +90,8 @@ def _starts_in_progression(x: Progression, interval: int) -> Rows:
     return np.concatenate([_FIRST, (bounds - x.first + x.step - 1) // x.step])
 
 
-def _alone(source: Source, columns: ColumnNames) -> Pieces:
-    """A piece for each bucket of a source."""
-    pieces = joined([_summed(part, source.interval, columns) for part in source.parts])
-    return pieces if len(source.parts) == 1 else _summed(pieces, source.interval, columns)
-
-
 def _summed(part: Part, interval: int, columns: ColumnNames) -> Pieces:
     return _summed_at(part, bucket_starts(part[0], interval), columns)
-
-
-def _points_of(sources: Sequence[Source]) -> Curve:
-    return concat([part for source in sources for part in source.parts if isinstance(part, Curve)] or [NO_CURVE])
-
-
-def _pieces_of(sources: Sequence[Source], columns: ColumnNames) -> Pieces:
-    parts = [part for source in sources for part in source.parts]
-    return joined([pieces_of(part, columns) if isinstance(part, Curve) else part for part in parts])
 
 
 def _together(

@@ -111,14 +111,13 @@ def _extents(series: Sequence[Series]) -> Iterator[_Extent]:
     rows = merged_stats(one.merged for one in series)
     columns = (rows[name].tolist() for name in ("count", "min_iter", "max_iter"))
     for one, count, first, last in zip(series, *columns, strict=True):
-        merged = _Extent(count, count, first, last)
-        yield _with_hot(merged, one.hot.iters) if one.recent else merged
-
-
-def _with_hot(merged: _Extent, iters: Int64Array) -> _Extent:
-    most = merged.most + len(iters)
-    fewest = most if iters[0] > merged.last else max(merged.most, len(iters))
-    return _Extent(fewest, most, min(merged.first, int(iters[0])), max(merged.last, int(iters[-1])))
+        if not one.recent:
+            yield _Extent(count, count, first, last)
+            continue
+        iters = one.hot.iters
+        most = count + len(iters)
+        fewest = most if iters[0] > last else max(count, len(iters))
+        yield _Extent(fewest, most, min(first, int(iters[0])), max(last, int(iters[-1])))
 
 
 def _interval(series: Series, extent: _Extent, width: Width) -> int:
@@ -163,7 +162,7 @@ def _parts(series: Series, interval: int, wanted: BucketQuery) -> tuple[int, lis
     chunk_end = series.merged.chunk_end
     if interval == 1 or chunk_end is None or chunk_end < low:
         return interval, [_points(series, low, high)]
-    widened = {_widened(interval, shift): shift for shift in sorted(series.shifts(low, high))}
+    widened = {-(-interval >> shift) << shift: shift for shift in sorted(series.shifts(low, high))}
     usable = [wider for wider in widened if wider - interval <= interval * MOST_WIDENING and wider <= GREATEST]
     if usable:
         interval = max(usable)
@@ -178,10 +177,6 @@ def _parts(series: Series, interval: int, wanted: BucketQuery) -> tuple[int, lis
     if low <= high:
         parts.append(_points(series, low, high))
     return interval, parts
-
-
-def _widened(interval: int, shift: int) -> int:
-    return -(-interval >> shift) << shift
 
 
 def _of_chunks(

@@ -40,20 +40,16 @@ class GroupCommit:
         loop = asyncio.get_running_loop()
         while self._waiting:
             group, self._waiting = self._waiting, []
+            failure: Exception | None = None
             try:
                 await loop.run_in_executor(self._executor, self._append, [record for record, _ in group])
             except Exception as error:
-                _settle(group, error)
-            else:
-                _settle(group, None)
+                failure = error
+            for _, done in group:
+                if done.done():  # the caller was cancelled
+                    continue
+                if failure is None:
+                    done.set_result(None)
+                else:
+                    done.set_exception(failure)
         self._task = None
-
-
-def _settle(group: Sequence[tuple[Record, asyncio.Future[None]]], error: Exception | None) -> None:
-    for _, done in group:
-        if done.done():  # the caller was cancelled
-            continue
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error)

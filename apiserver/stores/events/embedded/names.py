@@ -103,15 +103,12 @@ class Registrar:
         """The owner's id, given now if it has none."""
         found = self._ids.owners.get(owner)
         if found is None:
-            found = self._ids.owners[owner] = self._find_owner(owner)
-        return found
-
-    def _find_owner(self, owner: Owner) -> int:
-        found = owner_id(self._conn, owner)
-        if found is None:
-            row = (owner.company, owner.id, int(owner.is_model))
-            cursor = self._conn.execute("INSERT INTO owners (company, name, is_model) VALUES (?, ?, ?)", row)
-            found = int(cursor.lastrowid or 0)
+            found = owner_id(self._conn, owner)
+            if found is None:
+                row = (owner.company, owner.id, int(owner.is_model))
+                cursor = self._conn.execute("INSERT INTO owners (company, name, is_model) VALUES (?, ?, ?)", row)
+                found = int(cursor.lastrowid or 0)
+            self._ids.owners[owner] = found
         return found
 
     def series(self, type: EventType, keys: Sequence[SeriesKey]) -> list[int]:

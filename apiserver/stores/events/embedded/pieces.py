@@ -72,7 +72,7 @@ def pieces_of_blocks(rows: BlockArray, columns: ColumnNames) -> Pieces:
     return Pieces(rows["start"].astype(np.int64), {name: rows[name].astype(COLUMNS[name].type) for name in columns})
 
 
-def joined(parts: Sequence[Pieces]) -> Pieces:
+def concatenated(parts: Sequence[Pieces]) -> Pieces:
     """The parts one after another. There must be at least one."""
     if len(parts) == 1:
         return parts[0]

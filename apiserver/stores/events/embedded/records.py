@@ -38,15 +38,8 @@ class _Logs(msgspec.Struct, array_like=True):
     """Further fields of lines as JSON, by the line's number. Records of older versions have none."""
 
 
-class _Sample(msgspec.Struct, array_like=True):
-    owner: int
-    type: EventType
-    metric: str
-    variant: str
-    iter: int
-    key: str
-    timestamp: int
-    document: bytes
+#: A sample with the number of its owner, and with its other fields as they are.
+_Sample = tuple[int, EventType, str, str, int, str, int, bytes]
 
 
 class _Meta(msgspec.Struct, array_like=True):
@@ -123,10 +116,7 @@ def parse(columns: bytes, meta: bytes, sequence: int) -> Record:
         )
         for logs in known.logs
     ]
-    samples = [
-        Sample(owners[s.owner], s.type, s.metric, s.variant, s.iter, s.key, s.timestamp, s.document)
-        for s in known.samples
-    ]
+    samples = [Sample(owners[sample[0]], *sample[1:]) for sample in known.samples]
     scalars = _scalars(owners, known.groups, columns)
     return Record(known.received, columns, meta, owners, scalars, logs, samples, sequence)
 
@@ -157,10 +147,7 @@ def _meta(
             owners,
             _Groups(scalars.owner, scalars.metrics, scalars.variants, scalars.workers, scalars.lengths),
             [_logs(numbers[one.owner], one) for one in logs],
-            [
-                _Sample(numbers[s.owner], s.type, s.metric, s.variant, s.iter, s.key, s.timestamp, s.document)
-                for s in samples
-            ],
+            [(numbers[s.owner], s.type, s.metric, s.variant, s.iter, s.key, s.timestamp, s.document) for s in samples],
         )
     )
 

@@ -32,14 +32,10 @@ def stats_of(series: Sequence[Series]) -> StatsArray:
     overlapping = recent["min_iter"] <= rows["max_iter"][hot]
     rows[hot] = stats.combine(rows[hot], recent)
     for n in np.array(hot)[overlapping].tolist():
-        rows[n] = _overlapped(series[n])[0]
+        rest = series[n].points(series[n].settled_end)
+        unsettled = stats.of_groups(rest.iters, rest.values, rest.timestamps, np.zeros(1, np.intp))
+        rows[n] = stats.combine(stats.fold(series[n].settled_stats()), unsettled)[0]
     return rows
-
-
-def _overlapped(series: Series) -> StatsArray:
-    rest = series.points(series.settled_end)
-    unsettled = stats.of_groups(rest.iters, rest.values, rest.timestamps, np.zeros(1, np.intp))
-    return stats.combine(stats.fold(series.settled_stats()), unsettled)
 
 
 def scalar_stats(owner: Owner, series: Sequence[Series]) -> list[ScalarStats]:
@@ -94,12 +90,10 @@ def _walk_beyond(series: Series, after: ScalarPosition | None, descending: bool)
 
 def last_values(series: Sequence[Series], n: int) -> dict[Name, list[float]]:
     """The last `n` values by iteration of each series, oldest first."""
-    found = {number: _last_values(series[number], n) for which in in_parts(series) for number in which.tolist()}
+    found: dict[int, list[float]] = {}
+    for which in in_parts(series):
+        for number in which.tolist():
+            walk = SeriesWalk(series[number], GREATEST, descending=True)
+            walk.fill(n)
+            found[number] = walk.points().values[:n][::-1].tolist()
     return {one.name: found[number] for number, one in enumerate(series)}
-
-
-def _last_values(series: Series, n: int) -> list[float]:
-    walk = SeriesWalk(series, GREATEST, descending=True)
-    walk.fill(n)
-    values: list[float] = walk.points().values[:n][::-1].tolist()
-    return values
