@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request, Response, Security
+from fastapi import APIRouter, Depends, Path, Query, Request, Response, Security
 from fastapi.security import APIKeyHeader
 
 from apiserver.times import epoch_millis, iso_millis
@@ -21,14 +21,7 @@ from apiserver.vendors.baseten_schemas import (
 )
 from apiserver.vendors.jobs import Job, Machine, find_job
 from apiserver.vendors.refusals import Problem, Refused
-from apiserver.vendors.routes import (
-    ErrorAnswer,
-    TheCall,
-    VendorCall,
-    authorization_for,
-    refuse_other_paths,
-    vendor_route,
-)
+from apiserver.vendors.routes import ErrorAnswer, TheCall, authorization_for, refuse_other_paths, vendor_route
 
 _MIB_A_GIB = 1024
 
@@ -77,22 +70,27 @@ ProjectId = Annotated[str, Path(max_length=1024, description="A project's id or 
 JobId = Annotated[str, Path(max_length=256, description="A task's id")]
 
 
+async def _job_of(call: TheCall, training_project_id: ProjectId, training_job_id: JobId) -> Job:
+    return await find_job(call.backend, call.caller, training_job_id, project=training_project_id)
+
+
+TheJob = Annotated[Job, Depends(_job_of)]
+
+
 @router.post(_PATH, name="get_training_job_metrics", response_model=GetTrainingJobMetricsResponseV1)
-async def get_training_job_metrics(
-    call: TheCall,
-    training_project_id: ProjectId,
-    training_job_id: JobId,
-    wanted: GetTrainingJobMetricsRequestV1,
-) -> Response:
-    return await _metrics(call, training_project_id, training_job_id, wanted)
+async def get_training_job_metrics(call: TheCall, job: TheJob, wanted: GetTrainingJobMetricsRequestV1) -> Response:
+    start, stop = wanted.start_epoch_millis, wanted.end_epoch_millis
+    if start is not None and stop is not None and start > stop:
+        raise Refused(Problem.INVALID, "it must not be after end_epoch_millis", parameter="start_epoch_millis")
+    nodes = await read(call.backend.events, job, start, stop, wanted.step_seconds and wanted.step_seconds * 1000)
+    return await call.answer(lambda: _answer(job, nodes))
 
 
 # Not in the vendor's document, but used by its newer clients.
 @router.get(_PATH, name="get_training_job_metrics_by_query", response_model=GetTrainingJobMetricsResponseV1)
 async def get_training_job_metrics_by_query(
     call: TheCall,
-    training_project_id: ProjectId,
-    training_job_id: JobId,
+    job: TheJob,
     start_epoch_millis: Annotated[int | None, Query()] = None,
     end_epoch_millis: Annotated[int | None, Query()] = None,
     step_seconds: Annotated[int | None, Query(ge=1)] = None,
@@ -100,19 +98,10 @@ async def get_training_job_metrics_by_query(
     wanted = GetTrainingJobMetricsRequestV1(
         start_epoch_millis=start_epoch_millis, end_epoch_millis=end_epoch_millis, step_seconds=step_seconds
     )
-    return await _metrics(call, training_project_id, training_job_id, wanted)
+    return await get_training_job_metrics(call, job, wanted)
 
 
 refuse_other_paths(router, "/v1/training_projects/{path:path}")
-
-
-async def _metrics(call: VendorCall, project_id: str, job_id: str, wanted: GetTrainingJobMetricsRequestV1) -> Response:
-    start, stop = wanted.start_epoch_millis, wanted.end_epoch_millis
-    if start is not None and stop is not None and start > stop:
-        raise Refused(Problem.INVALID, "it must not be after end_epoch_millis", parameter="start_epoch_millis")
-    job = await find_job(call.backend, call.caller, job_id, project=project_id)
-    nodes = await read(call.backend.events, job, start, stop, wanted.step_seconds and wanted.step_seconds * 1000)
-    return await call.answer(lambda: _answer(job, nodes))
 
 
 def _answer(job: Job, nodes: Sequence[NodeCurves]) -> dict[str, Any]:

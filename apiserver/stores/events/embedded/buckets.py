@@ -18,7 +18,7 @@ import numpy as np
 
 from apiserver import answers
 from apiserver.events.aggregates import Buckets, columns_for
-from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Int64Array
+from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis
 from apiserver.events.queries import GREATEST, LEAST, BucketQuery, Width
 from apiserver.events.smoothing import Smoother
 from apiserver.stores.events.embedded.bucketing import SHORT, Part, Source, bucket_starts, bucketed
