@@ -21,7 +21,8 @@ from apiserver.settings import EMBEDDED, Settings, SettingsError, load, masked, 
 if TYPE_CHECKING:
     from apiserver.importing.sources import ClearmlSource
     from apiserver.services.access.credentials import Credential
-    from apiserver.stores.documents.base import Document, DocumentStore
+    from apiserver.stores.documents.base import DocumentStore
+    from apiserver.stores.documents.query import Document
 
 Result = TypeVar("Result")
 

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from apiserver.stores.documents.base import Document, DocumentStore
-from apiserver.stores.documents.query import AllOf, AnyOf, Filter, Matches, NotIn
+from apiserver.stores.documents.base import DocumentStore
+from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, Matches, NotIn, Update
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from benchmarks.figures import Figure
 from benchmarks.run import Run
@@ -95,11 +95,11 @@ async def measure_small(bench: _Bench) -> None:
     )
     await bench.measure("find_one, the whole task", 1000, lambda n: store.find_one("tasks", one(n)))
     await bench.measure(
-        "update, $set of a field", 2000, lambda n: store.update("tasks", one(n), {"$set": {"status": f"s{n}"}})
+        "update of a field", 2000, lambda n: store.update("tasks", one(n), Update(set={"status": f"s{n}"}))
     )
-    change = {"$set": {"last_update": "2026-01-02T00:00:00.000000+00:00", "last_metrics.m.v3": {"value": 2}}}
-    await bench.measure("update, $set of a metric", 1000, lambda n: store.update("tasks", one(n), change))
-    await bench.measure("find_and_update", 1000, lambda n: store.find_and_update("tasks", one(n), {"$max": {"n": n}}))
+    change = Update(set={"last_update": "2026-01-02T00:00:00.000000+00:00", "last_metrics.m.v3": {"value": 2}})
+    await bench.measure("update of a metric", 1000, lambda n: store.update("tasks", one(n), change))
+    await bench.measure("find_and_update", 1000, lambda n: store.find_and_update("tasks", one(n), Update(max={"n": n})))
     await bench.measure("insert", 500, lambda n: store.insert("tasks", [{**task(n), "id": f"new{n}"}]))
     await bench.measure("delete", 500, lambda n: store.delete("tasks", {"id": f"new{n}"}))
 
@@ -113,10 +113,10 @@ async def measure_large(bench: _Bench) -> None:
     )
     await bench.measure("large task: find_one, whole", 50, lambda n: store.find_one("tasks", large))
     await bench.measure(
-        "large task: update, $set of a field", 200, lambda n: store.update("tasks", large, {"$set": {"n": n}})
+        "large task: update of a field", 200, lambda n: store.update("tasks", large, Update(set={"n": n}))
     )
-    change: Callable[[int], Any] = lambda n: {"$set": {"last_metrics.m7.v": {"value": n}}}  # noqa: E731
-    await bench.measure("large task: update, $set of a metric", 50, lambda n: store.update("tasks", large, change(n)))
+    change: Callable[[int], Any] = lambda n: Update(set={"last_metrics.m7.v": {"value": n}})  # noqa: E731
+    await bench.measure("large task: update of a metric", 50, lambda n: store.update("tasks", large, change(n)))
 
 
 async def measure_many(bench: _Bench) -> None:
@@ -132,9 +132,9 @@ async def measure_many(bench: _Bench) -> None:
     unindexed: Filter = {"company": "c1", "hyperparams.Args.p3.value": "2"}
     await bench.measure("find by a field without index, one company", 5, lambda n: store.find("tasks", unindexed))
     either: Filter = AnyOf([{"comment": "x"}, {"tags": "y"}])
-    await bench.measure("find by $or of fields without index, all", 5, lambda n: store.find("tasks", either))
+    await bench.measure("find by any of several fields without index, all", 5, lambda n: store.find("tasks", either))
     pattern: Filter = {"company": "c1", "name": Matches("9{3}$", any_case=True)}
-    await bench.measure("find by $regex of the name, one company", 5, lambda n: store.find("tasks", pattern))
+    await bench.measure("find by a pattern of the name, one company", 5, lambda n: store.find("tasks", pattern))
     await bench.measure("count by an indexed field", 20, lambda n: store.count("tasks", {"project": f"p{n}"}))
     await bench.measure(
         "count_by project and status, one company",

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document
 
 USERS = 50
 METRICS = (

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from apiserver.settings import Settings
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from benchmarks.figures import LISTS, PAGES, PING
 from benchmarks.listed import Company, hashed, metrics_of, task_id

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from apiserver.copying.retrying import CopyError, Say, patiently
-from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
-from apiserver.stores.documents.query import Greater, In
+from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
+from apiserver.stores.documents.query import Document, Greater, In
 
 #: Documents of a page, with their contents and without.
 PAGE, PAGE_OF_IDS = 100, 5000

@@ -101,8 +101,10 @@ def touched_by(batch: EventBatch) -> dict[Owner, Touched]:
     return owners
 
 
-def update_of(touched: Touched, stats: Iterable[ScalarStats], now: str, *, labelled: bool = True) -> JsonObject:
-    """The update that brings an owner's document up to date, in the dialect of MongoDB.
+def update_of(
+    touched: Touched, stats: Iterable[ScalarStats], now: str, *, labelled: bool = True
+) -> tuple[JsonObject, JsonObject]:
+    """The fields to set, and those to raise to a value, so that an owner's document is up to date.
 
     `labelled`: the document may have labels of the x axis, which must stay. Without labels, each series is set as a
     whole, which takes a fifth of the time.
@@ -125,10 +127,7 @@ def update_of(touched: Touched, stats: Iterable[ScalarStats], now: str, *, label
         path = f"metric_stats.{digest(metric)}"
         values[f"{path}.metric"] = metric
         values[f"{path}.event_stats_by_type.{type.value}.last_update"] = timestamp
-    update: JsonObject = {"$set": values}
-    if reached.last_iteration is not None:
-        update["$max"] = {"last_iteration": reached.last_iteration}
-    return update
+    return values, {} if reached.last_iteration is None else {"last_iteration": reached.last_iteration}
 
 
 def run_time(task: Mapping[str, Any], now: str) -> JsonObject:

@@ -18,8 +18,8 @@ from collections.abc import Collection, Iterable
 
 from apiserver.files.addresses import LOCAL, host_of, names_of
 from apiserver.repeating import Repeating
-from apiserver.stores.documents.base import Document, DocumentStore, DocumentStoreError, DuplicateDocument, Update
-from apiserver.stores.documents.query import AtMost, Greater, In, Less
+from apiserver.stores.documents.base import DocumentStore, DocumentStoreError, DuplicateDocument
+from apiserver.stores.documents.query import AtMost, Document, Greater, In, Less, Update
 from apiserver.stores.files.disk import FileStore, FileStoreError
 from apiserver.times import from_now, utc_now
 
@@ -57,7 +57,7 @@ class FileDeletions:
             return
         if len(await self.hosts(company)) < MOST_HOSTS:
             entry: Document = {"id": _id(company, host), "company": company, "host": host}
-            await self._documents.update(_HOSTS, {"id": entry["id"]}, {"$set": entry}, upsert=entry)
+            await self._documents.update(_HOSTS, {"id": entry["id"]}, Update(set=entry), upsert=entry)
         self._noted_hosts.add((company, host))
 
     async def hosts(self, company: str) -> set[str]:
@@ -82,7 +82,7 @@ class FileDeletions:
                 {"id": _id(company, name), "company": company, "name": name, "before": before}
                 for name in names[first : first + AT_ONCE]
             ]
-            await self._put(_WAITING, entries, {"$max": {"before": before}})
+            await self._put(_WAITING, entries, Update(max={"before": before}))
         if names:
             await asyncio.sleep(2 * _TICK)  # so that a file that is uploaded from now on has a time after `before`
             self.deleting.wake()
@@ -119,7 +119,7 @@ class FileDeletions:
     async def _note_done(self, deletions: Collection[Document]) -> None:
         now = utc_now()
         done = [{"id": one["id"], "company": one["company"], "deleted": now} for one in deletions]
-        await self._put(_DONE, done, {"$set": {"deleted": now}})
+        await self._put(_DONE, done, Update(set={"deleted": now}))
         # An entry with a later `before` was added again meanwhile, and stays.
         worked_off = AtMost(max(one["before"] for one in deletions))
         await self._documents.delete(_WAITING, {"id": In([one["id"] for one in done]), "before": worked_off})

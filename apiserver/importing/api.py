@@ -14,7 +14,7 @@ from apiserver.events.model import EventType
 from apiserver.importing.elasticsearch import EVENTS, SAMPLES, StoredEvent, Tally
 from apiserver.importing.http import Http, basic
 from apiserver.importing.report import ImportFailed, SourceRefused
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document
 from apiserver.times import epoch_millis
 
 #: Documents of a page, with their contents and without.

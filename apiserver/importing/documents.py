@@ -15,14 +15,8 @@ from apiserver.importing.mapping import others, people, tasks
 from apiserver.importing.mapping.common import Context, identity
 from apiserver.importing.marks import ImportMarks, mark
 from apiserver.importing.report import Progress, Report
-from apiserver.stores.documents.base import (
-    Document,
-    DocumentStore,
-    DocumentStoreBusy,
-    DuplicateDocument,
-    InvalidDocument,
-)
-from apiserver.stores.documents.query import HasSize, In, Unequal
+from apiserver.stores.documents.base import DocumentStore, DocumentStoreBusy, DuplicateDocument, InvalidDocument
+from apiserver.stores.documents.query import Document, HasSize, In, Unequal
 
 #: The version of `mapping`. When `mapping` changes, raise it: then the next run writes every document again.
 _MAPPING = 1

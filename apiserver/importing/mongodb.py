@@ -15,7 +15,7 @@ from pymongo import AsyncMongoClient
 from pymongo.errors import PyMongoError
 
 from apiserver.importing.report import ImportFailed
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document
 from apiserver.times import utc_text
 
 BACKEND, AUTH = "backend", "auth"

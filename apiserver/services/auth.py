@@ -15,6 +15,7 @@ from apiserver.services.access.roles import ASSIGNABLE, LOGIN_PAGE, USER, is_adm
 from apiserver.services.access.sessions import end_session, log_in, set_cookie
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.stores.documents.base import DuplicateDocument
+from apiserver.stores.documents.query import Update
 
 
 @endpoint("auth.login", "1.0", anonymous=True)
@@ -82,7 +83,7 @@ async def get_credentials(call: Call, request: dict[str, Any]) -> dict[str, Any]
 @endpoint("auth.edit_credentials", "1.0")
 async def edit_credentials(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     own_key = {"user": call.identity.user, "key": request["access_key"]}
-    updated = await documents(call).update("credentials", own_key, {"$set": {"label": request.get("label")}})
+    updated = await documents(call).update("credentials", own_key, Update(set={"label": request.get("label")}))
     if not updated:
         raise unknown_key(request["access_key"])
     return {"updated": updated}

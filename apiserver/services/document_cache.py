@@ -11,7 +11,8 @@ import math
 import time
 from collections.abc import Sequence
 
-from apiserver.stores.documents.base import Document, DocumentStore
+from apiserver.stores.documents.base import DocumentStore
+from apiserver.stores.documents.query import Document
 from apiserver.stores.documents.scoped import VisibleDocuments
 
 _MOST = 10_000

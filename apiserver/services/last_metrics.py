@@ -34,6 +34,7 @@ from apiserver.events.queries import SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.repeating import Repeating
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError, InvalidDocument
+from apiserver.stores.documents.query import Update
 from apiserver.stores.events.base import EventStore, EventStoreBusy, EventStoreError
 from apiserver.times import utc_now
 
@@ -260,10 +261,10 @@ class LastMetrics:
             series = SeriesQuery(owner, EventType.SCALAR, selection)
             stats = await self._events.scalar_stats(series) if selection else []
             now = utc_now()
-            update = update_of(part, stats, now, labelled=bool(document.get(LABELLED)))
-            update["$set"] |= {REVISION: new_revision(), **run_time(document, now)}
+            values, reached = update_of(part, stats, now, labelled=bool(document.get(LABELLED)))
+            values |= {REVISION: new_revision(), **run_time(document, now)}
             as_read = {**found, REVISION: document.get(REVISION), "status": document.get("status")}
-            if await self._documents.update(collection, as_read, update):
+            if await self._documents.update(collection, as_read, Update(set=values, max=reached)):
                 parts.pop()
                 if not parts:
                     return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from apiserver.services.document_keys import escape
-from apiserver.stores.documents.base import Document, Update
+from apiserver.stores.documents.query import Document, Update
 
 #: Items as requests have them: a list, or an object by key.
 Items = Iterable[Document] | Mapping[str, Document]
@@ -20,10 +20,10 @@ def metadata_of(items: Items) -> dict[str, Document]:
 def metadata_update(items: Items, replace_all: bool) -> Update:
     """The update that adds or changes the items; with `replace_all`, all other items are dropped."""
     stored = metadata_of(items)
-    return {"$set": {"metadata": stored} if replace_all else {f"metadata.{key}": item for key, item in stored.items()}}
+    given = {"metadata": stored} if replace_all else {f"metadata.{key}": item for key, item in stored.items()}
+    return Update(set=given)
 
 
 def metadata_removal(keys: Iterable[str]) -> Update:
     """The update that drops the items with these keys; without keys, one that changes nothing."""
-    removed = {f"metadata.{escape(key)}": 1 for key in keys}
-    return {"$unset": removed} if removed else {}
+    return Update(unset=[f"metadata.{escape(key)}" for key in keys])

@@ -12,7 +12,7 @@ from typing import Any
 from apiserver.rpc.call import Answer, Call
 from apiserver.rpc.registry import Registration
 from apiserver.rpc.versions import Version
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document
 
 _SPLIT = Version(2, 3)
 #: By service, the tags that are system tags.

@@ -18,8 +18,7 @@ from apiserver.services.tasks.cleanup import delete_task
 from apiserver.services.tasks.clone import cloned
 from apiserver.services.tasks.queueing import enqueue_task, wanted_queue, watched
 from apiserver.services.tasks.task_documents import TASKS, get_task, insert_task
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import Matches
+from apiserver.stores.documents.query import Document, Matches
 
 _ARGS, _PROPERTIES = "Args", "properties"
 #: The system tags that the SDK gives a project that is a pipeline.

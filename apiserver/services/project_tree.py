@@ -12,8 +12,8 @@ from uuid import uuid4
 from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.backend import Call, documents, visible
 from apiserver.services.public import denied, require_private
-from apiserver.stores.documents.base import Document, DuplicateDocument
-from apiserver.stores.documents.query import Filter, In
+from apiserver.stores.documents.base import DuplicateDocument
+from apiserver.stores.documents.query import Document, Filter, In, Update
 from apiserver.times import utc_now
 
 PROJECTS = "projects"
@@ -137,7 +137,7 @@ async def changeable(call: Call, project: Document) -> list[str]:
 async def touch_projects(call: Call, *project_ids: str | None) -> None:
     """Update when something in the projects last changed. None and unknown ids are ignored."""
     if ids := [project_id for project_id in project_ids if project_id]:
-        changed = {"$set": {"last_update": utc_now()}}
+        changed = Update(set={"last_update": utc_now()})
         await documents(call).update(PROJECTS, {"id": In(ids)}, changed, many=True)
 
 

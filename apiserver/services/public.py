@@ -12,8 +12,7 @@ from apiserver import answers
 from apiserver.rpc.errors import ApiError, forbidden, invalid_id, some_of
 from apiserver.services.backend import Call, documents, endpoint, visible
 from apiserver.services.stamps import changed_now
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import Filter, In
+from apiserver.stores.documents.query import Document, Filter, In
 
 _KINDS = {"tasks": "task", "models": "model", "projects": "project"}
 

@@ -15,9 +15,9 @@ from apiserver.rpc.errors import validation_error
 from apiserver.services.document_keys import escape_path
 from apiserver.services.list_filters import include_exclude_filter, list_filter
 from apiserver.stores.documents import query
-from apiserver.stores.documents.base import Document, InvalidFilter
+from apiserver.stores.documents.base import InvalidFilter
 from apiserver.stores.documents.dialect.patterns import compile_pattern
-from apiserver.stores.documents.query import AllOf, AnyOf, Filter, HasAll, Matches, Unequal
+from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, HasAll, Matches, Unequal
 from apiserver.times import utc_text
 
 #: How many documents a page has if the request does not say.

@@ -7,7 +7,8 @@ from uuid import uuid4
 
 from apiserver.rpc.errors import ApiError, invalid_id, validation_error
 from apiserver.services.backend import Call, documents
-from apiserver.stores.documents.base import Document, DuplicateDocument, Update
+from apiserver.stores.documents.base import DuplicateDocument
+from apiserver.stores.documents.query import Document, Update
 from apiserver.times import utc_now
 
 QUEUES = "queues"
@@ -60,12 +61,10 @@ async def create_queue(call: Call, name: str, **fields: Any) -> Document:
 
 async def change_queue(call: Call, queue_id: str, update: Update) -> None:
     """Update a queue; 400/701 if there is no such queue, 400/704 if its new name is in use."""
-    present = {operator: fields for operator, fields in update.items() if fields}
-    present["$set"] = {**present.get("$set", {}), "last_update": utc_now()}
     try:
-        updated = await documents(call).update(QUEUES, {"id": queue_id}, present)
+        updated = await documents(call).update(QUEUES, {"id": queue_id}, update.setting({"last_update": utc_now()}))
     except DuplicateDocument:
-        raise name_in_use(present["$set"]["name"]) from None
+        raise name_in_use(update.set["name"]) from None
     if not updated:
         raise invalid_id("queue", queue_id)
 

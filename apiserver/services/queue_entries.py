@@ -12,8 +12,7 @@ from typing import Any
 from apiserver.rpc.errors import unavailable
 from apiserver.services import queue_history
 from apiserver.services.backend import Call, documents
-from apiserver.stores.documents.base import Document, Update
-from apiserver.stores.documents.query import Filter, HasSize, In, NotIn, Unequal
+from apiserver.stores.documents.query import Document, Filter, HasSize, In, NotIn, Unequal, Update
 from apiserver.times import utc_now
 
 ATTEMPTS = 100
@@ -29,7 +28,7 @@ def tasks_of(queue: Document) -> list[str]:
 async def append(call: Call, queue: str, task: str) -> bool:
     """Append a task; False if it is in the queue already, or there is no such queue."""
     absent = {"id": queue, "entries.task": Unequal(task)}
-    return await _change(call, absent, {"$push": {"entries": {"task": task, "added": utc_now()}}})
+    return await _change(call, absent, Update(push={"entries": [{"task": task, "added": utc_now()}]}))
 
 
 async def append_many(call: Call, queue: str, tasks: Sequence[str]) -> set[str]:
@@ -40,14 +39,14 @@ async def append_many(call: Call, queue: str, tasks: Sequence[str]) -> set[str]:
         fresh = [task for task in tasks if task not in there]
         entries = [{"task": task, "added": utc_now()} for task in fresh]
         absent = {"id": queue, "entries.task": NotIn(fresh)}
-        if not fresh or await _change(call, absent, {"$push": {"entries": {"$each": entries}}}):
+        if not fresh or await _change(call, absent, Update(push={"entries": entries})):
             return set(fresh)
     raise _contended(queue)
 
 
 async def remove(call: Call, queue: str, task: str) -> bool:
     """Remove a task; False if it is not in the queue."""
-    return await _change(call, {"id": queue, "entries.task": task}, {"$pull": {"entries": {"task": task}}})
+    return await _change(call, {"id": queue, "entries.task": task}, Update(pull={"entries": {"task": task}}))
 
 
 async def leave_queues(call: Call, *tasks: str, but: str | None = None) -> int:
@@ -56,7 +55,7 @@ async def leave_queues(call: Call, *tasks: str, but: str | None = None) -> int:
         return 0
     wanted: Any = tasks[0] if len(tasks) == 1 else In(list(tasks))
     found = await documents(call).find("queues", {"entries.task": wanted, "id": Unequal(but)}, projection=("id",))
-    pull: Update = {"$pull": {"entries": {"task": wanted}}}
+    pull = Update(pull={"entries": {"task": wanted}})
     return sum([await _change(call, {"id": queue["id"], "entries.task": wanted}, pull) for queue in found])
 
 
@@ -79,7 +78,7 @@ async def pop(call: Call, queue: str, *, task: str | None = None) -> Document | 
 
 async def take_all(call: Call, queue: str) -> list[str]:
     """Remove all entries; returns the ids of their tasks."""
-    change = {"$set": {"entries": [], "last_update": utc_now()}}
+    change = Update(set={"entries": [], "last_update": utc_now()})
     before = await documents(call).find_and_update("queues", {"id": queue}, change, return_new=False)
     if not before or not before["entries"]:
         return []
@@ -94,7 +93,7 @@ async def reorder(call: Call, queue: str, change: Reorder) -> list[Document] | N
         after = change(before["entries"]) if before else None
         if not before or after is None:
             return None
-        update: dict[str, Any] = {"$set": {"entries": after, "last_update": utc_now()}}
+        update = Update(set={"entries": after, "last_update": utc_now()})
         # Each change of entries sets `last_update`, so the queue matches only if it is as it was read.
         as_read = {"id": queue, "entries": HasSize(len(before["entries"])), "last_update": before.get("last_update")}
         if after == before["entries"] or await documents(call).update("queues", as_read, update):
@@ -104,8 +103,7 @@ async def reorder(call: Call, queue: str, change: Reorder) -> list[Document] | N
 
 async def _change(call: Call, filter: Filter, update: Update) -> bool:
     """Change the entries of the matching queue; returns whether there is one."""
-    change = {**update, "$set": {"last_update": utc_now()}}
-    changed = await documents(call).find_and_update("queues", filter, change)
+    changed = await documents(call).find_and_update("queues", filter, update.setting({"last_update": utc_now()}))
     if changed is not None:
         await queue_history.note(call, changed)
     return changed is not None

@@ -21,7 +21,8 @@ from apiserver.events.model import Float64Array
 from apiserver.services.backend import Call
 from apiserver.services.history.steps import ChartCurve, Steps
 from apiserver.services.history.store import HistorySeries, Subject
-from apiserver.stores.documents.base import Document, DocumentStoreError
+from apiserver.stores.documents.base import DocumentStoreError
+from apiserver.stores.documents.query import Document
 from apiserver.stores.events.base import EventStoreError
 from apiserver.times import epoch_millis, now_ms
 

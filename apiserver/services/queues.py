@@ -25,8 +25,7 @@ from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.queueing import release
 from apiserver.services.workers.worker_documents import key_of, live_workers
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import Filter, HasSize, In, NotIn
+from apiserver.stores.documents.query import Document, Filter, HasSize, In, NotIn, Update
 
 SPEC = QuerySpec()
 REFERENCES = {"entries.task": "tasks"}
@@ -52,7 +51,7 @@ async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     fields = _fields(request)
     if "name" in fields:
         checked_name(fields["name"])
-    await change_queue(call, request["queue"], {"$set": fields})
+    await change_queue(call, request["queue"], Update(set=fields))
     return {"updated": 1, "fields": unescape_keys(fields)}
 
 
@@ -282,7 +281,7 @@ async def _clear(call: Call, queue: str) -> list[str]:
 
 async def _now_waits_in(call: Call, queue: str, task: str) -> bool:
     """Set `execution.queue` of a task if it is queued; returns whether it is."""
-    change = {"$set": {**changed_now(call), "execution.queue": queue}}
+    change = Update(set={**changed_now(call), "execution.queue": queue})
     return await documents(call).update("tasks", {"id": task, "status": "queued"}, change) > 0
 
 

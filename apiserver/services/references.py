@@ -13,8 +13,7 @@ import orjson
 from apiserver import answers
 from apiserver.services.document_keys import unescape_keys
 from apiserver.services.queries import outermost, projection_of
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import In
+from apiserver.stores.documents.query import Document, In
 from apiserver.stores.documents.scoped import VisibleDocuments
 
 #: The fields that other users may see, for collections that also hold private ones, such as a user's preferences.

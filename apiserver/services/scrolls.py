@@ -19,8 +19,8 @@ from apiserver import answers
 from apiserver.services.backend import Call, documents
 from apiserver.services.expiring_ids import new_id, oldest_id
 from apiserver.services.queries import DEFAULT_PAGE_SIZE, PageBounds, leave_out, page_of, sort_of
-from apiserver.stores.documents.base import Document, DocumentStoreBusy
-from apiserver.stores.documents.query import Filter, Less
+from apiserver.stores.documents.base import DocumentStoreBusy
+from apiserver.stores.documents.query import Document, Filter, Less, Update
 from apiserver.stores.documents.scoped import VisibleDocuments
 
 SCROLLS = "scrolls"
@@ -98,7 +98,7 @@ def scroll_answer(call: Call, page: ScrolledPage, returned: int) -> dict[str, st
                 await documents(call).delete(SCROLLS, {"id": Less(oldest_id(KEPT_SECONDS))})
                 await documents(call).insert(SCROLLS, {"id": scroll.id, "query": scroll.query, "position": position})
             elif scroll.position != position:
-                await documents(call).update(SCROLLS, {"id": scroll.id}, {"$set": {"position": position}})
+                await documents(call).update(SCROLLS, {"id": scroll.id}, Update(set={"position": position}))
 
     call.afterwards.append(keep)
     return {"scroll_id": scroll.id}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apiserver.services.backend import Call
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document
 from apiserver.times import utc_now
 
 

@@ -12,7 +12,7 @@ import orjson
 from apiserver.rpc.errors import validation_error
 from apiserver.services.access.roles import is_admin
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document, Update
 from apiserver.times import utc_now
 
 SETTINGS = "storage_settings"
@@ -42,7 +42,7 @@ async def set_settings(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if not given:
         raise validation_error("no settings were given")
     _check_credentials(given.get("google", {}))
-    fields = {"$set": {**given, "last_update": utc_now()}}
+    fields = Update(set={**given, "last_update": utc_now()})
     new = {"id": call.identity.company}
     await documents(call).update(SETTINGS, new, fields, upsert=new)
     return {"updated": 1}
@@ -53,7 +53,7 @@ async def reset_settings(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     keys = request.get("keys") or []
     if not keys:
         return {"updated": 0}
-    change = {"$unset": dict.fromkeys(keys, 1), "$set": {"last_update": utc_now()}}
+    change = Update(unset=keys, set={"last_update": utc_now()})
     return {"updated": await documents(call).update(SETTINGS, {"id": call.identity.company}, change)}
 
 

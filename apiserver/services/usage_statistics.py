@@ -12,8 +12,7 @@ from apiserver.services.history.store import HistorySeries
 from apiserver.services.tasks.task_documents import TASKS
 from apiserver.services.workers.machine_stats import curve_of, curves_of
 from apiserver.services.workers.worker_documents import WORKERS, subject_of
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import Filter, NotIn
+from apiserver.stores.documents.query import Document, Filter, NotIn
 from apiserver.times import epoch_millis, now_ms, utc_now
 
 #: By the name in the answer: the workers' metric that it comes from, and what the values are divided by.

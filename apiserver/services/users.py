@@ -19,8 +19,8 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import PROJECTS, with_descendants
 from apiserver.services.queries import QuerySpec, all_of, build_filter, page_of, projection_of, sort_of
 from apiserver.services.references import PUBLIC_FIELDS
-from apiserver.stores.documents.base import Document, DuplicateDocument
-from apiserver.stores.documents.query import Filter, In, Unequal
+from apiserver.stores.documents.base import DuplicateDocument
+from apiserver.stores.documents.query import Document, Filter, In, Unequal, Update
 
 FIELDS = PUBLIC_FIELDS["users"]
 SPEC = QuerySpec(lists=("id", "role"), times=())
@@ -199,7 +199,7 @@ async def set_preferences(call: Call, request: dict[str, Any]) -> dict[str, Any]
         before = (await current_user(call))["preferences"]
         preferences = merged(json.loads(before), request["preferences"])
         unchanged = {"id": call.identity.user, "preferences": before}
-        updated = await documents(call).update("users", unchanged, {"$set": {"preferences": encoded(preferences)}})
+        updated = await documents(call).update("users", unchanged, Update(set={"preferences": encoded(preferences)}))
         if updated:
             return {"updated": updated, "fields": {"preferences": preferences} if request["return_updated"] else {}}
     raise unavailable("the preferences are being changed by too many calls at once", retry_after=1)

@@ -13,8 +13,7 @@ from apiserver.events.model import LogSize, Owner
 from apiserver.rpc.call import Identity
 from apiserver.services.backend import Backend
 from apiserver.services.document_keys import unescape_keys
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import AnyOf, In
+from apiserver.stores.documents.query import AnyOf, Document, In
 from apiserver.stores.documents.scoped import VisibleDocuments
 from apiserver.stores.events.base import EventStore
 from apiserver.times import epoch_millis

@@ -10,15 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.stores.documents.base import (
-    Document,
-    DocumentStore,
-    DuplicateDocument,
-    InvalidDocument,
-    InvalidFilter,
-    Sort,
-    Update,
-)
+from apiserver.stores.documents.base import DocumentStore, DuplicateDocument, InvalidDocument, InvalidFilter
 from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
 from apiserver.stores.documents.query import (
@@ -27,6 +19,7 @@ from apiserver.stores.documents.query import (
     AtLeast,
     AtMost,
     Both,
+    Document,
     Equal,
     Filter,
     Greater,
@@ -37,7 +30,9 @@ from apiserver.stores.documents.query import (
     Matches,
     NoneOf,
     NotIn,
+    Sort,
     Unequal,
+    Update,
 )
 from tests.chance import examples
 from tests.contract.document_stores import store
@@ -233,14 +228,14 @@ async def test_a_pattern_is_looked_for_in_what_is_there_now(store: DocumentStore
         store, {"id": "a", "name": "A \u212aiSs"}, {"id": "b", "comment": 'a "kiss"'}, {"id": "c"}, collection="tasks"
     )
     assert await ids(store, sought, collection="tasks") == ["a", "b"]
-    await store.update("tasks", {"id": "c"}, {"$set": {"models": {"output": [{"model": "x"}, {"model": "kiss"}]}}})
-    await store.update("tasks", {"id": "a"}, {"$set": {"name": "another", "status": "kiss"}})
+    await store.update("tasks", {"id": "c"}, Update(set={"models": {"output": [{"model": "x"}, {"model": "kiss"}]}}))
+    await store.update("tasks", {"id": "a"}, Update(set={"name": "another", "status": "kiss"}))
     assert await ids(store, sought, collection="tasks") == ["b", "c"]
     await store.delete("tasks", {"id": "c"})
     await fill(store, {"id": "d", "system_tags": ["x", "a kiss"]}, {"id": "kiss"}, collection="tasks")
     assert await ids(store, sought, collection="tasks") == ["b", "d", "kiss"]
-    await store.update("tasks", {"id": "e"}, {"$set": {"name": "kiss"}}, upsert={"id": "e"})
-    changed = await store.find_and_update("tasks", {"id": "b"}, {"$set": {"comment": "x"}}) or {}
+    await store.update("tasks", {"id": "e"}, Update(set={"name": "kiss"}), upsert={"id": "e"})
+    changed = await store.find_and_update("tasks", {"id": "b"}, Update(set={"comment": "x"})) or {}
     assert (changed["id"], changed["comment"]) == ("b", "x")
     assert await ids(store, sought, collection="tasks") == ["d", "e", "kiss"]
     assert await store.count("tasks", sought) == 3
@@ -256,7 +251,7 @@ async def test_any_field_name_is_found(store: DocumentStore, name: str) -> None:
     assert await ids(store, {}, sort=[(f"{name}.{name}", -1)]) == ["b", "a", "c"]
     assert await store.distinct("things", f"{name}.{name}", {}) == ["x", "y"]
     assert await store.count_by("things", {}, [f"{name}.{name}"]) == {("x",): 1, ("y",): 1, (None,): 1}
-    assert await store.update("things", {"id": "c"}, {"$set": {f"{name}.{name}": "z"}}) == 1
+    assert await store.update("things", {"id": "c"}, Update(set={f"{name}.{name}": "z"})) == 1
     assert await store.find_one("things", {"id": "c"}) == {"id": "c", name: {name: "z"}}
 
 
@@ -368,29 +363,29 @@ async def test_projection(store: DocumentStore) -> None:
 @pytest.mark.parametrize(
     ("before", "update", "after"),
     [
-        ({}, {"$set": {"a": 1, "b.c": [2]}}, {"a": 1, "b": {"c": [2]}}),
-        ({"a": {"b": 1}}, {"$set": {"a.c": 2}}, {"a": {"b": 1, "c": 2}}),
-        ({"a": [{"b": 1}]}, {"$set": {"a.0.b": 2, "a.2": 3}}, {"a": [{"b": 2}, None, 3]}),
-        ({"a": 1}, {"$set": {"a": None}}, {"a": None}),
-        ({"a": {"b": 1, "c": 2}}, {"$unset": {"a.b": 1, "x.y": 1}}, {"a": {"c": 2}}),
-        ({"a": [1, 2]}, {"$unset": {"a.0": 1}}, {"a": [None, 2]}),
-        ({"a": 5, "b": 5}, {"$min": {"a": 3, "b": 9, "c": 1}}, {"a": 3, "b": 5, "c": 1}),
-        ({"a": 5, "b": "x"}, {"$max": {"a": 3, "b": 9, "c": 1}}, {"a": 5, "b": "x", "c": 1}),
-        ({"a": [1]}, {"$push": {"a": 2, "b.c": [3]}}, {"a": [1, 2], "b": {"c": [[3]]}}),
-        ({"a": [1]}, {"$push": {"a": {"$each": [2, 3]}}}, {"a": [1, 2, 3]}),
-        ({"a": [1, 2, 1, "1"]}, {"$pull": {"a": 1, "b": 1}}, {"a": [2, "1"]}),
-        ({"a": [1, 2, 3]}, {"$pull": {"a": AtLeast(2)}}, {"a": [1]}),
-        ({"a": [1, 2, 3]}, {"$pull": {"a": In([1, 3])}}, {"a": [2]}),
-        ({"a": [{"k": 1, "v": 1}, {"k": 2}, 1]}, {"$pull": {"a": {"k": 1}}}, {"a": [{"k": 2}, 1]}),
-        ({"a": [1]}, {"$addToSet": {"a": 1, "b": 1}}, {"a": [1], "b": [1]}),
-        ({"a": [1]}, {"$addToSet": {"a": {"$each": [2, 2, 1.0, True]}}}, {"a": [1, 2, True]}),
-        ({"a": 1}, {"$set": {"b": 1}, "$max": {"a": 2}, "$push": {"c": 1}}, {"a": 2, "b": 1, "c": [1]}),
+        ({}, Update(set={"a": 1, "b.c": [2]}), {"a": 1, "b": {"c": [2]}}),
+        ({"a": {"b": 1}}, Update(set={"a.c": 2}), {"a": {"b": 1, "c": 2}}),
+        ({"a": [{"b": 1}]}, Update(set={"a.0.b": 2, "a.2": 3}), {"a": [{"b": 2}, None, 3]}),
+        ({"a": 1}, Update(set={"a": None}), {"a": None}),
+        ({"a": {"b": 1, "c": 2}}, Update(unset=["a.b", "x.y"]), {"a": {"c": 2}}),
+        ({"a": [1, 2]}, Update(unset=["a.0"]), {"a": [None, 2]}),
+        ({"a": 5, "b": 5}, Update(min={"a": 3, "b": 9, "c": 1}), {"a": 3, "b": 5, "c": 1}),
+        ({"a": 5, "b": "x"}, Update(max={"a": 3, "b": 9, "c": 1}), {"a": 5, "b": "x", "c": 1}),
+        ({"a": [1]}, Update(push={"a": [2], "b.c": [[3]]}), {"a": [1, 2], "b": {"c": [[3]]}}),
+        ({"a": [1]}, Update(push={"a": [2, 3]}), {"a": [1, 2, 3]}),
+        ({"a": [1, 2, 1, "1"]}, Update(pull={"a": 1, "b": 1}), {"a": [2, "1"]}),
+        ({"a": [1, 2, 3]}, Update(pull={"a": AtLeast(2)}), {"a": [1]}),
+        ({"a": [1, 2, 3]}, Update(pull={"a": In([1, 3])}), {"a": [2]}),
+        ({"a": [{"k": 1, "v": 1}, {"k": 2}, 1]}, Update(pull={"a": {"k": 1}}), {"a": [{"k": 2}, 1]}),
+        ({"a": [1]}, Update(add={"a": [1], "b": [1]}), {"a": [1], "b": [1]}),
+        ({"a": [1]}, Update(add={"a": [2, 2, 1.0, True]}), {"a": [1, 2, True]}),
+        ({"a": 1}, Update(set={"b": 1}, max={"a": 2}, push={"c": [1]}), {"a": 2, "b": 1, "c": [1]}),
         (
             {"last_metrics": {"m": {"v": 1}}},
-            {"$set": {"last_metrics.m.w": 2}},
+            Update(set={"last_metrics.m.w": 2}),
             {"last_metrics": {"m": {"v": 1, "w": 2}}},
         ),
-        ({"last_metrics": {"m": 1}, "a": 1}, {"$unset": {"last_metrics": 1}}, {"a": 1}),
+        ({"last_metrics": {"m": 1}, "a": 1}, Update(unset=["last_metrics"]), {"a": 1}),
     ],
 )
 async def test_updates(store: DocumentStore, before: Document, update: Update, after: Document) -> None:
@@ -403,26 +398,20 @@ async def test_updates(store: DocumentStore, before: Document, update: Update, a
 @pytest.mark.parametrize(
     "update",
     [
-        {},
-        {"a": 1},
-        {"$rename": {"a": "b"}},
-        {"$set": 1},
-        {"$set": {"": 1}},
-        {"$set": {"a.$x": 1}},
-        {"$set": {"id": "other"}},
-        {"$unset": {"id": 1}},
-        {"$set": {"id.a": 1}},
-        {"$set": {"n.b": 1}},
-        {"$set": {"l.b": 1}},
-        {"$set": {"l.999999999": 1}},
-        {"$set": {"a": 1}, "$unset": {"a": 1}},
-        {"$set": {"a": 1, "a.b": 1}},
-        {"$push": {"n": 1}},
-        {"$push": {"l": {"$each": 1}}},
-        {"$push": {"l": {"$each": [], "$slice": 1}}},
-        {"$pull": {"n": 1}},
-        {"$pull": {"l": {"$what": 1}}},
-        {"$addToSet": {"n": 1}},
+        Update(set={"": 1}),
+        Update(set={"a.$x": 1}),
+        Update(set={"id": "other"}),
+        Update(unset=["id"]),
+        Update(set={"id.a": 1}),
+        Update(set={"n.b": 1}),
+        Update(set={"l.b": 1}),
+        Update(set={"l.999999999": 1}),
+        Update(set={"a": 1}, unset=["a"]),
+        Update(set={"a": 1, "a.b": 1}),
+        Update(push={"n": [1]}),
+        Update(pull={"n": 1}),
+        Update(pull={"l": {"$what": 1}}),
+        Update(add={"n": [1]}),
     ],
 )
 async def test_an_update_that_does_not_fit_changes_nothing(store: DocumentStore, update: Update) -> None:
@@ -435,36 +424,36 @@ async def test_an_update_that_does_not_fit_changes_nothing(store: DocumentStore,
 
 async def test_update_of_one_or_many(store: DocumentStore) -> None:
     await fill(store, *({"id": str(number), "n": number} for number in range(5)))
-    assert await store.update("things", {"n": AtLeast(1)}, {"$set": {"m": 1}}) == 1
+    assert await store.update("things", {"n": AtLeast(1)}, Update(set={"m": 1})) == 1
     assert await store.count("things", {"m": 1}) == 1
-    assert await store.update("things", {"n": AtLeast(1)}, {"$set": {"m": 2}}, many=True) == 4
+    assert await store.update("things", {"n": AtLeast(1)}, Update(set={"m": 2}), many=True) == 4
     assert await store.count("things", {"m": 2}) == 4
-    assert await store.update("things", {"n": 9}, {"$set": {"m": 3}}, many=True) == 0
+    assert await store.update("things", {"n": 9}, Update(set={"m": 3}), many=True) == 0
 
 
 async def test_update_of_many_is_all_or_none(store: DocumentStore) -> None:
     await fill(store, {"id": "a", "n": [1]}, {"id": "b", "n": "text"}, {"id": "c", "n": [1]})
     with pytest.raises(InvalidFilter):
-        await store.update("things", {}, {"$push": {"n": 1}}, many=True)
+        await store.update("things", {}, Update(push={"n": [1]}), many=True)
     assert [document["n"] for document in await store.find("things", {}, sort=[("id", 1)])] == [[1], "text", [1]]
 
 
 async def test_upsert(store: DocumentStore) -> None:
     fresh = {"id": "a", "n": [1]}
-    assert await store.update("things", {"id": "a"}, {"$push": {"n": 2}}, upsert=fresh) == 0
-    assert await store.update("things", {"id": "a"}, {"$push": {"n": 3}}, upsert=fresh) == 1
+    assert await store.update("things", {"id": "a"}, Update(push={"n": [2]}), upsert=fresh) == 0
+    assert await store.update("things", {"id": "a"}, Update(push={"n": [3]}), upsert=fresh) == 1
     assert await store.find("things", {}) == [{"id": "a", "n": [1, 2, 3]}]
     assert fresh == {"id": "a", "n": [1]}
     with pytest.raises(DuplicateDocument):
-        await store.update("things", {"n": 77}, {"$set": {"n": 1}}, upsert=fresh)
+        await store.update("things", {"n": 77}, Update(set={"n": 1}), upsert=fresh)
 
 
 async def test_find_and_update(store: DocumentStore) -> None:
     await fill(store, {"id": "a", "n": [1]}, {"id": "b", "n": [2]})
-    before = await store.find_and_update("things", {"n": 2}, {"$push": {"n": 3}}, return_new=False)
-    after = await store.find_and_update("things", {"id": "b"}, {"$push": {"n": 4}})
+    before = await store.find_and_update("things", {"n": 2}, Update(push={"n": [3]}), return_new=False)
+    after = await store.find_and_update("things", {"id": "b"}, Update(push={"n": [4]}))
     assert (before, after) == ({"id": "b", "n": [2]}, {"id": "b", "n": [2, 3, 4]})
-    assert await store.find_and_update("things", {"id": "c"}, {"$push": {"n": 4}}) is None
+    assert await store.find_and_update("things", {"id": "c"}, Update(push={"n": [4]})) is None
 
 
 async def test_delete(store: DocumentStore) -> None:
@@ -494,9 +483,9 @@ async def test_unique_fields(store: DocumentStore) -> None:
     with pytest.raises(DuplicateDocument, match="company, name"):
         await fill(store, {**first, "id": "e"}, collection="queues")
     with pytest.raises(DuplicateDocument):
-        await store.update("queues", {"id": "b"}, {"$set": {"name": "n"}})
+        await store.update("queues", {"id": "b"}, Update(set={"name": "n"}))
     with pytest.raises(DuplicateDocument):
-        await store.find_and_update("queues", {"id": "b"}, {"$set": {"name": "n"}})
+        await store.find_and_update("queues", {"id": "b"}, Update(set={"name": "n"}))
     assert await store.find_one("queues", {"id": "b"}) == second
 
 
@@ -572,7 +561,7 @@ async def test_each_item_of_a_queue_is_popped_once(store: DocumentStore) -> None
             taken = await store.find_and_update(
                 "queues",
                 {"id": "q", "entries.task": task},
-                {"$pull": {"entries": {"task": task}}},
+                Update(pull={"entries": {"task": task}}),
                 return_new=False,
             )
             if taken is not None:
@@ -587,9 +576,9 @@ async def test_no_update_is_lost(store: DocumentStore) -> None:
     await fill(store, {"id": "a", "n": [], "last_metrics": {"m": [0]}}, collection="tasks")
     by_id, by_name = {"id": "a"}, {"last_metrics.m": AtLeast(0)}
     await asyncio.gather(
-        *(store.update("tasks", by_id, {"$push": {"n": 1}}) for _ in range(40)),
-        *(store.update("tasks", by_name, {"$push": {"n": 1, "last_metrics.m": 1}}, many=True) for _ in range(40)),
-        *(store.find_and_update("tasks", by_id, {"$push": {"n": 1}}) for _ in range(40)),
+        *(store.update("tasks", by_id, Update(push={"n": [1]})) for _ in range(40)),
+        *(store.update("tasks", by_name, Update(push={"n": [1], "last_metrics.m": [1]}), many=True) for _ in range(40)),
+        *(store.find_and_update("tasks", by_id, Update(push={"n": [1]})) for _ in range(40)),
     )
     assert await store.find("tasks", {}) == [{"id": "a", "n": [1] * 120, "last_metrics": {"m": [0] + [1] * 40}}]
 
@@ -607,7 +596,7 @@ async def test_thousands_of_documents(store: DocumentStore) -> None:
     assert last == {"id": "03999"}
     page = await store.find("tasks", {"company": "c1"}, sort=[("project", -1)], skip=399, limit=2, projection=[])
     assert page == [{"id": "00009"}, {"id": "03997"}]
-    assert await store.update("tasks", {"project": "p4"}, {"$set": {"status": "s"}}, many=True) == 400
+    assert await store.update("tasks", {"project": "p4"}, Update(set={"status": "s"}), many=True) == 400
     assert await store.count_by("tasks", {}, ["status"]) == {("s",): 400, (None,): 3600}
     assert await store.delete("tasks", {"id": In([document["id"] for document in documents[:3000]])}) == 3000
     assert await store.count("tasks", {}) == 1000
@@ -622,7 +611,7 @@ async def test_varieties_have_all_names_there_are(store: DocumentStore) -> None:
     assert len({"0", "2"} & set(found)) == 1
     assert found["1"] == {"id": "1", "hyperparams": shapes[1]}
     assert await store.varieties("tasks", "hyperparams", {"n": 2}) == []
-    await store.update("tasks", {"id": "2"}, {"$set": {"hyperparams.a.z": 1}})
+    await store.update("tasks", {"id": "2"}, Update(set={"hyperparams.a.z": 1}))
     later = await store.varieties("tasks", "hyperparams", {"n": 1})
     assert {"id": "2", "hyperparams": {"a": {"x": {}, "z": 1}}} in later
 
@@ -632,8 +621,8 @@ async def test_a_sort_sees_what_has_changed(store: DocumentStore) -> None:
     for number in range(4):
         await fill(store, {"id": f"{number}", "last_metrics": {"m": {"v": {"value": number}}}}, collection="tasks")
     assert await ids(store, {}, sort=by_metric, collection="tasks") == ["3", "2", "1", "0"]
-    await store.update("tasks", {"id": "0"}, {"$set": {path: 9}})
-    await store.find_and_update("tasks", {"id": "2"}, {"$unset": {path: 1}})
+    await store.update("tasks", {"id": "0"}, Update(set={path: 9}))
+    await store.find_and_update("tasks", {"id": "2"}, Update(unset=[path]))
     assert await ids(store, {}, sort=by_metric, collection="tasks") == ["0", "3", "1", "2"]
     await store.delete("tasks", {"id": "3"})
     await fill(store, {"id": "4", "last_metrics": {"m": {"v": {"value": 2}}}}, collection="tasks")
@@ -652,12 +641,12 @@ async def test_counts_and_values_see_what_has_changed(store: DocumentStore) -> N
 
     await fill(store, {"id": "a", "type": "t", "tags": ["x"], "system_tags": []}, collection="tasks")
     assert await seen() == await seen() == (1, ["x"], {("t",): 1})
-    await store.update("tasks", {"id": "b"}, {"$set": {"type": "u"}}, upsert={"id": "b", "tags": ["y"]})
+    await store.update("tasks", {"id": "b"}, Update(set={"type": "u"}), upsert={"id": "b", "tags": ["y"]})
     assert await seen() == (2, ["x", "y"], {("t",): 1, ("u",): 1})
-    await store.update("tasks", {}, {"$push": {"tags": "z"}}, many=True)
-    await store.find_and_update("tasks", {"id": "a"}, {"$set": {"type": "u"}})
+    await store.update("tasks", {}, Update(push={"tags": ["z"]}), many=True)
+    await store.find_and_update("tasks", {"id": "a"}, Update(set={"type": "u"}))
     assert await seen() == (2, ["x", "y", "z"], {("u",): 2})
-    await store.update("tasks", {"id": "a"}, {"$set": {"system_tags": ["archived"]}})
+    await store.update("tasks", {"id": "a"}, Update(set={"system_tags": ["archived"]}))
     assert await seen() == (1, ["y", "z"], {("u",): 1})
     await store.delete("tasks", {"id": "b"})
     assert await seen() == (0, [], {})
@@ -673,7 +662,7 @@ async def test_collections_that_hold_something_are_named(store: DocumentStore) -
     assert await store.collections() == ["tasks", "things"]
 
 
-SET: Update = {"$set": {"n": 2}}
+SET: Update = Update(set={"n": 2})
 #: Every method that changes documents, in each of its ways.
 CHANGES: dict[str, Callable[[DocumentStore], Awaitable[Any]]] = {
     "insert": lambda store: store.insert("things", [{"id": "c"}]),

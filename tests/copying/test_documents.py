@@ -14,7 +14,8 @@ from hypothesis import given
 from apiserver.copying import documents
 from apiserver.copying.documents import copy_documents
 from apiserver.copying.retrying import CopyError
-from apiserver.stores.documents.base import Document, DocumentStore
+from apiserver.stores.documents.base import DocumentStore
+from apiserver.stores.documents.query import Document, Update
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from tests.chance import examples
 from tests.contract.document_stores import store
@@ -90,7 +91,7 @@ async def test_a_copy_goes_on_where_it_was_interrupted(
     monkeypatch.setattr(store, "insert", insert)
     with pytest.raises(RuntimeError):
         await copy(source, store)
-    await source.update("tasks", {"id": "00"}, {"$set": {"name": "changed"}})
+    await source.update("tasks", {"id": "00"}, Update(set={"name": "changed"}))
     assert await copy(source, store) == 12
     assert await content(store) == await content(source)
     assert calls == 3 + 4

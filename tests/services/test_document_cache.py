@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from apiserver.services.document_cache import DocumentCache
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document, Update
 from apiserver.stores.documents.scoped import CompanyDocuments
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 
@@ -46,7 +46,7 @@ async def test_a_document_is_looked_up_once_until_something_changes(store: Watch
     document_cache = DocumentCache(store)
     assert [await status(document_cache, store) for _ in range(3)] == ["created"] * 3
     assert store.asked == 1
-    await store.update("tasks", {"id": "t"}, {"$set": {"status": "published"}})
+    await store.update("tasks", {"id": "t"}, Update(set={"status": "published"}))
     assert await status(document_cache, store) == "published"
     await store.delete("tasks", {"id": "t"})
     assert await status(document_cache, store) is None
@@ -61,7 +61,7 @@ async def test_what_changes_while_it_is_looked_up_is_not_remembered(store: Watch
     async def overtaken(*arguments: Any, **named: Any) -> list[Document]:
         store.find = find  # type: ignore[method-assign]
         found = await find(*arguments, **named)
-        await store.update("tasks", {"id": "t"}, {"$set": {"status": "published"}})
+        await store.update("tasks", {"id": "t"}, Update(set={"status": "published"}))
         assert await status(document_cache, store, id="another") is None
         return found
 
@@ -96,5 +96,5 @@ async def test_what_others_may_change_is_remembered_for_a_moment(
     now += 1.1
     assert await status(document_cache, store) == "created"
     assert store.asked == 2
-    await store.update("tasks", {"id": "t"}, {"$set": {"status": "published"}})
+    await store.update("tasks", {"id": "t"}, Update(set={"status": "published"}))
     assert await status(document_cache, store) == "published"

@@ -16,6 +16,7 @@ from apiserver.events.queries import SeriesQuery
 from apiserver.services import last_metrics
 from apiserver.services.last_metrics import LastMetrics
 from apiserver.stores.documents.base import InvalidDocument
+from apiserver.stores.documents.query import Update
 from apiserver.stores.events.base import EventStoreBusy
 from tests.aggregation.any_events import looked_at
 from tests.aggregation.events import lines, scalars
@@ -190,7 +191,7 @@ async def test_a_restart_makes_documents_anew(api: Api) -> None:
     owner = await new_task(api)
     await add(api, owner, (4, 0.5))
     await api.backend.last_metrics.settle(owner.company)
-    unset = {"$set": {"last_metrics": {}, "last_iteration": 0}}
+    unset = Update(set={"last_metrics": {}, "last_iteration": 0})
     await api.backend.documents.update("tasks", {"id": owner.id}, unset)
     batch = scalars([(9, 0.25)], variant="w", owner=owner)
     await api.backend.events.add(batch)  # a crash came before anything was noted
@@ -238,7 +239,7 @@ async def test_what_monitors_report_does_not_move_the_last_iteration(
     assert set(values) == {name[1] for batch in batches for type, name, _ in batch if "scalar" in type}
 
     late = scalars([(2_000_000, 1.0)], metric=":monitor:gpu", variant="gpu_0_utilization", owner=owner)
-    await api.backend.documents.update("tasks", {"id": owner.id}, {"$set": {"last_iteration": 0}})
+    await api.backend.documents.update("tasks", {"id": owner.id}, Update(set={"last_iteration": 0}))
     await api.backend.events.add(late)  # a crash came before anything was noted
     await api.backend.last_metrics.restate()
     assert (await seen(api, owner))[0] == expected
@@ -429,4 +430,4 @@ async def test_many_series_are_written_part_by_part(api: Api, monkeypatch: pytes
     assert {one["variant"]: one["x_axis_label"] for one in series.values()} == {f"v{n}": "epochs" for n in range(10)}
     assert {one["metric"] for one in task["metric_stats"].values()} == {f"i{n}" for n in range(5)}
     assert task["last_iteration"] == 4
-    assert max(len(update["$set"]) for _, _, update in updates) < 50
+    assert max(len(update.set) for _, _, update in updates) < 50

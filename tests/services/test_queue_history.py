@@ -13,6 +13,7 @@ from apiserver.services import queue_entries, queue_history
 from apiserver.services.history.store import History, Subject
 from apiserver.services.queue_history import ADDED, LENGTH, WAITING
 from apiserver.stores.documents.base import DocumentStoreError
+from apiserver.stores.documents.query import Update
 from apiserver.stores.events.base import EventStoreError
 from apiserver.times import now_ms, utc_text
 from tests.harness import Api
@@ -179,7 +180,7 @@ async def test_a_chart_of_now_has_what_a_queue_holds_now(api: Api) -> None:
     await api.call("tasks.enqueue", {"task": task, "queue": queue})
     earlier = datetime.fromtimestamp(now_ms() / 1000 - 50, UTC).isoformat(timespec="microseconds")
     entry = [{"task": task, "added": earlier}]
-    await api.backend.documents.update("queues", {"id": queue}, {"$set": {"entries": entry}})
+    await api.backend.documents.update("queues", {"id": queue}, Update(set={"entries": entry}))
     for dates in (now_until(), now_until(-20), now_until(20)):
         *_, (_, waiting, length) = (await charts(api, queue, **dates))[queue]
         assert (length, 49 < waiting < 80) == (1, True)

@@ -9,6 +9,7 @@ import pytest
 from apiserver import __version__
 from apiserver.passwords import nobodys_hash
 from apiserver.settings import FixedUser
+from apiserver.stores.documents.query import Update
 from apiserver.times import now_ms
 from tests.harness import ADMIN_SECRET, Api, new_user, running_api
 
@@ -65,7 +66,7 @@ async def test_statistics_tell_what_is_used(api: Api) -> None:
         task = (await api.call("tasks.create", {"name": "t", "type": "training"}))["id"]
         times = {"started": "2026-01-01T00:00:00+00:00", "last_update": f"2026-01-01T00:0{n}:30+00:00"}
         fields = {"status": "completed", "last_iteration": 10 * n, "last_worker": "w", **times}
-        await api.backend.documents.update("tasks", {"id": task}, {"$set": fields})
+        await api.backend.documents.update("tasks", {"id": task}, Update(set=fields))
     await api.call("tasks.create", {"name": "t", "type": "training"})
     for n, cpu in enumerate(([10, 20], [0, 90])):
         machine = {"cpu_usage": cpu, "memory_used": 1024 * sum(cpu)}

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
+from apiserver.stores.documents.query import Update
 from apiserver.vendors import modelarts
 from tests.harness import Api
 from tests.vendors.reported import (
@@ -115,7 +116,7 @@ async def test_minutes_last_until_the_job_has_ended(api: Api, end: str) -> None:
 async def test_a_job_of_three_minutes_has_three(api: Api) -> None:
     job = await reported(api)
     times = {"started": "2026-03-01T10:00:00+00:00", "completed": "2026-03-01T10:03:00+00:00"}
-    await api.backend.documents.update("tasks", {"id": job.id}, {"$set": times})
+    await api.backend.documents.update("tasks", {"id": job.id}, Update(set=times))
     await job.send([Report("w", ":monitor:machine", "cpu_usage", millis(times["started"]), 5)])
     assert (await metrics(job))["cpuUsage"] == [5, -1, -1]
 

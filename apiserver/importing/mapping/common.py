@@ -9,7 +9,7 @@ from typing import Any
 from apiserver.importing import names
 from apiserver.importing.urls import Replacements
 from apiserver.services.document_keys import escape
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document
 
 #: Fields that are internal to ClearML's server, or obsolete there.
 _DROPPED = ("_id", "company_origin", "unique_metrics", "duration")

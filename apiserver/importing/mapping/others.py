@@ -8,7 +8,7 @@ from typing import Any
 from apiserver.importing.mapping.common import Context, base, metadata
 from apiserver.services.document_keys import escape_keys
 from apiserver.services.models.model_documents import empty_model
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document
 
 
 def project(document: Mapping[str, Any], context: Context) -> Document:

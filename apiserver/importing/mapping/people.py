@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from apiserver.importing.mapping.common import identity
 from apiserver.services.access.credentials import Credential, stored_credential
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document
 from apiserver.times import utc_now
 
 _ADMINS = ("root", "admin")

@@ -11,7 +11,7 @@ from apiserver.services.document_keys import escape_keys
 from apiserver.services.tasks.artifacts import in_order
 from apiserver.services.tasks.legacy import modernise
 from apiserver.services.tasks.task_documents import empty_task, new_execution
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document
 
 #: Parts of a task that are converted by themselves.
 _SECTIONS = ("hyperparams", "configuration", "container", "execution", "runtime")

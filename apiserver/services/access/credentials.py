@@ -13,8 +13,8 @@ from uuid import uuid4
 from apiserver.rpc.versions import SERVER_VERSION
 from apiserver.services.access.identities import PASSWORDS, SESSIONS, digest, forget
 from apiserver.services.access.roles import ASSIGNABLE, USER
-from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
-from apiserver.stores.documents.query import AllOf, AnyOf, Unequal
+from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
+from apiserver.stores.documents.query import AllOf, AnyOf, Document, Unequal, Update
 from apiserver.times import utc_now
 
 
@@ -105,7 +105,7 @@ async def revoke(documents: DocumentStore, company: str, key: str, user: str | N
 
 async def mark_used(documents: DocumentStore, key: str, worker: str) -> None:
     """Store that a key was used to log in now, from this worker."""
-    await documents.update("credentials", {"key": key}, {"$set": {"last_used": utc_now(), "last_used_from": worker}})
+    await documents.update("credentials", {"key": key}, Update(set={"last_used": utc_now(), "last_used_from": worker}))
 
 
 async def update_user(documents: DocumentStore, company: str, user: str, fields: Document) -> int:
@@ -113,7 +113,7 @@ async def update_user(documents: DocumentStore, company: str, user: str, fields:
     owner = {"company": company, "id": user}
     if not fields:
         return await documents.count("users", owner)
-    updated = await documents.update("users", owner, {"$set": fields})
+    updated = await documents.update("users", owner, Update(set=fields))
     forget(documents)
     return updated
 

@@ -10,8 +10,8 @@ from apiserver.services.access.identities import digest, forget
 from apiserver.services.access.roles import ADMIN
 from apiserver.services.queue_documents import new_queue
 from apiserver.settings import Settings, SettingsError
-from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
-from apiserver.stores.documents.query import Unequal
+from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
+from apiserver.stores.documents.query import Document, Unequal, Update
 from apiserver.times import utc_now
 
 ADMIN_NAME = "admin"
@@ -72,6 +72,6 @@ async def _apply_fixed_key(documents: DocumentStore, admin: Document, wanted: Cr
     fresh = {**stored_credential(admin, wanted, "set by the settings"), "fixed": True}
     changes = {name: fresh[name] for name in ("secret_hash", "user", "company", "label", "fixed")}
     with contextlib.suppress(DuplicateDocument):  # another server, starting too, has made it
-        await documents.update("credentials", {"key": wanted.key}, {"$set": changes}, upsert=fresh)
+        await documents.update("credentials", {"key": wanted.key}, Update(set=changes), upsert=fresh)
     forget(documents)
     return wanted

@@ -20,7 +20,8 @@ from apiserver.services.access.identities import PASSWORDS, forget
 from apiserver.services.access.password_login import GUEST_NAME, GUEST_PASSWORD, set_password
 from apiserver.services.access.roles import GUEST, LOGIN_PAGE
 from apiserver.settings import FixedUser, Settings, SettingsError
-from apiserver.stores.documents.base import Document, DocumentStore
+from apiserver.stores.documents.base import DocumentStore
+from apiserver.stores.documents.query import Document
 
 #: The access key that every copy of ClearML's web UI has, so it is no secret. It is valid only if users log in without
 #: a password.

@@ -20,6 +20,7 @@ from apiserver.rpc.call import Identity
 from apiserver.services.access.attempts import Attempts
 from apiserver.services.access.roles import may_become
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreBusy
+from apiserver.stores.documents.query import Update
 from apiserver.times import from_now, utc_now
 
 #: Collection of ended logins by session id. They stay until their tokens would have expired.
@@ -142,7 +143,7 @@ async def _note_use(documents: DocumentStore, session: str) -> None:
     kept = await documents.find_one(SESSIONS, {"id": session}, projection=("last_used",))
     if kept is not None and kept["last_used"] < from_now(-NOTED_SECONDS):
         with contextlib.suppress(DocumentStoreBusy):
-            await documents.update(SESSIONS, {"id": session}, {"$set": {"last_used": utc_now()}})
+            await documents.update(SESSIONS, {"id": session}, Update(set={"last_used": utc_now()}))
 
 
 async def _in_use(documents: DocumentStore, key: str) -> bool:

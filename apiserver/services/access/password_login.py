@@ -15,7 +15,8 @@ from apiserver.rpc.call import Identity
 from apiserver.services.access.identities import PASSWORD_KEY, PASSWORDS, forget, of_user
 from apiserver.services.access.roles import GUEST
 from apiserver.services.backend import Call
-from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
+from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
+from apiserver.stores.documents.query import Document, Update
 
 #: The guest's name and password. The login page shows them to everybody.
 GUEST_NAME = GUEST_PASSWORD = "guest"
@@ -64,7 +65,7 @@ async def set_password(documents: DocumentStore, user: Document, hashed: str, *,
     key = f"{PASSWORD_KEY}{user['id']}-{secrets.token_hex(16)}"
     kept = {"user": user["id"], "company": user["company"], "key": key, "hash": hashed, "fixed": fixed}
     try:
-        await documents.update(PASSWORDS, own, {"$set": kept}, upsert=own)
+        await documents.update(PASSWORDS, own, Update(set=kept), upsert=own)
     except DuplicateDocument:  # another server, starting too, has just inserted it
-        await documents.update(PASSWORDS, own, {"$set": kept})
+        await documents.update(PASSWORDS, own, Update(set=kept))
     forget(documents)

@@ -18,8 +18,8 @@ from apiserver.rpc.call import Identity
 from apiserver.rpc.tokens import bad_token
 from apiserver.services.access.identities import ENDED_SESSIONS, SESSIONS, forget
 from apiserver.services.backend import Call
-from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
-from apiserver.stores.documents.query import AtLeast, In, Less
+from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
+from apiserver.stores.documents.query import AtLeast, Document, In, Less, Update
 from apiserver.times import from_now, utc_now
 
 SHORTEST_TOKEN = 3600
@@ -46,7 +46,7 @@ async def log_in(call: Call, identity: Identity, asked: int | None) -> tuple[str
         if seconds <= 0:
             raise bad_token("its login was too long ago to be renewed", expired=True)
         ends_before = {"id": identity.session, "expires": Less(from_now(seconds))}
-        await call.backend.documents.update(SESSIONS, ends_before, {"$set": {"expires": from_now(seconds)}})
+        await call.backend.documents.update(SESSIONS, ends_before, Update(set={"expires": from_now(seconds)}))
     return call.backend.auth.issue(identity, seconds), seconds
 
 

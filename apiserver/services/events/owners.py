@@ -9,7 +9,7 @@ from apiserver.events.model import EventType, MetricSelection, Owner, Selection
 from apiserver.rpc.errors import invalid_id, validation_error
 from apiserver.services.backend import Call, documents, visible
 from apiserver.services.last_metrics import RESET
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document
 
 #: The fields of an owner's document that these endpoints need.
 _FIELDS = ("id", "name", "status", "ready", "has_x_axis_labels", RESET)

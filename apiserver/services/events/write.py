@@ -16,7 +16,7 @@ from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
 from apiserver.services.last_metrics import RESET
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document
 from apiserver.times import now_ms
 
 #: Bodies of more bytes are read in a thread, so that other calls do not wait for them.

@@ -22,8 +22,8 @@ from apiserver.events.queries import BucketQuery, Range, SeriesQuery
 from apiserver.repeating import Repeating
 from apiserver.rpc.errors import validation_error
 from apiserver.services.history.steps import ChartCurve, Steps
-from apiserver.stores.documents.base import Document, DocumentStore, DocumentStoreError, Update
-from apiserver.stores.documents.query import AtLeast, Both, Filter, In, Less
+from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
+from apiserver.stores.documents.query import AtLeast, Both, Document, Filter, In, Less, Update
 from apiserver.stores.events.base import EventStore, EventStoreError
 from apiserver.times import now_ms
 
@@ -83,7 +83,7 @@ class History:
             return
         id, metrics = _id(subject, at), frozenset(metric for metric, _ in values)
         if not metrics <= self._known.get(id, frozenset()):
-            await self.note(subject, at, {"$addToSet": {"metrics": {"$each": sorted(metrics)}}})
+            await self.note(subject, at, Update(add={"metrics": sorted(metrics)}))
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             self._known[id] = self._known.get(id, frozenset()) | metrics

@@ -17,8 +17,7 @@ from apiserver.services.models.model_documents import (
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.edit import change_tags, destination
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import In
+from apiserver.stores.documents.query import Document, In, Update
 
 _UPDATE_FIELDS = ("name", "comment", "tags", "system_tags", "ready", "ui_cache", "project", "task", "metadata")
 
@@ -50,7 +49,7 @@ async def update_tags(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     models = [await get_model(call, id, ["project"]) for id in dict.fromkeys(request["ids"])]
     project = await destination(call, request) or {"id": None, "name": None}
-    moved = {"$set": {**changed_now(call), "project": project["id"]}}
+    moved = Update(set={**changed_now(call), "project": project["id"]})
     chosen = {"id": In([model["id"] for model in models])}
     updated = await documents(call).update(MODELS, chosen, moved, many=True)
     await touch_projects(call, project["id"], *(model.get("project") for model in models))
@@ -77,7 +76,7 @@ async def _edit(call: Call, request: dict[str, Any], changes: dict[str, Any]) ->
         await reach_iteration(call, fields.get("task") or model.get("task"), request["iteration"])
     if not fields:
         return {"updated": 0, "fields": {}}
-    stamps = await change_model(call, model["id"], {"$set": fields})
+    stamps = await change_model(call, model["id"], Update(set=fields))
     await touch_projects(call, model.get("project"), fields.get("project"))
     shown: Document = answered(fields | stamps)
     return {"updated": 1, "fields": shown}
@@ -86,5 +85,5 @@ async def _edit(call: Call, request: dict[str, Any], changes: dict[str, Any]) ->
 async def reach_iteration(call: Call, task: str | None, iteration: int) -> None:
     """Raise the task's last iteration to `iteration`, if it is lower."""
     if task:
-        reached = {"$max": {"last_iteration": iteration}, "$set": changed_now(call)}
+        reached = Update(max={"last_iteration": iteration}, set=changed_now(call))
         await documents(call).update("tasks", {"id": task}, reached)

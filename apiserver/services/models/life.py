@@ -16,8 +16,7 @@ from apiserver.services.tasks.life import publish_task
 from apiserver.services.tasks.models import models_of
 from apiserver.services.tasks.task_documents import LOCKED, TASKS, revise_task
 from apiserver.services.unneeded_files import delete_files, event_urls
-from apiserver.stores.documents.base import Document, Update
-from apiserver.stores.documents.query import AnyOf, In
+from apiserver.stores.documents.query import AnyOf, Document, In, Update
 
 ARCHIVED = "archived"
 
@@ -44,7 +43,7 @@ async def _publish(call: Call, model_id: str, with_task: bool, *, force: bool) -
     if model["ready"]:
         raise ApiError(400, 203, f"Model is published already: id={model_id}")
     published = await _publish_task(call, model, force=force) if with_task else {}
-    await change_model(call, model_id, {"$set": {"ready": True}})
+    await change_model(call, model_id, Update(set={"ready": True}))
     await touch_projects(call, model.get("project"))
     return {"updated": 1, **published}
 
@@ -62,13 +61,13 @@ async def _publish_task(call: Call, model: Document, *, force: bool) -> dict[str
 
 @for_each("models.archive_many")
 async def archive(call: Call, model_id: str, request: dict[str, Any]) -> dict[str, Any]:
-    await change_model(call, model_id, {"$addToSet": {"system_tags": ARCHIVED}})
+    await change_model(call, model_id, Update(add={"system_tags": [ARCHIVED]}))
     return {"archived": True}
 
 
 @for_each("models.unarchive_many")
 async def unarchive(call: Call, model_id: str, request: dict[str, Any]) -> dict[str, Any]:
-    await change_model(call, model_id, {"$pull": {"system_tags": ARCHIVED}})
+    await change_model(call, model_id, Update(pull={"system_tags": ARCHIVED}))
     return {"unarchived": True}
 
 
@@ -113,7 +112,7 @@ async def unlink(call: Call, model_id: str) -> None:
     told_by = AnyOf([{"models.input.model": model_id}, made_by])
     for task in await documents(call).find(TASKS, told_by, projection=["id"]):
         await revise_task(call, task["id"], lambda task: _told_as_deleted(task, model_id), fields=["models"])
-    change = {"$pull": {"models.output": {"model": model_id}}, "$set": changed_now(call)}
+    change = Update(pull={"models.output": {"model": model_id}}, set=changed_now(call))
     await documents(call).update(TASKS, {"models.output.model": model_id}, change, many=True)
 
 
@@ -124,4 +123,4 @@ def _told_as_deleted(task: Document, model_id: str) -> Update | None:
         told = [{**item, "model": DELETED + model_id} if item["model"] == model_id else item for item in items]
         if told != items:
             changes[f"models.{kind}"] = told
-    return {"$set": changes} if changes else None
+    return Update(set=changes) if changes else None

@@ -19,7 +19,7 @@ from apiserver.services.project_tree import get_project
 from apiserver.services.public import read_one
 from apiserver.services.stamps import changed_now, made_now
 from apiserver.services.tasks.task_documents import get_task
-from apiserver.stores.documents.base import Document, Update
+from apiserver.stores.documents.query import Document, Update
 
 MODELS = "models"
 #: The fields that requests may set, without `metadata`.
@@ -89,8 +89,7 @@ async def get_model(call: Call, model_id: str, fields: Sequence[str] | None = No
 async def change_model(call: Call, model_id: str, update: Update) -> Document:
     """Apply `update`; returns the further fields that were set (`changed_now`). 400/201 for an unknown model."""
     stamps = changed_now(call)
-    update = {**update, "$set": {**stamps, **update.get("$set", {})}}
-    if not await documents(call).update(MODELS, {"id": model_id}, update):
+    if not await documents(call).update(MODELS, {"id": model_id}, update.setting(stamps)):
         raise invalid_id("model", model_id)
     return stamps
 

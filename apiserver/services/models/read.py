@@ -17,8 +17,7 @@ from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hid
 from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.services.tasks.task_documents import TASKS
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import Filter, In
+from apiserver.stores.documents.query import Document, Filter, In
 
 SPEC = QuerySpec(
     lists=("id", "user", "project", "task", "parent", "uri", "framework", "tags", "system_tags"),

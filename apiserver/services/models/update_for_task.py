@@ -10,7 +10,7 @@ from apiserver.services.models.edit import reach_iteration
 from apiserver.services.models.model_documents import MODELS, answered, change_model, get_model, new_model
 from apiserver.services.tasks.models import models_of, put
 from apiserver.services.tasks.task_documents import editable, get_task, revise_task, wrong_status
-from apiserver.stores.documents.base import Document, Update
+from apiserver.stores.documents.query import Document, Update
 from apiserver.times import utc_now
 
 _FIELDS = ("name", "comment", "tags", "system_tags")
@@ -44,7 +44,7 @@ async def _model_of(call: Call, request: dict[str, Any], task: Document) -> tupl
         made = new_model(call, {**inherited, "task": task["id"], **fields})
         await documents(call).insert(MODELS, made)
         return {"id": made["id"], "created": True}, made
-    stamps = await change_model(call, known["id"], {"$set": fields})
+    stamps = await change_model(call, known["id"], Update(set=fields))
     return {"id": known["id"], "created": False, "updated": 1, "fields": answered(fields | stamps)}, known | fields
 
 
@@ -54,6 +54,6 @@ async def _link(call: Call, task: str, model: Document) -> None:
 
     def linked(task: Document) -> Update:
         others = [other for other in models_of(task, "output") if other["model"] != model["id"]]
-        return {"$set": {"models.output": put(others, item)}}
+        return Update(set={"models.output": put(others, item)})
 
     await revise_task(call, task, linked, fields=["models"], statuses=editable(force=True))

@@ -16,8 +16,7 @@ from apiserver.services.backend import Call, documents, endpoint, visible
 from apiserver.services.project_tree import PROJECTS
 from apiserver.services.references import names_of
 from apiserver.services.tasks.task_documents import TASKS
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import AllOf, AnyOf, Filter, Greater, In, Less, NotIn, Unequal
+from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, Greater, In, Less, NotIn, Unequal
 from apiserver.times import utc_text
 
 BREAKDOWNS = ("project", "user", "queue")

@@ -12,8 +12,7 @@ from apiserver.services.project_tree import with_descendants
 from apiserver.services.projects.stats import STATES
 from apiserver.services.queries import all_of, pattern_filter
 from apiserver.services.references import expand
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import Filter, In
+from apiserver.stores.documents.query import Document, Filter, In
 
 
 @endpoint("projects.get_unique_metric_variants", "1.0")

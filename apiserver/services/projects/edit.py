@@ -13,8 +13,7 @@ from apiserver.services.projects.contents import TASKS_WITHOUT_REPORTS, active, 
 from apiserver.services.projects.move import relocate
 from apiserver.services.public import require_private
 from apiserver.services.queries import all_of
-from apiserver.stores.documents.base import Document, Update
-from apiserver.stores.documents.query import Filter, In
+from apiserver.stores.documents.query import Document, Filter, In, Update
 from apiserver.times import utc_now
 
 _FIELDS = ("description", "tags", "system_tags", "default_output_destination")
@@ -32,7 +31,7 @@ async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     fields = {name: request[name] for name in _FIELDS if name in request}
     if fields:
         fields["last_update"] = utc_now()
-        await documents(call).update(PROJECTS, {"id": project["id"]}, {"$set": fields})
+        await documents(call).update(PROJECTS, {"id": project["id"]}, Update(set=fields))
     if "name" in request:
         fields |= await _rename(call, project, request["name"])
     return {"updated": int(bool(fields)), "fields": fields}
@@ -80,7 +79,7 @@ async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 async def _disassociate(call: Call, inside: Filter) -> int:
     """Take the matching tasks and models out of their project; returns how many tasks there were."""
-    homeless: Update = {"$unset": {"project": 1}}
+    homeless = Update(unset=["project"])
     await documents(call).update("models", inside, homeless, many=True)
     return await documents(call).update("tasks", inside, homeless, many=True)
 
@@ -92,7 +91,7 @@ async def _rename(call: Call, project: Document, name: str) -> Document:
         raise ApiError(400, 408, f"Use projects.move to move a project: project={project['id']}")
     await changeable(call, project)
     place = {"name": name, "basename": name.rpartition("/")[2], "last_update": utc_now()}
-    await relocate(call, project, {"$set": place})
+    await relocate(call, project, Update(set=place))
     return place
 
 

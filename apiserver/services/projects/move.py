@@ -19,8 +19,8 @@ from apiserver.services.project_tree import (
 )
 from apiserver.services.public import require_private
 from apiserver.services.stamps import changed_now
-from apiserver.stores.documents.base import Document, DuplicateDocument, Update
-from apiserver.stores.documents.query import Filter
+from apiserver.stores.documents.base import DuplicateDocument
+from apiserver.stores.documents.query import Document, Filter, Update
 from apiserver.times import utc_now
 
 
@@ -54,9 +54,7 @@ async def merge(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     for child in await documents(call).find(PROJECTS, {"parent": project["id"]}):
         moved_projects += await put_at(call, child, _inside(target["name"] if target else "", child))
     inside, stamps = {"project": project["id"]}, changed_now(call)
-    there: Update = (
-        {"$set": {**stamps, "project": target["id"]}} if target else {"$set": stamps, "$unset": {"project": 1}}
-    )
+    there = Update(set={**stamps, "project": target["id"]}) if target else Update(set=stamps, unset=["project"])
     moved = [await documents(call).update(kind, inside, there, many=True) for kind in ("tasks", "models")]
     await documents(call).delete(PROJECTS, {"id": project["id"]})
     # Once more, for tasks and models that other calls have put there meanwhile.
@@ -68,8 +66,7 @@ async def merge(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def put_at(call: Call, project: Document, name: str) -> int:
     """Move a project to this full name; a missing parent is made. Returns how many projects moved."""
     place = await place_of(call, name)
-    update: Update = {"$set": place} if "parent" in place else {"$set": place, "$unset": {"parent": 1}}
-    return await relocate(call, project, update)
+    return await relocate(call, project, Update(set=place, unset=() if "parent" in place else ["parent"]))
 
 
 async def relocate(call: Call, project: Document, update: Update) -> int:
@@ -90,7 +87,7 @@ async def relocate(call: Call, project: Document, update: Update) -> int:
             "path": [*parent["path"], parent["id"]],
             "last_update": utc_now(),
         }
-        await _place(call, {"id": child["id"], "parent": parent["id"]}, {"$set": place})
+        await _place(call, {"id": child["id"], "parent": parent["id"]}, Update(set=place))
         places[child["id"]] = child | place
     return len(places)
 
@@ -99,7 +96,7 @@ async def _place(call: Call, project: Filter, update: Update) -> Document | None
     try:
         return await documents(call).find_and_update(PROJECTS, project, update)
     except DuplicateDocument:
-        raise name_in_use(update["$set"]["name"]) from None
+        raise name_in_use(update.set["name"]) from None
 
 
 def _inside(location: str, project: Document) -> str:

@@ -13,8 +13,7 @@ from apiserver.services.public import read_one
 from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden, projection_of
 from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import Filter, In
+from apiserver.stores.documents.query import Document, Filter, In
 
 SPEC = QuerySpec(
     patterns=("name", "basename", "description"),

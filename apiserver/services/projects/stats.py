@@ -16,8 +16,7 @@ from apiserver.services.projects.children import DATASETS, children_tags, counte
 from apiserver.services.queries import all_of, build_filter, hide_hidden
 from apiserver.services.tasks.read import SPEC
 from apiserver.services.tasks.task_documents import STATUSES, TASKS
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import Filter, In, Unequal
+from apiserver.stores.documents.query import Document, Filter, In, Unequal
 from apiserver.times import from_now
 
 #: The states of tasks and models that are counted separately, and the condition for each.

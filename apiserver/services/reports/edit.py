@@ -8,6 +8,7 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.reports.report_documents import REPORT, SYSTEM_TAGS, get_report, home_for, leave_home, settled
 from apiserver.services.tasks.task_documents import TASKS, change_task, new_task
+from apiserver.stores.documents.query import Update
 
 #: The contents of a report, which cannot change once it is published.
 _CONTENT = ("report", "report_assets")
@@ -32,7 +33,7 @@ async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if not fields:
         return {"updated": 0, "fields": {}}
     statuses = ("created",) if any(name in fields for name in _CONTENT) else None
-    stamps = await change_task(call, report["id"], {"$set": fields}, statuses=statuses)
+    stamps = await change_task(call, report["id"], Update(set=fields), statuses=statuses)
     await touch_projects(call, report.get("project"))
     return {"updated": 1, "fields": fields | stamps}
 
@@ -42,7 +43,7 @@ async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     report = await get_report(call, request["task"])
     home = await home_for(call, request)
     if home["id"] != report.get("project"):
-        await change_task(call, report["id"], {"$set": {"project": home["id"]}})
+        await change_task(call, report["id"], Update(set={"project": home["id"]}))
         home = await settled(call, report["id"], home, request)
         await touch_projects(call, report.get("project"))
         await leave_home(call, report.get("project"))

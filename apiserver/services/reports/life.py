@@ -9,7 +9,7 @@ from apiserver.services.reports.report_documents import get_report, leave_home
 from apiserver.services.tasks.cleanup import delete_task
 from apiserver.services.tasks.status import change_status
 from apiserver.services.tasks.task_documents import change_task
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Update
 from apiserver.times import utc_now
 
 
@@ -23,13 +23,13 @@ async def publish(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("reports.archive", "2.23")
 async def archive(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    await _mark(call, request, {"$addToSet": {"system_tags": "archived"}})
+    await _mark(call, request, Update(add={"system_tags": ["archived"]}))
     return {"archived": 1}
 
 
 @endpoint("reports.unarchive", "2.23")
 async def unarchive(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    await _mark(call, request, {"$pull": {"system_tags": "archived"}})
+    await _mark(call, request, Update(pull={"system_tags": "archived"}))
     return {"unarchived": 1}
 
 
@@ -43,7 +43,7 @@ async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     return {"deleted": 1}
 
 
-async def _mark(call: Call, request: dict[str, Any], change: Document) -> None:
+async def _mark(call: Call, request: dict[str, Any], change: Update) -> None:
     report = await get_report(call, request["task"])
     said = {"status_reason": "", "status_message": request.get("comment", "")}
-    await change_task(call, report["id"], {**change, "$set": said})
+    await change_task(call, report["id"], change.setting(said))

@@ -12,8 +12,7 @@ from apiserver.rpc.errors import invalid_id, unavailable
 from apiserver.services.backend import Call, documents
 from apiserver.services.project_tree import PROJECTS, find_or_create, get_project
 from apiserver.services.tasks.task_documents import ATTEMPTS, TASKS, change_task
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import AnyOf, In
+from apiserver.stores.documents.query import AnyOf, Document, In, Update
 from apiserver.times import utc_now
 
 #: The type of the tasks that are reports.
@@ -60,10 +59,10 @@ async def settled(call: Call, report_id: str, home: Document, request: dict[str,
     """
     for _ in range(ATTEMPTS):
         # `leave_home` deletes a home only if it has not changed since it was found empty. So it is changed here.
-        if await documents(call).update(PROJECTS, {"id": home["id"]}, {"$set": {"last_update": utc_now()}}):
+        if await documents(call).update(PROJECTS, {"id": home["id"]}, Update(set={"last_update": utc_now()})):
             return home
         home = await home_for(call, request)
-        await change_task(call, report_id, {"$set": {"project": home["id"]}})
+        await change_task(call, report_id, Update(set={"project": home["id"]}))
     raise unavailable(f"report {report_id} is being changed by too many calls at once", retry_after=1)
 
 

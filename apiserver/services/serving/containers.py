@@ -12,8 +12,7 @@ from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.history.store import Subject
 from apiserver.services.serving.quantities import values_of
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import AtMost, Filter, Greater
+from apiserver.stores.documents.query import AtMost, Document, Filter, Greater, Update
 from apiserver.times import from_now, now_ms, utc_now
 
 CONTAINERS = "containers"
@@ -78,7 +77,7 @@ async def _seen(call: Call, request: dict[str, Any], fields: Document) -> None:
         "timeout": DEFAULT_TIMEOUT,
         **dict.fromkeys((*SERVED, *STATE)),
     }
-    await documents(call).update(CONTAINERS, {"id": id}, {"$set": {**fields, **called}}, upsert=new)
+    await documents(call).update(CONTAINERS, {"id": id}, Update(set={**fields, **called}), upsert=new)
 
 
 def _id(call: Call, request: dict[str, Any]) -> str:

@@ -12,8 +12,7 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.queries import all_of
 from apiserver.services.serving.containers import CONTAINERS, live
 from apiserver.services.serving.quantities import count
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import Filter, In, NotIn
+from apiserver.stores.documents.query import Document, Filter, In, NotIn
 
 #: Fields of answers about what is served, and the container's field for each.
 _SERVED = {

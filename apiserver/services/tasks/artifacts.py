@@ -7,7 +7,7 @@ from typing import Any
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.document_keys import escape_keys
 from apiserver.services.tasks.task_documents import editable, revise_task
-from apiserver.stores.documents.base import Document, Update
+from apiserver.stores.documents.query import Document, Update
 
 _ARTIFACTS = ["execution.artifacts"]
 
@@ -17,7 +17,7 @@ async def add_or_update_artifacts(call: Call, request: dict[str, Any]) -> dict[s
     given = escape_keys(request["artifacts"])
 
     def merged(task: Document) -> Update:
-        return {"$set": {"execution.artifacts": in_order([*artifacts_of(task), *given])}}
+        return Update(set={"execution.artifacts": in_order([*artifacts_of(task), *given])})
 
     statuses = editable(force=True)
     return {"updated": int(await revise_task(call, request["task"], merged, fields=_ARTIFACTS, statuses=statuses))}
@@ -30,7 +30,7 @@ async def delete_artifacts(call: Call, request: dict[str, Any]) -> dict[str, Any
     def without(task: Document) -> Update | None:
         before = artifacts_of(task)
         after = [artifact for artifact in before if _identity(artifact) not in doomed]
-        return {"$set": {"execution.artifacts": after}} if len(after) < len(before) else None
+        return Update(set={"execution.artifacts": after}) if len(after) < len(before) else None
 
     statuses = editable(force=True)
     return {"deleted": int(await revise_task(call, request["task"], without, fields=_ARTIFACTS, statuses=statuses))}

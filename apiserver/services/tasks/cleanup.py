@@ -28,8 +28,7 @@ from apiserver.services.tasks.task_documents import (
     wrong_status,
 )
 from apiserver.services.unneeded_files import delete_files, event_urls
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import AllOf, AnyOf, Filter, In, Unequal
+from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, In, Unequal, Update
 
 _RUN_FIELDS = (
     "output.result",
@@ -98,9 +97,9 @@ async def delete_task(call: Call, task_id: str, request: dict[str, Any]) -> dict
         await delete_task(call, step, of_step(request))
     await leave_queues(call, task_id)
     outcome = await _clean(call, task, request)
-    mark = {"$set": {**changed_now(call), "parent": DELETED + task_id}}
+    mark = Update(set={**changed_now(call), "parent": DELETED + task_id})
     children = await documents(call).update(TASKS, {"parent": task_id}, mark, many=True)
-    mark = {"$set": {**changed_now(call), "task": DELETED + task_id}}
+    mark = Update(set={**changed_now(call), "task": DELETED + task_id})
     models = await documents(call).update("models", {"task": task_id}, mark, many=True)
     await documents(call).delete(TASKS, {"id": task_id})
     await touch_projects(call, task.get("project"))

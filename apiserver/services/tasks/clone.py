@@ -10,8 +10,7 @@ from apiserver.services.project_tree import find_or_create
 from apiserver.services.public import read_one
 from apiserver.services.tasks.edit import DELETED, check_references, checked_fields
 from apiserver.services.tasks.task_documents import TASKS, insert_task, new_task
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import In
+from apiserver.stores.documents.query import Document, In
 from apiserver.times import utc_now
 
 #: The fields that a clone takes from its original unless the request gives others.

@@ -8,7 +8,7 @@ from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.document_keys import escape, unescape
 from apiserver.services.tasks.task_documents import change_task, editable, read_tasks
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document, Update
 
 
 @endpoint("tasks.get_configurations", "1.0")
@@ -48,14 +48,14 @@ async def edit_configuration(call: Call, request: dict[str, Any]) -> dict[str, A
         change: Document = {"configuration": items}
     else:
         change = {f"configuration.{key}": item for key, item in items.items()}
-    await change_task(call, request["task"], {"$set": change}, statuses=editable(request["force"]))
+    await change_task(call, request["task"], Update(set=change), statuses=editable(request["force"]))
     return {"updated": 1}
 
 
 @endpoint("tasks.delete_configuration", "1.0")
 async def delete_configuration(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     doomed = {f"configuration.{escape(name)}": 1 for name in request["configuration"]}
-    await change_task(call, request["task"], {"$unset": doomed}, statuses=editable(request["force"]))
+    await change_task(call, request["task"], Update(unset=doomed), statuses=editable(request["force"]))
     return {"deleted": 1}
 
 

@@ -27,8 +27,7 @@ from apiserver.services.tasks.task_documents import (
     new_task,
     set_fields,
 )
-from apiserver.stores.documents.base import Document, Update
-from apiserver.stores.documents.query import In
+from apiserver.stores.documents.query import Document, In, Update
 from apiserver.times import utc_now
 
 #: The fields that `tasks.create` and `tasks.edit` may set.
@@ -87,7 +86,7 @@ async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if not fields:
         await get_task(call, request["task"], ["id"])
         return {"updated": 0, "fields": {}}
-    stamps = await change_task(call, request["task"], {"$set": fields})
+    stamps = await change_task(call, request["task"], Update(set=fields))
     await touch_projects(call, fields.get("project"))
     return {"updated": 1, "fields": fields | stamps}
 
@@ -101,7 +100,7 @@ async def update_batch(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         await check_references(call, fields)
     for task, fields in changes.items():
         if fields:
-            await change_task(call, task, {"$set": fields})
+            await change_task(call, task, Update(set=fields))
     await touch_projects(call, *(fields.get("project") for fields in changes.values()))
     return {"updated": sum(map(bool, changes.values()))}
 
@@ -109,17 +108,17 @@ async def update_batch(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("tasks.set_requirements", "1.0")
 async def set_requirements(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     fields = {"script.requirements": escape_keys(request["requirements"])}
-    stamps = await change_task(call, request["task"], {"$set": fields})
+    stamps = await change_task(call, request["task"], Update(set=fields))
     return {"updated": 1, "fields": {"script.requirements": request["requirements"], **stamps}}
 
 
 @endpoint("tasks.edit_runtime", "2.34")
 async def edit_runtime(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    removed = {f"runtime.{escape(name)}": 1 for name in request.get("remove", [])}
+    removed = [f"runtime.{escape(name)}" for name in request.get("remove", [])]
     added = {f"runtime.{key}": value for key, value in escape_keys(request.get("add_or_update", {})).items()}
     # A name in both lists is set, not removed: one update may not do both.
-    removed = {path: 1 for path in removed if path not in added}
-    await change_task(call, request["task"], {"$set": added, "$unset": removed}, statuses=editable(force=True))
+    removed = [path for path in removed if path not in added]
+    await change_task(call, request["task"], Update(set=added, unset=removed), statuses=editable(force=True))
     return {"updated": 1}
 
 
@@ -132,9 +131,9 @@ async def update_tags(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     tasks = await get_tasks(call, request["ids"], ["project"])
     project = await destination(call, request)
-    moved: Update = {"$set": changed_now(call), "$unset": {"project": 1}}
+    moved = Update(set=changed_now(call), unset=["project"])
     if project is not None:
-        moved = {"$set": {**changed_now(call), "project": project["id"]}}
+        moved = Update(set={**changed_now(call), "project": project["id"]})
     await documents(call).update(TASKS, {"id": In(request["ids"])}, moved, many=True)
     project_id = project["id"] if project is not None else None
     await touch_projects(call, project_id, *(task.get("project") for task in tasks))
@@ -145,23 +144,23 @@ async def _edit(call: Call, request: dict[str, Any], fields: Document) -> Update
     """The update that sets `fields`. A section given in its older form only replaces entries of that older form."""
     legacy = [name for name in ("hyperparams", "configuration") if name in fields and name not in request]
     if not legacy:
-        return {"$set": set_fields(fields)}
+        return Update(set=set_fields(fields))
     update = replacing(await get_task(call, request["task"], legacy), fields, legacy)
     others = {name: value for name, value in fields.items() if name not in legacy}
-    return {**update, "$set": set_fields(others) | update["$set"]}
+    return update.setting(set_fields(others))
 
 
 async def change_tags(call: Call, collection: str, request: dict[str, Any]) -> int:
     """Add `add_tags` to the documents with these `ids`, and remove `remove_tags`; returns how many there are."""
     chosen = {"id": In(request["ids"])}
-    changed = {"$set": changed_now(call)}
+    changed = changed_now(call)
     updated = 0
     # One update may not both add to a field and remove from it.
     if tags := request.get("remove_tags"):
-        removal: Document = {**changed, "$pull": {"tags": In(tags)}}
+        removal = Update(set=changed, pull={"tags": In(tags)})
         updated = await documents(call).update(collection, chosen, removal, many=True)
     if tags := request.get("add_tags"):
-        addition: Document = {**changed, "$addToSet": {"tags": {"$each": tags}}}
+        addition = Update(set=changed, add={"tags": tags})
         updated = await documents(call).update(collection, chosen, addition, many=True)
     return updated
 

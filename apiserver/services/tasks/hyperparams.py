@@ -8,7 +8,7 @@ from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.document_keys import escape, unescape
 from apiserver.services.tasks.task_documents import STATUSES, change_task, editable, read_tasks
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document, Update
 
 #: The section of user properties, which may be edited in every status. Requests may write it in any case.
 _PROPERTIES = "properties"
@@ -25,7 +25,7 @@ async def edit_hyper_params(call: Call, request: dict[str, Any]) -> dict[str, An
     sections = _by_section(request["hyperparams"])
     statuses = _statuses(sections, request["force"])
     await change_task(
-        call, request["task"], {"$set": _changes(sections, request["replace_hyperparams"])}, statuses=statuses
+        call, request["task"], Update(set=_changes(sections, request["replace_hyperparams"])), statuses=statuses
     )
     return {"updated": 1}
 
@@ -37,7 +37,7 @@ async def delete_hyper_params(call: Call, request: dict[str, Any]) -> dict[str, 
         doomed.setdefault(_section(key, number), []).append(key.get("name", ""))
     paths = [_path(section, name) for section, names in doomed.items() for name in names]
     statuses = _statuses(doomed, request["force"])
-    await change_task(call, request["task"], {"$unset": dict.fromkeys(paths, 1)}, statuses=statuses)
+    await change_task(call, request["task"], Update(unset=paths), statuses=statuses)
     return {"deleted": 1}
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from apiserver.rpc.errors import validation_error
 from apiserver.rpc.versions import Version
-from apiserver.stores.documents.base import Document, Update
+from apiserver.stores.documents.query import Document, Update
 from apiserver.times import utc_now
 
 _LEGACY = "legacy"
@@ -47,8 +47,8 @@ def replacing(task: Document, fields: Document, names: Sequence[str]) -> Update:
     """The update that replaces the task's legacy entries by those of `fields`, in the sections `names`."""
     given = {path: item for name in names for path, item in _entries(name, fields[name]).items()}
     stored = {path: item for name in names for path, item in _entries(name, task.get(name, {})).items()}
-    gone = {path: 1 for path, item in stored.items() if item.get("type") == _LEGACY and path not in given}
-    return {"$set": given, "$unset": gone}
+    gone = [path for path, item in stored.items() if item.get("type") == _LEGACY and path not in given]
+    return Update(set=given, unset=gone)
 
 
 def with_legacy(task: Document, version: str) -> Document:

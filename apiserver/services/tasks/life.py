@@ -14,8 +14,7 @@ from apiserver.services.tasks.pipeline_steps import do_to_steps_too
 from apiserver.services.tasks.queueing import release
 from apiserver.services.tasks.status import change_status, check_transition
 from apiserver.services.tasks.task_documents import TASKS, change_task, get_task
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import Unequal
+from apiserver.stores.documents.query import Document, Unequal, Update
 from apiserver.times import utc_now
 
 #: A task whose worker has not been heard of for longer is stopped at once.
@@ -38,7 +37,7 @@ async def started(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def ping(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     task, now = await get_task(call, request["task"], ["status", "started"]), utc_now()
     heard = {"id": task["id"], "status": task["status"]}
-    await documents(call).update(TASKS, heard, {"$set": {"last_update": now, **run_time(task, now)}})
+    await documents(call).update(TASKS, heard, Update(set={"last_update": now, **run_time(task, now)}))
     return {}
 
 
@@ -115,7 +114,7 @@ async def publish_task(call: Call, task_id: str, request: dict[str, Any]) -> Doc
     done = await change_status(call, task_id, "published", request, values={"published": utc_now()})
     output = task.get("models", {}).get("output")
     if output and request.get("publish_model", True):
-        ready = {"$set": {**changed_now(call), "ready": True}}
+        ready = Update(set={**changed_now(call), "ready": True})
         await documents(call).update("models", {"id": output[-1]["model"], "ready": Unequal(True)}, ready)
     return done
 
@@ -130,13 +129,13 @@ async def _archive(call: Call, task_id: str, request: dict[str, Any]) -> dict[st
     await release(call, task_id)
     if (await get_task(call, task_id, ["status"]))["status"] == "in_progress":
         await change_status(call, task_id, "stopped", {**request, "force": True}, values={"completed": utc_now()})
-    marked: Document = {"$addToSet": {"system_tags": "archived"}, "$set": _status_texts(request)}
+    marked = Update(add={"system_tags": ["archived"]}, set=_status_texts(request))
     await change_task(call, task_id, marked)
     return {"archived": True}
 
 
 async def _unarchive(call: Call, task_id: str, request: dict[str, Any]) -> dict[str, Any]:
-    await change_task(call, task_id, {"$pull": {"system_tags": "archived"}, "$set": _status_texts(request)})
+    await change_task(call, task_id, Update(pull={"system_tags": "archived"}, set=_status_texts(request)))
     return {"unarchived": True}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.tasks.task_documents import editable, revise_task
-from apiserver.stores.documents.base import Document, Update
+from apiserver.stores.documents.query import Document, Update
 from apiserver.times import utc_now
 
 _MODELS = ["models"]
@@ -20,10 +20,8 @@ async def add_or_update_model(call: Call, request: dict[str, Any]) -> dict[str, 
     kind, item = request["type"], {"name": request["name"], "model": request["model"], "updated": utc_now()}
 
     def merged(task: Document) -> Update:
-        update: Document = {"$set": {f"models.{kind}": put(models_of(task, kind), item)}}
-        if "iteration" in request:
-            update["$max"] = {"last_iteration": request["iteration"]}
-        return update
+        reached = {"last_iteration": request["iteration"]} if "iteration" in request else {}
+        return Update(set={f"models.{kind}": put(models_of(task, kind), item)}, max=reached)
 
     done = await revise_task(call, request["task"], merged, fields=_MODELS, statuses=editable(force=True))
     return {"updated": int(done)}
@@ -36,7 +34,7 @@ async def delete_models(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     def without(task: Document) -> Update | None:
         before = {kind: models_of(task, kind) for kind in ("input", "output")}
         after = {kind: [m for m in items if (kind, m["name"]) not in doomed] for kind, items in before.items()}
-        return {"$set": {f"models.{kind}": items for kind, items in after.items()}} if after != before else None
+        return Update(set={f"models.{kind}": items for kind, items in after.items()}) if after != before else None
 
     done = await revise_task(call, request["task"], without, fields=_MODELS, statuses=editable(force=True))
     return {"updated": int(done)}

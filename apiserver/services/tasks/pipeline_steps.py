@@ -8,8 +8,7 @@ from typing import Any
 from apiserver.services.backend import Call, documents
 from apiserver.services.many import Act
 from apiserver.services.tasks.task_documents import TASKS, get_task
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import In, Unequal
+from apiserver.stores.documents.query import Document, In, Unequal
 
 
 async def steps_of(

@@ -17,7 +17,7 @@ from apiserver.services.tasks.edit import check_references
 from apiserver.services.tasks.status import change_status, check_transition
 from apiserver.services.tasks.task_documents import get_task
 from apiserver.services.workers.worker_documents import live_workers
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document
 
 
 @endpoint("tasks.enqueue", "1.0")

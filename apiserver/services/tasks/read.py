@@ -16,8 +16,7 @@ from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.services.tasks.legacy import with_legacy
 from apiserver.services.tasks.task_documents import TASKS, answered
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import Filter, In
+from apiserver.stores.documents.query import Document, Filter, In
 from apiserver.times import utc_now
 
 SPEC = QuerySpec(

@@ -10,7 +10,7 @@ from apiserver.services.backend import Call, documents
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.task_documents import ATTEMPTS, TASKS, answered, changed_meanwhile, get_task
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document, Update
 
 #: By status, those that may follow without `force`. A task may also stay in its status, so that a retried call
 #: succeeds; calls that publish do not allow this.
@@ -44,7 +44,7 @@ async def change_status(
     earliest: Document | None = None,
     unset: tuple[str, ...] = (),
 ) -> Document:
-    """Set a task's status; the same update sets `values`, sets `earliest` by $min, and unsets the fields `unset`.
+    """Set a task's status; the same update sets `values`, lowers fields to `earliest`, and unsets the fields `unset`.
 
     `request` may have `force`, `status_reason` and `status_message`. Answers `{updated, fields}`; 400/110 if the new
     status may not follow the present one.
@@ -55,13 +55,8 @@ async def change_status(
         fields = _status_fields(call, task, status, request) | (values or {})
         # One update may not both set and unset a field.
         fields = {name: value for name, value in fields.items() if name not in unset}
-        update: Document = {"$set": fields}
-        if earliest:
-            update["$min"] = earliest
-        if unset:
-            update["$unset"] = dict.fromkeys(unset, 1)
-        if status == "queued":
-            update["$pull"] = {"system_tags": _DEVELOPMENT}
+        pull = {"system_tags": _DEVELOPMENT} if status == "queued" else {}
+        update = Update(set=fields, min=earliest or {}, unset=unset, pull=pull)
         if await documents(call).update(TASKS, {"id": task_id, "status": task["status"]}, update):
             await touch_projects(call, task.get("project"))
             return {"updated": 1, "fields": answered(fields)}

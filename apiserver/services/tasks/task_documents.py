@@ -19,8 +19,7 @@ from apiserver.services.last_metrics import RESET, REVISION
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.public import denied
 from apiserver.services.stamps import changed_now, made_now
-from apiserver.stores.documents.base import Document, Update
-from apiserver.stores.documents.query import Filter, In
+from apiserver.stores.documents.query import Document, Filter, In, Update
 from apiserver.stores.documents.scoped import VisibleDocuments
 
 TASKS = "tasks"
@@ -145,7 +144,7 @@ async def change_task(call: Call, task_id: str, update: Update, *, statuses: Col
     wanted: Document = {"id": task_id}
     if statuses is not None:
         wanted["status"] = In(list(statuses))
-    if not await documents(call).update(TASKS, wanted, _stamped(update, stamps)):
+    if not await documents(call).update(TASKS, wanted, update.setting(stamps)):
         task = await get_task(call, task_id, ["status"])
         if statuses is not None and task["status"] not in statuses:
             raise wrong_status(task, statuses)
@@ -173,15 +172,9 @@ async def revise_task(
         if update is None:
             return False
         unchanged = {"id": task_id, "status": task["status"], "last_change": task["last_change"]}
-        if await documents(call).update(TASKS, unchanged, _stamped(update, changed_now(call))):
+        if await documents(call).update(TASKS, unchanged, update.setting(changed_now(call))):
             return True
     raise unavailable(f"task {task_id} is being changed by too many calls at once", retry_after=1)
-
-
-def _stamped(update: Update, stamps: Document) -> Update:
-    """`update` which also sets `stamps`, without operators that have no fields."""
-    parts = {**update, "$set": {**stamps, **update.get("$set", {})}}
-    return {operator: fields for operator, fields in parts.items() if fields}
 
 
 def wrong_status(task: Document, wanted: Collection[str]) -> ApiError:
@@ -198,7 +191,7 @@ def changed_meanwhile(task_id: str) -> ApiError:
 
 
 def set_fields(values: Document) -> dict[str, Any]:
-    """The `$set` of `values`. Sections such as `script` are set field by field, so that fields not given stay."""
+    """The fields to set for `values`. Sections such as `script` are set field by field: fields not given stay."""
     flat: dict[str, Any] = {}
     for key, value in values.items():
         if key in ("execution", "script", "output", "models") and isinstance(value, dict):

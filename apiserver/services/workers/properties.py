@@ -7,7 +7,7 @@ from typing import Any
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.document_keys import escape
 from apiserver.services.workers.worker_documents import id_of
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document, Update
 from apiserver.times import from_now, utc_now
 
 
@@ -23,7 +23,7 @@ async def set_runtime_properties(call: Call, request: dict[str, Any]) -> dict[st
     before = await _properties(call, worker)
     changes = {f"properties.{escape(item['key'])}": _property(item) for item in given}
     new = {"id": id_of(call, worker), "name": worker, "properties": {}}
-    await documents(call).update("worker_properties", {"id": new["id"]}, {"$set": changes}, upsert=new)
+    await documents(call).update("worker_properties", {"id": new["id"]}, Update(set=changes), upsert=new)
     keys = list(dict.fromkeys(item["key"] for item in given))
     return {
         "added": [key for key in keys if escape(key) not in before],

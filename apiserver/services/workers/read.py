@@ -18,8 +18,7 @@ from apiserver.services.workers.worker_documents import (
     live_workers,
     workers_filter,
 )
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import In
+from apiserver.stores.documents.query import Document, In
 from apiserver.stores.documents.scoped import CompanyDocuments
 
 REFERENCES = {

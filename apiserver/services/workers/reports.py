@@ -10,8 +10,7 @@ from apiserver.services.history.spans import Span, joined
 from apiserver.services.history.store import plausible
 from apiserver.services.workers.machine_stats import values_of
 from apiserver.services.workers.worker_documents import BUSY, PRESENT, WORKERS, forget, id_of, note_spans, subject_of
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import AtMost, In
+from apiserver.stores.documents.query import AtMost, Document, In, Update
 from apiserver.times import from_now, utc_now
 
 DEFAULT_TIMEOUT = 600
@@ -25,7 +24,7 @@ async def register(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         raise invalid_id("queue", *unknown)
     await forget(call, {"expires": AtMost(utc_now())})
     if queues and (resources := request.get("resources")):
-        await documents(call).update("queues", {"id": In(queues)}, {"$set": {"resources": resources}}, many=True)
+        await documents(call).update("queues", {"id": In(queues)}, Update(set={"resources": resources}), many=True)
     tags = {key: request.get(key, []) for key in ("tags", "system_tags")}
     fields = {"register_time": utc_now(), "timeout": request["timeout"], "queues": queues}
     await _seen(call, request["worker"], fields | tags, await _known(call, request["worker"]))
@@ -58,7 +57,7 @@ async def status_report(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     await call.backend.history.record(subject_of(call, worker), at, values_of(request.get("machine_stats") or {}))
     if task:
         report = {"last_worker": worker, "last_worker_report": now, "last_update": now}
-        await documents(call).update("tasks", {"id": task["id"]}, {"$set": report})
+        await documents(call).update("tasks", {"id": task["id"]}, Update(set=report))
     return {}
 
 
@@ -86,7 +85,7 @@ async def _seen(call: Call, worker: str, fields: Document, known: Document) -> N
     id = id_of(call, worker)
     timeout = fields.get("timeout") or known.get("timeout") or DEFAULT_TIMEOUT
     said = {**fields, "ip": call.client, "last_activity_time": now, "expires": from_now(timeout)}
-    await documents(call).update(WORKERS, {"id": id}, {"$set": said}, upsert=_new_worker(call, id, worker, now))
+    await documents(call).update(WORKERS, {"id": id}, Update(set=said), upsert=_new_worker(call, id, worker, now))
 
 
 def _new_worker(call: Call, id: str, worker: str, now: str) -> Document:

@@ -15,7 +15,7 @@ from apiserver.services.history.steps import ChartCurve, Steps
 from apiserver.services.history.store import DAY, HistorySeries
 from apiserver.services.workers.machine_stats import curve_of, curves_of, has_parts
 from apiserver.services.workers.worker_documents import BUSY, PRESENT, WORKERS, subject_of
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document
 from apiserver.times import now_ms
 
 

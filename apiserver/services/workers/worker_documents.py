@@ -15,8 +15,7 @@ from apiserver.services.backend import Call, documents
 from apiserver.services.history.spans import Span
 from apiserver.services.history.store import Subject
 from apiserver.services.queries import QuerySpec, all_of, build_filter
-from apiserver.stores.documents.base import Document
-from apiserver.stores.documents.query import AtLeast, Filter, Greater, In, Matches
+from apiserver.stores.documents.query import AtLeast, Document, Filter, Greater, In, Matches, Update
 from apiserver.stores.documents.scoped import CompanyDocuments
 from apiserver.times import from_now, utc_now
 
@@ -76,5 +75,5 @@ async def forget(call: Call, filter: Filter) -> int:
 async def note_spans(call: Call, worker: str, ended: dict[str, Span]) -> None:
     """Put spans that ended, by kind, into the worker's history."""
     for kind, span in ended.items():
-        update = {"$push": {kind: {"$each": [list(span)]}}}
+        update = Update(push={kind: [list(span)]})
         await call.backend.history.note(subject_of(call, worker), span[1], update)

@@ -1,14 +1,13 @@
 """The DocumentStore protocol: collections of JSON documents, and a small language of filters, updates and sorts.
 
-`query` has the words of the language. They mean what MongoDB's operators of the same sense mean. `dialect` checks
-filters, updates and sorts for every engine, and defines what they mean for one document. An engine gets conditions,
-terms and changes, and finds the same documents in its own way. The language has
+`query` has the words of the language. They mean what the similar operators of MongoDB mean. `dialect` checks filters,
+updates and sorts for every engine, and defines what they mean for one document. An engine gets conditions, terms and
+changes, and finds the same documents in its own way. The language has
 
 - filters: objects of dotted paths, through objects and list items, and what is wanted there. A value wants an equal
   one; a list also equals each of its items. `In`, `Less`, `Matches` and the other tests of `query` want something
   else. `AllOf`, `AnyOf` and `NoneOf` combine filters;
-- updates: `$set $unset $min $max $push` (`$each`) `$pull $addToSet` (`$each`), and dotted paths, without MongoDB's
-  positional operators;
+- updates: what `Update` sets, removes, raises, lowers, or does to lists, at dotted paths;
 - sorts: a list of (path, 1 | -1). Numbers come before text, as in MongoDB. A list sorts by its least item, or by its
   greatest if descending. Unlike in MongoDB, documents without a value (missing, null, "", [], {}, or one of these in a
   list) come last in both directions, and below the fields of `indexes.NUMERIC`, texts that are numbers sort as numbers.
@@ -23,15 +22,12 @@ escape names that come from users.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from apiserver.stores.documents.query import Filter
+from apiserver.stores.documents.query import Document, Filter, Sort, Update
 
-Document = dict[str, Any]
-Update = Mapping[str, Any]
-Sort = Sequence[tuple[str, int]]
 Counted = Callable[[int], None]
 
 

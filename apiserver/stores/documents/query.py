@@ -1,18 +1,22 @@
-"""The words in which services ask for documents. `base` says what they mean, `dialect` tests documents with them.
+"""The words in which services ask for documents and change them. `base` and `dialect` say what the words mean.
 
 A filter is an object of paths and what is wanted there, or a combination of filters. What is wanted is a value, or a
 test of the values there. For example, drafts that are named "a" or "b" and have no tag "old":
 
     AllOf([{"status": "created", "tags": Unequal("old")}, AnyOf([{"name": "a"}, {"name": "b"}])])
+
+An update says what to do with which fields: `Update(set={"status": "queued"}, add={"tags": ["new"]})`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
 T_co = TypeVar("T_co", covariant=True)
+Document = dict[str, Any]
+Sort = Sequence[tuple[str, int]]
 
 
 class Test:
@@ -131,3 +135,31 @@ class NoneOf(Generic[T_co]):
 
 
 Filter: TypeAlias = "Mapping[str, Any] | AllOf[Filter] | AnyOf[Filter] | NoneOf[Filter]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """Changes of fields, by their dotted paths. Each field may be changed by one word only.
+
+    `set`, `unset`: the new values, and the fields to remove. `min`, `max`: values that the fields are lowered or raised
+    to. `push`: items to append to lists. `add`: the same, but only items that are not there yet. `pull`: which items to
+    remove from lists: those that equal a value, pass a test, or have fields that meet a filter.
+    """
+
+    set: Mapping[str, Any] = field(default_factory=dict)
+    unset: Collection[str] = ()
+    min: Mapping[str, Any] = field(default_factory=dict)
+    max: Mapping[str, Any] = field(default_factory=dict)
+    push: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    add: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    pull: Mapping[str, Any] = field(default_factory=dict)
+
+    def setting(self, fields: Mapping[str, Any]) -> Update:
+        """This update, which also sets those of the fields that it does not set yet."""
+        return replace(self, set={**fields, **self.set})
+
+    def by_word(self) -> dict[str, Mapping[str, Any]]:
+        """The fields that each word changes, without words that change none."""
+        words = {"set": self.set, "unset": dict.fromkeys(self.unset, True), "min": self.min, "max": self.max}
+        words |= {"push": self.push, "add": self.add, "pull": self.pull}
+        return {word: fields for word, fields in words.items() if fields}

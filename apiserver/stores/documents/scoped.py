@@ -11,10 +11,11 @@ A public document keeps its company, and has the field `PUBLIC`. Views return it
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from apiserver.stores.documents.base import Counted, Document, DocumentStore, InvalidFilter, Sort, Update
-from apiserver.stores.documents.query import AllOf, AnyOf, Filter, In, Unequal
+from apiserver.stores.documents.base import Counted, DocumentStore, InvalidFilter
+from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, In, Sort, Unequal, Update
 
 #: The field of a public document that is true.
 PUBLIC = "public"
@@ -123,10 +124,10 @@ class CompanyDocuments(VisibleDocuments):
 
     def _kept(self, update: Update) -> Update:
         """The update; InvalidFilter if it would move a document to another company, or make it public."""
-        for op, fields in update.items():
-            for name in fields if isinstance(fields, Mapping) else ():
-                root = str(name).partition(".")[0]
-                if root == PUBLIC or (root == "company" and (op, fields[name]) != ("$set", self.company)):
+        for word, fields in update.by_word().items():
+            for name, what in fields.items():
+                root = name.partition(".")[0]
+                if root == PUBLIC or (root == "company" and (word, what) != ("set", self.company)):
                     raise InvalidFilter(f"field '{root}': cannot be changed")
         return update
 
@@ -164,13 +165,13 @@ class CompanyDocuments(VisibleDocuments):
 
     async def make_public(self, collection: str, ids: Collection[str], stamps: Document) -> int:
         """Make private documents of the company public, and set the `stamps`; return how many there were."""
-        update = {"$set": {**self._kept({"$set": stamps})["$set"], PUBLIC: True}}
+        update = Update(set={**self._kept(Update(set=stamps)).set, PUBLIC: True})
         chosen = self._matching(collection, {"id": In(list(ids))})
         return await self._store.update(collection, chosen, update, many=True)
 
     async def make_private(self, collection: str, ids: Collection[str], stamps: Document) -> int:
         """Make public documents of the company private, and set the `stamps`; return how many there were."""
-        update = {**self._kept({"$set": stamps}), "$unset": {PUBLIC: 1}}
+        update = replace(self._kept(Update(set=stamps)), unset=[PUBLIC])
         chosen: Filter = AllOf([self._published, {"id": In(list(ids))}])
         return await self._store.update(collection, chosen, update, many=True)
 

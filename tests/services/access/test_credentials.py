@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from apiserver.services.access import credentials, defaults, identities
-from apiserver.stores.documents.base import Document, DocumentStore, DuplicateDocument
-from apiserver.stores.documents.query import Filter
+from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
+from apiserver.stores.documents.query import Document, Filter
 from tests.services.access.conftest import SETTINGS, name_of
 
 pytestmark = pytest.mark.anyio

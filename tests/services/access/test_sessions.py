@@ -12,6 +12,7 @@ from apiserver import cli
 from apiserver.services.access import identities
 from apiserver.services.access import sessions as sessions_module
 from apiserver.settings import Settings
+from apiserver.stores.documents.query import Update
 from apiserver.times import from_now
 from tests.harness import Api, bearer, new_user, running_api
 
@@ -95,7 +96,7 @@ async def test_what_has_ended_is_not_kept(api: Api) -> None:
     token = await log_in(api, key)
     await api.call("auth.logout", auth=None, headers=bearer(token))
     await log_in(api, key)
-    await documents.update("sessions", {"user": eve}, {"$set": {"expires": from_now(-1)}})
+    await documents.update("sessions", {"user": eve}, Update(set={"expires": from_now(-1)}))
     assert await sessions(api, eve) == []
     await log_in(api, key)
     assert await documents.count("sessions", {"user": eve}) == 1
@@ -110,7 +111,7 @@ async def test_that_a_login_is_used_is_noted_once_in_a_while(api: Api, monkeypat
     monkeypatch.setattr(identities, "CACHED_SECONDS", 0.0)
     await api.call("users.get_current_user", auth=None, headers=bearer(token))
     assert await documents.find("sessions", {"user": eve}) == [before]
-    await documents.update("sessions", {"user": eve}, {"$set": {"last_used": from_now(-3601)}})
+    await documents.update("sessions", {"user": eve}, Update(set={"last_used": from_now(-3601)}))
     await api.call("users.get_current_user", auth=None, headers=bearer(token))
     [after] = await documents.find("sessions", {"user": eve})
     assert after["last_used"] >= before["last_used"]

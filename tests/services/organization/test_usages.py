@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from apiserver.stores.documents.query import Update
 from tests.harness import Api
 
 pytestmark = pytest.mark.anyio
@@ -43,7 +44,7 @@ async def ran(api: Api, project: str, begin: float, end: float, queue: str | Non
     """Have a task ran in this project, from and to so many seconds after the first day began."""
     task: str = (await api.call("tasks.create", {"name": "t", "type": "training", "project": project}))["id"]
     known = {"status": "completed", "started": text(at(begin)), "completed": text(at(end)), "execution.queue": queue}
-    await api.backend.documents.update("tasks", {"id": task}, {"$set": {**known, **fields}})
+    await api.backend.documents.update("tasks", {"id": task}, Update(set={**known, **fields}))
     return task
 
 
@@ -124,7 +125,7 @@ async def test_what_counts(api: Api) -> None:
     await ran(api, used, 0, 1000, waited, system_tags=["hidden"])
     await ran(api, used, 0, 1000, waited, started=None)
     failed = await ran(api, used, 5, 0, waited, status="failed", status_changed=text(at(10_005)))
-    await api.backend.documents.update("tasks", {"id": failed}, {"$unset": {"completed": 1}})
+    await api.backend.documents.update("tasks", {"id": failed}, Update(unset=["completed"]))
 
     assert daily((await usages(api, used))["projects"])["p"][0] == 10_001
     assert daily((await usages(api, used, include_development=True))["projects"])["p"][0] == 10_111

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from apiserver.stores.documents.query import Update
 from tests.harness import Api
 
 pytestmark = pytest.mark.anyio
@@ -71,7 +72,7 @@ async def test_the_stats_of_a_project_count_what_is_below_it(api: Api, ids: dict
     done = await make_task(api, project=ids["a/b/c"])
     await api.call("tasks.started", {"task": done})
     await api.call("tasks.completed", {"task": done})
-    await api.backend.documents.update("tasks", {"id": done}, {"$set": {"active_duration": 60}})
+    await api.backend.documents.update("tasks", {"id": done}, Update(set={"active_duration": 60}))
     await make_task(api, project=ids["a"], type="testing")
     archived = await make_task(api, project=ids["a"])
     await api.call("tasks.archive", {"tasks": [archived]})
@@ -113,7 +114,7 @@ async def test_ex_says_more_of_projects(api: Api, ids: dict[str, str]) -> None:
 
 async def test_projects_of_active_users(api: Api, ids: dict[str, str]) -> None:
     user = (await api.call("users.get_current_user"))["user"]["id"]
-    await api.backend.documents.update("projects", {}, {"$set": {"user": "other"}}, many=True)
+    await api.backend.documents.update("projects", {}, Update(set={"user": "other"}), many=True)
     await make_task(api, project=ids["a/b"])
     found = (await api.call("projects.get_all_ex", {"active_users": [user]}))["projects"]
     assert [project["name"] for project in found] == ["a", "a/b"]
@@ -151,7 +152,7 @@ async def test_metrics_and_variants(api: Api, ids: dict[str, str]) -> None:
     assert await found(ids=[outside]) == [("acc", "v")]
     assert await found(model_metrics=True) == []
     nameless = {"last_metrics": {"m": {"v": {"value": 1}}}}
-    await api.backend.documents.update("tasks", {"id": outside}, {"$set": nameless})
+    await api.backend.documents.update("tasks", {"id": outside}, Update(set=nameless))
     assert await found(ids=[outside]) == []
 
 

@@ -11,7 +11,7 @@ from apiserver.services.backend import Call, documents
 from apiserver.services.project_tree import PROJECTS
 from apiserver.services.reports import edit
 from apiserver.services.reports import report_documents as stored
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document
 from tests.harness import Api
 from tests.services.reports.calls import homes, make, project
 from tests.services.tasks.calls import get, refused

@@ -8,6 +8,7 @@ import pytest
 
 from apiserver.services.history.store import Subject
 from apiserver.services.serving.quantities import QUANTITIES, values_of
+from apiserver.stores.documents.query import Update
 from apiserver.times import now_ms
 from tests.harness import Api
 
@@ -90,7 +91,7 @@ async def test_containers_without_a_url_are_loading(api: Api) -> None:
 async def test_containers_are_forgotten(api: Api) -> None:
     for container in ("a", "b"):
         await register(api, container, endpoint_url=URL, timeout=100)
-    await api.backend.documents.update("containers", {"name": "a"}, {"$set": {"expires": "2020"}})
+    await api.backend.documents.update("containers", {"name": "a"}, Update(set={"expires": "2020"}))
     assert [one["id"] for one in (await details(api))["instances"]] == ["b"]
     await register(api, "c")
     assert await api.backend.documents.count("containers", {"name": "a"}) == 0

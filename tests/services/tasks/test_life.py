@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from apiserver.services.tasks.task_documents import LOCKED, STATUSES
+from apiserver.stores.documents.query import Update
 from apiserver.times import from_now
 from tests.harness import Api
 from tests.services.tasks.calls import get, make, names, refused, report
@@ -40,7 +41,7 @@ OF_NEW = ("edit", "delete", "edit_hyper_params", "edit_configuration")
 
 async def put(api: Api, task: str, status: str) -> None:
     """Write the status itself, whatever calls lead there."""
-    await api.backend.documents.update("tasks", {"id": task}, {"$set": {"status": status}})
+    await api.backend.documents.update("tasks", {"id": task}, Update(set={"status": status}))
 
 
 def asked(endpoint: str, task: str, **fields: Any) -> dict[str, Any]:
@@ -94,7 +95,7 @@ async def test_a_whole_life(api: Api) -> None:
     assert running["started"] <= running["status_changed"] == running["last_change"] == running["last_update"]
 
     begun = from_now(-100)
-    await api.backend.documents.update("tasks", {"id": task}, {"$set": {"started": begun}})
+    await api.backend.documents.update("tasks", {"id": task}, Update(set={"started": begun}))
     answer = await api.call("tasks.completed", {"task": task})
     assert answer["updated"] == 1
     assert answer["published"] == 0
@@ -111,7 +112,7 @@ async def test_a_run_lasts_from_its_first_start(api: Api) -> None:
     task = await make(api)
     await api.call("tasks.started", {"task": task})
     hour_ago = (datetime.now(UTC) - timedelta(hours=1)).isoformat(timespec="microseconds")
-    await api.backend.documents.update("tasks", {"id": task}, {"$set": {"started": hour_ago}})
+    await api.backend.documents.update("tasks", {"id": task}, Update(set={"started": hour_ago}))
     await api.call("tasks.started", {"task": task})
     assert (await get(api, task))["started"] == hour_ago
     assert 3600 <= (await get(api, task))["active_duration"] < 3660
@@ -134,10 +135,10 @@ async def test_lists_sort_and_filter_by_how_long_runs_have_been_under_way(api: A
     for task in (ended, running, silent):
         await api.call("tasks.started", {"task": task})
     await api.call("tasks.completed", {"task": ended})
-    await api.backend.documents.update("tasks", {"id": ended}, {"$set": {"active_duration": 60}})
-    await api.backend.documents.update("tasks", {"id": running}, {"$set": {"started": hour_ago}})
+    await api.backend.documents.update("tasks", {"id": ended}, Update(set={"active_duration": 60}))
+    await api.backend.documents.update("tasks", {"id": running}, Update(set={"started": hour_ago}))
     for hears in (lambda: report(api, running), lambda: api.call("tasks.ping", {"task": running})):
-        await api.backend.documents.update("tasks", {"id": running}, {"$set": {"active_duration": 0}})
+        await api.backend.documents.update("tasks", {"id": running}, Update(set={"active_duration": 0}))
         await hears()
         assert await names(api, order_by=["-active_duration"]) == ["running", "ended", "silent", "draft"]
         assert await names(api, order_by=["active_duration"]) == ["silent", "ended", "running", "draft"]
@@ -211,13 +212,13 @@ async def test_a_task_without_a_worker_stops_at_once(api: Api) -> None:
 async def test_a_task_with_a_worker_is_told_to_stop(api: Api) -> None:
     task = await make(api)
     await api.call("tasks.started", {"task": task})
-    await api.backend.documents.update("tasks", {"id": task}, {"$set": {"last_worker": "host:0"}})
+    await api.backend.documents.update("tasks", {"id": task}, Update(set={"last_worker": "host:0"}))
     await api.call("tasks.stop", {"task": task})
     told = await get(api, task)
     assert (told["status"], told["status_message"]) == ("in_progress", "stopping")
 
     long_ago = "2026-01-01T00:00:00.000000+00:00"
-    await api.backend.documents.update("tasks", {"id": task}, {"$set": {"last_update": long_ago}})
+    await api.backend.documents.update("tasks", {"id": task}, Update(set={"last_update": long_ago}))
     await api.call("tasks.stop", {"task": task})
     assert (await get(api, task))["status"] == "stopped"
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from apiserver.stores.documents.query import Update
 from tests.harness import Api
 from tests.services.tasks.calls import get, make, refused
 
@@ -85,7 +86,7 @@ async def test_tasks_are_validated_when_that_is_asked_for(api: Api, queue: str) 
     project = (await api.call("projects.create", {"name": "p"}))["id"]
     task, whole = await make(api), await make(api, project=project)
     await api.call("tasks.edit", {"task": task, "parent": await make(api, name="gone")})
-    await api.backend.documents.update("tasks", {"id": task}, {"$set": {"parent": "none"}})
+    await api.backend.documents.update("tasks", {"id": task}, Update(set={"parent": "none"}))
     asked = {"ids": [task, whole], "queue": queue, "validate_tasks": True}
     answer = await api.call("tasks.enqueue_many", asked)
     assert [failed["error"]["codes"] for failed in answer["failed"]] == [[400, 101]]
@@ -138,7 +139,7 @@ async def test_whether_anybody_watches_the_queue(api: Api, queue: str) -> None:
     assert await watched() is False
     await api.call("workers.register", {"worker": "host:0", "queues": [queue]})
     assert await watched() is True
-    gone = {"$set": {"expires": "2020-01-01T00:00:00.000000+00:00"}}
+    gone = Update(set={"expires": "2020-01-01T00:00:00.000000+00:00"})
     await api.backend.documents.update("workers", {"name": "host:0"}, gone)
     assert await watched() is False
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from apiserver.stores.documents.query import Update
 from tests.harness import Api
 from tests.services.tasks.calls import get, make, names, refused, report
 
@@ -178,7 +179,7 @@ async def test_ex_calls_say_more_of_what_tasks_refer_to(api: Api) -> None:
 
 async def test_a_reference_to_nothing_is_answered_still(api: Api) -> None:
     task = await make(api)
-    await api.backend.documents.update("tasks", {"id": task}, {"$set": {"project": "gone"}})
+    await api.backend.documents.update("tasks", {"id": task}, Update(set={"project": "gone"}))
     [found] = (await api.call("tasks.get_all_ex", {"only_fields": ["project.name"]}))["tasks"]
     assert found["project"] == {"id": "gone", "name": None}
 

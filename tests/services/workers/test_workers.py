@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from apiserver.stores.documents.query import Update
 from apiserver.times import from_now
 from tests.harness import Api
 
@@ -31,7 +32,7 @@ async def age(api: Api, worker: str, seconds: int) -> None:
         field: (datetime.fromisoformat(found[field]) - timedelta(seconds=seconds)).isoformat(timespec="microseconds")
         for field in ("last_activity_time", "expires")
     }
-    await api.backend.documents.update("workers", {"name": worker}, {"$set": earlier})
+    await api.backend.documents.update("workers", {"name": worker}, Update(set=earlier))
 
 
 def report(worker: str, **fields: Any) -> dict[str, Any]:
@@ -82,7 +83,7 @@ async def test_a_report_says_what_a_worker_does(api: Api) -> None:
     ]
     await api.call("tasks.enqueue", {"task": waiting, "queue": queue})
     await api.call("tasks.started", {"task": task})
-    await api.backend.documents.update("tasks", {"id": task}, {"$set": {"started": from_now(-100)}})
+    await api.backend.documents.update("tasks", {"id": task}, Update(set={"started": from_now(-100)}))
 
     await api.call("workers.status_report", report("w", task=task, queue=queue, queues=[queue]))
 
@@ -178,7 +179,7 @@ async def test_runtime_properties_work_before_a_worker_registers(api: Api) -> No
 async def test_runtime_properties_expire(api: Api) -> None:
     items = [{"key": "force", "value": "on", "expiry": 60}]
     await api.call("workers.set_runtime_properties", {"worker": "w", "runtime_properties": items})
-    past = {"$set": {"properties.force.expires": "2020-01-01T00:00:00.000000+00:00"}}
+    past = Update(set={"properties.force.expires": "2020-01-01T00:00:00.000000+00:00"})
     await api.backend.documents.update("worker_properties", {"name": "w"}, past)
 
     assert await api.call("workers.get_runtime_properties", {"worker": "w"}) == {"runtime_properties": []}

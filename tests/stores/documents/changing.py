@@ -6,10 +6,10 @@ import copy
 
 import pytest
 
-from apiserver.stores.documents.base import Document, DocumentStore, InvalidDocument, InvalidFilter, Update
+from apiserver.stores.documents.base import DocumentStore, InvalidDocument, InvalidFilter
 from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
-from apiserver.stores.documents.query import Filter
+from apiserver.stores.documents.query import Document, Filter, Update
 
 
 async def changed(store: DocumentStore, model: list[Document], filter: Filter, update: Update) -> list[Document]:

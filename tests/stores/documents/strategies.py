@@ -7,13 +7,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from apiserver.stores.documents.base import Document, Update
 from apiserver.stores.documents.query import (
     AllOf,
     AnyOf,
     AtLeast,
     AtMost,
     Both,
+    Document,
     Equal,
     Filter,
     Greater,
@@ -26,6 +26,7 @@ from apiserver.stores.documents.query import (
     NotIn,
     Test,
     Unequal,
+    Update,
 )
 
 SINGLES: list[Any] = [
@@ -104,22 +105,21 @@ filters = _single | _single | _joined(_single) | _joined(_joined(_single))
 
 sorts = st.lists(st.tuples(paths | key_paths, st.sampled_from([1, -1])), min_size=1, max_size=2)
 
-_lists: st.SearchStrategy[Any] = values | st.builds(lambda items: {"$each": items}, st.lists(values, max_size=3))
-_operand_of: dict[str, st.SearchStrategy[Any]] = {
-    "$set": values,
-    "$unset": st.just(1),
-    "$min": values,
-    "$max": values,
-    "$push": _lists,
-    "$addToSet": _lists,
-    "$pull": values | _tests,
+_changed = paths | st.just("key")
+
+
+def _fields(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.dictionaries(_changed, values, min_size=1, max_size=2)
+
+
+_words: dict[str, st.SearchStrategy[Any]] = {
+    **dict.fromkeys(("set", "min", "max"), _fields(values)),
+    **dict.fromkeys(("push", "add"), _fields(st.lists(values, max_size=3))),
+    "unset": st.lists(_changed, min_size=1, max_size=2),
+    "pull": _fields(values | _tests),
 }
-updates: st.SearchStrategy[Update] = st.dictionaries(
-    st.sampled_from(sorted(_operand_of)), st.none(), min_size=1, max_size=3
-).flatmap(
-    lambda chosen: st.fixed_dictionaries(
-        {op: st.dictionaries(paths | st.just("key"), _operand_of[op], min_size=1, max_size=2) for op in chosen}
-    )
+updates: st.SearchStrategy[Update] = st.sets(st.sampled_from(sorted(_words)), min_size=1, max_size=3).flatmap(
+    lambda chosen: st.builds(Update, **{word: _words[word] for word in sorted(chosen)})
 )
 """Any update that is well-formed; it may conflict with itself or not fit a document."""
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.stores.documents.base import Document, DuplicateDocument, InvalidFilter, Update
-from apiserver.stores.documents.query import AllOf, AnyOf, Filter, In, NoneOf, NotIn, Unequal
+from apiserver.stores.documents.base import DuplicateDocument, InvalidFilter
+from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, In, NoneOf, NotIn, Unequal, Update
 from apiserver.stores.documents.scoped import CompanyDocuments, VisibleDocuments
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 
@@ -87,7 +87,7 @@ async def test_reads(store: SqliteDocumentStore, view: type[VisibleDocuments], f
 @pytest.mark.parametrize(("filter", "matches"), TRICKS)
 async def test_writes(store: SqliteDocumentStore, mine: CompanyDocuments, filter: Filter, matches: bool) -> None:
     changed = [{**MINE, "name": name} for name in ("1", "2", "3")]
-    first, second, third = ({"$set": {"name": one["name"]}} for one in changed)
+    first, second, third = (Update(set={"name": one["name"]}) for one in changed)
     assert await mine.update("things", filter, first, many=True) == matches
     assert await store.find("things", {"company": "me"}) == [changed[0] if matches else MINE]
     assert await mine.update("things", filter, second) == matches
@@ -107,23 +107,23 @@ async def test_what_is_inserted_is_ones_own(store: SqliteDocumentStore, mine: Co
 
 async def test_what_is_upserted_is_ones_own(store: SqliteDocumentStore, mine: CompanyDocuments) -> None:
     fresh = {"id": "new", "company": "them"}
-    assert await mine.update("things", {"id": "new"}, {"$set": {"n": 1}}, upsert=fresh) == 0
+    assert await mine.update("things", {"id": "new"}, Update(set={"n": 1}), upsert=fresh) == 0
     assert await store.find_one("things", {"id": "new"}) == {"id": "new", "company": "me", "n": 1}
     with pytest.raises(DuplicateDocument):
-        await mine.update("things", {"id": "theirs"}, {"$set": {"n": 1}}, upsert={"id": "theirs"})
+        await mine.update("things", {"id": "theirs"}, Update(set={"n": 1}), upsert={"id": "theirs"})
     assert await theirs(store) == [THEIRS]
 
 
 @pytest.mark.parametrize(
     "update",
     [
-        {"$set": {"company": "them"}},
-        {"$set": {"company.x": 1}},
-        {"$unset": {"company": 1}},
-        {"$max": {"company": "them"}},
-        {"$addToSet": {"company": "them"}},
-        {"$set": {"public": True}},
-        {"$unset": {"public": 1}},
+        Update(set={"company": "them"}),
+        Update(set={"company.x": 1}),
+        Update(unset=["company"]),
+        Update(max={"company": "them"}),
+        Update(add={"company": ["them"]}),
+        Update(set={"public": True}),
+        Update(unset=["public"]),
     ],
 )
 async def test_no_document_changes_its_company(
@@ -139,7 +139,7 @@ async def test_no_document_changes_its_company(
 
 
 async def test_an_update_may_name_ones_own_company(mine: CompanyDocuments) -> None:
-    assert await mine.update("things", {"id": "mine"}, {"$set": {**MINE, "name": "new"}}) == 1
+    assert await mine.update("things", {"id": "mine"}, Update(set={**MINE, "name": "new"})) == 1
 
 
 # --- public documents --------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ async def test_who_keeps_a_public_document_is_known(tasks: SqliteDocumentStore) 
 async def test_what_is_public_is_changed_by_none(tasks: SqliteDocumentStore) -> None:
     mine = CompanyDocuments(tasks, "me")
     assert [document["id"] for document in await mine.find("tasks", {})] == ["private"]
-    change = {"$set": {"name": "changed"}}
+    change = Update(set={"name": "changed"})
     for id in ("theirs", "mine", "secret"):
         assert await mine.find_one("tasks", {"id": id}) is None
         assert await mine.update("tasks", {"id": id}, change) == 0

@@ -6,8 +6,9 @@ import re
 from math import isfinite
 from typing import Any
 
-from apiserver.stores.documents.base import Document, DocumentStoreError, InvalidDocument
+from apiserver.stores.documents.base import DocumentStoreError, InvalidDocument
 from apiserver.stores.documents.dialect.paths import Path
+from apiserver.stores.documents.query import Document
 
 _NAME = re.compile(r"[a-z][a-z_]{0,63}")
 

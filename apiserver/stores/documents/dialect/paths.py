@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from apiserver.stores.documents.base import Document, InvalidFilter
+from apiserver.stores.documents.base import InvalidFilter
 from apiserver.stores.documents.dialect.values import MISSING
+from apiserver.stores.documents.query import Document
 
 Path = tuple[str, ...]
 

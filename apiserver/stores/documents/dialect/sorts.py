@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from apiserver.stores.documents.base import Document, InvalidFilter, Sort
+from apiserver.stores.documents.base import InvalidFilter
 from apiserver.stores.documents.dialect.paths import Path, parse, reach
 from apiserver.stores.documents.dialect.values import MISSING, NUMBER, order
+from apiserver.stores.documents.query import Document, Sort
 
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 """Values that count as missing in a sort."""

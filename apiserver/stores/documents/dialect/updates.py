@@ -1,17 +1,18 @@
 """Parses and checks updates, and applies them to documents one by one.
 
-No two operators of an update may touch the same field, or a field and another one inside it. `id` keeps its value.
+No two words of an update may touch the same field, or a field and another one inside it. `id` keeps its value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from apiserver.stores.documents.base import Document, InvalidFilter
+from apiserver.stores.documents.base import InvalidFilter
 from apiserver.stores.documents.dialect.filters import item_test
 from apiserver.stores.documents.dialect.paths import Path, index_of, parse
 from apiserver.stores.documents.dialect.values import MISSING, order, same
+from apiserver.stores.documents.query import Document, Update
 
 Change = Callable[[Any], Any]
 """Makes a field's new value from its old one. MISSING stands for a missing field, before and after."""
@@ -22,9 +23,13 @@ _LONGEST_PADDING = 1000
 class ParsedUpdate:
     """The changes of one update. `paths` are the fields that it may change, `roots` are their top-level fields."""
 
-    def __init__(self, update: Mapping[str, Any]) -> None:
-        self._changes = _parse(update)
+    def __init__(self, update: Update) -> None:
+        words = update.by_word().items()
+        self._changes = [
+            (parse(name), _WORDS[word](name, what)) for word, named in words for name, what in named.items()
+        ]
         self.paths = [path for path, _ in self._changes]
+        _check_conflicts(self.paths)
         self.roots = {path[0] for path in self.paths}
 
     def apply(self, document: Document) -> Document:
@@ -32,20 +37,6 @@ class ParsedUpdate:
         for path, change in self._changes:
             _change(document, path, change)
         return document
-
-
-def _parse(update: Mapping[str, Any]) -> list[tuple[Path, Change]]:
-    if not isinstance(update, Mapping) or not update:
-        raise InvalidFilter("an update is an object of operators, not empty")
-    changes = []
-    for op, fields in update.items():
-        if op not in _OPERATORS:
-            raise InvalidFilter(f"unknown update operator {op!r:.50}")
-        if not isinstance(fields, Mapping):
-            raise InvalidFilter(f"{op} must be an object")
-        changes += [(parse(name), _OPERATORS[op](name, operand)) for name, operand in fields.items()]
-    _check_conflicts([path for path, _ in changes])
-    return changes
 
 
 def _check_conflicts(paths: list[Path]) -> None:
@@ -112,16 +103,13 @@ def _remove(holder: Any, name: str) -> None:
         del holder[name]
 
 
-def _push(name: str, operand: Any) -> Change:
-    added = _each(name, "$push", operand)
-    return lambda old: _list(name, "$push", old) + added
+def _push(name: str, added: Sequence[Any]) -> Change:
+    return lambda old: [*_list(name, old), *added]
 
 
-def _add_to_set(name: str, operand: Any) -> Change:
-    added = _each(name, "$addToSet", operand)
-
+def _add(name: str, added: Sequence[Any]) -> Change:
     def change(old: Any) -> Any:
-        items = list(_list(name, "$addToSet", old))
+        items = list(_list(name, old))
         seen = {order(item) for item in items}
         for item in added:
             if order(item) not in seen:
@@ -132,37 +120,29 @@ def _add_to_set(name: str, operand: Any) -> Change:
     return change
 
 
-def _pull(name: str, operand: Any) -> Change:
-    is_pulled = item_test(name, operand)
+def _pull(name: str, wanted: Any) -> Change:
+    is_pulled = item_test(name, wanted)
 
     def change(old: Any) -> Any:
-        return old if old is MISSING else [item for item in _list(name, "$pull", old) if not is_pulled(item)]
+        return old if old is MISSING else [item for item in _list(name, old) if not is_pulled(item)]
 
     return change
 
 
-def _each(name: str, op: str, operand: Any) -> list[Any]:
-    if not (isinstance(operand, Mapping) and any(str(key).startswith("$") for key in operand)):
-        return [operand]
-    if set(operand) != {"$each"} or not isinstance(operand["$each"], list | tuple):
-        raise InvalidFilter(f"field '{name}': {op} takes a value, or $each with a list")
-    return list(operand["$each"])
-
-
-def _list(name: str, op: str, old: Any) -> list[Any]:
+def _list(name: str, old: Any) -> list[Any]:
     if old is MISSING:
         return []
     if not isinstance(old, list):
-        raise InvalidFilter(f"field '{name}': {op} of what is no list")
+        raise InvalidFilter(f"field '{name}': is no list")
     return old
 
 
-_OPERATORS: dict[str, Callable[[str, Any], Change]] = {
-    "$set": lambda name, operand: lambda old: operand,
-    "$unset": lambda name, operand: lambda old: MISSING,
-    "$min": lambda name, operand: lambda old: operand if old is MISSING or order(operand) < order(old) else old,
-    "$max": lambda name, operand: lambda old: operand if old is MISSING or order(operand) > order(old) else old,
-    "$push": _push,
-    "$pull": _pull,
-    "$addToSet": _add_to_set,
+_WORDS: dict[str, Callable[[str, Any], Change]] = {
+    "set": lambda name, value: lambda old: value,
+    "unset": lambda name, _: lambda old: MISSING,
+    "min": lambda name, value: lambda old: value if old is MISSING or order(value) < order(old) else old,
+    "max": lambda name, value: lambda old: value if old is MISSING or order(value) > order(old) else old,
+    "push": _push,
+    "add": _add,
+    "pull": _pull,
 }

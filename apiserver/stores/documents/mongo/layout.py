@@ -21,11 +21,12 @@ import bson
 import orjson
 from bson.objectid import ObjectId
 
-from apiserver.stores.documents.base import Document, Index, InvalidDocument
+from apiserver.stores.documents.base import Index, InvalidDocument
 from apiserver.stores.documents.dialect.documents import check_name, identity_of, key_of
 from apiserver.stores.documents.dialect.paths import Path, index_of, parse
 from apiserver.stores.documents.dialect.values import MISSING
 from apiserver.stores.documents.mongo.errors import TOO_LARGE, errors
+from apiserver.stores.documents.query import Document
 
 REVISION = "_rev"
 UNIQUE = "_unique"

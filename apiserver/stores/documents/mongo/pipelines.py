@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from apiserver.stores.documents.base import Document
 from apiserver.stores.documents.dialect.paths import Path, reach
 from apiserver.stores.documents.mongo.layout import before_index, name_of
+from apiserver.stores.documents.query import Document
 
 Stage = dict[str, Any]
 

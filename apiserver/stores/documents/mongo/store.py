@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from apiserver.stores.documents.base import Counted, Document, DocumentStoreError, Index, InvalidFilter, Sort, Update
+from apiserver.stores.documents.base import Counted, DocumentStoreError, Index, InvalidFilter
 from apiserver.stores.documents.dialect import paths
 from apiserver.stores.documents.dialect.documents import is_name
 from apiserver.stores.documents.dialect.filters import parse_filter
@@ -23,7 +23,7 @@ from apiserver.stores.documents.mongo.native import MANY_FIELDS, NativeUpdate, n
 from apiserver.stores.documents.mongo.reading import Reader
 from apiserver.stores.documents.mongo.translate import projection_of
 from apiserver.stores.documents.mongo.writing import Writer
-from apiserver.stores.documents.query import Filter
+from apiserver.stores.documents.query import Document, Filter, Sort, Update
 
 
 class MongoDocumentStore:
@@ -180,5 +180,5 @@ async def _parsed(layout: Layout, update: Update) -> tuple[ParsedUpdate, NativeU
         change = ParsedUpdate(update)
         return change, native_update(layout, update, change)
 
-    many = sum(len(fields) for fields in update.values() if isinstance(fields, Mapping))
+    many = len(update.set) + len(update.unset)
     return await asyncio.to_thread(work) if many > MANY_FIELDS else work()

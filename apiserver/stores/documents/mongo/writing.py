@@ -24,7 +24,7 @@ from typing import Any
 
 from bson.objectid import ObjectId
 
-from apiserver.stores.documents.base import Document, DocumentStoreBusy, DocumentStoreError, DuplicateDocument
+from apiserver.stores.documents.base import DocumentStoreBusy, DocumentStoreError, DuplicateDocument
 from apiserver.stores.documents.dialect.filters import Condition, Field, names_one, paths_of
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.mongo.database import Database, Stored
@@ -32,7 +32,7 @@ from apiserver.stores.documents.mongo.layout import REVISION, Layout, decode, na
 from apiserver.stores.documents.mongo.native import MANY_FIELDS, NativeUpdate
 from apiserver.stores.documents.mongo.reading import Reader
 from apiserver.stores.documents.mongo.translate import projection_of, query_of
-from apiserver.stores.documents.query import AllOf, Equal
+from apiserver.stores.documents.query import AllOf, Document, Equal
 
 _LONGEST = 10.0
 """Seconds after which a change is given up, if others change the document all the time."""

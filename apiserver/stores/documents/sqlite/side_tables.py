@@ -26,11 +26,11 @@ from typing import Any, ClassVar
 
 import orjson
 
-from apiserver.stores.documents.base import Document
 from apiserver.stores.documents.dialect import values
 from apiserver.stores.documents.dialect.paths import Path, gathered, reach, shape_of
 from apiserver.stores.documents.dialect.sorts import Term
 from apiserver.stores.documents.dialect.values import MISSING
+from apiserver.stores.documents.query import Document
 from apiserver.stores.documents.sqlite.table import encode_key
 
 ODD = b""

@@ -19,16 +19,7 @@ from typing import Any, TypeVar
 import orjson
 
 from apiserver.off_loop import in_thread
-from apiserver.stores.documents.base import (
-    Counted,
-    Document,
-    DocumentStoreError,
-    Index,
-    InvalidDocument,
-    InvalidFilter,
-    Sort,
-    Update,
-)
+from apiserver.stores.documents.base import Counted, DocumentStoreError, Index, InvalidDocument, InvalidFilter
 from apiserver.stores.documents.dialect import paths
 from apiserver.stores.documents.dialect.documents import is_name
 from apiserver.stores.documents.dialect.filters import Condition, names_one, parse_filter, paths_of
@@ -36,7 +27,7 @@ from apiserver.stores.documents.dialect.sorts import parse_sort
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.dialect.values import order
 from apiserver.stores.documents.indexes import APART, INDEXES, LISTS, NUMERIC
-from apiserver.stores.documents.query import AllOf, Filter
+from apiserver.stores.documents.query import AllOf, Document, Filter, Sort, Update
 from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.pages import Page, is_indexed, select
 from apiserver.stores.documents.sqlite.reading import Documents
@@ -457,7 +448,7 @@ class SqliteDocumentStore:
 
     async def _parsed(self, update: Update) -> ParsedUpdate:
         """The parsed update. An update of very many fields, such as thousands of series, is parsed in a thread."""
-        fields = sum(len(changes) for changes in update.values() if isinstance(changes, Mapping))
+        fields = len(update.set) + len(update.unset)
         return await self._run(fields < _MANY_FIELDS, lambda: ParsedUpdate(update))
 
     async def _write(self, quick: bool, work: Callable[[sqlite3.Connection], T]) -> T:

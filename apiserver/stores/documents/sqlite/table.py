@@ -20,9 +20,10 @@ from typing import Any
 
 import orjson
 
-from apiserver.stores.documents.base import Document, Index, InvalidDocument
+from apiserver.stores.documents.base import Index, InvalidDocument
 from apiserver.stores.documents.dialect.documents import check_name, identity_of, key_of
 from apiserver.stores.documents.dialect.paths import Path, parse
+from apiserver.stores.documents.query import Document
 
 _ROWS = 1_000_000
 _SHARING = {"project": 3_000, **dict.fromkeys(["company", "user", "status", "type", "framework", "ready"], 300_000)}

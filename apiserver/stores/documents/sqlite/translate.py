@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from apiserver.stores.documents import query
-from apiserver.stores.documents.base import Document, InvalidFilter
+from apiserver.stores.documents.base import InvalidFilter
 from apiserver.stores.documents.dialect import values
 from apiserver.stores.documents.dialect.filters import (
     Condition,
@@ -29,7 +29,7 @@ from apiserver.stores.documents.dialect.paths import Path, gathered, reach, shap
 from apiserver.stores.documents.dialect.patterns import literals_of
 from apiserver.stores.documents.dialect.sorts import Term
 from apiserver.stores.documents.dialect.values import MISSING, class_of
-from apiserver.stores.documents.query import AllOf, AnyOf, Comparison, Equal, In, Matches
+from apiserver.stores.documents.query import AllOf, AnyOf, Comparison, Document, Equal, In, Matches
 from apiserver.stores.documents.sqlite.connections import Callbacks
 from apiserver.stores.documents.sqlite.parameters import MOST_CONDITIONS, Parameters
 from apiserver.stores.documents.sqlite.side_tables import INT64, Names, Side, Texts, Values, in_one_case, sort_value

@@ -25,7 +25,7 @@ from functools import lru_cache
 from itertools import count, repeat
 from typing import Any
 
-from apiserver.stores.documents.base import Document
+from apiserver.stores.documents.query import Document
 from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.side_tables import Side, parse_side, roots_of, text_of
 from apiserver.stores.documents.sqlite.table import Table, apart_column, decode, dumps

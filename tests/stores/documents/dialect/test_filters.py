@@ -7,9 +7,20 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from apiserver.stores.documents.base import Document, InvalidFilter
+from apiserver.stores.documents.base import InvalidFilter
 from apiserver.stores.documents.dialect.filters import meets, parse_filter
-from apiserver.stores.documents.query import AllOf, Both, Filter, Greater, HasAll, Less, Matches, NoneOf, Unequal
+from apiserver.stores.documents.query import (
+    AllOf,
+    Both,
+    Document,
+    Filter,
+    Greater,
+    HasAll,
+    Less,
+    Matches,
+    NoneOf,
+    Unequal,
+)
 from tests.stores.documents import strategies
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from apiserver.stores.documents.base import Document, InvalidFilter
+from apiserver.stores.documents.base import InvalidFilter
 from apiserver.stores.documents.dialect.paths import parse, project, reach
 from apiserver.stores.documents.dialect.values import MISSING
+from apiserver.stores.documents.query import Document
 from tests.stores.documents import strategies
 
 

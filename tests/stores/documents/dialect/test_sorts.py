@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.stores.documents.base import InvalidFilter, Sort
+from apiserver.stores.documents.base import InvalidFilter
 from apiserver.stores.documents.dialect.sorts import Term, in_order, parse_sort
 from apiserver.stores.documents.dialect.values import MISSING, order
+from apiserver.stores.documents.query import Sort
 
 
 @pytest.mark.parametrize(

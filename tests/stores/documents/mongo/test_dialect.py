@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apiserver.stores.documents.base import Document, Index, InvalidDocument, InvalidFilter, Sort, Update
+from apiserver.stores.documents.base import Index, InvalidDocument, InvalidFilter
 from apiserver.stores.documents.dialect import paths
 from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.dialect.paths import parse
 from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.mongo.store import MongoDocumentStore
-from apiserver.stores.documents.query import Filter, HasSize, In, Matches, NoneOf
+from apiserver.stores.documents.query import Document, Filter, HasSize, In, Matches, NoneOf, Sort, Update
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from tests.engines.fixtures import own_name
 from tests.engines.mongodb import drop

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from apiserver.stores.documents.base import Index, InvalidDocument, Update
+from apiserver.stores.documents.base import Index, InvalidDocument
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.mongo.layout import Layout
 from apiserver.stores.documents.mongo.native import MANY_FIELDS, NativeUpdate, native_update
-from apiserver.stores.documents.query import AtLeast, In
+from apiserver.stores.documents.query import AtLeast, In, Update
 
 LAYOUT = Layout.of(
     "things",
@@ -25,12 +25,12 @@ def native(update: Update) -> NativeUpdate | None:
 @pytest.mark.parametrize(
     ("update", "sent"),
     [
-        ({"$set": {"a": 1}, "$max": {"n": 2}}, {"$set": {"a": 1}, "$max": {"n": 2}}),
-        ({"$unset": {"a": 1, "key": 1, "deep": 1}}, {"$set": {}, "$unset": {"a": 1, "key": 1, "deep": 1}}),
-        ({"$set": {"a": [1, {"c": float("nan")}]}}, {"$set": {"a": [1, {"c": None}]}}),
-        ({"$set": {"key": "x"}}, {"$set": {"key": "x"}}),
-        ({"$set": {"_rev": 1, "a": 2}}, {"$set": {"__rev": 1, "a": 2}}),
-        ({"$set": {}, "$min": {"a": 1}}, {"$set": {}, "$min": {"a": 1}}),
+        (Update(set={"a": 1}, max={"n": 2}), {"$set": {"a": 1}, "$max": {"n": 2}}),
+        (Update(unset=["a", "key", "a"]), {"$set": {}, "$unset": {"a": True, "key": True}}),
+        (Update(set={"a": [1, {"c": float("nan")}]}), {"$set": {"a": [1, {"c": None}]}}),
+        (Update(set={"key": "x"}), {"$set": {"key": "x"}}),
+        (Update(set={"_rev": 1, "a": 2}), {"$set": {"__rev": 1, "a": 2}}),
+        (Update(min={"a": 1}), {"$set": {}, "$min": {"a": 1}}),
     ],
 )
 def test_what_fits_every_document_is_sent(update: Update, sent: dict[str, Any]) -> None:
@@ -50,11 +50,11 @@ AN_OBJECT = {"type": "object", "not": {"$type": "array"}}
 @pytest.mark.parametrize(
     ("update", "guard"),
     [
-        ({"$set": {"a.b.c": 1, "a.d": 2}}, [or_missing("a", **AN_OBJECT), or_missing("a.b", **AN_OBJECT)]),
-        ({"$push": {"a": [1]}}, [or_missing("a", type="array")]),
-        ({"$addToSet": {"tags": {"$each": ["x", "y"]}}}, [or_missing("tags", type="array")]),
-        ({"$pull": {"tags": In(["x"])}}, [or_missing("tags", type="array")]),
-        ({"$pull": {"entries": {"task": "x"}}}, [or_missing("entries", type="array")]),
+        (Update(set={"a.b.c": 1, "a.d": 2}), [or_missing("a", **AN_OBJECT), or_missing("a.b", **AN_OBJECT)]),
+        (Update(push={"a": [[1]]}), [or_missing("a", type="array")]),
+        (Update(add={"tags": ["x", "y"]}), [or_missing("tags", type="array")]),
+        (Update(pull={"tags": In(["x"])}), [or_missing("tags", type="array")]),
+        (Update(pull={"entries": {"task": "x"}}), [or_missing("entries", type="array")]),
     ],
 )
 def test_what_may_not_fit_is_guarded(update: Update, guard: list[dict[str, Any]]) -> None:
@@ -66,20 +66,20 @@ def test_what_may_not_fit_is_guarded(update: Update, guard: list[dict[str, Any]]
 @pytest.mark.parametrize(
     "update",
     [
-        {"$push": {"a": {"$each": []}}},
-        {"$addToSet": {"a": 1}},
-        {"$pull": {"a": 1}},
-        {"$pull": {"a": {}}},
-        {"$pull": {"a": AtLeast("x")}},
-        {"$set": {"a": 1}, "$pull": {"b": {"c": 1}}},
-        {"$set": {"a.0": 1}},
-        {"$set": {"id": "x"}},
-        {"$set": {"name": "x"}},
-        {"$set": {"key": [1]}},
-        {"$set": {"deep": {"key": 1}}},
-        {"$set": {"deep.other": 1}},
-        {"$max": {"key": 1}},
-        {"$set": {f"a{number}": 1 for number in range(MANY_FIELDS + 1)}},
+        Update(push={"a": []}),
+        Update(add={"a": [1]}),
+        Update(pull={"a": 1}),
+        Update(pull={"a": {}}),
+        Update(pull={"a": AtLeast("x")}),
+        Update(set={"a": 1}, pull={"b": {"c": 1}}),
+        Update(set={"a.0": 1}),
+        Update(set={"id": "x"}),
+        Update(set={"name": "x"}),
+        Update(set={"key": [1]}),
+        Update(set={"deep": {"key": 1}}),
+        Update(set={"deep.other": 1}),
+        Update(max={"key": 1}),
+        Update(set={f"a{number}": 1 for number in range(MANY_FIELDS + 1)}),
     ],
 )
 def test_all_else_is_worked_out_here(update: Update) -> None:
@@ -89,4 +89,4 @@ def test_all_else_is_worked_out_here(update: Update) -> None:
 @pytest.mark.parametrize("value", [object(), 2**70, "\ud800"])
 def test_what_cannot_be_kept_is_not_sent(value: object) -> None:
     with pytest.raises(InvalidDocument):
-        native({"$set": {"a": value}})
+        native(Update(set={"a": value}))

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.stores.documents.base import Sort
 from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
 from apiserver.stores.documents.mongo.ordering import ids_in_order
+from apiserver.stores.documents.query import Sort
 from tests.stores.documents import strategies
 
 values = strategies.values | st.sampled_from(["1", "1.0", "10", " 1", 1, 1.0, True, 0.0, -0.0])

@@ -15,7 +15,6 @@ from bson import encode
 
 import apiserver
 from apiserver.stores.documents.base import (
-    Document,
     DocumentStoreBusy,
     DocumentStoreError,
     DuplicateDocument,
@@ -23,7 +22,7 @@ from apiserver.stores.documents.base import (
     InvalidDocument,
 )
 from apiserver.stores.documents.mongo.store import MongoDocumentStore
-from apiserver.stores.documents.query import Matches
+from apiserver.stores.documents.query import Document, Matches, Update
 from tests.engines import mongodb
 from tests.engines.fixtures import running
 from tests.engines.nodes import Node
@@ -77,7 +76,9 @@ async def test_updates_by_many_processes_are_exact(store: MongoDocumentStore, ur
 
 async def test_upserts_of_the_same_document_at_once_are_one(store: MongoDocumentStore) -> None:
     fresh = {"id": "a", "n": [0]}
-    await asyncio.gather(*(store.update("tasks", {"id": "a"}, {"$push": {"n": 1}}, upsert=fresh) for _ in range(20)))
+    await asyncio.gather(
+        *(store.update("tasks", {"id": "a"}, Update(push={"n": [1]}), upsert=fresh) for _ in range(20))
+    )
     assert await store.find("tasks", {}) == [{"id": "a", "n": [0] + [1] * 20}]
 
 
@@ -85,18 +86,18 @@ async def test_an_update_of_many_that_breaks_a_unique_index_is_taken_back(store:
     documents: list[Document] = [{"id": f"{n}", "company": "c", "name": f"{n}", "n": n} for n in range(40)]
     await store.insert("queues", documents)
     with pytest.raises(DuplicateDocument, match="company, name"):
-        await store.update("queues", {}, {"$set": {"name": "same", "m": 1}, "$max": {"n": 50}}, many=True)
+        await store.update("queues", {}, Update(set={"name": "same", "m": 1}, max={"n": 50}), many=True)
     assert await store.find("queues", {}, sort=[("n", 1)]) == documents
 
 
 async def test_documents_without_all_unique_fields_are_never_the_same(uri: str, store: MongoDocumentStore) -> None:
     await store.insert("queues", [{"id": "1", "company": "c"}, {"id": "2", "company": "c"}, {"id": "3"}, {"id": "4"}])
     await store.insert("queues", [{"id": "5", "company": "c", "name": None}, {"id": "6", "company": "c", "name": None}])
-    await store.update("queues", {"id": "1"}, {"$set": {"name": "n"}})
+    await store.update("queues", {"id": "1"}, Update(set={"name": "n"}))
     with pytest.raises(DuplicateDocument):
-        await store.update("queues", {"id": "2"}, {"$set": {"name": "n"}})
-    await store.update("queues", {"id": "1"}, {"$unset": {"company": 1}})
-    assert await store.update("queues", {"id": "2"}, {"$set": {"name": "n"}}) == 1
+        await store.update("queues", {"id": "2"}, Update(set={"name": "n"}))
+    await store.update("queues", {"id": "1"}, Update(unset=["company"]))
+    assert await store.update("queues", {"id": "2"}, Update(set={"name": "n"})) == 1
 
 
 async def test_the_engines_own_fields_are_nobody_elses(store: MongoDocumentStore) -> None:
@@ -104,7 +105,7 @@ async def test_the_engines_own_fields_are_nobody_elses(store: MongoDocumentStore
     await store.insert("things", [document])
     assert await store.find("things", {"_id": 1, "_rev": 2}) == [document]
     assert await store.find("things", {"_id": "a"}) == []
-    await store.update("things", {"id": "a"}, {"$max": {"_id": 2, "_rev": 3}, "$unset": {"_unique": 1}})
+    await store.update("things", {"id": "a"}, Update(max={"_id": 2, "_rev": 3}, unset=["_unique"]))
     assert await store.find("things", {}) == [{"id": "a", "_id": 2, "_rev": 3, "__id": 3, "": 4}]
     assert await store.find("things", {}, projection=["_id"], sort=[("_rev", 1)]) == [{"id": "a", "_id": 2}]
     assert await store.distinct("things", "_id", {}) == [2]
@@ -118,14 +119,14 @@ async def test_a_document_that_is_too_large_is_refused(store: MongoDocumentStore
     assert await store.find("things", {}) == []
     await store.insert("things", [{"id": "fine"}])
     with pytest.raises(InvalidDocument, match="larger than the 16 MB"):
-        await store.update("things", {"id": "fine"}, {"$set": {"text": text}})
+        await store.update("things", {"id": "fine"}, Update(set={"text": text}))
 
 
 async def test_what_mongodb_takes_for_a_reference_is_refused(store: MongoDocumentStore) -> None:
     await store.insert("things", [{"id": "a", "schema": [{"$ref": "x"}, {"$id": 1}, '{"$ref": 1, "$id": 2}']}])
     for change in (
-        {"$set": {"n": [{"$ref": "x", "$id": 1}]}},
-        {"$push": {"schema": {"$each": [{"$ref": 1, "$id": 2}]}}},
+        Update(set={"n": [{"$ref": "x", "$id": 1}]}),
+        Update(push={"schema": [{"$ref": 1, "$id": 2}]}),
     ):
         with pytest.raises(InvalidDocument, match=r"\$ref"):
             await store.update("things", {"id": "a"}, change)
@@ -147,7 +148,7 @@ async def test_a_pattern_stops_reading_when_the_page_is_full(store: MongoDocumen
     assert page == [{"id": f"0{n}", "name": f"n{n}", "more": "x"} for n in (296, 295)]
     assert await store.count("things", pattern) == 222
     assert await store.count_by("things", pattern, ["more"]) == {("x",): 222}
-    changed = await store.find_and_update("things", pattern, {"$set": {"n": 1}})
+    changed = await store.find_and_update("things", pattern, Update(set={"n": 1}))
     assert await store.find("things", {"n": 1}) == [changed]
     assert await store.delete("things", pattern) == 222
     assert await store.count("things", {}) == 378
@@ -217,9 +218,9 @@ async def test_a_server_goes_away_and_comes_back(node: Node) -> None:
     calls = [
         *(store.find("tasks", {"name": Matches(pattern)}) for pattern in ("a", "a|b")),
         *(store.insert("tasks", [{"id": str(number)}, {"id": f"{number}x"}]) for number in range(100)),
-        store.update("tasks", {"id": "a"}, {"$max": {"n": 1}}),
-        store.update("tasks", {}, {"$max": {"n": 1}}, many=True),
-        store.find_and_update("tasks", {"id": "a"}, {"$max": {"n": 1}}),
+        store.update("tasks", {"id": "a"}, Update(max={"n": 1})),
+        store.update("tasks", {}, Update(max={"n": 1}), many=True),
+        store.find_and_update("tasks", {"id": "a"}, Update(max={"n": 1})),
         store.count("tasks", {}),
         store.count_by("tasks", {}, ["n"]),
         store.delete("tasks", {}),
@@ -230,7 +231,7 @@ async def test_a_server_goes_away_and_comes_back(node: Node) -> None:
         assert error.retry_after >= 1
     await asyncio.to_thread(node.start)
     assert await until_there(store) == [{"id": "a", "n": 1}]
-    assert await store.update("tasks", {"id": "a"}, {"$max": {"n": 1}}) == 1
+    assert await store.update("tasks", {"id": "a"}, Update(max={"n": 1})) == 1
     await store.close()
 
 

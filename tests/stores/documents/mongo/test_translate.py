@@ -7,11 +7,22 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from apiserver.stores.documents.base import Sort
 from apiserver.stores.documents.dialect.filters import parse_filter, paths_of
 from apiserver.stores.documents.dialect.sorts import parse_sort
 from apiserver.stores.documents.mongo.translate import Query, in_turn, left_of, projection_of, query_of
-from apiserver.stores.documents.query import AllOf, AnyOf, AtLeast, Both, Filter, Greater, In, Matches, NoneOf, Unequal
+from apiserver.stores.documents.query import (
+    AllOf,
+    AnyOf,
+    AtLeast,
+    Both,
+    Filter,
+    Greater,
+    In,
+    Matches,
+    NoneOf,
+    Sort,
+    Unequal,
+)
 from tests.stores.documents import strategies
 
 KNOWN = {"$and", "$or", "$nor", "$eq", "$gt", "$gte", "$lt", "$lte", "$in", "$exists", "$size", "$regex", "$options"}

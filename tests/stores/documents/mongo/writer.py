@@ -6,7 +6,7 @@ import asyncio
 import sys
 
 from apiserver.stores.documents.mongo.store import MongoDocumentStore
-from apiserver.stores.documents.query import AtLeast
+from apiserver.stores.documents.query import AtLeast, Update
 
 
 async def main(uri: str, name: str, times: int) -> None:
@@ -14,10 +14,10 @@ async def main(uri: str, name: str, times: int) -> None:
     await store.open()
     document = {"id": "shared"}
     for number in range(times):
-        change = {"$set": {"n": 1}, "$push": {"entries": f"{name}{number}"}, "$max": {f"last_metrics.m.{name}": number}}
+        change = Update(set={"n": 1}, push={"entries": [f"{name}{number}"]}, max={f"last_metrics.m.{name}": number})
         await store.update("tasks", document, change, upsert=document)
-        await store.update("tasks", {"n": AtLeast(0)}, {"$push": {"many": 1}}, many=True)
-        taken = await store.find_and_update("tasks", document, {"$push": {"taken": 1}})
+        await store.update("tasks", {"n": AtLeast(0)}, Update(push={"many": [1]}), many=True)
+        taken = await store.find_and_update("tasks", document, Update(push={"taken": [1]}))
         assert taken is not None
         sys.stdout.write(f"{len(taken['taken'])}\n")
     await store.close()

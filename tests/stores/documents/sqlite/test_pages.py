@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.stores.documents.base import Document, Sort
 from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
-from apiserver.stores.documents.query import AllOf, AnyOf, Filter, In, Matches
+from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, In, Matches, Sort
 from apiserver.stores.documents.sqlite import pages
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from tests.chance import examples

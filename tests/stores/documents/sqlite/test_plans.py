@@ -6,11 +6,10 @@ import sqlite3
 
 import pytest
 
-from apiserver.stores.documents.base import Sort
 from apiserver.stores.documents.dialect.filters import parse_filter
 from apiserver.stores.documents.dialect.sorts import parse_sort
 from apiserver.stores.documents.indexes import APART, INDEXES, LISTS, NUMERIC
-from apiserver.stores.documents.query import AllOf, Filter, In, Unequal
+from apiserver.stores.documents.query import AllOf, Filter, In, Sort, Unequal
 from apiserver.stores.documents.sqlite.connections import Callbacks
 from apiserver.stores.documents.sqlite.table import Table, create
 from apiserver.stores.documents.sqlite.translate import Statement

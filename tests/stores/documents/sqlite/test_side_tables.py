@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.stores.documents.base import Document, DocumentStoreBusy, InvalidFilter, Sort
+from apiserver.stores.documents.base import DocumentStoreBusy, InvalidFilter
 from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.dialect.patterns import compile_pattern
 from apiserver.stores.documents.dialect.sorts import Term, in_order, parse_sort
@@ -25,6 +25,7 @@ from apiserver.stores.documents.query import (
     AtLeast,
     AtMost,
     Both,
+    Document,
     Equal,
     Filter,
     Greater,
@@ -35,7 +36,9 @@ from apiserver.stores.documents.query import (
     Matches,
     NoneOf,
     NotIn,
+    Sort,
     Unequal,
+    Update,
 )
 from apiserver.stores.documents.sqlite import pages, store, translate, upkeep
 from apiserver.stores.documents.sqlite.connections import Connections
@@ -186,7 +189,7 @@ def test_what_is_found_is_what_the_dialect_says(
                     model[one["id"]] = one
                 if change == "set":
                     for name in ("a", "big"):
-                        await opened_store.update("things", {"id": one["id"]}, {"$set": {name: one.get(name)}})
+                        await opened_store.update("things", {"id": one["id"]}, Update(set={name: one.get(name)}))
                         model[one["id"]] = {**model[one["id"]], name: one.get(name)}
             await hold(opened_store, model)
 
@@ -264,8 +267,8 @@ async def test_values_that_json_has_not_are_null(tmp_path: Path) -> None:
     async with opened(tmp_path) as documents:
         await documents.insert("things", numbered(3))
         assert await ids(documents, {}, [(VALUE, 1)]) == ["000", "001", "002"]
-        await documents.update("things", {"id": "000"}, {"$set": {VALUE: float("inf")}})
-        await documents.update("things", {"id": "001"}, {"$set": {VALUE: 2**64 - 1}})
+        await documents.update("things", {"id": "000"}, Update(set={VALUE: float("inf")}))
+        await documents.update("things", {"id": "001"}, Update(set={VALUE: 2**64 - 1}))
         await documents.insert("things", [{"id": "nan", "big": {"value": float("nan")}}])
         assert await ids(documents, {}, [(VALUE, 1)]) == ["002", "001", "000", "nan"]
         assert await ids(documents, {VALUE: None}) == ["000", "nan"]
@@ -337,7 +340,7 @@ async def test_the_least_used_makes_room(tmp_path: Path, monkeypatch: pytest.Mon
         await documents.insert("things", numbered(5))
         for name in ("p", "q", "p", "r"):
             await ids(documents, {f"big.{name}": 1})
-        await documents.update("things", {"id": "001"}, {"$set": {"big.q": 1}})
+        await documents.update("things", {"id": "001"}, Update(set={"big.q": 1}))
         assert await ids(documents, {"big.q": 1}) == ["001"]
     assert [side for side, _ in there(tmp_path)] == [Values(("big", "r")), Values(("big", "q"))]
     with closing(sqlite3.connect(tmp_path / "documents.db")) as connection:
@@ -351,7 +354,7 @@ async def test_too_much_text_is_not_kept(tmp_path: Path, monkeypatch: pytest.Mon
         await documents.insert("things", [{"id": f"{place}", "a": f"{place}" * 200} for place in range(9)])
         for _ in range(2):
             assert (await ids(documents, {}, [("a", -1)]))[:2] == ["8", "7"]
-        await documents.update("things", {"id": "0"}, {"$set": {"a": "9"}})
+        await documents.update("things", {"id": "0"}, Update(set={"a": "9"}))
         assert (await ids(documents, {}, [("a", -1)]))[:2] == ["0", "8"]
         assert await documents.collections() == ["things"]
     assert ([state for _, state in there(tmp_path)], len(filled)) == (["large"], 1)
@@ -364,7 +367,7 @@ async def test_documents_change_while_a_side_table_is_filled(tmp_path: Path, mon
     read: list[str] = []
 
     async def change(documents: SqliteDocumentStore) -> None:
-        await documents.update("things", {"id": "001"}, {"$set": {VALUE: 100}})
+        await documents.update("things", {"id": "001"}, Update(set={VALUE: 100}))
         await documents.delete("things", {"id": "002"})
         await documents.delete("things", {"id": "011"})
         await documents.insert("things", [{"id": "new", "big": {"value": 50}}])
@@ -401,7 +404,7 @@ async def test_a_full_disk_costs_time_but_no_answer(tmp_path: Path, monkeypatch:
         with monkeypatch.context() as patch:
             patch.setattr(Connections, "write", full)
             assert (await ids(documents, {}, BY_VALUE))[:2] == ["011", "010"]
-        await documents.update("things", {"id": "000"}, {"$set": {VALUE: 100}})
+        await documents.update("things", {"id": "000"}, Update(set={VALUE: 100}))
         assert [state for _, state in there(tmp_path)] == ["filling"]
         assert (await ids(documents, {}, BY_VALUE))[:2] == ["000", "011"]
     assert [state for _, state in there(tmp_path)] == ["ready"]
@@ -413,7 +416,7 @@ async def test_a_change_that_fails_changes_no_side_table(tmp_path: Path) -> None
         await documents.insert("things", [*numbered(3), {"id": "003", "big": {"value": 1, "list": 1}}])
         assert await ids(documents, {VALUE: 1}) == ["001", "003"]
         with pytest.raises(InvalidFilter, match="no list"):
-            await documents.update("things", {}, {"$set": {VALUE: 1}, "$push": {"big.list": 1}}, many=True)
+            await documents.update("things", {}, Update(set={VALUE: 1}, push={"big.list": [1]}), many=True)
         assert await ids(documents, {VALUE: 1}) == ["001", "003"]
 
 

@@ -15,15 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.stores.documents.base import (
-    Document,
-    DocumentStoreError,
-    DuplicateDocument,
-    Index,
-    InvalidDocument,
-    Update,
-)
-from apiserver.stores.documents.query import Filter, Greater, Less
+from apiserver.stores.documents.base import DocumentStoreError, DuplicateDocument, Index, InvalidDocument
+from apiserver.stores.documents.query import Document, Filter, Greater, Less, Update
 from apiserver.stores.documents.sqlite.remembered import Remembered
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from tests.chance import examples
@@ -78,8 +71,8 @@ async def test_varieties_have_all_names_while_documents_change(
     assert {tuple(document[field]) for document in await store.varieties("tasks", field, {})} == {("a",), ("b",)}
     with monkeypatch.context() as patch:  # as if the answer had been found just before what follows
         patch.setattr(Remembered, "changed", lambda *_: None)
-        await store.update("tasks", {"id": "1"}, {"$set": {field: {"c": 1}}})
-        await store.update("tasks", {"id": "0"}, {"$set": {field: {"b": 1}}})
+        await store.update("tasks", {"id": "1"}, Update(set={field: {"c": 1}}))
+        await store.update("tasks", {"id": "0"}, Update(set={field: {"b": 1}}))
     found = await store.varieties("tasks", field, {})
     assert {tuple(document[field]) for document in found} == {("a",), ("b",), ("c",)}
 
@@ -147,7 +140,7 @@ async def test_indexes_and_fields_kept_apart_may_come_later(path: Path) -> None:
             await store.insert("things", documents)
         assert await store.find("things", {}, sort=[("id", 1)]) == sorted(documents, key=lambda each: str(each["id"]))
         assert await store.count("things", {"key": 1, "big.n": Greater(9), "more": Less(15)}) == 2
-        assert await store.update("things", {"id": "0"}, {"$set": {"key": 0, "more": [0]}}) == 1
+        assert await store.update("things", {"id": "0"}, Update(set={"key": 0, "more": [0]})) == 1
         await store.close()
 
 
@@ -179,7 +172,7 @@ async def test_only_the_columns_that_changed_are_written(store: SqliteDocumentSt
     spy = sqlite3.connect(path, isolation_level=None)
     spy.execute('UPDATE tasks SET "apart.last_metrics" = \'{"untouched": 1}\', "key.status" = \'untouched\'')
     spy.close()
-    await store.update("tasks", {"id": "t"}, {"$set": {"name": "n"}})
+    await store.update("tasks", {"id": "t"}, Update(set={"name": "n"}))
     found = await store.find_one("tasks", {"status": "untouched"})
     assert found == {"id": "t", "status": "s", "name": "n", "last_metrics": {"untouched": 1}}
 
@@ -187,12 +180,12 @@ async def test_only_the_columns_that_changed_are_written(store: SqliteDocumentSt
 @pytest.mark.anyio
 async def test_a_caller_that_gives_up_leaves_the_store_whole(store: SqliteDocumentStore) -> None:
     await store.insert("tasks", [{"id": str(number)} for number in range(100)])
-    given_up = asyncio.ensure_future(store.update("tasks", {}, {"$set": {"n": 1}}, many=True))
+    given_up = asyncio.ensure_future(store.update("tasks", {}, Update(set={"n": 1}), many=True))
     await asyncio.sleep(0)
     given_up.cancel()
     with pytest.raises(asyncio.CancelledError):
         await given_up
-    assert await store.update("tasks", {}, {"$set": {"m": 1}}, many=True) == 100
+    assert await store.update("tasks", {}, Update(set={"m": 1}), many=True) == 100
 
 
 @pytest.mark.anyio
@@ -200,7 +193,7 @@ async def test_the_log_is_moved_into_the_file_as_it_grows(store: SqliteDocumentS
     large = "x" * 500_000
     await store.insert("tasks", [{"id": "t"}])
     for number in range(100):
-        await store.update("tasks", {"id": "t"}, {"$set": {"script.diff": f"{large}{number}"}})
+        await store.update("tasks", {"id": "t"}, Update(set={"script.diff": f"{large}{number}"}))
     assert path.with_name("documents.db-wal").stat().st_size < 25_000_000
 
 
@@ -209,7 +202,7 @@ async def test_writes_that_wait_for_the_disk(path: Path) -> None:
     store = SqliteDocumentStore(path, fsync=True)
     await store.open()
     await store.insert("tasks", [{"id": "t"}])
-    assert await store.update("tasks", {"id": "t"}, {"$max": {"n": 1}}) == 1
+    assert await store.update("tasks", {"id": "t"}, Update(max={"n": 1})) == 1
     assert await store.find("tasks", {}) == [{"id": "t", "n": 1}]
     await store.close()
 
@@ -229,7 +222,7 @@ async def test_a_store_that_is_not_open_says_so(path: Path) -> None:
     await store.open()
     await store.close()
     with pytest.raises(DocumentStoreError, match="not open"):
-        await store.update("tasks", {"id": "a"}, {"$set": {"n": 1}})
+        await store.update("tasks", {"id": "a"}, Update(set={"n": 1}))
 
 
 @pytest.mark.anyio
@@ -239,7 +232,7 @@ async def test_a_document_cannot_grow_without_end(path: Path) -> None:
     try:
         half, kept = "x" * (9 * 2**20), {"id": "grown", "text": "x" * (9 * 2**20), "big": {"first": 1}}
         await store.insert("things", [kept])
-        for change in ({"$set": {"more": half}}, {"$set": {"big": {"first": half, "second": half}}}):
+        for change in (Update(set={"more": half}), Update(set={"big": {"first": half, "second": half}})):
             with pytest.raises(InvalidDocument, match="larger than the 17 MB"):
                 await store.update("things", {"id": "grown"}, change)
             with pytest.raises(InvalidDocument, match="larger than the 17 MB"):
@@ -247,9 +240,9 @@ async def test_a_document_cannot_grow_without_end(path: Path) -> None:
         with pytest.raises(InvalidDocument, match="larger than the 17 MB"):
             await store.insert("things", [{"id": "fine"}, {"id": "large", "text": 2 * half}])
         with pytest.raises(InvalidDocument, match="larger than the 17 MB"):
-            await store.update("things", {"id": "large"}, {"$set": {"text": 2 * half}}, upsert={"id": "large"})
+            await store.update("things", {"id": "large"}, Update(set={"text": 2 * half}), upsert={"id": "large"})
         assert await store.find("things", {}) == [kept]
-        await store.update("things", {"id": "grown"}, {"$set": {"text": "", "big": half}})
+        await store.update("things", {"id": "grown"}, Update(set={"text": "", "big": half}))
     finally:
         await store.close()
 
@@ -261,7 +254,7 @@ async def test_what_the_server_says_of_series_may_be_larger(path: Path) -> None:
     try:
         many = {"metric": "x" * (18 * 2**20)}
         await store.insert("things", [{"id": "a", "last_metrics": {}}, {"id": "b", "last_metrics": many}])
-        assert await store.update("things", {"id": "a"}, {"$set": {"last_metrics": many, "last_iteration": 1}}) == 1
+        assert await store.update("things", {"id": "a"}, Update(set={"last_metrics": many, "last_iteration": 1})) == 1
         assert await store.find("things", {"last_iteration": 1}) == [
             {"id": "a", "last_metrics": many, "last_iteration": 1}
         ]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 
-from apiserver.stores.documents.base import Document, Index, InvalidFilter, Sort
+from apiserver.stores.documents.base import Index, InvalidFilter
 from apiserver.stores.documents.dialect import values
 from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.dialect.paths import reach
@@ -19,6 +19,7 @@ from apiserver.stores.documents.query import (
     AtLeast,
     AtMost,
     Both,
+    Document,
     Equal,
     Filter,
     Greater,
@@ -29,6 +30,7 @@ from apiserver.stores.documents.query import (
     Matches,
     NoneOf,
     NotIn,
+    Sort,
 )
 from apiserver.stores.documents.sqlite.connections import Callbacks
 from apiserver.stores.documents.sqlite.table import Table, create

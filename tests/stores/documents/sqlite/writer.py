@@ -7,6 +7,7 @@ import sys
 from itertools import count
 from pathlib import Path
 
+from apiserver.stores.documents.query import Update
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 
 
@@ -16,7 +17,7 @@ async def main(path: Path) -> None:
     await store.insert("tasks", [{"id": "last", "n": -1, "last_metrics": {}}])
     for number in count():
         await store.insert("tasks", [{"id": str(number), "name": "x" * 1000}])
-        change = {"$set": {"n": number, f"last_metrics.m{number % 50}": number}}
+        change = Update(set={"n": number, f"last_metrics.m{number % 50}": number})
         await store.update("tasks", {"id": "last"}, change)
         sys.stdout.write(f"{number}\n")
         sys.stdout.flush()
