@@ -260,7 +260,7 @@ async def test_databases_of_too_old_a_server_are_refused(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--elasticsearch", "ftp://x"], "an address such as elasticsearch://"),
+        (["--elasticsearch", "ftp://x"], "--elasticsearch needs http"),
         (["--elasticsearch", "http://x", "--replace-url", "a"], "is not OLD=NEW"),
     ],
 )
