@@ -97,8 +97,10 @@ def _all(found: list[Buckets], asked: HistogramQuery) -> Histogram:
     for buckets in found:
         if asked.range.least > LEAST:  # the first bucket may begin before the range, but has no points there
             buckets.x = np.maximum(buckets.x, asked.range.least)
-        values = {name.value: column for name, column in buckets.values.items()}
-        series = {"name": buckets.variant, "x": _axis_values(buckets.x, asked.key), "y": values.pop("mean"), **values}
+        x, mean = _axis_values(buckets.x, asked.key), buckets.values[Aggregate.MEAN]
+        series: dict[str, Any] = {"name": buckets.variant, "x": x, "y": mean}
+        if asked.envelope:
+            series |= {name.value: column for name, column in buckets.values.items() if name is not Aggregate.MEAN}
         answer.setdefault(buckets.metric, {})[buckets.variant] = series
     return answer
 
