@@ -12,16 +12,9 @@ import numpy.typing as npt
 
 from apiserver.events.model import EventType, Int64Array, LogLine, LogPosition, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.base import (
-    EVENT_BYTES,
-    PAGE_BYTES,
-    TIMESTAMP_BYTES,
-    bytes_of_all,
-    page_of,
-    whole_timestamps_of,
-)
-from apiserver.stores.events.embedded import compression, log_sizes
+from apiserver.stores.events.base import PAGE_BYTES, TIMESTAMP_BYTES, bytes_of_all, page_of, whole_timestamps_of
 from apiserver.stores.events.embedded import lines as codec
+from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.hot import LogPart, Matcher, Name
 from apiserver.stores.events.embedded.lines import Lines
 from apiserver.stores.events.embedded.names import matcher, owner_id, series_rows
@@ -32,8 +25,6 @@ _BACK = (
     "FROM log_blocks WHERE owner = ? AND (last_time, last_sequence) < (?, ?)"
     " ORDER BY last_time DESC, last_sequence DESC"
 )
-#: Bytes of a block's content above which the texts of its lines are counted one by one.
-_LARGE_BLOCK = 2**20
 #: How many hot lines are made before their bytes are counted.
 _AT_ONCE = 1000
 _BEGIN = LogPosition(-(2**63), -1)
@@ -110,8 +101,7 @@ def _merged_lines(conn: sqlite3.Connection, owner: Owner, wanted: WantedLines) -
                 lines = lines if len(theirs) == len(lines) else lines.take(theirs)
             parts.append(lines.reversed() if wanted.descending else lines)
             times = np.concatenate([times, parts[-1].timestamps])
-            content = compression.size_of(body)
-            size += parts[-1].bytes if content > _LARGE_BLOCK else EVENT_BYTES * len(parts[-1])
+            size += parts[-1].bytes
             if wanted.end(times) < len(times) or size >= wanted.most:
                 break
     found: list[LogLine] = []
