@@ -277,6 +277,9 @@ class PlainEventStore:
     async def log_count(self, series: SeriesQuery) -> int:
         return len(self._lines(series))
 
+    async def log_page(self, series: SeriesQuery, page: PageQuery[LogPosition]) -> tuple[list[LogLine], int]:
+        return await self.log_lines(series, page), await self.log_count(series)
+
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
         found: dict[str, list[LogLine]] = {}
         for line in self._of(owner).logs:

@@ -208,6 +208,9 @@ class EventStore(Protocol):
     async def log_count(self, series: SeriesQuery) -> int:
         """How many lines there are, exactly."""
 
+    async def log_page(self, series: SeriesQuery, page: PageQuery[LogPosition]) -> tuple[list[LogLine], int]:
+        """What `log_lines` and `log_count` answer. One call takes less time than two."""
+
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
         """How much each worker logged, exactly; times beyond ±2⁵³ may be rounded."""
 

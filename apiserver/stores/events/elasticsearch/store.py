@@ -205,6 +205,10 @@ class ElasticsearchEventStore:
         """How many lines there are."""
         return await self._count(series)
 
+    async def log_page(self, series: SeriesQuery, page: PageQuery[LogPosition]) -> tuple[list[LogLine], int]:
+        """A page of log lines, and how many there are."""
+        return await self.log_lines(series, page), await self.log_count(series)
+
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
         """How much each worker logged."""
         return await log_sizes.sizes(self._cluster, owner)

@@ -83,7 +83,7 @@ class WantedLines(NamedTuple):
 
 
 def _merged_lines(conn: sqlite3.Connection, owner: Owner, wanted: WantedLines) -> tuple[list[LogLine], int]:
-    """The page, or more, if there were only merged lines; and the bytes of the lines that were read for it."""
+    """The page if there were only merged lines, and its bytes. It ends with the block that brings it to `most`."""
     names = {id: name for name, (id,) in series_rows(conn, SeriesQuery(owner, EventType.LOG)).items()}
     matches = wanted.matches
     selected = {id for id, name in names.items() if matches is None or matches(*name)}
@@ -99,16 +99,14 @@ def _merged_lines(conn: sqlite3.Connection, owner: Owner, wanted: WantedLines) -
             if wanted.workers is not None:
                 theirs = lines.workers.where(wanted.workers)
                 lines = lines if len(theirs) == len(lines) else lines.take(theirs)
-            parts.append(lines.reversed() if wanted.descending else lines)
-            times = np.concatenate([times, parts[-1].timestamps])
+            lines = lines.reversed() if wanted.descending else lines
+            before, times = len(times), np.concatenate([times, lines.timestamps])
+            end = wanted.end(times)
+            parts.append(lines.slice(0, end - before))
             size += parts[-1].bytes
-            if wanted.end(times) < len(times) or size >= wanted.most:
+            if end < len(times) or size >= wanted.most:
                 break
-    found: list[LogLine] = []
-    end = wanted.end(times)
-    for lines in parts:
-        found += lines.slice(0, end - len(found)).log_lines()
-    return found, size
+    return [line for lines in parts for line in lines.log_lines()], size
 
 
 def _bodies(conn: sqlite3.Connection, owner: int, selected: Collection[int], wanted: WantedLines) -> Iterator[bytes]:

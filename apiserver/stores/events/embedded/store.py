@@ -311,6 +311,15 @@ class EmbeddedEventStore:
             series.owner, lambda hot: hot.logs.copy(), lambda conn, hot: logs.count(conn, series, hot)
         )
 
+    async def log_page(self, series: SeriesQuery, page: PageQuery[LogPosition]) -> tuple[list[LogLine], int]:
+        """A page of log lines, and how many there are."""
+        wanted = logs.WantedLines.of(series, page, None)
+        return await self._read(
+            series.owner,
+            lambda hot: hot.logs.copy(),
+            lambda conn, hot: (logs.page(conn, series.owner, hot, wanted), logs.count(conn, series, hot)),
+        )
+
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
         """How much each worker logged."""
         return await self._read(owner, lambda hot: hot.logs.copy(), lambda conn, hot: log_sizes.sizes(conn, owner, hot))
