@@ -11,6 +11,7 @@ average; in a window they count for nothing. For example, a running mean of 3 po
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +20,7 @@ from typing import Protocol
 
 import numpy as np
 
+from apiserver.events.medians import medians
 from apiserver.events.model import Float64Array, Int64Array
 
 #: The most points of a median's window. Each point takes time for its whole window.
@@ -29,8 +31,10 @@ _COLUMNS = 64
 _CHART = 1000
 #: A part of 1 that rounding leaves out.
 _NOTHING = 2**-54
-#: Values in windows that are compared at a time.
-_AT_ONCE = 2**18
+#: How far weights reach: e^−200 of a value can still be told from 0.
+_REACH = 200.0
+#: With fewer points in that reach, they are averaged one by one.
+_FEW = 32
 
 Part = tuple[Int64Array, Float64Array]
 """Some neighbouring points of a curve: x and value."""
@@ -70,13 +74,13 @@ class Smoothing:
             case Kind.EXPONENTIAL:
                 return _Exponential(self.weight)
             case Kind.EXPONENTIAL_BY_X:
-                return _ByX(self.weight, greatest - least)
+                return _ByX(self.weight, greatest - least) if self.weight else _Exponential(0)
             case Kind.DERIVATIVE:
                 return _Derivative()
             case Kind.MEAN:
                 return _Window(self.points, _means)
             case Kind.MEDIAN:
-                return _Window(self.points, _medians)
+                return _Window(self.points, medians)
 
     def whole(self, x: Int64Array, values: Float64Array) -> Part:
         """A whole curve, smoothed."""
@@ -92,12 +96,13 @@ class _AtOnce:
 
     def feed(self, x: Int64Array, values: Float64Array) -> Part:
         finite = np.isfinite(values)
-        if finite.all():
-            return x, self._smoothed(x, values) if len(x) else values
-        smoothed = values.copy()
-        if finite.any():
-            smoothed[finite] = self._smoothed(x[finite], values[finite])
-        return x, smoothed
+        with np.errstate(over="ignore", invalid="ignore"):
+            if finite.all():
+                return x, self._smoothed(x, values) if len(x) else values
+            smoothed = values.copy()
+            if finite.any():
+                smoothed[finite] = self._smoothed(x[finite], values[finite])
+            return x, smoothed
 
     def rest(self) -> Part:
         return np.empty(0, np.int64), np.empty(0)
@@ -118,7 +123,9 @@ class _Exponential(_AtOnce):
         sums = _decayed_sums(values * (1 - self._weight), self._weight, self._last)
         self._last = float(sums[-1])
         if self._weight**self._count > _NOTHING:
-            sums /= 1 - np.power(self._weight, np.arange(self._count + 1, self._count + len(values) + 1))
+            powers = np.arange(self._count + 1, self._count + len(values) + 1, dtype=np.float64)
+            powers *= math.log(self._weight) if self._weight else -math.inf
+            sums /= np.negative(np.expm1(powers, out=powers), out=powers)
         self._count += len(values)
         return sums
 
@@ -126,30 +133,56 @@ class _Exponential(_AtOnce):
 class _ByX(_AtOnce):
     """W&B's average by time: the further apart two points are on the axis, the less the first one counts.
 
-    A value counts w^(1000 · d / length of the axis) at a distance of d, where w is √weight, at most 0.999.
+    A value counts w^(1000 · d / length of the axis) at a distance of d, where w is √weight > 0, at most 0.999.
+
+    Each value is multiplied with its weight at the last point of its part. Then the average at a point is the sum of
+    these products so far, divided by the sum of these weights so far. Weights far from the last point are too small for
+    a number, so a part ends where they become e^−`_REACH`. For example, values 8, 0, 4, of which each counts half at
+    the next point:
+
+        weights at the last point    ¼, ½, 1
+        averages                     2 / ¼ = 8,  (2 + 0) / (¼ + ½) = 2.67,  (2 + 0 + 4) / (¼ + ½ + 1) = 3.43
     """
 
     def __init__(self, weight: float, length: int) -> None:
-        self._weight = min(weight**0.5, 0.999)
-        self._length = max(length, 1)
+        self._rate = -math.log(min(weight**0.5, 0.999)) * _CHART / max(length, 1)
         self._before: float | None = None
         self._sum = self._total = 0.0
 
     def _smoothed(self, x: Int64Array, values: Float64Array) -> Float64Array:
         places = x.astype(np.float64)
-        steps = np.diff(places, prepend=places[0] if self._before is None else self._before)
-        if self._before is None and len(steps) > 1:
-            steps[0] = steps[1]  # nothing is before the first point, so its step does not matter
+        before = places[0] if self._before is None else self._before
         self._before = float(places[-1])
-        steps *= _CHART / self._length
-        sums, totals = (
-            _decayed_sums(column, float(self._weight ** steps[0]), before)
-            if (steps == steps[0]).all()
-            else _varying_sums(column, np.power(self._weight, steps), before)
-            for column, before in ((values, self._sum), (np.ones(len(values)), self._total))
-        )
-        self._sum, self._total = float(sums[-1]), float(totals[-1])
-        return sums / totals
+        places -= before
+        places *= self._rate
+        if places[-1] - places[0] > _REACH * len(places) / _FEW:
+            return self._one_by_one(places.tolist(), values.tolist())
+        averages = np.empty_like(values)
+        start, at = 0, 0.0
+        while start < len(places):
+            stop = int(np.searchsorted(places, places[start] + _REACH, "right"))
+            end = float(places[stop - 1])
+            left = math.exp(at - end)
+            weights = np.exp(places[start:stop] - end)
+            sums = weights * values[start:stop]
+            sums[0] += self._sum * left
+            weights[0] += self._total * left
+            np.cumsum(sums, out=sums)
+            np.cumsum(weights, out=weights)
+            np.divide(sums, weights, out=averages[start:stop])
+            self._sum, self._total = float(sums[-1]), float(weights[-1])
+            start, at = stop, end
+        return averages
+
+    def _one_by_one(self, places: list[float], values: list[float]) -> Float64Array:
+        """The same, for points that are so far apart that parts would have few."""
+        averages, before = [], 0.0
+        for place, value in zip(places, values, strict=True):
+            left = math.exp(before - place)
+            self._sum, self._total = self._sum * left + value, self._total * left + 1
+            averages.append(self._sum / self._total)
+            before = place
+        return np.array(averages)
 
 
 class _Derivative(_AtOnce):
@@ -164,8 +197,7 @@ class _Derivative(_AtOnce):
         self._before = float(places[-1]), float(values[-1])
         steps = np.diff(places, prepend=before_x)
         change = np.full(len(values), np.nan)
-        with np.errstate(over="ignore", invalid="ignore"):
-            np.divide(np.diff(values, prepend=before), steps, out=change, where=steps > 0)
+        np.divide(np.diff(values, prepend=before), steps, out=change, where=steps > 0)
         return change
 
 
@@ -204,82 +236,57 @@ def _means(values: Float64Array, width: int) -> Float64Array:
 def _window_sums(values: Float64Array, width: int) -> Float64Array:
     """The sum of each `width` neighbours.
 
-    The values are cut into rows of `width`. Each window is the end of a row and the beginning of the next one, or a
-    whole row. So each sum is made of its own values only: no large value elsewhere makes it inexact.
+    Sums of 1, 2, 4, 8 … neighbours are made, each of two of the size before, and those that `width` is made of are
+    added. So each sum is made of its own values only: no large value elsewhere makes it inexact. For example, a sum of
+    5 neighbours is one of 4 and a value: those of 1, 2, 3, 4, 5, 6 are 1 + 2 + 3 + 4 + 5 = 10 + 5 and 14 + 6.
     """
     count = len(values) - width + 1
-    table = np.zeros(-(-len(values) // width) * width)
-    table[: len(values)] = values
-    rows = table.reshape(-1, width)
-    beginnings = np.cumsum(rows, axis=1).ravel()[width - 1 : width - 1 + count]
-    ends = np.cumsum(rows[:, ::-1], axis=1)[:, ::-1].ravel()[:count].copy()
-    ends[::width] = 0.0
-    return beginnings + ends
-
-
-def _medians(values: Float64Array, width: int) -> Float64Array:
-    """The median of each window's finite values; NaN if there are none."""
-    windows = np.lib.stride_tricks.sliding_window_view(np.where(np.isfinite(values), values, np.nan), width)
-    found = np.empty(len(windows))
-    step = max(1, _AT_ONCE // width)
-    for start in range(0, len(windows), step):
-        some = np.sort(windows[start : start + step], axis=1)  # NaN comes last
-        counts = width - np.isnan(some).sum(axis=1)
-        rows = np.arange(len(some))
-        low, high = some[rows, np.maximum(counts - 1, 0) // 2], some[rows, np.minimum(counts // 2, width - 1)]
-        found[start : start + step] = low + (high - low) / 2
-    return found
+    total, covered, sums, size = np.zeros(count), 0, values, 1
+    while size <= width:
+        if width & size:
+            total += sums[covered : covered + count]
+            covered += size
+        if 2 * size <= width:
+            sums = sums[:-size] + sums[size:]
+        size *= 2
+    return total
 
 
 def _decayed_sums(values: Float64Array, decay: float, before: float) -> Float64Array:
     """y_n = decay · y_{n−1} + value_n for each value; y before the first value is `before`.
 
-    The values are cut into rows, and each row is summed up as if y were 0 before it, by a product of matrices. Then
-    each row gets what is left of the last y of the row before it. For example, with decay 0.5 and rows of 2:
+    The values are cut into rows. What is left of the last y of a row is added to the first value of the next row. Then
+    each row is summed up by itself, by a product of matrices. The last y of the rows, as if y were 0 before each row,
+    are such a column themselves, with another decay. For example, with decay 0.5 and rows of 2:
 
-        values   8 0 | 4 4     each row   8 4 | 4 6     then   8 4 | 6 7     as 4 · 0.5 = 2 and 4 · 0.25 = 1
+        values           8 0 | 4 4
+        last y           4, and y before the second row is 4
+        with what is left   8 0 | 6 4
+        each row         8 4 | 6 7
     """
-    left, weights = _powers(decay)
-    squares = _rows(values, 0.0).reshape(-1, _COLUMNS, _COLUMNS)  # BLAS starts no threads for small products
-    sums: Float64Array = np.matmul(squares, weights).reshape(-1, _COLUMNS)
-    sums += np.multiply.outer(_carried(sums[:, -1], np.broadcast_to(left[-1], len(sums)), before), left)
-    return sums.ravel()[: len(values)]
+    weights = _weights(decay)
+    squares = _squares(values)
+    befores = np.full(1, before)
+    if len(values) > _COLUMNS:
+        lasts = np.matmul(squares, weights[:, -1]).ravel()[: (len(values) - 1) // _COLUMNS]
+        befores = np.concatenate([befores, _decayed_sums(lasts, decay**_COLUMNS, before)])
+    rows = squares.reshape(-1, _COLUMNS)
+    rows[: len(befores), 0] += decay * befores
+    sums: Float64Array = np.matmul(squares, weights).ravel()[: len(values)]
+    return sums
 
 
-@lru_cache(maxsize=16)
-def _powers(decay: float) -> tuple[Float64Array, Float64Array]:
-    """What is left of the value before a row at each place in it; and of the value at place i at place j, as [i, j]."""
+@lru_cache(maxsize=64)
+def _weights(decay: float) -> Float64Array:
+    """How much of the value at place i of a row is left at place j, as [i, j]."""
     places = np.arange(_COLUMNS)
     distances = places - places[:, np.newaxis]
-    weights = np.where(distances >= 0, np.power(decay, np.maximum(distances, 0)), 0.0)
-    return np.power(decay, places + 1), weights
+    return np.where(distances >= 0, np.power(decay, np.maximum(distances, 0)), 0.0)
 
 
-def _varying_sums(values: Float64Array, decays: Float64Array, before: float) -> Float64Array:
-    """The same with a decay for each value. All rows are summed up side by side, column by column."""
-    sums, left = (np.ascontiguousarray(_rows(column, fill).T) for column, fill in ((values, 0.0), (decays, 1.0)))
-    for n in range(1, _COLUMNS):
-        sums[n] += left[n] * sums[n - 1]
-        left[n] *= left[n - 1]
-    sums += left * _carried(sums[-1], left[-1], before)
-    return sums.T.reshape(-1)[: len(values)]
-
-
-def _rows(values: Float64Array, fill: float) -> Float64Array:
-    """The values in rows. There are a multiple of `_COLUMNS` rows; `fill` is in those that the values leave."""
+def _squares(values: Float64Array) -> Float64Array:
+    """The values in rows, and the rows in squares, as BLAS starts no threads for small products. The rest is 0."""
     square = _COLUMNS * _COLUMNS
-    if len(values) % square:
-        table = np.full(-(-len(values) // square) * square, fill)
-        table[: len(values)] = values
-        values = table
-    rows: Float64Array = values.reshape(-1, _COLUMNS)
-    return rows
-
-
-def _carried(lasts: Float64Array, left: Float64Array, before: float) -> Float64Array:
-    """The y before each row, given the last y of each row if it were 0 before the row, and how much is left of it."""
-    carried = []
-    for last, factor in zip(lasts.tolist(), left.tolist(), strict=True):
-        carried.append(before)
-        before = last + factor * before
-    return np.array(carried)
+    table = np.zeros((-(-len(values) // square), _COLUMNS, _COLUMNS))
+    table.ravel()[: len(values)] = values
+    return table

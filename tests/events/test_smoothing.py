@@ -15,7 +15,11 @@ from tests.chance import examples
 from tests.events.plain_smoothing import smoothed
 
 SMOOTHINGS = st.one_of(
-    st.builds(Smoothing, st.sampled_from([Kind.EXPONENTIAL, Kind.EXPONENTIAL_BY_X]), weight=st.floats(0, 0.9999)),
+    st.builds(
+        Smoothing,
+        st.sampled_from([Kind.EXPONENTIAL, Kind.EXPONENTIAL_BY_X]),
+        weight=st.one_of(st.floats(0, 0.999999), st.sampled_from([0.0, 1e-300, 1e-6, 0.999999])),
+    ),
     st.builds(Smoothing, st.just(Kind.MEAN), points=st.integers(1, 200)),
     st.builds(Smoothing, st.just(Kind.MEDIAN), points=st.integers(1, MOST_OF_MEDIAN)),
     st.just(Smoothing(Kind.DERIVATIVE)),
@@ -46,7 +50,15 @@ def test_a_curve_is_smoothed_whatever_its_parts(
     assert found == pytest.approx(smoothed(smoothing, x, values), abs=1e-9 * max(finite, default=0), nan_ok=True)
 
 
-@pytest.mark.parametrize("smoothing", [Smoothing(kind, 0.99, 25) for kind in Kind])
+@pytest.mark.parametrize(
+    "smoothing",
+    [
+        *(Smoothing(kind, 0.99, 25) for kind in Kind),
+        *(Smoothing(Kind.EXPONENTIAL_BY_X, weight) for weight in (1e-300, 1e-9, 0.001)),
+        Smoothing(Kind.EXPONENTIAL, 0.999999),
+        Smoothing(Kind.MEAN, points=1000),
+    ],
+)
 def test_long_curves_are_smoothed_as_in_plain_python(smoothing: Smoothing) -> None:
     chance = np.random.default_rng(3)
     values = np.cumsum(chance.standard_normal(20_000))
@@ -66,6 +78,19 @@ def test_a_large_value_makes_no_other_window_inexact() -> None:
     values = np.array([1e300, *[0.1] * 50])
     _, found = Smoothing(Kind.MEAN, points=5).whole(np.arange(51), values)
     assert found[3:].tolist() == pytest.approx([0.1] * 48, rel=1e-15)
+
+
+def test_the_largest_numbers_do_not_hide_others() -> None:
+    values = np.array([1e308, 1e308, -1e308, 1.0, 1.0, 1.0])
+    assert Smoothing(Kind.MEDIAN, points=2).whole(np.arange(6), values)[1].tolist() == [1e308, 0, -5e307, 1, 1, 1]
+    assert Smoothing(Kind.MEAN, points=2).whole(np.arange(6), values)[1].tolist() == [math.inf, 0, -5e307, 1, 1, 1]
+    assert Smoothing(Kind.EXPONENTIAL_BY_X).whole(np.arange(6), values)[1][0] == 1e308
+
+
+def test_a_gap_on_the_axis_ends_an_average_by_x() -> None:
+    x = np.array([*range(100), *range(10**9, 10**9 + 100)])
+    _, found = Smoothing(Kind.EXPONENTIAL_BY_X, 0.6).whole(x, np.repeat([1.0, 5.0], 100))
+    assert found.tolist() == pytest.approx([1.0] * 100 + [5.0] * 100)
 
 
 def test_a_median_leaves_out_a_spike() -> None:

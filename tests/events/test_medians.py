@@ -1,0 +1,36 @@
+"""Running medians against medians of each window."""
+
+from __future__ import annotations
+
+import math
+from statistics import median
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.events.medians import medians
+from apiserver.events.smoothing import MOST_OF_MEDIAN
+from tests.chance import examples
+
+VALUES = st.one_of(st.integers(-5, 5).map(float), st.floats(-1e300, 1e300), st.sampled_from([math.nan, math.inf]))
+
+
+@examples(300)
+@given(st.integers(1, MOST_OF_MEDIAN), st.lists(VALUES, max_size=60))
+def test_medians_are_those_of_each_window(width: int, more: list[float]) -> None:
+    values = [1.0, math.nan, 3.0, 2.0, -math.inf, 2.5] * 5 + [0.0] * (width - 30) + more
+    expected = []
+    for start in range(len(values) - width + 1):
+        window = [value for value in values[start : start + width] if math.isfinite(value)]
+        expected.append(median(window) if window else math.nan)
+    assert medians(np.array(values), width).tolist() == pytest.approx(expected, rel=1e-15, abs=1e-320, nan_ok=True)
+
+
+@pytest.mark.parametrize("width", range(1, MOST_OF_MEDIAN + 1))
+def test_medians_of_random_numbers_at_each_width(width: int) -> None:
+    values = np.random.default_rng(width).standard_normal(500)
+    windows = np.lib.stride_tricks.sliding_window_view(values, width)
+    found = medians(values, width)
+    assert found.tolist() == pytest.approx(np.median(windows, axis=1).tolist(), rel=1e-15, abs=1e-15)
