@@ -64,6 +64,16 @@ def _merged(folder: Path) -> Case:
     return Case(store, store.merge)
 
 
+def _sealed(folder: Path) -> Case:
+    store = _embedded(folder)
+
+    async def settle() -> None:
+        await store.merge()
+        await store.seal()
+
+    return Case(store, settle)
+
+
 def _mixed(folder: Path) -> Case:
     """Merged at the first call, not any more later."""
     store = _embedded(folder)
@@ -98,6 +108,7 @@ CASES: dict[str, Callable[[Path], Case]] = {
     "embedded-merged": _merged,
     "embedded-mixed": _mixed,
     "embedded-reopened": _reopened,
+    "embedded-sealed": _sealed,
     "embedded-synced": _synced,
 }
 

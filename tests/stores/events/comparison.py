@@ -88,7 +88,8 @@ async def _assert_same_smoothed(
         (one.metric, one.variant, one.x.tolist()) for one in expected
     ]
     for one, other in zip(got, expected, strict=True):
-        assert one.values[MEAN].tolist() == pytest.approx(other.values[MEAN].tolist(), abs=1e-9, nan_ok=True)
+        expected_means = pytest.approx(other.values[MEAN].tolist(), rel=1e-9, abs=1e-9, nan_ok=True)
+        assert one.values[MEAN].tolist() == expected_means
 
 
 async def _assert_same_walk(

@@ -22,6 +22,7 @@ from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis
 from apiserver.events.queries import GREATEST, LEAST, BucketQuery, Width
 from apiserver.events.smoothing import Smoother
 from apiserver.stores.events.embedded.bucketing import SHORT, Part, Source, bucket_starts, bucketed
+from apiserver.stores.events.embedded.checked import unwrap
 from apiserver.stores.events.embedded.chunks import Room, decode_curves
 from apiserver.stores.events.embedded.pieces import (
     BLOCK,
@@ -203,7 +204,7 @@ def _end(chunks: Sequence[Content]) -> int:
 
 
 def _sum_up_blocks(chunks: Sequence[Content], interval: int, columns: ColumnNames) -> Pieces:
-    rows = np.frombuffer(b"".join([body for _, _, _, body in chunks]), BLOCK)
+    rows = np.frombuffer(b"".join([unwrap(body) for _, _, _, body in chunks]), BLOCK)
     blocks = pieces_of_blocks(rows, columns)
     if len(rows) <= SHORT // 2:  # then it is faster to sum up several series at once
         return blocks

@@ -1,17 +1,28 @@
-"""Writes chunks: cuts points to size, sums them up, encodes them, and writes many together in one transaction."""
+"""Writes chunks: cuts points to size, sums them up, encodes them, and writes many together in one transaction.
+
+If points have to be laid over a chunk that is damaged, it is set aside, as nobody can tell what was in it: its bytes go
+to the table `damaged_chunks`, the log names it, and merging goes on.
+"""
 
 from __future__ import annotations
 
 import itertools
+import logging
 import sqlite3
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from apiserver.stores.events.embedded import chunks, pieces, stats
-from apiserver.stores.events.embedded.points import Points, take
+from apiserver.stores.events.embedded.checked import Damaged, Kind, Place, wrap
+from apiserver.stores.events.embedded.chunks import WholeBody
+from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat, take
 
 _SERIES_BITS = 24
+_FIRST_SEALED = 2**62
+
+logger = logging.getLogger(__name__)
 
 
 class LastChunk(NamedTuple):
@@ -21,24 +32,43 @@ class LastChunk(NamedTuple):
     length: int
 
 
+class _Pending(NamedTuple):
+    series: int
+    points: Points
+    sealed: bool
+
+
 class ChunkWriter:
     """Collects chunks, then computes, encodes and writes many of them at once."""
 
     def __init__(self, conn: sqlite3.Connection) -> None:
         self._conn = conn
-        self._pending: dict[int, Points] = {}
+        self._pending: dict[int, _Pending] = {}
         self._points = 0
+        self._next_sealed: int | None = None
 
     def read(self, id: int) -> Points:
-        """A chunk that is in the database or about to be written."""
+        """A chunk that is in the database or about to be written. A damaged one is set aside, and has no points."""
         if id in self._pending:
-            return self._pending[id]
-        row = self._conn.execute(
+            return self._pending[id].points
+        try:
+            return chunks.decode_points(*self._bodies(id))
+        except Damaged as error:
+            logger.error("%s; it is set aside, so that its series can be written", error)
+            self._conn.execute("INSERT INTO damaged_chunks VALUES (?, ?, ?, ?)", (id, *self._bodies(id)))
+            return NO_POINTS
+
+    def read_whole(self, ids: Sequence[int]) -> Points:
+        """Adjacent chunks that are in the database, as one; Damaged."""
+        return concat([chunks.decode_points(*self._bodies(id)) for id in ids])
+
+    def _bodies(self, id: int) -> WholeBody:
+        query = (
             "SELECT count, c.body, d.body FROM chunk_index AS i JOIN chunk_curves AS c ON c.id = i.id"
-            " JOIN chunk_details AS d ON d.id = i.id WHERE i.id = ?",
-            (id,),
-        ).fetchone()
-        return chunks.decode_points(*row)
+            " JOIN chunk_details AS d ON d.id = i.id WHERE i.id = ?"
+        )
+        row: WholeBody = self._conn.execute(query, (id,)).fetchone()
+        return row
 
     def put(self, series: int, numbered: int, points: Points, replaced: int | None) -> tuple[LastChunk, int]:
         """Write the points as one chunk, or several of like size. The first one replaces the chunk `replaced`.
@@ -50,54 +80,72 @@ class ChunkWriter:
         while len(ids) < len(parts):
             ids.append(series << _SERIES_BITS | numbered)
             numbered += 1
-        self._pending.update(zip(ids, parts, strict=True))
-        self._points += len(points.iters)
+        self._add([_Pending(series, part, False) for part in parts], ids)
+        return LastChunk(ids[-1], len(parts[-1].iters)), numbered
+
+    def seal(self, series: int, ids: Sequence[int], points: Points) -> None:
+        """Write one sealed chunk instead of those with the ids, which have these points.
+
+        Its id is greater than all others. SQLite fills pages better if rows are added at the end of a table.
+        """
+        if self._next_sealed is None:
+            (last,) = self._conn.execute("SELECT max(id) FROM chunk_index").fetchone()
+            self._next_sealed = max(last + 1, _FIRST_SEALED)
+        for table in ("chunk_index", "chunk_curves", "chunk_details"):
+            self._conn.executemany(f"DELETE FROM {table} WHERE id = ?", zip(ids))
+        self._add([_Pending(series, points, True)], [self._next_sealed])
+        self._next_sealed += 1
+
+    def _add(self, some: Sequence[_Pending], ids: Sequence[int]) -> None:
+        self._pending.update(zip(ids, some, strict=True))
+        self._points += sum([len(one.points.iters) for one in some])
         if self._points >= chunks.POINTS_AT_A_TIME:
             self.write()
-        return LastChunk(ids[-1], len(parts[-1].iters)), numbered
 
     def write(self) -> None:
         """Write all collected chunks to the database."""
         if not self._pending:
             return
-        parts = list(self._pending.values())
+        ids, pending = list(self._pending), list(self._pending.values())
+        parts = [one.points for one in pending]
         lengths = [len(part.iters) for part in parts]
         starts = np.cumsum([0, *lengths[:-1]], dtype=np.intp)
         iters, values, timestamps = (np.concatenate([part[n] for part in parts]) for n in range(3))
         rows = stats.of_groups(iters, values, timestamps, starts)
         shifts = [
-            pieces.shift_of(int(part.iters[0]), int(part.iters[-1]), length)
-            for part, length in zip(parts, lengths, strict=True)
+            pieces.shift_of(int(one.points.iters[0]), int(one.points.iters[-1]), length, sealed=one.sealed)
+            for one, length in zip(pending, lengths, strict=True)
         ]
         blocks = pieces.blocks_of(iters, values, starts, shifts)
         self._conn.executemany(
-            "REPLACE INTO chunk_index (id, series, first, last, count, shift, stats, blocks)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "REPLACE INTO chunk_index (id, series, first, last, count, shift, stats, blocks, sealed)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 (
                     id,
-                    id >> _SERIES_BITS,
-                    int(part.iters[0]),
-                    int(part.iters[-1]),
-                    length,
-                    shift,
-                    rows[n].tobytes(),
-                    blocks[n].tobytes(),
+                    one.series,
+                    int(one.points.iters[0]),
+                    int(one.points.iters[-1]),
+                    lengths[n],
+                    shifts[n],
+                    wrap(rows[n].tobytes(), Place(Kind.CHUNK, id)),
+                    wrap(blocks[n].tobytes(), Place(Kind.CHUNK, id)),
+                    one.sealed,
                 )
-                for n, (id, part, length, shift) in enumerate(zip(self._pending, parts, lengths, shifts, strict=True))
+                for n, (id, one) in enumerate(zip(ids, pending, strict=True))
             ),
         )
-        self._conn.executemany(
-            "REPLACE INTO chunk_curves VALUES (?, ?)",
-            ((id, chunks.encode_curve(part.iters, part.values)) for id, part in self._pending.items()),
-        )
-        self._conn.executemany(
-            "REPLACE INTO chunk_details VALUES (?, ?)",
-            (
-                (id, chunks.encode_details(part.timestamps, part.workers, part.received))
-                for id, part in self._pending.items()
-            ),
-        )
+        for table, encode, columns in (
+            ("chunk_curves", chunks.encode_curve, slice(0, 2)),
+            ("chunk_details", chunks.encode_details, slice(2, 5)),
+        ):
+            self._conn.executemany(
+                f"REPLACE INTO {table} VALUES (?, ?)",
+                (
+                    (id, wrap(encode(*one.points[columns], sealed=one.sealed), Place(Kind.CHUNK, id)))
+                    for id, one in zip(ids, pending, strict=True)
+                ),
+            )
         self._pending.clear()
         self._points = 0
 

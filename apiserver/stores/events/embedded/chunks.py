@@ -1,6 +1,7 @@
 """Encodes chunks of up to `LARGEST` points of one series: the curve, and apart from it what curves do not need.
 
-Values are float32 if that loses nothing, else float64. `integers` encodes the other columns. For example, two points
+Values are float32 if that loses no bit, else float64. `integers` encodes the other columns. A sealed chunk has up to
+`LARGEST_SEALED` points, and `pco` encodes its values and what `integers` cannot in few bytes. For example, two points
 with iterations 0 and 1, values 0.5 and 0.25, sent by worker 3 at 1000 and 1010, and received at 1200:
 
     curve     4 bytes a value; iterations: first 0, step 1; values: 0.5, 0.25
@@ -12,21 +13,24 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import Float64Array, Int64Array
-from apiserver.stores.events.embedded import integers
+from apiserver.stores.events.embedded import integers, pco
+from apiserver.stores.events.embedded.checked import unwrap
 from apiserver.stores.events.embedded.integers import Progression
 from apiserver.stores.events.embedded.points import Curve, Points
 
 LARGEST = 4096
+LARGEST_SEALED = 16384
 #: How many points are held in memory at a time, however many there are.
 POINTS_AT_A_TIME = 2**18
 
-_CURVE = struct.Struct("<BI")  # bytes a value, bytes of iters
+_CURVE = struct.Struct("<BI")  # bytes a value, and how they are encoded; bytes of iters
+_PCODEC = 16
 _DETAILS = struct.Struct("<II")  # bytes of timestamps, of workers
 _WIDTHS: dict[int, npt.DTypeLike] = {4: np.dtype("<f4"), 8: np.dtype("<f8")}
 
@@ -34,6 +38,8 @@ _WIDTHS: dict[int, npt.DTypeLike] = {4: np.dtype("<f4"), 8: np.dtype("<f8")}
 Body = tuple[int, bytes]
 #: How many points a chunk has, its encoded curve and its details.
 WholeBody = tuple[int, bytes, bytes]
+#: How many points a chunk has, and its encoded curve without the checksum.
+_Content = tuple[int, memoryview]
 
 
 class Reports(NamedTuple):
@@ -44,19 +50,20 @@ class Reports(NamedTuple):
     values: Float64Array
 
 
-def encode_curve(iters: Int64Array, values: Float64Array) -> bytes:
+def encode_curve(iters: Int64Array, values: Float64Array, *, sealed: bool = False) -> bytes:
     """The curve of a chunk as bytes."""
-    encoded = integers.encode(iters)
-    with np.errstate(over="ignore"):
+    encoded = integers.encode(iters, sealed=sealed)
+    with np.errstate(over="ignore", invalid="ignore"):
         narrow = values.astype("<f4")
-    lossless = bool(((narrow == values) | np.isnan(values)).all())
-    packed = narrow if lossless else values
-    return b"".join((_CURVE.pack(packed.itemsize, len(encoded)), encoded, packed.tobytes()))
+    lossless = np.array_equal(narrow.astype("<f8").view("<i8"), values.view("<i8"))
+    packed = narrow if lossless else np.ascontiguousarray(values)
+    how = packed.itemsize | (_PCODEC if sealed else 0)
+    return b"".join((_CURVE.pack(how, len(encoded)), encoded, pco.encode(packed) if sealed else packed.tobytes()))
 
 
-def encode_details(timestamps: Int64Array, workers: Int64Array, received: Int64Array) -> bytes:
+def encode_details(timestamps: Int64Array, workers: Int64Array, received: Int64Array, *, sealed: bool = False) -> bytes:
     """The details of a chunk as bytes."""
-    columns = [integers.encode(column) for column in (timestamps, workers, received)]
+    columns = [integers.encode(column, sealed=sealed) for column in (timestamps, workers, received)]
     return b"".join((_DETAILS.pack(len(columns[0]), len(columns[1])), *columns))
 
 
@@ -79,26 +86,36 @@ class Room:
         if length > len(self._values):
             self._iters, self._values = np.empty(length, np.int64), np.empty(length, np.float64)
         values = self._values[:length]
-        if bodies:
-            np.concatenate([_values(body) for _, body in bodies], out=values)
-        return _progression(bodies) or self._decoded_iters(bodies, length), values
+        curves = [(count, unwrap(body)) for count, body in bodies]
+        _decode_values(curves, values)
+        return _progression(curves) or self._decoded_iters(curves, length), values
 
-    def _decoded_iters(self, bodies: Sequence[Body], length: int) -> Int64Array:
+    def _decoded_iters(self, curves: Sequence[_Content], length: int) -> Int64Array:
         start = 0
-        for count, body in bodies:
+        for count, body in curves:
             _, size = _CURVE.unpack_from(body)
-            encoded = memoryview(body)[_CURVE.size : _CURVE.size + size]
-            integers.decode_into(encoded, self._iters[start : start + count])
+            integers.decode_into(body[_CURVE.size : _CURVE.size + size], self._iters[start : start + count])
             start += count
         return self._iters[:length]
 
 
-def _values(body: bytes) -> npt.NDArray[Any]:
-    width, size = _CURVE.unpack_from(body)
-    return np.frombuffer(body, _WIDTHS[width], offset=_CURVE.size + size)
+def _decode_values(curves: Sequence[_Content], out: Float64Array) -> None:
+    start = 0
+    for count, body in curves:
+        how, size = _CURVE.unpack_from(body)
+        encoded, part = body[_CURVE.size + size :], out[start : start + count]
+        if not how & _PCODEC:
+            part[:] = np.frombuffer(encoded, _WIDTHS[how])
+        elif how == _PCODEC | out.itemsize:
+            pco.decode_into(bytes(encoded), part)
+        else:
+            narrow = np.empty(count, _WIDTHS[how & ~_PCODEC])
+            pco.decode_into(bytes(encoded), narrow)
+            part[:] = narrow
+        start += count
 
 
-def _progression(bodies: Sequence[Body]) -> Progression | None:
+def _progression(bodies: Sequence[_Content]) -> Progression | None:
     """The iterations of adjacent chunks if all their steps are equal, else None."""
     whole: Progression | None = None
     for count, body in bodies:
@@ -112,16 +129,18 @@ def _progression(bodies: Sequence[Body]) -> Progression | None:
 def decode_points(count: int, curve_body: bytes, details_body: bytes) -> Points:
     """One whole chunk."""
     curve = decode_curves([(count, curve_body)])
-    timestamps, workers = _DETAILS.unpack_from(details_body)
-    details = memoryview(details_body)[_DETAILS.size :]
+    content = unwrap(details_body)
+    timestamps, workers = _DETAILS.unpack_from(content)
+    details = content[_DETAILS.size :]
     edges = (0, timestamps, timestamps + workers, len(details))
     return Points(*curve, *(integers.decode(details[a:b], count) for a, b in itertools.pairwise(edges)))
 
 
 def only_worker(details_body: bytes) -> int | None:
     """The number of the worker that reported all points of a chunk, or None if there are several workers."""
-    timestamps, _ = _DETAILS.unpack_from(details_body)
-    return integers.constant(details_body, _DETAILS.size + timestamps)
+    content = unwrap(details_body)
+    timestamps, _ = _DETAILS.unpack_from(content)
+    return integers.constant(content, _DETAILS.size + timestamps)
 
 
 def decode_times(count: int, details_body: bytes) -> tuple[Int64Array, Int64Array]:
@@ -135,7 +154,7 @@ def decode_reports(bodies: Sequence[WholeBody]) -> Reports:
     """The reports in the chunks, one chunk after another; there must be at least one."""
     length = sum(count for count, _, _ in bodies)
     reports = Reports(np.empty(length, np.int64), np.empty(length, np.int64), np.empty(length, np.float64))
-    np.concatenate([_values(curve) for _, curve, _ in bodies], out=reports.values)
+    _decode_values([(count, unwrap(curve)) for count, curve, _ in bodies], reports.values)
     start = 0
     for count, _, details in bodies:
         _decode_times(details, reports.timestamps[start : start + count], reports.workers[start : start + count])
@@ -144,8 +163,9 @@ def decode_reports(bodies: Sequence[WholeBody]) -> Reports:
 
 
 def _decode_times(details_body: bytes, timestamps: Int64Array, workers: Int64Array) -> None:
-    lengths = _DETAILS.unpack_from(details_body)
+    content = unwrap(details_body)
+    lengths = _DETAILS.unpack_from(content)
     start = _DETAILS.size
     for length, column in zip(lengths, (timestamps, workers), strict=True):
-        integers.decode_into(memoryview(details_body)[start : start + length], column)
+        integers.decode_into(content[start : start + length], column)
         start += length

@@ -3,7 +3,8 @@
     100, 110, 120, 130   equal steps:         first value 100, step 10
     100, 110, 121, 130   steps of 10, 11, 9:  first value 100, least step 9, then 1, 2, 0 in one byte each
 
-Such bytes are compressed if there are 64 or more and that saves a tenth of them.
+Such bytes are compressed if there are 64 or more and that saves a tenth of them. Columns that hardly change again are
+encoded by `pco` if that takes fewer bytes. Each column says how it is encoded.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import Int64Array
-from apiserver.stores.events.embedded import compression
+from apiserver.stores.events.embedded import compression, pco
 
 _HEAD = struct.Struct("<Bqq")  # how, first value, step
-_ARITHMETIC, _DELTAS, _COMPRESSED = 0, 16, 32
+_ARITHMETIC, _DELTAS, _COMPRESSED, _PCODEC = 0, 16, 32, 64
 _WIDTHS = (1, 2, 4, 8)
 _WORTH_COMPRESSING = 64
 _RAMP = np.arange(16384, dtype=np.int64)
 
 
-def encode(column: Int64Array) -> bytes:
-    """`column` as bytes, which do not say how long it is."""
+def encode(column: Int64Array, *, sealed: bool = False) -> bytes:
+    """`column` as bytes, which do not say how long it is. `sealed`: in as few bytes as possible."""
     if len(column) == 1:
         return _HEAD.pack(_ARITHMETIC, column[0], 0)
     deltas = column[1:] - column[:-1]
@@ -39,6 +40,8 @@ def encode(column: Int64Array) -> bytes:
         smaller = compression.compress(packed)
         if len(smaller) < len(packed) * 0.9:
             how, packed = _COMPRESSED, smaller
+    if sealed and len(smaller := pco.encode(np.ascontiguousarray(column))) < len(packed):
+        return _HEAD.pack(_PCODEC, 0, 0) + smaller
     return _HEAD.pack(how | width, column[0], step) + packed
 
 
@@ -62,13 +65,13 @@ class Progression:
         return self.step == other.step and self.first == other.last + other.step
 
 
-def progression(encoded: bytes, length: int, offset: int = 0) -> Progression | None:
+def progression(encoded: bytes | memoryview, length: int, offset: int = 0) -> Progression | None:
     """The column encoded at `offset` if it has several values and ascends by equal steps, else None."""
     how, first, step = _HEAD.unpack_from(encoded, offset)
     return Progression(first, step, length) if how == _ARITHMETIC and step > 0 else None
 
 
-def constant(encoded: bytes, offset: int = 0) -> int | None:
+def constant(encoded: bytes | memoryview, offset: int = 0) -> int | None:
     """The value of the column encoded at `offset` if all its values are the same, else None."""
     how, first, step = _HEAD.unpack_from(encoded, offset)
     return int(first) if how == _ARITHMETIC and step == 0 else None
@@ -89,6 +92,9 @@ def decode_into(encoded: bytes | memoryview, out: Int64Array) -> None:
         out += first
         return
     packed = memoryview(encoded)[_HEAD.size :]
+    if how == _PCODEC:
+        pco.decode_into(bytes(packed), out)
+        return
     if how & _COMPRESSED:
         packed = memoryview(compression.decompress(packed))
     out[0] = first

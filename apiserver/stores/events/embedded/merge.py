@@ -1,10 +1,12 @@
-"""The merging thread: it moves events from the journal into the database, and checkpoints and shrinks the database.
+"""The merging thread: it moves events from the journal into the database, seals chunks, and shrinks the database.
 
 - Only the `Merger` changes the database, one transaction at a time, under `_working`.
 - A merge is one transaction: the memtable's events, ids, counters and "segment n is merged". Readers see its result at
   the moment when the memtable disappears. Then the segment is deleted.
 - A merge that fails changes nothing. It is tried again after 0.5 seconds, then after 1, 2, 5 and 10.
-- Pages that a deletion frees are used again. If over a tenth of the file is free, it shrinks (incremental vacuum).
+- Chunks are sealed while no merge is due, or one step after each merge.
+- Pages that are freed are used again. If over a tenth of the file is free, it shrinks (incremental vacuum). When all is
+  sealed and nothing comes, it gives back all free pages.
 """
 
 from __future__ import annotations
@@ -25,13 +27,14 @@ from apiserver.stores.events.embedded.log_merge import merge_logs
 from apiserver.stores.events.embedded.names import Ids, Registrar, set_state
 from apiserver.stores.events.embedded.sample_merge import merge_samples
 from apiserver.stores.events.embedded.scalar_merge import merge_scalars
+from apiserver.stores.events.embedded.sealing import Sealer
 
 #: Seconds until merging is tried again, after one failure, after two, and so on.
 RETRY_SECONDS = (0.5, 1, 2, 5, 10)
 #: Seconds until an idle thread tries again to shorten the database's log, which a reader kept long.
 LONG_LOG_SECONDS = 5
-#: Free pages that the file keeps, for new events.
-FREE_PAGES_KEPT = 1024
+#: Free pages that the file keeps, for new events; and when all chunks are sealed, and nothing comes.
+FREE_PAGES_KEPT, FREE_PAGES_KEPT_WHEN_QUIET = 2048, 0
 _FREE_SHARE_KEPT = 0.1
 _VACUUM_PAGES = 512
 
@@ -43,12 +46,17 @@ Result = TypeVar("Result")
 class Merger:
     """Merges in its own thread, from `start` until `stop`."""
 
-    def __init__(self, live: Live, database: Database, *, points: int, seconds: float, size: int) -> None:
+    def __init__(
+        self, live: Live, database: Database, *, points: int, seconds: float, size: int, seal_seconds: float
+    ) -> None:
         self._live = live
         self._database = database
         self._points = points
         self._seconds = seconds
         self._size = size
+        self._sealer = Sealer()
+        self._seal_seconds = seal_seconds
+        self._look_at = 0.0
         self._working = threading.Lock()
         self._wake = threading.Event()
         self._stopping = False
@@ -77,6 +85,19 @@ class Merger:
         """Merge everything that was acknowledged before; raise EventStoreBusy if that does not work."""
         with self._working:
             self._merge_all()
+        if threading.current_thread() is not self._thread:
+            self._wake.set()  # there may be something to seal
+
+    def seal(self) -> None:
+        """Seal all chunks, as if no series grew any more."""
+        with self._working:
+            sealer = Sealer()
+            sealer.look(self._database.writer)
+            while sealer.is_busy:
+                with self._write() as conn:
+                    sealer.step(conn)
+                self._checkpoint()
+        self._wake.set()
 
     def change(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         """Do `work` as one transaction on the merged data; raise EventStoreBusy if that does not work."""
@@ -90,15 +111,26 @@ class Merger:
         while not self._stopping:
             self._wake.wait(self._pause())
             self._wake.clear()
-            if not self._stopping and (self._must_merge() or self._pause() == 0):
+            if not self._stopping and (self._must_merge() or self._merge_pause() == 0):
                 self._try_to_merge()
+            if not self._stopping:
+                self._seal()
             self._give_room_back()
             self._shorten_log()
         self._try_to_merge()
         self._remember_unstated()
 
     def _pause(self) -> float | None:
-        """Seconds until there is something to do. 0: a merge is due. None: nothing to do before something is added."""
+        """Seconds until there is something to do. None: nothing to do before something is added."""
+        pauses = [self._merge_pause()]
+        if self._sealer.is_busy and not self._failures:
+            pauses.append(0)
+        elif self._sealer.must_look:
+            pauses.append(max(0.0, self._look_at - time.monotonic()))
+        return min((pause for pause in pauses if pause is not None), default=None)
+
+    def _merge_pause(self) -> float | None:
+        """Seconds until a merge is due, or the log may be truncated. None: nothing to do before something is added."""
         self._idle = False
         if self._failures:
             return max(0.0, self._retry_at - time.monotonic())
@@ -146,7 +178,7 @@ class Merger:
         with self._transaction(lambda commit: self._live.drop(table, commit)) as conn:
             registrar = Registrar(conn, self._ids)
             self._write_workers(conn)
-            merge_scalars(conn, table, registrar)
+            self._sealer.note(merge_scalars(conn, table, registrar))
             merge_logs(conn, table, registrar)
             merge_samples(conn, table, registrar)
             self._write_unstated(conn)
@@ -156,8 +188,40 @@ class Merger:
                 set_state(conn, "next_sequence", table.next_sequence)
         self._checkpoint()
 
+    def _seal(self) -> None:
+        """Look for chunks to seal if it is time, and seal some. If that fails, the next look finds them again."""
+        if not self._sealer.is_busy:
+            if not self._sealer.must_look or time.monotonic() < self._look_at:
+                return
+            self._look_at = time.monotonic() + self._seal_seconds
+            self._sealer.look(self._database.reader())
+        try:
+            with self._working:
+                with self._write() as conn:
+                    self._sealer.step(conn)
+                self._checkpoint()
+        except Exception:
+            logger.exception("sealing failed and is tried again")
+            self._sealer, self._look_at = Sealer(), time.monotonic() + self._seal_seconds
+
     @contextmanager
     def _transaction(
+        self, finish: Callable[[Callable[[], object]], object] = lambda commit: commit()
+    ) -> Iterator[sqlite3.Connection]:
+        """A write transaction without which events cannot be merged or deleted; the caller holds `_working`."""
+        try:
+            with self._write(finish) as conn:
+                yield conn
+        except BaseException as error:
+            self._ids.forget()
+            if isinstance(error, sqlite3.Error | OSError):
+                self._live.stuck = str(error)
+                raise EventStoreBusy(f"the events database failed: {error}", retry_after=5, overloaded=False) from error
+            raise
+        self._live.stuck = None
+
+    @contextmanager
+    def _write(
         self, finish: Callable[[Callable[[], object]], object] = lambda commit: commit()
     ) -> Iterator[sqlite3.Connection]:
         """A write transaction that `finish` commits; the caller holds `_working`."""
@@ -166,15 +230,10 @@ class Merger:
             conn.execute("BEGIN IMMEDIATE")
             yield conn
             finish(lambda: conn.execute("COMMIT"))
-        except BaseException as error:
-            self._ids.forget()
+        except BaseException:
             if conn.in_transaction:
                 conn.execute("ROLLBACK")
-            if isinstance(error, sqlite3.Error | OSError):
-                self._live.stuck = str(error)
-                raise EventStoreBusy(f"the events database failed: {error}", retry_after=5, overloaded=False) from error
             raise
-        self._live.stuck = None
 
     def _write_workers(self, conn: sqlite3.Connection) -> None:
         known = conn.execute("SELECT count(*) FROM workers").fetchone()[0]
@@ -223,7 +282,7 @@ class Merger:
             try:
                 free = writer.execute("PRAGMA freelist_count").fetchone()[0]
                 pages = writer.execute("PRAGMA page_count").fetchone()[0]
-                if free <= max(FREE_PAGES_KEPT, pages * _FREE_SHARE_KEPT):
+                if free <= self._free_pages_kept(pages):
                     return False
                 writer.execute(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})").fetchall()
                 self._checkpoint()
@@ -231,3 +290,8 @@ class Merger:
                 logger.warning("the events database could not be shrunk: %s", error)
                 return False
         return True
+
+    def _free_pages_kept(self, pages: int) -> float:
+        if self._sealer.must_look or self._sealer.is_busy:
+            return max(FREE_PAGES_KEPT, pages * _FREE_SHARE_KEPT)
+        return FREE_PAGES_KEPT_WHEN_QUIET

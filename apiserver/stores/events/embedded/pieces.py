@@ -1,4 +1,6 @@
-"""Sums of neighbouring points. A block sums up about 64 points of a chunk, so long histograms need not read points.
+"""Sums of neighbouring points. A block sums up some points of a chunk, so that long histograms need not read points.
+
+Blocks have up to 64 points each on average; those of sealed chunks up to 512, as they take more bytes than the points.
 
 A block has the points of a chunk with the same `iter >> shift`. The shift is the same for all blocks of a chunk. Blocks
 ascend, and none is empty. A bucket is made of whole blocks if its interval is a multiple of 2^shift, else of points.
@@ -23,6 +25,7 @@ from apiserver.stores.events.embedded.integers import Progression
 from apiserver.stores.events.embedded.points import Curve
 
 POINTS_A_BLOCK = 64
+POINTS_A_SEALED_BLOCK = 512
 _LARGEST_SHIFT = 40
 
 #: A block on disk. `start` is the least iteration that the block could have.
@@ -39,10 +42,11 @@ class Pieces(NamedTuple):
     sums: Sums
 
 
-def shift_of(first: int, last: int, count: int) -> int:
-    """The largest shift with which a chunk's blocks have up to POINTS_A_BLOCK points on average."""
+def shift_of(first: int, last: int, count: int, *, sealed: bool = False) -> int:
+    """The largest shift with which a chunk's blocks have up to POINTS_A_(SEALED_)BLOCK points on average."""
     span = last - first + 1
-    return min(max(0, (span * POINTS_A_BLOCK // count).bit_length() - 1), _LARGEST_SHIFT)
+    points = POINTS_A_SEALED_BLOCK if sealed else POINTS_A_BLOCK
+    return min(max(0, (span * points // count).bit_length() - 1), _LARGEST_SHIFT)
 
 
 def blocks_of(iters: Int64Array, values: Float64Array, starts: Rows, shifts: list[int]) -> list[BlockArray]:

@@ -29,11 +29,12 @@ import numpy.typing as npt
 from apiserver.events.model import EventType, Int64Array
 from apiserver.events.queries import LEAST
 from apiserver.stores.events.embedded import chunks, stats, tail
+from apiserver.stores.events.embedded.checked import unwrap
 from apiserver.stores.events.embedded.chunk_writer import ChunkWriter, LastChunk
 from apiserver.stores.events.embedded.hot import HotColumns, Memtable
 from apiserver.stores.events.embedded.names import Registrar
 from apiserver.stores.events.embedded.points import Points, as_bytes, by_series, concat, overlay, spread, take
-from apiserver.stores.events.embedded.stats import EMPTY, STATS, StatsArray
+from apiserver.stores.events.embedded.stats import EMPTY, StatsArray
 
 FOLD_AT = 1024
 _NEW = (0, None, 0, b"", EMPTY.tobytes())
@@ -64,7 +65,7 @@ class _Known:
             chunk_end=np.array([LEAST if end is None else end for end in ends], np.int64),
             tail=np.array(sizes, np.int64),
             runs=list(runs),
-            stats=np.frombuffer(b"".join(rows), STATS),
+            stats=stats.stored(rows),
         )
 
     def write(self, conn: sqlite3.Connection) -> None:
@@ -92,10 +93,13 @@ class _News:
         return take(self.points, spread(starts, counts))
 
 
-def merge_scalars(conn: sqlite3.Connection, table: Memtable, registrar: Registrar) -> None:
-    """Write the memtable's points to the database, in the caller's transaction."""
-    if table.columns.series:
-        _Merge(conn, *_by_series(table, registrar)).run()
+def merge_scalars(conn: sqlite3.Connection, table: Memtable, registrar: Registrar) -> list[int]:
+    """Write the memtable's points to the database, in the caller's transaction; returns the ids of their series."""
+    if not table.columns.series:
+        return []
+    merge = _Merge(conn, *_by_series(table, registrar))
+    merge.run()
+    return merge.series()
 
 
 def _by_series(table: Memtable, registrar: Registrar) -> tuple[Int64Array, Int64Array, Points, npt.NDArray[np.intp]]:
@@ -142,6 +146,11 @@ class _Merge:
         self._news = _News(points, starts, np.diff(np.append(starts, len(points.iters))))
         self._tail = tail.TailWriter(conn)
         self._chunks = ChunkWriter(conn)
+
+    def series(self) -> list[int]:
+        """The ids of the series that it changes."""
+        ids: list[int] = self._known.ids.tolist()
+        return ids
 
     def run(self) -> None:
         """Write everything to the database."""
@@ -246,8 +255,8 @@ class _Merge:
             rows[filled] = stats.of_groups(tails.iters, tails.values, tails.timestamps, starts)
         for n in np.flatnonzero(overlapping & (known.chunk_end[which] > LEAST)).tolist():
             query = "SELECT stats FROM chunk_index WHERE series = ?"
-            found = b"".join(row[0] for row in self._conn.execute(query, (int(known.ids[which[n]]),)))
-            rows[n] = stats.combine(stats.fold(np.frombuffer(found, STATS)), rows[n : n + 1])[0]
+            found = stats.stored(unwrap(row[0]) for row in self._conn.execute(query, (int(known.ids[which[n]]),)))
+            rows[n] = stats.combine(stats.fold(found), rows[n : n + 1])[0]
         known.stats[which[overlapping]] = rows[overlapping]
 
 

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from apiserver.events.queries import GREATEST, LEAST, SeriesQuery
-from apiserver.stores.events.embedded import chunks, tail
+from apiserver.stores.events.embedded import chunks, stats, tail
+from apiserver.stores.events.embedded.checked import unwrap
 from apiserver.stores.events.embedded.chunks import WholeBody
 from apiserver.stores.events.embedded.hot import HotPoints, Name
 from apiserver.stores.events.embedded.names import series_rows
@@ -32,7 +33,7 @@ from apiserver.stores.events.embedded.points import (
     overlay,
     within,
 )
-from apiserver.stores.events.embedded.stats import EMPTY, STATS, StatsArray
+from apiserver.stores.events.embedded.stats import EMPTY, StatsArray
 
 _FROM_CHUNKS = "FROM chunk_index AS i {} WHERE series = ? AND last >= ? AND first <= ? ORDER BY last"
 _WITH_CURVES = "JOIN chunk_curves AS c ON c.id = i.id"
@@ -71,7 +72,7 @@ def merged_series(conn: sqlite3.Connection, series: SeriesQuery) -> dict[Name, M
 
 def merged_stats(series: Iterable[MergedSeries]) -> StatsArray:
     """The stats of the merged points, a row for each series."""
-    return np.frombuffer(b"".join(one.stats for one in series), STATS)
+    return stats.stored(one.stats for one in series)
 
 
 class Series:
@@ -144,7 +145,7 @@ class Series:
     def settled_stats(self) -> StatsArray:
         """A row for each chunk before `settled_end`."""
         rows = self._select("SELECT stats", "", LEAST, self.settled_end - 1) if self.settled_end > LEAST else ()
-        return np.frombuffer(b"".join(row[0] for row in rows), STATS)
+        return stats.stored(unwrap(row[0]) for row in rows)
 
     def settled_details(self) -> Sequence[tuple[int, bytes]]:
         """The number of points and the details of each chunk before `settled_end`, in the order of `settled_stats`."""

@@ -4,13 +4,20 @@ A row sums up a set of points. Rows of disjoint sets combine to the row of their
 equal extremes, the one at the lowest iteration counts. If a set has no finite value, `min_value` is +inf and
 `max_value` is −inf. An empty set is `EMPTY`. For example, points as (iteration, value):
 
-    (1, 5), (2, 3)     count 2, finite 2, sum 8,  min_value 3 at 2, max_value 5 at 1
-    (4, 3), (9, nan)   count 2, finite 1, sum 3,  min_value 3 at 4, max_value 3 at 4
-    combined           count 4, finite 3, sum 11, min_value 3 at 2, max_value 5 at 1
+    (1, 5), (2, 3)     count 2, finite 2, sum 8,  min_value 3 at 2, max_value 5 at 1, deviations 2
+    (4, 3), (9, nan)   count 2, finite 1, sum 3,  min_value 3 at 4, max_value 3 at 4, deviations 0, first_odd_iter 9
+    combined           count 4, finite 3, sum 11, min_value 3 at 2, max_value 5 at 1, deviations 2.67, first_odd_iter 9
+
+`deviations` is the sum of (value − mean)² of the finite values, which gives the standard deviation. Two sets with n and
+m finite values, whose means differ by d, have the sum of both and d² · n · m / (n + m): here 2 + 0 + 1² · 2 · 1 / 3.
+Sums of squares would lose all digits where values differ little, such as 1,000,000.1 and 1,000,000.2.
+
+Rows that older versions stored lack the last two columns. Then `deviations` is NaN: the points have to be read for it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,13 +28,16 @@ from apiserver.events.queries import GREATEST, LEAST
 
 StatsArray = npt.NDArray[Any]
 
-_FLOATS = ("sum", "first_value", "last_value", "min_value", "max_value")
+_FLOATS = ("sum", "first_value", "last_value", "min_value", "max_value", "deviations")
 _FIELDS = (
     *("count", "finite", "min_iter", "max_iter", "sum"),
     *("first_time", "first_iter", "first_value", "last_time", "last_iter", "last_value"),
     *("min_value", "min_value_iter", "max_value", "max_value_iter"),
+    *("deviations", "first_odd_iter"),
 )
 STATS = np.dtype([(name, "<f8" if name in _FLOATS else "<i8") for name in _FIELDS])
+#: Bytes of a row of schema 3 and before, which ends before `deviations`.
+_SHORT = STATS.itemsize - 16
 
 #: If groups have so many points on average, extremes are searched group by group.
 LONG = 256
@@ -35,7 +45,7 @@ LONG = 256
 
 def _empty() -> StatsArray:
     row = np.zeros(1, STATS)
-    for name in ("min_iter", "first_time", "first_iter", "min_value_iter", "max_value_iter"):
+    for name in ("min_iter", "first_time", "first_iter", "min_value_iter", "max_value_iter", "first_odd_iter"):
         row[name] = GREATEST
     for name in ("max_iter", "last_time", "last_iter"):
         row[name] = LEAST
@@ -44,6 +54,16 @@ def _empty() -> StatsArray:
 
 
 EMPTY = _empty()
+_REST_UNKNOWN = np.array([(np.nan, GREATEST)], [("deviations", "<f8"), ("first_odd_iter", "<i8")]).tobytes()
+
+
+def stored(rows: Iterable[bytes | memoryview]) -> StatsArray:
+    """The rows that were stored one by one, by this version or an older one."""
+    found = list(rows)
+    joined = b"".join(found)
+    if len(joined) < len(found) * STATS.itemsize:
+        joined = b"".join([bytes(row) + _REST_UNKNOWN if len(row) == _SHORT else row for row in found])
+    return np.frombuffer(joined, STATS)
 
 
 def of_groups(
@@ -71,6 +91,14 @@ def of_groups(
     rows["finite"] = lengths if everything else np.add.reduceat(finite, starts, dtype=np.int64)
     with np.errstate(over="ignore", invalid="ignore"):
         rows["sum"] = np.add.reduceat(values if everything else np.where(finite, values, 0.0), starts)
+        mean = np.repeat(rows["sum"] / np.maximum(rows["finite"], 1), lengths)
+        squares = np.square(values - mean)
+        squares = squares if everything else np.where(finite, squares, 0.0)
+        rows["deviations"] = _or_infinite(np.add.reduceat(squares, starts))
+    rows["first_odd_iter"] = GREATEST
+    if not everything:
+        odd = rows["finite"] < lengths
+        rows["first_odd_iter"][odd] = iters[_first_hits(~finite, starts[odd])]
     for extreme, fill, of_long, of_short in (
         ("min_value", np.inf, np.argmin, np.minimum),
         ("max_value", -np.inf, np.argmax, np.maximum),
@@ -109,7 +137,9 @@ def combine(left: StatsArray, right: StatsArray) -> StatsArray:
     with np.errstate(over="ignore", invalid="ignore"):
         for name in ("count", "finite", "sum"):
             rows[name] = left[name] + right[name]
-    rows["min_iter"] = np.minimum(left["min_iter"], right["min_iter"])
+        rows["deviations"] = _joined_deviations(left, right)
+    for name in ("min_iter", "first_odd_iter"):
+        rows[name] = np.minimum(left[name], right[name])
     rows["max_iter"] = np.maximum(left["max_iter"], right["max_iter"])
     a, b = left, right
     only_right = a["count"] == 0  # else the greatest or least possible timestamp would not win over an empty set
@@ -123,6 +153,20 @@ def combine(left: StatsArray, right: StatsArray) -> StatsArray:
     )
     _choose(rows, a, b, higher, ("max_value", "max_value_iter"))
     return rows
+
+
+def _joined_deviations(left: StatsArray, right: StatsArray) -> Float64Array:
+    known = left["deviations"] + right["deviations"]
+    n, m = left["finite"], right["finite"]
+    both = (n > 0) & (m > 0)
+    apart = left["sum"] / np.maximum(n, 1) - right["sum"] / np.maximum(m, 1)
+    between = np.where(both, np.square(apart) * (n / np.maximum(n + m, 1)) * m, 0.0)
+    return np.where(np.isnan(known), known, _or_infinite(known + between))
+
+
+def _or_infinite(sums: Float64Array) -> Float64Array:
+    """The sums; of values too far apart for float64, infinity."""
+    return np.where(np.isnan(sums), np.inf, sums)
 
 
 def _before(one: StatsArray, other: StatsArray, key: str, then: str) -> npt.NDArray[np.bool_]:

@@ -42,6 +42,7 @@ from apiserver.off_loop import in_thread
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.embedded import by_worker, deletion, log_sizes, logs, records, scalars
 from apiserver.stores.events.embedded.buckets import all_buckets
+from apiserver.stores.events.embedded.checked import Damaged, Kind, Place
 from apiserver.stores.events.embedded.commit import GroupCommit
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.hot import HotOwner, LogPart
@@ -79,8 +80,9 @@ class EmbeddedEventStore:
     """Events in one folder, used by one process at a time.
 
     With `fsync`, acknowledged events survive power loss too, not only kill -9. A merge begins after `merge_points`
-    events, `merge_seconds` or `merge_bytes`, whichever comes first. With more than `max_unmerged_bytes` to merge, `add`
-    raises EventStoreBusy. Deletes on a full disk may use the `reserve`. While it is used, `add` raises EventStoreBusy.
+    events, `merge_seconds` or `merge_bytes`, whichever comes first. Every `seal_seconds`, it looks for chunks to
+    seal. With more than `max_unmerged_bytes` to merge, `add` raises EventStoreBusy. Deletes on a full disk may use the
+    `reserve`. While it is used, `add` raises EventStoreBusy.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class EmbeddedEventStore:
         merge_points: int = 262_144,
         merge_seconds: float = 5.0,
         merge_bytes: int = 32 * 2**20,
+        seal_seconds: float = 60.0,
         max_unmerged_bytes: int = 128 * 2**20,
         reserve: Reserve | None = None,
     ) -> None:
@@ -100,6 +103,7 @@ class EmbeddedEventStore:
         self._merge_points = merge_points
         self._merge_seconds = merge_seconds
         self._merge_bytes = merge_bytes
+        self._seal_seconds = seal_seconds
         self._max_unmerged_bytes = max_unmerged_bytes
         self._lock = FolderLock(folder)
         self._open: _Parts | None = None
@@ -127,7 +131,14 @@ class EmbeddedEventStore:
             except (OSError, sqlite3.Error) as error:
                 raise EventStoreError(f"the events folder {self._folder} cannot be used: {error}") from error
             undone.pop_all()
-        merger = Merger(live, database, points=self._merge_points, seconds=self._merge_seconds, size=self._merge_bytes)
+        merger = Merger(
+            live,
+            database,
+            points=self._merge_points,
+            seconds=self._merge_seconds,
+            size=self._merge_bytes,
+            seal_seconds=self._seal_seconds,
+        )
         merger.start()
         readers = ThreadPoolExecutor(_READERS, thread_name_prefix="events-read")
         changer = ThreadPoolExecutor(1, thread_name_prefix="events-change")
@@ -201,6 +212,10 @@ class EmbeddedEventStore:
         """Merge all that was added. The store does so by itself; a backup or a measurement may not want to wait."""
         await self._in_thread(self._parts.changer, self._parts.merger.flush)
 
+    async def seal(self) -> None:
+        """Seal all that is merged, as the store does by itself once series do not grow any more."""
+        await self._in_thread(self._parts.changer, self._parts.merger.seal)
+
     async def _change(self, owners: Sequence[Owner], work: Callable[[sqlite3.Connection], Result]) -> Result:
         parts = self._parts
 
@@ -225,7 +240,10 @@ class EmbeddedEventStore:
 
         def run() -> Result:
             with parts.live.snapshot(owner, pick) as (conn, hot):
-                return work(conn, hot)
+                try:
+                    return work(conn, hot)
+                except Damaged as error:
+                    raise EventStoreBusy(f"{error}{_where(conn, error.place)}", overloaded=False) from None
 
         with answers.reading():
             return await self._in_thread(parts.readers, run)
@@ -381,6 +399,18 @@ class EmbeddedEventStore:
     async def restated(self, owners: Collection[Owner]) -> None:
         """Note that these owners' documents are up to date."""
         self._parts.live.restated(owners)
+
+
+def _where(conn: sqlite3.Connection, place: Place | None) -> str:
+    """The series of a chunk, for people."""
+    if place is None or place.kind is not Kind.CHUNK:
+        return ""
+    found = conn.execute(
+        "SELECT name, metric, variant FROM chunk_index AS chunk JOIN series ON series.id = chunk.series"
+        " JOIN owners ON owners.id = owner WHERE chunk.id = ?",
+        (place.id,),
+    ).fetchone()
+    return " (task {}, metric {}, variant {})".format(*found) if found else ""
 
 
 def _unavailable(error: Exception) -> EventStoreBusy:

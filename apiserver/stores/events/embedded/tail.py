@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from apiserver.events.model import Int64Array
 from apiserver.stores.events.embedded import chunks
+from apiserver.stores.events.embedded.checked import Kind, Place, wrap
 from apiserver.stores.events.embedded.points import NO_POINTS, Points, as_bytes, concat, spread, take
 
 #: If a series has so many runs, its next merge makes one of them.
@@ -149,7 +150,7 @@ class TailWriter:
         self._conn.executemany(
             "INSERT INTO tail_pages (id, live, lengths, curve, details) VALUES (?, ?, ?, ?, ?)",
             (
-                (id, stop - start, *_encoded(points, int(starts[start]), lengths[start:stop]))
+                (id, stop - start, *_encoded(id, points, int(starts[start]), lengths[start:stop]))
                 for id, start, stop in edges
             ),
         )
@@ -180,9 +181,14 @@ def _first_runs(owners: Int64Array, starts: Int64Array) -> npt.NDArray[np.intp]:
     return np.flatnonzero(np.append(True, (owners[1:] != owners[:-1]) | (page[1:] != page[:-1])))
 
 
-def _encoded(points: Points, start: int, lengths: Int64Array) -> tuple[bytes, bytes, bytes]:
+def _encoded(id: int, points: Points, start: int, lengths: Int64Array) -> tuple[bytes, bytes, bytes]:
     iters, values, *details = take(points, slice(start, start + int(lengths.sum())))
-    return lengths.astype(_LENGTH).tobytes(), chunks.encode_curve(iters, values), chunks.encode_details(*details)
+    place = Place(Kind.TAIL_PAGE, id)
+    return (
+        lengths.astype(_LENGTH).tobytes(),
+        wrap(chunks.encode_curve(iters, values), place),
+        wrap(chunks.encode_details(*details), place),
+    )
 
 
 def delete(conn: sqlite3.Connection, tails: Sequence[bytes]) -> None:

@@ -23,7 +23,7 @@ def in_parts(series: Sequence[Series]) -> Iterator[Int64Array]:
     Parts have about as many points each. A series counts with one chunk of its merged points at most, as readers hold
     about one chunk of each series.
     """
-    sizes = np.minimum(merged_stats(one.merged for one in series)["count"], chunks.LARGEST)
+    sizes = np.minimum(merged_stats(one.merged for one in series)["count"], chunks.LARGEST_SEALED)
     sizes = sizes + np.array([sum([hot.points_sent for hot in one.recent]) for one in series], np.int64)
     for which in tail.some_at_a_time(tail.order([one.merged.runs for one in series]), sizes):
         part = [series[n] for n in which.tolist()]

@@ -1,6 +1,7 @@
 """A process that adds to a store as fast as it can and says what was acknowledged; arguments: folder, first, fsync.
 
-Batch n has three points and a line of each of two owners, and one plot; `n` is printed once it is acknowledged.
+Batch n has three points and a line of each of two owners, and one plot; `n` is printed once it is acknowledged. Chunks
+are so small that many are sealed meanwhile.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ import asyncio
 import sys
 from pathlib import Path
 
+import pytest
+
 from apiserver.events.model import EventBatch, Owner
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import batch, lines, sample, scalars
+from tests.stores.events.embedded.sizes import make_small
 
 OWNERS = (Owner("company", "one"), Owner("company", "two"))
 POINTS = 3
@@ -28,7 +32,8 @@ def numbered(n: int) -> EventBatch:
 
 
 async def main(folder: Path, first: int, fsync: bool) -> None:
-    store = EmbeddedEventStore(folder, fsync=fsync, merge_points=200, merge_seconds=0.005)
+    make_small(pytest.MonkeyPatch())
+    store = EmbeddedEventStore(folder, fsync=fsync, merge_points=200, merge_seconds=0.005, seal_seconds=0.01)
     await store.open()
     n = first
     while True:

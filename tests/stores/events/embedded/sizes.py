@@ -11,6 +11,7 @@ from apiserver.stores.events.embedded import (
     log_merge,
     pieces,
     scalar_merge,
+    sealing,
     stats,
     tail,
 )
@@ -22,9 +23,13 @@ def make_small(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(tail, "MOST_RUNS", 2)
     patch.setattr(tail, "POINTS_A_PAGE", 7)
     patch.setattr(chunks, "LARGEST", 8)
+    patch.setattr(chunks, "LARGEST_SEALED", 30)
+    patch.setattr(sealing, "POINTS_A_STEP", 50)
+    patch.setattr(sealing, "_CHUNKS_AT_A_TIME", 6)
     patch.setattr(chunks, "POINTS_AT_A_TIME", 20)
     patch.setattr(stats, "LONG", 4)
     patch.setattr(pieces, "POINTS_A_BLOCK", 2)
+    patch.setattr(pieces, "POINTS_A_SEALED_BLOCK", 5)
     patch.setattr(buckets, "MOST_WIDENING", 0.5)
     patch.setattr(buckets, "CHUNKS_OF_POINTS", 2)
     patch.setattr(buckets, "CHUNKS_OF_BLOCKS", 3)

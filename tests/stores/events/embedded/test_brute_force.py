@@ -43,6 +43,7 @@ operations = st.lists(
         st.tuples(st.just("merge")),
         st.tuples(st.just("merge")),
         st.tuples(st.just("merge_meanwhile"), batches),
+        st.tuples(st.just("seal")),
         st.tuples(st.sampled_from(["reopen", "crash", "compare", "tell"])),
         st.tuples(st.just("restated"), st.sets(owners)),
         st.tuples(st.just("delete"), st.lists(owners, min_size=1, max_size=2), types),
@@ -85,6 +86,10 @@ class Both:
 
     async def do_merge(self) -> None:
         await self._store.merge()
+
+    async def do_seal(self) -> None:
+        await self._store.merge()
+        await self._store.seal()
 
     async def do_merge_meanwhile(self, batch: EventBatch) -> None:
         """A batch arrives, and all is read, while a merge is half done."""

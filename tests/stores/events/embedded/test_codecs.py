@@ -12,16 +12,19 @@ from hypothesis import strategies as st
 
 from apiserver.events.model import LogLine, LogPosition
 from apiserver.stores.events.embedded import chunks, compression, integers, lines
+from apiserver.stores.events.embedded.checked import Damaged, Kind, Place, unwrap, wrap
 from apiserver.stores.events.embedded.hot import LogPart
 from tests.contract.event_stores import lines as log_lines
 
 int64 = st.integers(-(2**63), 2**63 - 1)
+float_bits = st.binary(min_size=8, max_size=8).map(lambda bits: float(np.frombuffer(bits, np.float64)[0]))
 
 
 @given(st.one_of(st.lists(int64, min_size=1), st.lists(st.integers(-5, 5), min_size=1, max_size=300)))
 def test_whole_numbers(numbers: list[int]) -> None:
     column = np.array(numbers, np.int64)
-    assert integers.decode(integers.encode(column), len(column)).tolist() == numbers
+    for sealed in (False, True):
+        assert integers.decode(integers.encode(column, sealed=sealed), len(column)).tolist() == numbers
 
 
 @pytest.mark.parametrize(
@@ -38,18 +41,46 @@ def test_regular_numbers_are_small(column: np.ndarray[tuple[int], np.dtype[np.in
     assert len(integers.encode(column)) <= most
 
 
-@given(st.lists(st.floats(), min_size=1, max_size=50))
-def test_chunks(values: list[float]) -> None:
-    length = len(values)
-    iters = np.arange(length) * 3 - 7
-    column = np.array(values, np.float64)
-    details = [np.arange(length) ** 2, np.arange(length) % 3, np.full(length, 5)]
-    points = chunks.decode_points(length, chunks.encode_curve(iters, column), chunks.encode_details(*details))
+@given(
+    st.lists(st.tuples(st.floats() | float_bits | st.sampled_from([0.5, 1.25]), int64), min_size=1, max_size=300),
+    st.booleans(),
+)
+def test_chunks(rows: list[tuple[float, int]], sealed: bool) -> None:
+    """Every bit of every number comes back: of numbers that are none, and of negative zeros, too."""
+    values, times = map(np.array, zip(*rows, strict=True))
+    iters = np.unique(times)[: len(rows)] if sealed else np.arange(len(rows)) * 3 - 7
+    values, times = values[: len(iters)].astype(np.float64), times[: len(iters)].astype(np.int64)
+    details = [times, np.arange(len(iters)) % 3, np.full(len(iters), 5)]
+    curve, rest = chunks.encode_curve(iters, values, sealed=sealed), chunks.encode_details(*details, sealed=sealed)
+    points = chunks.decode_points(len(iters), curve, rest)
     assert points.iters.tolist() == iters.tolist()
-    assert np.array_equal(points.values, column, equal_nan=True)
+    assert points.values.tobytes() == values.tobytes()
     assert [points.timestamps.tolist(), points.workers.tolist(), points.received.tolist()] == [
         one.tolist() for one in details
     ]
+    place = Place(Kind.CHUNK, 7)
+    assert chunks.decode_curves([(len(iters), wrap(curve, place))] * 2).values.tobytes() == values.tobytes() * 2
+    assert chunks.decode_times(len(iters), wrap(rest, place))[0].tolist() == times.tolist()
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_damage_is_found_and_named(sealed: bool) -> None:
+    column = np.random.default_rng(0).random(2000)
+    stored = wrap(chunks.encode_curve(np.arange(2000), column, sealed=sealed), Place(Kind.CHUNK, 5 << 24))
+    for at in (8, 20, 40, len(stored) // 2, len(stored) - 1):
+        flipped = bytearray(stored)
+        flipped[at] ^= 1
+        with pytest.raises(Damaged, match="is damaged"):
+            chunks.decode_curves([(2000, bytes(flipped))])
+    for torn in (stored[:-1], stored[:100], stored[:1000] + bytes(len(stored) - 1000)):
+        with pytest.raises(Damaged, match=f"chunk {5 << 24} is damaged"):
+            chunks.decode_curves([(2000, torn)])
+
+
+def test_what_has_no_checksum_is_taken_as_it_is() -> None:
+    body = chunks.encode_curve(np.arange(3), np.array([1.0, 2.0, 3.0]))
+    assert bytes(unwrap(body)) == body
+    assert bytes(unwrap(b"")) == b""
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,8 @@ async def test_a_killed_store_has_everything_acknowledged_once(
         await store.add(numbered(stored - 1))
         assert await batches_in(store) == stored
         await store.close()
+    with closing(sqlite3.connect(tmp_path / "events.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM chunk_index WHERE sealed").fetchone()[0] > 0
 
 
 async def batches_in(store: EmbeddedEventStore) -> int:

@@ -20,7 +20,7 @@ from tests.stores.events.embedded.sizes import make_small
 pytestmark = pytest.mark.anyio
 
 #: Tables without an owner's rows, or that are made for the one query.
-_SMALL = ("state", "json_each", "CONSTANT ROW")
+_SMALL = ("state", "json_each", "CONSTANT ROW", "unsealed_chunks")
 
 
 async def test_every_read_goes_by_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

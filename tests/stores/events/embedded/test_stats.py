@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apiserver.events.queries import GREATEST
 from apiserver.stores.events.embedded import stats
 from apiserver.stores.events.embedded.stats import StatsArray
 
@@ -36,7 +38,9 @@ def of(points: Rows, first: int = 0) -> StatsArray:
 
 
 def comparable(row: StatsArray) -> tuple[object, ...]:
-    return tuple(repr(item) for item in row[0].item())
+    """The row, without the last digits of what depends on the order of the points."""
+    *exact, deviations, first_odd_iter = row[0].item()
+    return *map(repr, exact), f"{deviations:.9g}", first_odd_iter
 
 
 @given(rows, rows)
@@ -52,6 +56,36 @@ def test_folded_stats_are_those_of_the_union(parts: list[Rows]) -> None:
     firsts = np.cumsum([0, *map(len, parts)]).tolist()
     folded = stats.fold(np.concatenate([of(part, first) for part, first in zip(parts, firsts, strict=False)]))
     assert comparable(folded) == comparable(of([point for part in parts for point in part]))
+
+
+@given(rows)
+def test_deviations_and_values_that_are_not_finite_are_those_of_the_library(points: Rows) -> None:
+    row = of(points)[0]
+    finite = [value for _, value in points if math.isfinite(value)]
+    assert row["deviations"] == pytest.approx(statistics.pvariance(finite) * len(finite) if finite else 0)
+    odd = [n for n, (_, value) in enumerate(points) if not math.isfinite(value)]
+    assert row["first_odd_iter"] == (odd[0] if odd else GREATEST)
+
+
+def test_deviations_keep_their_digits_where_values_differ_little() -> None:
+    values = [1e9 + n / 1024 for n in range(8)]
+    halves = [of([(n, value) for n, value in enumerate(half)]) for half in (values[:3], values[3:])]
+    assert stats.combine(*halves)["deviations"][0] == pytest.approx(statistics.pvariance(values) * 8, rel=1e-6)
+
+
+def test_deviations_may_overflow() -> None:
+    row = stats.combine(of([(0, 1e200), (1, -1e200)]), of([(0, 1e308), (1, -1e308)]))
+    assert math.isinf(row["deviations"][0])
+
+
+@given(rows, rows)
+def test_rows_of_older_versions_lack_the_deviations(left: Rows, right: Rows) -> None:
+    new = of(left), of(right, len(left))
+    found = stats.stored([new[0].tobytes()[:-16], new[1].tobytes()])
+    assert math.isnan(found["deviations"][0])
+    assert comparable(found[1:]) == comparable(new[1])
+    assert comparable(found[:1])[:-2] == comparable(new[0])[:-2]
+    assert math.isnan(stats.fold(found)["deviations"][0])
 
 
 @given(rows)

@@ -73,7 +73,10 @@ async def test_the_sizes_of_blocks_of_schema_2_are_known(tmp_path: Path) -> None
     await store.add(batch(lines(["one", "two é"])))
     await store.close()
     conn = sqlite3.connect(tmp_path / "events.db")
-    conn.executescript("DROP INDEX log_sizes; ALTER TABLE log_blocks DROP COLUMN sizes; PRAGMA user_version = 2")
+    conn.executescript(
+        "DROP INDEX log_sizes; ALTER TABLE log_blocks DROP COLUMN sizes; DROP TABLE damaged_chunks;"
+        "DROP INDEX unsealed_chunks; ALTER TABLE chunk_index DROP COLUMN sealed; PRAGMA user_version = 2"
+    )
     conn.close()
     await store.open()
     assert await store.log_sizes(OWNER) == {"worker": LogSize(0, 11)}

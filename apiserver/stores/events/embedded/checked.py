@@ -1,0 +1,64 @@
+"""Puts a checksum before what is stored, and the name of what it belongs to, so that damage is found and named.
+
+marker (4 bytes)   says that a checksum follows; nothing that was stored without one begins so
+checksum (4)       CRC-32 of all that follows
+kind (1), id (8)   what it belongs to: the id of a chunk, or of a page of the tail
+content
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from enum import IntEnum
+from typing import NamedTuple
+
+_MARKER = 0xFFFFFFFF
+_HEAD = struct.Struct("<II")
+_NAME = struct.Struct("<Bq")
+_CONTENT = _HEAD.size + _NAME.size
+
+
+class Kind(IntEnum):
+    """What a checked content belongs to."""
+
+    CHUNK = 1
+    TAIL_PAGE = 2
+
+
+class Place(NamedTuple):
+    """A chunk or a page of the tail."""
+
+    kind: Kind
+    id: int
+
+    def __str__(self) -> str:
+        return f"{self.kind.name.lower().replace('_', ' ')} {self.id}"
+
+
+class Damaged(Exception):
+    """What was read at `place` is not what was stored; None: even its name is damaged."""
+
+    def __init__(self, place: Place | None) -> None:
+        super().__init__(f"{place or 'a chunk'} is damaged: its checksum does not fit")
+        self.place = place
+
+
+def wrap(content: bytes, place: Place) -> bytes:
+    """The content, with its checksum."""
+    named = _NAME.pack(*place) + content
+    return _HEAD.pack(_MARKER, zlib.crc32(named)) + named
+
+
+def unwrap(stored: bytes) -> memoryview:
+    """The content of what was stored; Damaged. What older versions stored has no checksum, and is content as it is."""
+    view = memoryview(stored)
+    if len(stored) < _CONTENT:
+        return view
+    marker, checksum = _HEAD.unpack_from(stored)
+    if marker != _MARKER:
+        return view
+    if zlib.crc32(view[_HEAD.size :]) != checksum:
+        kind, id = _NAME.unpack_from(stored, _HEAD.size)
+        raise Damaged(Place(Kind(kind), id) if kind in iter(Kind) else None)
+    return view[_CONTENT:]

@@ -1,0 +1,166 @@
+"""Seals chunks: puts those of a series that hardly change again together, in few bytes.
+
+Encoding for few bytes takes longer, so it is done when no merge is due. Now and then, a `Sealer` looks for chunks that
+are not sealed. They and their small neighbours, of less than half of `LARGEST_SEALED` points, become one sealed chunk
+if they fill it. At the end of a series that grows, chunks wait for more points. Once nothing came for a series since
+the last look, they are sealed as they are.
+
+For example, a series has a sealed chunk of 16,000 points, and chunks of 4,000, 4,000, 4,000, 4,000 and 2,000 points:
+
+    it grows        one sealed chunk of 16,000 points; the chunk of 2,000 waits
+    it is quiet     two sealed chunks, of 16,000 and 2,000 points. If the series grows later, the second one, which is
+                    small, is put together with the chunks that follow.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from apiserver.events.queries import LEAST
+from apiserver.stores.events.embedded import chunks, stats, tail
+from apiserver.stores.events.embedded.checked import Damaged, unwrap
+from apiserver.stores.events.embedded.chunk_writer import ChunkWriter
+
+#: Points that are sealed in one transaction, in about 20 ms. Deletes and merges wait for so long.
+POINTS_A_STEP = 2**17
+#: Chunks of a series that are looked at together. A sealed chunk seldom takes the place of more.
+_CHUNKS_AT_A_TIME = 32
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Due:
+    """A series with small chunks; whether it grows, and the iteration up to which it was sealed."""
+
+    series: int
+    grows: bool
+    at: int = LEAST
+
+
+class Sealer:
+    """Seals step by step. Each step is a part of the caller's transaction."""
+
+    def __init__(self) -> None:
+        self._grown: set[int] = set()
+        """Series that got points since the last look."""
+        self._due: deque[_Due] = deque()
+        self._damaged: set[int] = set()
+        """First chunks of runs that have a chunk that cannot be read."""
+        self.must_look = True
+        """Whether there may be something to seal, now or once series do not grow any more."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is to be sealed now."""
+        return bool(self._due)
+
+    def note(self, series: Iterable[int]) -> None:
+        """Note that these series got points."""
+        self._grown.update(series)
+        self.must_look = True
+
+    def look(self, conn: sqlite3.Connection) -> None:
+        """Find the series with chunks to seal."""
+        grown, self._grown = self._grown, set()
+        self.must_look = bool(grown)
+        rows = conn.execute("SELECT series, sum(count) FROM chunk_index WHERE sealed = 0 GROUP BY series")
+        self._due.extend(
+            _Due(series, series in grown) for series, points in rows if series not in grown or points >= _small()
+        )
+
+    def step(self, conn: sqlite3.Connection) -> None:
+        """Seal some chunks."""
+        writer, left = ChunkWriter(conn), POINTS_A_STEP
+        finished = []
+        while self._due and left > 0:
+            left -= self._seal(conn, writer, self._due[0], left)
+            if left > 0:
+                finished.append(self._due.popleft().series)
+        writer.write()
+        for series in finished:
+            _make_stats_known(conn, series)
+
+    def _seal(self, conn: sqlite3.Connection, writer: ChunkWriter, due: _Due, most: int) -> int:
+        """Seal `most` points of a series, a few more, or all; returns how many were sealed."""
+        done = 0
+        while done < most:
+            run = _next_run(conn, due)
+            if not run:
+                return done
+            due.at = run[-1].last
+            ids = [chunk.id for chunk in run]
+            if ids[0] in self._damaged:
+                continue
+            try:
+                points = writer.read_whole(ids)
+            except Damaged as error:
+                logger.error("%s; it stays as it is", error)
+                self._damaged.add(ids[0])
+                continue
+            writer.seal(due.series, ids, points)
+            done += len(points.iters)
+        return done
+
+
+def _small() -> int:
+    """Chunks of fewer points are small. All that are not sealed are."""
+    return chunks.LARGEST_SEALED // 2
+
+
+class _Chunk(NamedTuple):
+    id: int
+    last: int
+    points: int
+
+
+_NEIGHBOURS = "SELECT id, last, count FROM chunk_index WHERE series = ? AND last {} ? ORDER BY last {} LIMIT ?"
+
+
+def _next_run(conn: sqlite3.Connection, due: _Due) -> list[_Chunk]:
+    """The next small neighbours that make up a sealed chunk; none if there are none, or they wait for more points."""
+    unsealed = conn.execute(
+        "SELECT last FROM chunk_index WHERE series = ? AND last > ? AND sealed = 0 ORDER BY last LIMIT 1",
+        (due.series, due.at),
+    ).fetchone()
+    if unsealed is None:
+        return []
+    first = unsealed[0]
+    for row in conn.execute(_NEIGHBOURS.format("<", "DESC"), (due.series, first, 1)):
+        before = _Chunk(*row)
+        if before.points < _small() and before.last > due.at:
+            first = before.last
+    rows = conn.execute(_NEIGHBOURS.format(">=", "ASC"), (due.series, first, _CHUNKS_AT_A_TIME)).fetchall()
+    run: list[_Chunk] = []
+    points = 0
+    for chunk in map(_Chunk._make, rows):
+        points += chunk.points
+        if chunk.points >= _small() or points > chunks.LARGEST_SEALED:
+            return run
+        run.append(chunk)
+    return [] if due.grows and len(rows) < _CHUNKS_AT_A_TIME else run
+
+
+def _make_stats_known(conn: sqlite3.Connection, series: int) -> None:
+    """Make the stats of a series again if they lack what older versions did not store."""
+    row = conn.execute("SELECT runs, stats FROM scalars WHERE series = ?", (series,)).fetchone()
+    if row is None or not np.isnan(stats.stored(row[1:])["deviations"][0]):
+        return
+    try:
+        found = conn.execute("SELECT stats FROM chunk_index WHERE series = ?", (series,))
+        rows = stats.fold(stats.stored(unwrap(stored) for (stored,) in found))
+        points = tail.read(conn, row[0])
+    except Damaged as error:
+        logger.error("%s; it stays as it is", error)
+        return
+    if len(points.iters):
+        start = np.zeros(1, np.intp)
+        rows = stats.combine(rows, stats.of_groups(points.iters, points.values, points.timestamps, start))
+    conn.execute("UPDATE scalars SET stats = ? WHERE series = ?", (rows.tobytes(), series))
