@@ -44,13 +44,14 @@ class Key(StrEnum):
     """What the x axis shows."""
 
     ITER = "iter"
+    DURATION = "duration"
     TIMESTAMP = "timestamp"
     ISO_TIME = "iso_time"
 
     @property
     def axis(self) -> BucketAxis:
         """The column it is bucketed over."""
-        return BucketAxis.ITER if self is Key.ITER else BucketAxis.TIMESTAMP
+        return BucketAxis.TIMESTAMP if self is Key.ISO_TIME else BucketAxis(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ def _all(found: list[Buckets], asked: HistogramQuery) -> Histogram:
     for buckets in found:
         if asked.range.least > LEAST:  # the first bucket may begin before the range, but has no points there
             buckets.x = np.maximum(buckets.x, asked.range.least)
-        x, mean = _axis_values(buckets.x, asked.key), buckets.values[Aggregate.MEAN]
+        x, mean = axis_values(buckets.x, asked.key), buckets.values[Aggregate.MEAN]
         series: dict[str, Any] = {"name": buckets.variant, "x": x, "y": mean}
         if asked.envelope:
             series |= {name.value: column for name, column in buckets.values.items() if name is not Aggregate.MEAN}
@@ -105,7 +106,8 @@ def _all(found: list[Buckets], asked: HistogramQuery) -> Histogram:
     return answer
 
 
-def _axis_values(x: npt.NDArray[np.int64], key: Key) -> npt.NDArray[np.int64] | list[str]:
+def axis_values(x: npt.NDArray[np.int64], key: Key) -> npt.NDArray[np.int64] | list[str]:
+    """The x of an answer."""
     if key is not Key.ISO_TIME:
         return x
     times = np.maximum(x, _LEAST_TIME).astype("datetime64[ms]")

@@ -259,10 +259,14 @@ class ScalarStats:
 
 
 class BucketAxis(StrEnum):
-    """The column that points are bucketed over."""
+    """What points are bucketed over: their iterations, or times in milliseconds.
+
+    DURATION is the time since the first point of the series, the one with the least timestamp. It is 2⁶³ − 1 at most.
+    """
 
     ITER = "iter"
     TIMESTAMP = "timestamp"
+    DURATION = "duration"
 
 
 class ScalarPosition(NamedTuple):

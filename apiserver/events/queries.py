@@ -5,12 +5,14 @@ A reader makes a query once. It goes down to the store as a whole, so that no fu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, Self, TypeVar
 
+import numpy as np
+
 from apiserver.events.aggregates import Aggregate
-from apiserver.events.model import BucketAxis, EventType, Int64Array, Owner, Selection
+from apiserver.events.model import BucketAxis, EventType, Int64Array, MetricSelection, Owner, Selection
 from apiserver.events.smoothing import Smoothing
 
 #: The ends of every axis: iterations and timestamps are int64.
@@ -79,6 +81,54 @@ class BucketQuery:
     def size(self, series: int, buckets: int) -> int:
         """About how many bytes of memory some series take, with so many buckets in all."""
         return (_SERIES_BYTES * series + _BUCKET_BYTES * buckets) * (1 + len(self.aggregates))
+
+
+@dataclass(frozen=True, slots=True)
+class CurvesQuery:
+    """The same scalar series of several owners, each owner once, and the axis of their curves."""
+
+    owners: Sequence[Owner]
+    metric: str
+    variant: str
+    axis: BucketAxis
+
+    def of(self, owner: Owner) -> SeriesQuery:
+        """The series of one owner."""
+        return SeriesQuery(owner, EventType.SCALAR, [MetricSelection(self.metric, (self.variant,))])
+
+
+@dataclass(frozen=True, slots=True)
+class CommonBuckets:
+    """Neighbouring buckets that several curves have in common. Bucket n begins at (first + n) · width.
+
+    The width is a power of two. So the embedded store need not make buckets wider before it can use its own blocks.
+    """
+
+    first: int
+    count: int
+    width: int
+
+    @classmethod
+    def over(cls, least: int, greatest: int, most: int) -> Self:
+        """The narrowest buckets from `least` to `greatest` that are no more than `most` ≥ 4."""
+        shift = 0
+        while (greatest >> shift) - (least >> shift) >= most:
+            shift += 1
+        return cls(least >> shift, (greatest >> shift) - (least >> shift) + 1, 1 << shift)
+
+    @property
+    def starts(self) -> Int64Array:
+        """Where each bucket begins."""
+        return (self.first + np.arange(self.count, dtype=np.int64)) * self.width
+
+    def numbers(self, starts: Int64Array) -> Int64Array:
+        """The number of each bucket that begins at one of these places."""
+        return starts // self.width - self.first
+
+    def over_axis(self, axis: BucketAxis) -> BucketQuery:
+        """The means of one curve in these buckets."""
+        end = (self.first + self.count) * self.width
+        return BucketQuery(axis, lambda *_: self.width, Range(self.first * self.width, end - 1))
 
 
 class Grid(NamedTuple):

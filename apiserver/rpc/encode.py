@@ -34,17 +34,18 @@ def encode(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-async def encode_many(answer: dict[str, Any], size: int | None = None) -> Json:
+async def encode_many(answer: dict[str, Any], size: int | None = None, *, levels: int = _LEVELS) -> Json:
     """The JSON of an answer, in pieces if the answer holds many things or much was read for it.
 
-    `size`: the number of things; by default, that of the items in its lists. AnswerTooLarge beyond MOST_JSON, which
-    can happen if the answer holds the same long text many times.
+    `size`: the number of things; by default, that of the items in its lists. `levels`: those of objects that are
+    encoded entry by entry. AnswerTooLarge beyond MOST_JSON, which can happen if the answer holds the same long text
+    many times.
     """
     if size is None:
         size = sum([len(value) for value in answer.values() if type(value) is list])
     if size <= MANY and held_size() <= _MUCH:
         return encode(answer)
-    return await asyncio.to_thread(_in_pieces, answer)
+    return await asyncio.to_thread(_in_pieces, answer, levels)
 
 
 def size_of(json: Json) -> int:
@@ -52,12 +53,12 @@ def size_of(json: Json) -> int:
     return len(json) if isinstance(json, bytes) else sum(map(len, json))
 
 
-def _in_pieces(value: Any) -> list[bytes]:
+def _in_pieces(value: Any, levels: int = _LEVELS) -> list[bytes]:
     """The JSON of the value, in pieces of `_PIECE` bytes or more."""
     made: list[bytes] = []
     small: list[bytes] = []
     size = total = 0
-    for piece in _pieces(value, _LEVELS, 1 if held_size() > MUCH else _AT_ONCE):
+    for piece in _pieces(value, levels, 1 if held_size() > MUCH else _AT_ONCE):
         total += len(piece)
         if total > MOST_JSON:
             raise AnswerTooLarge

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby, islice
 from operator import gt, lt
 from typing import Any
@@ -20,6 +20,7 @@ from apiserver.events.model import (
     BucketAxis,
     EventBatch,
     EventType,
+    Float64Array,
     LogLine,
     LogPosition,
     LogSize,
@@ -35,7 +36,16 @@ from apiserver.events.model import (
     WorkerMeans,
     WorkerSpan,
 )
-from apiserver.events.queries import EVERYWHERE, BucketQuery, Grid, PageQuery, Range, SeriesQuery
+from apiserver.events.queries import (
+    EVERYWHERE,
+    BucketQuery,
+    CommonBuckets,
+    CurvesQuery,
+    Grid,
+    PageQuery,
+    Range,
+    SeriesQuery,
+)
 from apiserver.stores.events.base import TIMESTAMP_BYTES, page_of, whole_timestamps_of
 from tests.events.plain_smoothing import smoothed
 
@@ -184,22 +194,49 @@ class PlainEventStore:
         return [_stats(series.owner, name, list(points.values())) for name, points in self._scalars(series).items()]
 
     async def scalar_buckets(self, series: SeriesQuery, buckets: BucketQuery) -> list[Buckets]:
-        def x(point: Point) -> int:
-            return point.iter if buckets.axis is BucketAxis.ITER else point.timestamp
-
         found = []
+        for name, curve in self._curves(series, buckets.axis).items():
+            places = [x for x, _ in curve]
+            values = [point.value for _, point in curve]
+            interval = buckets.width(len(curve), places[0], places[-1])
+            if buckets.smoothing is not None:
+                values = smoothed(buckets.smoothing, places, values)
+            points = [
+                (x, value)
+                for x, value in zip(places, values, strict=True)
+                if buckets.range.least <= x <= buckets.range.greatest
+            ]
+            found.append(_buckets(name, interval, points, buckets.aggregates))
+        return found
+
+    async def curve_ends(self, asked: CurvesQuery) -> tuple[int, int] | None:
+        curves = [curve for owner in asked.owners for curve in self._curves(asked.of(owner), asked.axis).values()]
+        found = [x for curve in curves for x, _ in curve]
+        return (min(found), max(found)) if found else None
+
+    async def curve_means(self, asked: CurvesQuery, buckets: CommonBuckets) -> Float64Array:
+        found = np.full((len(asked.owners), buckets.count), np.nan)
+        for row, owner in enumerate(asked.owners):
+            for curve in self._curves(asked.of(owner), asked.axis).values():
+                for number in range(buckets.count):
+                    inside = [point.value for x, point in curve if x // buckets.width == buckets.first + number]
+                    finite = [value for value in inside if math.isfinite(value)]
+                    if finite:
+                        found[row, number] = math.fsum(finite) / len(finite)
+        return found
+
+    def _curves(self, series: SeriesQuery, axis: BucketAxis) -> dict[Name, list[tuple[int, Point]]]:
+        """The points of each series but its single value, in order, with their x; none is empty."""
+        found: dict[Name, list[tuple[int, Point]]] = {}
         for name, points in self._scalars(series).items():
             curve = [point for point in points.values() if point.iter != SINGLE_VALUE_ITERATION]
-            curve.sort(key=lambda point: (x(point), point.iter))
-            if curve:
-                places = [x(point) for point in curve]
-                interval = buckets.width(len(curve), places[0], places[-1])
-                if buckets.smoothing is not None:
-                    values = smoothed(buckets.smoothing, places, [point.value for point in curve])
-                    curve = [replace(point, value=value) for point, value in zip(curve, values, strict=True)]
-                inside = [one for one in curve if buckets.range.least <= x(one) <= buckets.range.greatest]
-                found.append(_buckets(name, interval, x, inside, buckets.aggregates))
-        return found
+            if axis is BucketAxis.ITER:
+                found[name] = sorted([(point.iter, point) for point in curve], key=lambda one: one[0])
+                continue
+            curve.sort(key=lambda point: (point.timestamp, point.iter))
+            begin = curve[0].timestamp if curve and axis is BucketAxis.DURATION else 0
+            found[name] = [(min(point.timestamp - begin, 2**63 - 1), point) for point in curve]
+        return {name: curve for name, curve in found.items() if curve}
 
     async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
         found = [
@@ -395,13 +432,10 @@ def _columns(page: list[tuple[Name, Point]]) -> ScalarPoints:
     )
 
 
-def _buckets(
-    name: Name, interval: int, x: Callable[[Point], int], points: list[Point], wanted: Set[Aggregate]
-) -> Buckets:
-    chosen = sorted((point for point in points if point.iter != SINGLE_VALUE_ITERATION), key=lambda p: (x(p), p.iter))
+def _buckets(name: Name, interval: int, points: list[tuple[int, float]], wanted: Set[Aggregate]) -> Buckets:
     rows = [
-        (max(number * interval, -(2**63)), *_summed([point.value for point in bucket]))
-        for number, bucket in groupby(chosen, key=lambda point: x(point) // interval)
+        (max(number * interval, -(2**63)), *_summed([value for _, value in bucket]))
+        for number, bucket in groupby(points, key=lambda point: point[0] // interval)
     ]
     x_column, *columns = list(zip(*rows, strict=True)) or [()] * (1 + len(Aggregate))
     values = {one: np.array(column, np.float64) for one, column in zip(Aggregate, columns, strict=True)}

@@ -341,6 +341,7 @@ async def test_no_page_changes_anything_without_leave(world: World) -> None:
 #: They ask for an object, which no link has, or for something that there is not here.
 REFUSED_LINKS = {
     *("events.debug_images 2.7", "events.plots 2.20", "events.scalar_metrics_iter_raw 2.16"),
+    "events.scalar_metrics_of_groups 2.34",
     *("events.next_debug_image_sample 2.12", "events.next_plot_sample 2.20", "models.get_by_task_id 1.0"),
     *("organization.prepare_download_for_get_all 2.26", "organization.download_for_get_all 2.26"),
     *("serving.get_endpoint_details 2.31", "workers.get_metric_keys 2.4", "workers.get_stats 2.4"),

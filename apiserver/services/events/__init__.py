@@ -3,6 +3,7 @@
 from apiserver.services.events import (
     clear,
     download,
+    groups,
     logs,
     multi_plots,
     navigate,

@@ -15,6 +15,7 @@ from apiserver.events.aggregates import Buckets
 from apiserver.events.model import (
     EventBatch,
     EventType,
+    Float64Array,
     Int64Array,
     LogLine,
     LogPosition,
@@ -31,7 +32,18 @@ from apiserver.events.model import (
     WorkerMeans,
     WorkerSpan,
 )
-from apiserver.events.queries import EVERYWHERE, LEAST, BucketQuery, Grid, PageQuery, Range, SeriesQuery
+from apiserver.events.queries import (
+    EVERYWHERE,
+    GREATEST,
+    LEAST,
+    BucketQuery,
+    CommonBuckets,
+    CurvesQuery,
+    Grid,
+    PageQuery,
+    Range,
+    SeriesQuery,
+)
 
 #: A page of samples or log lines ends with the event that brings it to so many bytes, however few events it has.
 PAGE_BYTES = 8 * 2**20
@@ -91,6 +103,12 @@ def bucket_x(x: Int64Array, interval: int | Int64Array) -> Int64Array:
         return x
     start = x // interval * interval
     return np.where(start > x, LEAST, start)
+
+
+def since_first(times: Int64Array) -> Int64Array:
+    """The durations since the first of ascending times. A duration over 2⁶³ − 1 would wrap around, and is 2⁶³ − 1."""
+    since = times - times[:1]
+    return np.where(since < 0, GREATEST, since)
 
 
 class EventStoreError(Exception):
@@ -171,6 +189,17 @@ class EventStore(Protocol):
         never narrower. Counts always add up to the points. If the first bucket starts before −2⁶³, its x is −2⁶³.
 
         `answers.will_read` counts the buckets before all of them are made.
+        """
+
+    async def curve_ends(self, asked: CurvesQuery) -> tuple[int, int] | None:
+        """The least and the greatest x of all curves together; iteration −2³¹ is left out. None: there is no point."""
+
+    async def curve_means(self, asked: CurvesQuery, buckets: CommonBuckets) -> Float64Array:
+        """The mean of each owner's finite values in each bucket: a row for each owner, a column for each bucket.
+
+        It is NaN where an owner has no finite value. Iteration −2³¹ is left out, and so are points outside the buckets.
+
+        `answers.will_read` counts the numbers before they are made.
         """
 
     async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:

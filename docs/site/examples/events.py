@@ -55,6 +55,14 @@ CALLS = [
     Call("events.scalar_metrics_iter_histogram", {"task": "$TASK", "samples": 100, "envelope": True}),
     Call("events.multi_task_scalar_metrics_iter_histogram", {"tasks": ["$TASK", "$OTHER"], "samples": 100}),
     Call(
+        "events.scalar_metrics_of_groups",
+        {
+            "groups": [{"name": "all", "tasks": ["$TASK", "$OTHER"]}, {"name": "first", "tasks": ["$TASK"]}],
+            "metrics": [{"metric": "loss", "variants": ["train"]}],
+            "quantiles": [0.25, 0.5, 0.75],
+        },
+    ),
+    Call(
         "events.scalar_metrics_iter_raw",
         {"task": "$TASK", "metric": {"metric": "loss", "variants": ["train"]}, "count_total": True},
     ),

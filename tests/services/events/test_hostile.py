@@ -28,7 +28,12 @@ ENDPOINTS = [
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda one: f"{one.name} {one.version}")
 async def test_hostile_values_are_answered(api: Api, add: Add, task: str, endpoint: EndpointVersion) -> None:
     await add(scalar(task, 1, 1), image(task, 1), plot(task, 1))
-    known: dict[str, Any] = {"task": task, "tasks": [task], "metrics": [{"task": task}]}
+    known: dict[str, Any] = {
+        "task": task,
+        "tasks": [task],
+        "groups": [{"name": "g", "tasks": [task]}],
+        "metrics": [{"task": task, "metric": "m", "variants": ["v"]}],
+    }
     least = await api.raw("POST", f"/v{endpoint.version}/{endpoint.name}", json=required(endpoint, known))
     assert least.status_code == (400 if ".next_" in endpoint.name else 200), least.text  # "next" needs a scroll id
     for request in spoilt(endpoint, required(endpoint, known)):

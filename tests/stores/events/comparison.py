@@ -25,7 +25,7 @@ from apiserver.events.model import (
     Selection,
     WorkerSpan,
 )
-from apiserver.events.queries import BucketQuery, Grid, PageQuery, Range, SeriesQuery, Width
+from apiserver.events.queries import BucketQuery, CommonBuckets, CurvesQuery, Grid, PageQuery, Range, SeriesQuery, Width
 from apiserver.events.smoothing import Kind, Smoothing
 from apiserver.stores.events.base import EventStore
 from tests.contract.plain_event_store import PlainEventStore
@@ -40,6 +40,8 @@ WIDTHS: Sequence[Width] = (
 )
 SMOOTHINGS = tuple(Smoothing(kind, weight=0.7, points=4) for kind in Kind)
 BOUNDS = ((None, None), (None, 7), (3, None), (-2, 12))
+NAMES = (("a", "x"), ("b", "y"), ("nothing", ""))
+UNKNOWN = Owner("company", "unknown")
 _LARGEST_SHIFT = 42
 
 
@@ -52,6 +54,8 @@ async def assert_same(store: EventStore, plain: PlainEventStore, owners: Sequenc
         assert await store.series(owner) == await plain.series(owner)
         for types in (None, *([type] for type in EventType)):
             assert await store.events_count(owner, types) == await plain.events_count(owner, types)
+    for (metric, variant), axis in product(NAMES, BucketAxis):
+        await _assert_same_curves(store, plain, CurvesQuery([*owners, UNKNOWN], metric, variant, axis))
     await assert_same_to_restate(store, plain)
 
 
@@ -78,6 +82,15 @@ async def _assert_same_scalars(store: EventStore, plain: PlainEventStore, owner:
         await _assert_same_smoothed(store, plain, SeriesQuery(owner, EventType.SCALAR), asked)
     for descending, limit, whole in product((False, True), (1, 4, 1000), (False, True)):
         await _assert_same_walk(store, plain, owner, PageQuery(limit, None, descending, whole))
+
+
+async def _assert_same_curves(store: EventStore, plain: PlainEventStore, asked: CurvesQuery) -> None:
+    ends = await plain.curve_ends(asked)
+    assert await store.curve_ends(asked) == ends
+    for least, greatest, most in (*([(*ends, 4), (*ends, 30)] if ends else []), (-2, 12, 4), (3, 3, 4)):
+        buckets = CommonBuckets.over(least, greatest, most)
+        got, expected = await store.curve_means(asked, buckets), await plain.curve_means(asked, buckets)
+        assert np.allclose(got, expected, rtol=1e-9, atol=1e-9, equal_nan=True), (asked, buckets)
 
 
 async def _assert_same_smoothed(

@@ -13,9 +13,9 @@ import numpy as np
 
 from apiserver import answers
 from apiserver.events.aggregates import Aggregate, Aggregates, Buckets, columns_for, joined, made_of, of_points
-from apiserver.events.model import SINGLE_VALUE_ITERATION, Float64Array, Int64Array, JsonObject
-from apiserver.events.queries import BucketQuery, SeriesQuery
-from apiserver.stores.events.base import bucket_x
+from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Float64Array, Int64Array, JsonObject
+from apiserver.events.queries import GREATEST, BucketQuery, SeriesQuery
+from apiserver.stores.events.base import bucket_x, since_first
 from apiserver.stores.events.elasticsearch import paging
 from apiserver.stores.events.elasticsearch.aggregating import SeriesAggs, aggregate
 from apiserver.stores.events.elasticsearch.cluster import Cluster
@@ -42,7 +42,7 @@ class _Curve:
     least: int
     greatest: int
     interval: int
-    is_smoothed: bool
+    needs_all_points: bool
 
     @property
     def most(self) -> int:
@@ -53,7 +53,7 @@ class _Curve:
     def by_nodes(self) -> bool:
         """Whether Elasticsearch can bucket it."""
         exact = max(-self.least, self.greatest, self.interval) < EXACT
-        return exact and self.most <= MOST_BUCKETS and not self.is_smoothed
+        return exact and self.most <= MOST_BUCKETS and not self.needs_all_points
 
 
 @dataclass(slots=True, frozen=True)
@@ -65,8 +65,13 @@ class Request:
 
     @property
     def axis(self) -> str:
-        """The field that points are bucketed over."""
-        return self.buckets.axis.value
+        """The field by which points are ordered."""
+        return (BucketAxis.ITER if self.buckets.axis is BucketAxis.ITER else BucketAxis.TIMESTAMP).value
+
+    @property
+    def needs_all_points(self) -> bool:
+        """Whether a point's bucket or its value depends on other points, which nodes cannot tell."""
+        return self.buckets.smoothing is not None or self.buckets.axis is BucketAxis.DURATION
 
     @property
     def inside(self) -> list[JsonObject]:
@@ -99,6 +104,11 @@ async def buckets(cluster: Cluster, known: SeriesIndex, request: Request) -> lis
     )
 
 
+async def ends(cluster: Cluster, known: SeriesIndex, request: Request) -> list[tuple[int, int]]:
+    """The least and the greatest x of each series that has a curve."""
+    return [(curve.least, curve.greatest) for curve in await _curves(cluster, known, request)]
+
+
 async def _curves(cluster: Cluster, known: SeriesIndex, request: Request) -> list[_Curve]:
     """Every series that has a curve, not only a single value, sorted."""
     index, routing = index_of(cluster.prefix, request.series), owner_key(request.series.owner)
@@ -113,8 +123,10 @@ async def _curves(cluster: Cluster, known: SeriesIndex, request: Request) -> lis
             least, greatest = [
                 await exact(cluster, index, routing, one, found[one.key], name, _A_CURVE) for name in (low, high)
             ]
+            if request.buckets.axis is BucketAxis.DURATION:
+                least, greatest = 0, min(greatest - least, GREATEST)
             width = request.buckets.width(count, least, greatest)
-            curves.append(_Curve(one, count, least, greatest, width, request.buckets.smoothing is not None))
+            curves.append(_Curve(one, count, least, greatest, width, request.needs_all_points))
     return curves
 
 
@@ -166,11 +178,15 @@ async def _ends(cluster: Cluster, request: Request, curve: _Curve, rows: list[Js
 async def _of_points(cluster: Cluster, request: Request, curve: _Curve) -> Buckets:
     """The buckets, made here of all points."""
     wanted = request.buckets
-    if wanted.smoothing is None:
+    if not curve.needs_all_points:
         x, values = await _points(cluster, request, curve, *request.inside)
     else:
         answers.will_read(_POINT_BYTES * curve.count)
-        x, values = wanted.smoothing.whole(*await _points(cluster, request, curve, _A_CURVE))
+        x, values = await _points(cluster, request, curve, _A_CURVE)
+        if wanted.axis is BucketAxis.DURATION:
+            x = since_first(x)
+        if wanted.smoothing is not None:
+            x, values = wanted.smoothing.whole(x, values)
         inside = (wanted.range.least <= x) & (x <= wanted.range.greatest)
         x, values = x[inside], values[inside]
     return Buckets(curve.series.metric, curve.series.variant, *bucketed(x, values, curve.interval, wanted.aggregates))

@@ -13,6 +13,7 @@ from apiserver.events.aggregates import Buckets
 from apiserver.events.model import (
     EventBatch,
     EventType,
+    Float64Array,
     LogLine,
     LogPosition,
     LogSize,
@@ -28,10 +29,19 @@ from apiserver.events.model import (
     WorkerMeans,
     WorkerSpan,
 )
-from apiserver.events.queries import EVERYWHERE, BucketQuery, Grid, PageQuery, Range, SeriesQuery
+from apiserver.events.queries import (
+    EVERYWHERE,
+    BucketQuery,
+    CommonBuckets,
+    CurvesQuery,
+    Grid,
+    PageQuery,
+    Range,
+    SeriesQuery,
+)
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.elasticsearch import buckets as bucketing
-from apiserver.stores.events.elasticsearch import bulk, by_worker, log_sizes, logs, names, scalars, stats
+from apiserver.stores.events.elasticsearch import bulk, by_worker, curves, log_sizes, logs, names, scalars, stats
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.marks import ABANDONED, Marks
@@ -174,6 +184,14 @@ class ElasticsearchEventStore:
         """Buckets of each series that has a curve."""
         with reading():
             return await bucketing.buckets(self._cluster, self._series, bucketing.Request(series, buckets))
+
+    async def curve_ends(self, asked: CurvesQuery) -> tuple[int, int] | None:
+        """The ends of all curves together."""
+        return await curves.ends(self._cluster, self._series, asked)
+
+    async def curve_means(self, asked: CurvesQuery, buckets: CommonBuckets) -> Float64Array:
+        """The means of each curve in common buckets, by a read for each owner."""
+        return await curves.means(self._cluster, self._series, asked, buckets)
 
     async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
         """A page of points by iteration."""

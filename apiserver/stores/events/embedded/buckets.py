@@ -21,6 +21,7 @@ from apiserver.events.aggregates import Buckets, columns_for
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis
 from apiserver.events.queries import GREATEST, LEAST, BucketQuery, Width
 from apiserver.events.smoothing import Smoother
+from apiserver.stores.events.base import since_first
 from apiserver.stores.events.embedded.bucketing import SHORT, Part, Source, bucket_starts, bucketed
 from apiserver.stores.events.embedded.checked import unwrap
 from apiserver.stores.events.embedded.chunks import Room, decode_curves
@@ -58,13 +59,18 @@ _rooms = _Rooms()
 def all_buckets(series: Sequence[Series], wanted: BucketQuery) -> list[Buckets]:
     """The buckets of each series that has a curve, not only a single value, sorted by name."""
     found: list[Buckets] = []
-    for which in in_parts(series):
-        part = [series[n] for n in which.tolist()]
-        sources = (_by_time if wanted.axis is BucketAxis.TIMESTAMP else _by_iteration)(part, wanted)
-        more = bucketed(sources, wanted.aggregates)
+    for more in some_buckets(series, wanted):
         answers.will_read(wanted.size(len(more), sum([len(buckets.x) for buckets in more])))
         found += more
     return sorted(found, key=lambda buckets: (buckets.metric, buckets.variant))
+
+
+def some_buckets(series: Sequence[Series], wanted: BucketQuery) -> Iterator[list[Buckets]]:
+    """The same, in any order, some series at a time."""
+    for which in in_parts(series):
+        part = [series[n] for n in which.tolist()]
+        sources = (_by_iteration if wanted.axis is BucketAxis.ITER else _by_time)(part, wanted)
+        yield bucketed(sources, wanted.aggregates)
 
 
 # --- over times ------------------------------------------------------------------------------------
@@ -72,16 +78,24 @@ def all_buckets(series: Sequence[Series], wanted: BucketQuery) -> list[Buckets]:
 
 def _by_time(series: Sequence[Series], wanted: BucketQuery) -> Iterator[Source]:
     for one in series:
-        points = _without_single_value(one.points())
-        curve = Curve(points.timestamps, points.values)
+        curve = curve_over(one, wanted.axis)
         if not len(curve.iters):
             continue
-        if bool((curve.iters[1:] < curve.iters[:-1]).any()):
-            curve = take(curve, np.argsort(curve.iters, kind="stable"))
         interval = wanted.width(len(curve.iters), int(curve.iters[0]), int(curve.iters[-1]))
         if wanted.smoothing is not None:
             curve = Curve(*wanted.smoothing.whole(curve.iters, curve.values))
         yield Source(*one.name, interval, [within(curve, wanted.range.least, wanted.range.greatest)])
+
+
+def curve_over(series: Series, axis: BucketAxis) -> Curve:
+    """The x and the values of a whole series, ascending by x, without its single value."""
+    if axis is BucketAxis.ITER:
+        return _points(series, LEAST, GREATEST)
+    points = _without_single_value(series.points())
+    curve = Curve(points.timestamps, points.values)
+    if bool((curve.iters[1:] < curve.iters[:-1]).any()):
+        curve = take(curve, np.argsort(curve.iters, kind="stable"))
+    return Curve(since_first(curve.iters), curve.values) if axis is BucketAxis.DURATION else curve
 
 
 # --- over iterations: how wide ---------------------------------------------------------------------

@@ -240,6 +240,11 @@ class Memtable:
             series = self._owner(sample.owner).samples.setdefault(sample.type, {})
             series.setdefault((sample.metric, sample.variant), {})[sample.iter, sample.key] = sample
 
+    def points_of(self, owners: Iterable[Owner], name: Name) -> dict[Owner, HotPoints]:
+        """The points of one series of each of these owners; a copy."""
+        held = [(owner, self.owners[owner].scalars.get(name)) for owner in owners if owner in self.owners]
+        return {owner: HotPoints(self.columns, series.numbers.copy()) for owner, series in held if series}
+
     def _owner(self, owner: Owner) -> HotOwner:
         found = self.owners.get(owner)
         if found is None:

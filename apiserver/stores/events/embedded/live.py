@@ -28,7 +28,7 @@ from apiserver.events.model import Owner
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.embedded import journal, records
 from apiserver.stores.events.embedded.database import Database
-from apiserver.stores.events.embedded.hot import HotOwner, Memtable, Workers
+from apiserver.stores.events.embedded.hot import Memtable, Workers
 from apiserver.stores.events.embedded.names import state
 from apiserver.stores.events.embedded.records import Record
 
@@ -180,16 +180,14 @@ class Live:
             logger.warning("the merged journal %s cannot be deleted now: %s", segment, error.strerror)
 
     @contextmanager
-    def snapshot(
-        self, owner: Owner, pick: Callable[[HotOwner], Picked]
-    ) -> Iterator[tuple[sqlite3.Connection, list[Picked]]]:
+    def snapshot(self, pick: Callable[[Memtable], Picked]) -> Iterator[tuple[sqlite3.Connection, list[Picked]]]:
         """A consistent view: a connection in a read transaction, and what `pick` copies of memtables, oldest first."""
         conn = self._database.reader()
         with self.entrance, self.lock:
             conn.execute("BEGIN")
             try:
                 conn.execute("SELECT 1 FROM state").fetchone()  # SQLite begins a transaction with its first read
-                picked = [pick(table.owners[owner]) for table in self.tables() if owner in table.owners]
+                picked = [pick(table) for table in self.tables()]
             except BaseException:
                 conn.execute("ROLLBACK")
                 raise

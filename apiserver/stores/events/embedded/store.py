@@ -22,6 +22,7 @@ from apiserver.events.model import (
     SAMPLE_TYPES,
     EventBatch,
     EventType,
+    Float64Array,
     LogLine,
     LogPosition,
     LogSize,
@@ -37,15 +38,25 @@ from apiserver.events.model import (
     WorkerMeans,
     WorkerSpan,
 )
-from apiserver.events.queries import EVERYWHERE, BucketQuery, Grid, PageQuery, Range, SeriesQuery
+from apiserver.events.queries import (
+    EVERYWHERE,
+    BucketQuery,
+    CommonBuckets,
+    CurvesQuery,
+    Grid,
+    PageQuery,
+    Range,
+    SeriesQuery,
+)
 from apiserver.off_loop import in_thread
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.embedded import by_worker, deletion, log_sizes, logs, records, scalars
 from apiserver.stores.events.embedded.buckets import all_buckets
 from apiserver.stores.events.embedded.checked import Damaged, Kind, Place
 from apiserver.stores.events.embedded.commit import GroupCommit
+from apiserver.stores.events.embedded.curves import ends, means, views_of
 from apiserver.stores.events.embedded.database import Database
-from apiserver.stores.events.embedded.hot import HotOwner, LogPart
+from apiserver.stores.events.embedded.hot import HotOwner, LogPart, Memtable
 from apiserver.stores.events.embedded.live import Live
 from apiserver.stores.events.embedded.merge import Merger
 from apiserver.stores.events.embedded.names import TYPES, matcher, owner_id
@@ -236,10 +247,21 @@ class EmbeddedEventStore:
         work: Callable[[sqlite3.Connection, list[Picked]], Result],
     ) -> Result:
         """The result of `work` on one consistent view: merged data, and what `pick` copies from each memtable."""
+
+        def pick_owner(table: Memtable) -> Picked | None:
+            return pick(table.owners[owner]) if owner in table.owners else None
+
+        return await self._read_tables(
+            pick_owner, lambda conn, hot: work(conn, [one for one in hot if one is not None])
+        )
+
+    async def _read_tables(
+        self, pick: Callable[[Memtable], Picked], work: Callable[[sqlite3.Connection, list[Picked]], Result]
+    ) -> Result:
         parts = self._parts
 
         def run() -> Result:
-            with parts.live.snapshot(owner, pick) as (conn, hot):
+            with parts.live.snapshot(pick) as (conn, hot):
                 try:
                     return work(conn, hot)
                 except Damaged as error:
@@ -289,6 +311,20 @@ class EmbeddedEventStore:
     async def scalar_buckets(self, series: SeriesQuery, buckets: BucketQuery) -> list[Buckets]:
         """Buckets of each series that has a curve."""
         return await self._read_scalars(series, lambda found: all_buckets(found, buckets))
+
+    async def _read_curves(self, asked: CurvesQuery, work: Callable[[list[Series]], Result]) -> Result:
+        name = (asked.metric, asked.variant)
+        return await self._read_tables(
+            lambda table: table.points_of(asked.owners, name), lambda conn, hot: work(views_of(conn, asked, hot))
+        )
+
+    async def curve_ends(self, asked: CurvesQuery) -> tuple[int, int] | None:
+        """The ends of all curves together."""
+        return await self._read_curves(asked, lambda found: ends(found, asked.axis))
+
+    async def curve_means(self, asked: CurvesQuery, buckets: CommonBuckets) -> Float64Array:
+        """The means of each curve in common buckets, by one read."""
+        return await self._read_curves(asked, lambda found: means(found, asked, buckets))
 
     async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
         """A page of points."""

@@ -1,0 +1,195 @@
+"""One curve of many runs: what a group of runs reported of a series, bucket by bucket, although their steps differ.
+
+All runs of all groups have their buckets in common. A run's value in a bucket is the mean of its finite values there.
+Where a run has none, but has values in buckets before and behind, its value is filled in: `linear` takes it from the
+straight line between the nearest two, `last` takes the one before. A run takes part from its first bucket with a value
+to its last one. For example, two runs, and buckets that are 4 iterations wide:
+
+    run a: 2 at 0, 4 at 2, 9 at 8        its buckets: 3, –, 9, –
+    run b: 1 at 4, NaN at 8, 5 at 12     its buckets: –, 1, –, 5
+
+               filled, linear    filled, last
+    run a      3, 6, 9, –        3, 3, 9, –
+    run b      –, 1, 3, 5        –, 1, 1, 5
+    runs       1, 2, 2, 1        1, 2, 2, 1
+    mean       3, 3.5, 6, 5      3, 2, 5, 5
+
+Buckets are 1, 2, 4, 8, … wide: the narrowest that are at most `samples` between the first and the last point of all
+runs. While the runs go on, buckets stay where they are, until two of them become one.
+
+The deviation is sqrt(mean of (value − mean)²) over the runs. A quantile q of n values in ascending order lies at place
+q · (n − 1), counted from 0, on the straight line between its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from apiserver import answers
+from apiserver.aggregation.histogram import Key, axis_values
+from apiserver.events.model import Float64Array, Owner
+from apiserver.events.queries import CommonBuckets, CurvesQuery
+from apiserver.off_loop import off_loop
+from apiserver.stores.events.base import EventStore
+
+#: Runs that one read of a store is about, so that other reads come in between.
+_RUNS_A_READ = 500
+#: Values of runs that are put together at a time, as they and their copies fit into a processor's cache.
+_AT_ONCE = 2**17
+#: Bytes of a number; texts of times take about so many numbers' room.
+_NUMBER, _TEXT = 8, 10
+
+#: {"x", "runs", "mean", "std", "min", "max": an array each, "quantiles": [array], if they were asked for}
+GroupCurve = dict[str, Any]
+#: {metric: {variant: {group: curve}}}
+GroupCurves = dict[str, dict[str, dict[str, GroupCurve]]]
+
+
+class Fill(StrEnum):
+    """What a run's value is in a bucket between its values."""
+
+    LINEAR = "linear"
+    LAST = "last"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsQuery:
+    """How to answer each series: in up to `samples` ≥ 4 buckets, and which `quantiles`, from 0 to 1."""
+
+    samples: int
+    key: Key = Key.ITER
+    fill: Fill = Fill.LINEAR
+    quantiles: tuple[float, ...] = ()
+
+
+async def group_curves(
+    store: EventStore,
+    groups: Mapping[str, Sequence[Owner]],
+    series: Sequence[tuple[str, str]],
+    asked: GroupsQuery,
+) -> GroupCurves:
+    """The curves of each group, for each series (metric, variant). A group has no curve of what no run of it reported.
+
+    Each owner stands once in a group, and may be in several. Bytes of curves count for the answer.
+    """
+    found: GroupCurves = {}
+    everyone = list(dict.fromkeys(chain.from_iterable(groups.values())))
+    for metric, variant in series:
+        buckets = await _common_buckets(store, CurvesQuery(everyone, metric, variant, asked.key.axis), asked.samples)
+        if buckets is None:
+            continue
+        for name, owners in groups.items():
+            curve = await _group_curve(store, CurvesQuery(owners, metric, variant, asked.key.axis), buckets, asked)
+            if len(curve["runs"]):
+                found.setdefault(metric, {}).setdefault(variant, {})[name] = curve
+    return found
+
+
+async def _common_buckets(store: EventStore, curves: CurvesQuery, most: int) -> CommonBuckets | None:
+    ends = [found for some in _some(curves) if (found := await store.curve_ends(some)) is not None]
+    if not ends:
+        return None
+    return CommonBuckets.over(min(least for least, _ in ends), max(greatest for _, greatest in ends), most)
+
+
+async def _group_curve(
+    store: EventStore, curves: CurvesQuery, buckets: CommonBuckets, asked: GroupsQuery
+) -> GroupCurve:
+    """The curve of one group, in all buckets that have runs. The means of its runs are dropped before it returns."""
+    columns = 6 + len(asked.quantiles) + (_TEXT if asked.key is Key.ISO_TIME else 0)
+    answers.hold(_NUMBER * columns * buckets.count)
+    size = len(curves.owners) * buckets.count
+    answers.hold(_NUMBER * size)
+    values = np.empty((len(curves.owners), buckets.count))
+    row = 0
+    for some in _some(curves):
+        values[row : row + len(some.owners)] = await store.curve_means(some, buckets)
+        row += len(some.owners)
+    curve = await off_loop(size, partial(_curve, values, buckets, asked))
+    answers.hold(-_NUMBER * size)
+    return curve
+
+
+def _some(curves: CurvesQuery) -> Iterator[CurvesQuery]:
+    for start in range(0, len(curves.owners), _RUNS_A_READ):
+        owners = curves.owners[start : start + _RUNS_A_READ]
+        yield CurvesQuery(owners, curves.metric, curves.variant, curves.axis)
+
+
+def _curve(values: Float64Array, buckets: CommonBuckets, asked: GroupsQuery) -> GroupCurve:
+    fill(values, asked.fill)
+    table = summed_up(values, asked.quantiles)
+    some = table[0] > 0
+    runs, mean, std, least, greatest, *quantiles = table.compress(some, axis=1)
+    curve = {
+        "x": axis_values(buckets.starts[some], asked.key),
+        "runs": runs.astype(np.int64),
+        "mean": mean,
+        "std": std,
+        "min": least,
+        "max": greatest,
+    }
+    return curve | ({"quantiles": quantiles} if quantiles else {})
+
+
+def fill(values: Float64Array, how: Fill) -> None:
+    """Fill in what lies between finite values of a row, a run's buckets. All else that is not finite becomes NaN."""
+    step = max(1, _AT_ONCE // values.shape[1])
+    for start in range(0, len(values), step):
+        _fill(values[start : start + step], how)
+
+
+def _fill(values: Float64Array, how: Fill) -> None:
+    known = np.isfinite(values)
+    values[~known] = np.nan
+    count, width = known.sum(axis=1), values.shape[1]
+    first, last = known.argmax(axis=1), width - 1 - known[:, ::-1].argmax(axis=1)
+    (rows,) = np.nonzero((count > 0) & (count < last - first + 1))
+    if not len(rows):  # nearly always, if buckets are wider than steps
+        return
+    known, places = known[rows], np.arange(width)
+    before = np.maximum.accumulate(np.where(known, places, -1), axis=1)
+    behind = np.minimum.accumulate(np.where(known, places, width)[:, ::-1], axis=1)[:, ::-1]
+    row, place = np.nonzero(~known & (before >= 0) & (behind < width))
+    before, behind, row = before[row, place], behind[row, place], rows[row]
+    filled = values[row, before]
+    if how is Fill.LINEAR:
+        part = (place - before) / (behind - before)
+        filled = filled * (1 - part) + values[row, behind] * part
+    values[row, place] = filled
+
+
+def summed_up(values: Float64Array, quantiles: Sequence[float]) -> Float64Array:
+    """For each column: how many rows are not NaN, their mean, deviation, least, greatest and quantiles, a row each.
+
+    A column that is all NaN has 0 and then anything. What is beyond the numbers of a float64 is infinite or NaN.
+    """
+    step = max(1, _AT_ONCE // len(values))
+    parts = [_summed_up(values[:, start : start + step], quantiles) for start in range(0, values.shape[1], step)]
+    return np.concatenate(parts, axis=1)
+
+
+def _summed_up(values: Float64Array, quantiles: Sequence[float]) -> Float64Array:
+    ordered = np.sort(values.T, axis=1)  # NaN comes last
+    takes_part = ~np.isnan(ordered)
+    runs = takes_part.sum(axis=1)
+    column, last = np.arange(len(ordered)), np.maximum(runs - 1, 0)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        mean = ordered.sum(axis=1, where=takes_part) / runs
+        distance = ordered - mean[:, np.newaxis]
+        std = np.sqrt(np.square(distance, out=distance).sum(axis=1, where=takes_part) / runs)
+        rows = [runs, mean, std, ordered[:, 0], ordered[column, last]]
+        for quantile in quantiles:
+            place = quantile * last
+            below = place.astype(np.int64)
+            part = place - below
+            above = np.minimum(below + 1, last)
+            rows.append(ordered[column, below] * (1 - part) + ordered[column, above] * part)
+    return np.array(rows)

@@ -1,0 +1,85 @@
+"""Reads the same scalar series of many owners by one read, because one for each owner takes longer than its points.
+
+Each view is named by its owner's place in the query. For example, of owners A, B and C, all but B have the series. The
+views are named 0 and 2, and the second of the three rows of means is all NaN.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+import numpy as np
+
+from apiserver import answers
+from apiserver.events.aggregates import Aggregate
+from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, EventType, Float64Array, Owner
+from apiserver.events.queries import GREATEST, CommonBuckets, CurvesQuery
+from apiserver.stores.events.embedded.buckets import curve_over, some_buckets
+from apiserver.stores.events.embedded.hot import HotPoints
+from apiserver.stores.events.embedded.names import CODES
+from apiserver.stores.events.embedded.scalars import stats_of
+from apiserver.stores.events.embedded.series import NOT_MERGED, MergedSeries, Series
+
+#: Owners that one query looks up. SQLite takes 32,766 parameters, and each owner is four.
+_OWNERS_A_QUERY = 500
+
+#: CROSS JOIN keeps the tables in this order, so that each is searched by its key.
+_FIND = """WITH wanted (place, company, name, is_model) AS (VALUES {})
+SELECT place, series.id, chunk_end, runs, stats FROM wanted
+CROSS JOIN owners USING (company, name, is_model)
+CROSS JOIN series ON owner = owners.id AND type = ? AND metric = ? AND variant = ?
+CROSS JOIN scalars ON scalars.series = series.id"""
+
+#: The stats of a series that are the ends of its curve.
+_ENDS: Mapping[BucketAxis, tuple[str, str]] = {
+    BucketAxis.ITER: ("min_iter", "max_iter"),
+    BucketAxis.TIMESTAMP: ("first_time", "last_time"),
+    BucketAxis.DURATION: ("first_time", "last_time"),
+}
+
+
+def views_of(conn: sqlite3.Connection, asked: CurvesQuery, hot: Sequence[Mapping[Owner, HotPoints]]) -> list[Series]:
+    """The series of each owner that has it; `hot` has their points in each memtable, oldest first."""
+    merged = dict(_merged(conn, asked))
+    found = []
+    for place, owner in enumerate(asked.owners):
+        recent = [table[owner] for table in hot if owner in table]
+        if recent or place in merged:
+            found.append(Series(conn, (str(place), ""), merged.get(place, NOT_MERGED), recent))
+    return found
+
+
+def _merged(conn: sqlite3.Connection, asked: CurvesQuery) -> Iterator[tuple[int, MergedSeries]]:
+    """What was merged of each owner's series, by the owner's place."""
+    name = (CODES[EventType.SCALAR], asked.metric, asked.variant)
+    owners = enumerate(asked.owners)
+    while some := [(place, one.company, one.id, int(one.is_model)) for place, one in islice(owners, _OWNERS_A_QUERY)]:
+        find = _FIND.format(",".join(["(?, ?, ?, ?)"] * len(some)))
+        for place, *row in conn.execute(find, [value for wanted in some for value in wanted] + list(name)):
+            yield place, MergedSeries(*row)
+
+
+def ends(series: Sequence[Series], axis: BucketAxis) -> tuple[int, int] | None:
+    """The least and the greatest x of all series together, without single values."""
+    rows = stats_of(series)
+    first, last = rows["min_iter"], rows["max_iter"]
+    has_single = (first <= SINGLE_VALUE_ITERATION) & (last >= SINGLE_VALUE_ITERATION)
+    found = list(zip(*(rows[name][~has_single].tolist() for name in _ENDS[axis]), strict=True))
+    if axis is BucketAxis.DURATION:
+        found = [(0, min(last - first, GREATEST)) for first, last in found]
+    for number in np.flatnonzero(has_single & (first < last)).tolist():
+        x = curve_over(series[number], axis).iters
+        found.append((int(x[0]), int(x[-1])))
+    return (min(least for least, _ in found), max(greatest for _, greatest in found)) if found else None
+
+
+def means(series: Sequence[Series], asked: CurvesQuery, buckets: CommonBuckets) -> Float64Array:
+    """The mean of each owner's finite values in each bucket; the views are named by their owners' places."""
+    answers.will_read(8 * len(asked.owners) * buckets.count)
+    found = np.full((len(asked.owners), buckets.count), np.nan)
+    for some in some_buckets(series, buckets.over_axis(asked.axis)):
+        for one in some:
+            found[int(one.metric), buckets.numbers(one.x)] = one.values[Aggregate.MEAN]
+    return found

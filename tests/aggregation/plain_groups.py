@@ -1,0 +1,44 @@
+"""One curve of many runs in plain Python, value by value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+from apiserver.aggregation.groups import Fill
+
+#: A run's value in each bucket, or None.
+Row = list[float | None]
+
+
+def filled(values: Sequence[float], how: Fill) -> Row:
+    """The values, with those between finite ones filled in."""
+    row: Row = [value if math.isfinite(value) else None for value in values]
+    known = [place for place, value in enumerate(row) if value is not None]
+    for before, behind in pairwise(known):
+        first, last = values[before], values[behind]
+        for place in range(before + 1, behind):
+            part = (place - before) / (behind - before)
+            row[place] = first if how is Fill.LAST else first * (1 - part) + last * part
+    return row
+
+
+def curve(rows: Sequence[Row], quantiles: Sequence[float]) -> list[tuple[float, ...]]:
+    """For each bucket with runs: its place, how many there are, mean, deviation, least, greatest and quantiles."""
+    found: list[tuple[float, ...]] = []
+    for place, column in enumerate(zip(*rows, strict=True)):
+        values = sorted(value for value in column if value is not None)
+        if values:
+            mean = math.fsum(values) / len(values)
+            deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
+            of_quantiles = [quantile(values, wanted) for wanted in quantiles]
+            found.append((place, len(values), mean, deviation, values[0], values[-1], *of_quantiles))
+    return found
+
+
+def quantile(values: Sequence[float], wanted: float) -> float:
+    """A quantile of ascending values."""
+    place = wanted * (len(values) - 1)
+    below, above = values[math.floor(place)], values[math.ceil(place)]
+    return below + (above - below) * (place - math.floor(place))
