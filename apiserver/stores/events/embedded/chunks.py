@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import Float64Array, Int64Array
+from apiserver.events.queries import GREATEST, LEAST
 from apiserver.stores.events.embedded import integers, pco
 from apiserver.stores.events.embedded.checked import unwrap
 from apiserver.stores.events.embedded.integers import Progression
@@ -102,17 +103,22 @@ class Room:
 def _decode_values(curves: Sequence[_Content], out: Float64Array) -> None:
     start = 0
     for count, body in curves:
-        how, size = _CURVE.unpack_from(body)
-        encoded, part = body[_CURVE.size + size :], out[start : start + count]
-        if not how & _PCODEC:
-            part[:] = np.frombuffer(encoded, _WIDTHS[how])
-        elif how == _PCODEC | out.itemsize:
-            pco.decode_into(bytes(encoded), part)
-        else:
-            narrow = np.empty(count, _WIDTHS[how & ~_PCODEC])
-            pco.decode_into(bytes(encoded), narrow)
-            part[:] = narrow
+        _decode_some_values(body, out[start : start + count], 0)
         start += count
+
+
+def _decode_some_values(curve: memoryview, out: Float64Array, start: int) -> None:
+    """Fill `out` with the values of a curve from `start` on."""
+    how, size = _CURVE.unpack_from(curve)
+    encoded = curve[_CURVE.size + size :]
+    if not how & _PCODEC:
+        out[:] = np.frombuffer(encoded, _WIDTHS[how])[start : start + len(out)]
+    elif how == _PCODEC | out.itemsize:
+        pco.decode_into(encoded, out, start)
+    else:
+        narrow = np.empty(len(out), _WIDTHS[how & ~_PCODEC])
+        pco.decode_into(encoded, narrow, start)
+        out[:] = narrow
 
 
 def _progression(bodies: Sequence[_Content]) -> Progression | None:
@@ -126,14 +132,20 @@ def _progression(bodies: Sequence[_Content]) -> Progression | None:
     return whole
 
 
-def decode_points(count: int, curve_body: bytes, details_body: bytes) -> Points:
-    """One whole chunk."""
-    curve = decode_curves([(count, curve_body)])
-    content = unwrap(details_body)
+def decode_points(count: int, curve_body: bytes, details_body: bytes, low: int = LEAST, high: int = GREATEST) -> Points:
+    """The points of a chunk at low ≤ iter ≤ high. Of a sealed chunk, little else is decoded."""
+    curve, content = unwrap(curve_body), unwrap(details_body)
+    _, size = _CURVE.unpack_from(curve)
+    iters = integers.decode(curve[_CURVE.size : _CURVE.size + size], count)
+    start, stop = int(np.searchsorted(iters, low, "left")), int(np.searchsorted(iters, high, "right"))
+    values = np.empty(stop - start, np.float64)
+    if start < stop:
+        _decode_some_values(curve, values, start)
     timestamps, workers = _DETAILS.unpack_from(content)
     details = content[_DETAILS.size :]
     edges = (0, timestamps, timestamps + workers, len(details))
-    return Points(*curve, *(integers.decode(details[a:b], count) for a, b in itertools.pairwise(edges)))
+    columns = (integers.decode_part(details[a:b], count, slice(start, stop)) for a, b in itertools.pairwise(edges))
+    return Points(iters[start:stop], values, *columns)
 
 
 def only_worker(details_body: bytes) -> int | None:

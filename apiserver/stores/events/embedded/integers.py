@@ -84,6 +84,15 @@ def decode(encoded: bytes | memoryview, length: int) -> Int64Array:
     return column
 
 
+def decode_part(encoded: bytes | memoryview, length: int, part: slice) -> Int64Array:
+    """A part of the column of `length` values; of some encodings, nothing else is decoded."""
+    if _HEAD.unpack_from(encoded)[0] != _PCODEC:
+        return decode(encoded, length)[part]
+    column = np.empty(part.stop - part.start, np.int64)
+    pco.decode_into(memoryview(encoded)[_HEAD.size :], column, part.start)
+    return column
+
+
 def decode_into(encoded: bytes | memoryview, out: Int64Array) -> None:
     """Fill `out`, whose length is that of the encoded column."""
     how, first, step = _HEAD.unpack_from(encoded)
@@ -93,7 +102,7 @@ def decode_into(encoded: bytes | memoryview, out: Int64Array) -> None:
         return
     packed = memoryview(encoded)[_HEAD.size :]
     if how == _PCODEC:
-        pco.decode_into(bytes(packed), out)
+        pco.decode_into(packed, out)
         return
     if how & _COMPRESSED:
         packed = memoryview(compression.decompress(packed))

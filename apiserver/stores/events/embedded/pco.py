@@ -1,39 +1,74 @@
 """Encodes numbers by pcodec: in few bytes, and bit by bit as they were. Encoding takes longer than `compression`.
 
-16,384 numbers at a time take about a millisecond, during which other threads go on.
+A column is one pcodec chunk, in pages of `PAGE` numbers. So a part of it can be decoded without the rest:
+
+    head     bytes of the header and of the chunk's metadata, numbers in a page and in the column
+    sizes    bytes of each page
+    header, metadata, pages
+
+16,384 numbers are encoded in about a millisecond, during which other threads go on.
 """
 
 from __future__ import annotations
 
-from functools import cache
+import struct
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
+#: Numbers of a page. Pages of 2,048 take 0.2 % more bytes than a single one.
+PAGE = 2048
 #: Higher levels take longer and save nothing that counts; level 4 takes two thirds of the time, and 2 % more bytes.
 _LEVEL = 8
+_HEAD = struct.Struct("<BHHI")
+_SIZE = np.dtype("<u4")
+_TYPES = {"<f4": "f32", "<f8": "f64", "<i8": "i64"}
 
 
 def encode(column: npt.NDArray[Any]) -> bytes:
-    """A contiguous column of float32, float64 or int64 as bytes."""
-    from pcodec import standalone
+    """A contiguous column of float32, float64 or int64, at least one long, as bytes."""
+    from pcodec import wrapped
 
-    compressed: bytes = standalone.simple_compress(column, _config(column.dtype.kind))
-    return compressed
-
-
-def decode_into(encoded: bytes, out: npt.NDArray[Any]) -> None:
-    """Fill `out`, whose type and length are those of the column that was encoded."""
-    from pcodec import standalone
-
-    standalone.simple_decompress_into(encoded, out)
+    file = wrapped.FileCompressor()
+    chunk = file.chunk_compressor(column, _config(column.dtype.kind, len(column), PAGE))
+    header, metadata = file.write_header(), chunk.write_meta()
+    pages = [chunk.write_page(n) for n in range(len(chunk.n_per_page()))]
+    sizes = np.array([len(page) for page in pages], _SIZE).tobytes()
+    return b"".join((_HEAD.pack(len(header), len(metadata), PAGE, len(column)), sizes, header, metadata, *pages))
 
 
-@cache
-def _config(kind: str) -> Any:
-    """How columns of a kind are encoded. Whole numbers here grow: their differences are encoded, without a search."""
-    from pcodec import ChunkConfig, DeltaSpec
+def decode_into(encoded: memoryview, out: npt.NDArray[Any], start: int = 0) -> None:
+    """Fill `out` with the numbers of the column from `start` on; its type is that of the column."""
+    from pcodec import wrapped
 
-    if kind == "i":
-        return ChunkConfig(compression_level=_LEVEL, delta_spec=DeltaSpec.try_consecutive(1))
-    return ChunkConfig(compression_level=_LEVEL)
+    header, metadata, length, count = _HEAD.unpack_from(encoded)
+    pages = -(-count // length)
+    sizes = np.frombuffer(encoded, _SIZE, pages, _HEAD.size)
+    at = _HEAD.size + sizes.nbytes
+    file, _ = wrapped.FileDecompressor.new(bytes(encoded[at : at + header]))
+    at += header
+    chunk, _ = file.chunk_decompressor(bytes(encoded[at : at + metadata]), _TYPES[out.dtype.str])
+    ends = (at + metadata + np.cumsum(sizes, dtype=np.int64)).tolist()
+    stop = start + len(out)
+    for page in range(start // length, -(-stop // length)):
+        first, last = page * length, min((page + 1) * length, count)
+        body = bytes(encoded[ends[page] - int(sizes[page]) : ends[page]])
+        if start <= first and last <= stop:
+            chunk.read_page_into(body, last - first, out[first - start : last - start])
+            continue
+        whole = np.empty(last - first, out.dtype)
+        chunk.read_page_into(body, last - first, whole)
+        low, high = max(first, start), min(last, stop)
+        out[low - start : high - start] = whole[low - first : high - first]
+
+
+@lru_cache(64)
+def _config(kind: str, length: int, page: int) -> Any:
+    """How a column is encoded. Whole numbers here grow: their differences are encoded, without a search."""
+    from pcodec import ChunkConfig, DeltaSpec, PagingSpec
+
+    sizes = [min(page, length - first) for first in range(0, length, page)]
+    delta = {"delta_spec": DeltaSpec.try_consecutive(1)} if kind == "i" else {}
+    return ChunkConfig(compression_level=_LEVEL, paging_spec=PagingSpec.exact_page_sizes(sizes), **delta)

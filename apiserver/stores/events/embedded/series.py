@@ -42,10 +42,15 @@ _WITH_POINTS = f"{_WITH_CURVES} {_WITH_DETAILS}"
 
 
 class Chunk(NamedTuple):
-    """The first and the last iteration of a chunk."""
+    """The first and the last iteration of a chunk, and how many points it has."""
 
     first: int
     last: int
+    length: int
+
+    def span_of(self, points: int) -> int:
+        """How many iterations of the chunk have about so many points."""
+        return (self.last - self.first + 1) * points // self.length + 1
 
 
 #: A chunk's first and last iteration, its number of points, and the part of its body that was selected.
@@ -124,13 +129,13 @@ class Series:
 
     def chunk_from(self, low: int) -> Chunk | None:
         """The first chunk that ends at `low` or later."""
-        row = self._select("SELECT first, last", "", low, GREATEST).fetchone()
+        row = self._select("SELECT first, last, count", "", low, GREATEST).fetchone()
         return None if row is None else Chunk(*row)
 
     def chunk_until(self, high: int) -> Chunk | None:
         """The last chunk that begins at `high` or before."""
         row = self.conn.execute(
-            "SELECT first, last FROM chunk_index WHERE series = ? AND first <= ? ORDER BY last DESC LIMIT 1",
+            "SELECT first, last, count FROM chunk_index WHERE series = ? AND first <= ? ORDER BY last DESC LIMIT 1",
             (self.merged.id, high),
         ).fetchone()
         return None if row is None else Chunk(*row)
@@ -188,13 +193,13 @@ class Series:
     def points(self, low: int = LEAST, high: int = GREATEST) -> Points:
         """Whole points at low ≤ iter ≤ high."""
         rows = self._chunk_rows("SELECT count, c.body, d.body", _WITH_POINTS, low, high)
-        found = [chunks.decode_points(*row) for row in rows]
+        found = [chunks.decode_points(count, curve, details, low, high) for count, curve, details in rows]
         return _overlaid([*found, self.tail, self.hot], low, high) or NO_POINTS
 
     def settled_points(self, low: int, high: int) -> Points:
         """Whole points at low ≤ iter ≤ high, both in the same chunk before `settled_end`."""
-        ((length, curve, details),) = self._chunk_rows("SELECT count, c.body, d.body", _WITH_POINTS, low, high)
-        return within(chunks.decode_points(length, curve, details), low, high)
+        ((count, curve, details),) = self._chunk_rows("SELECT count, c.body, d.body", _WITH_POINTS, low, high)
+        return chunks.decode_points(count, curve, details, low, high)
 
     def _chunk_rows(self, select: str, join: str, low: int, high: int) -> list[Any]:
         if self.merged.chunk_end is None or low > self.merged.chunk_end:

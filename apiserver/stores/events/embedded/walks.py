@@ -1,7 +1,8 @@
 """Walks over points in iteration order, through many series side by side.
 
-A walk reads one series about a chunk at a time. It has read every iteration up to its `frontier`. So up to the nearest
-frontier of all walks, all points are known, and can be answered in order. For example, series a and b were read so far:
+A walk reads one series a chunk at a time, or about as much of a chunk as is wanted. It has read every iteration up to
+its `frontier`. So up to the nearest frontier of all walks, all points are known, and can be answered in order. For
+example, series a and b were read so far:
 
     a   1   5   9      frontier 9
     b     4  6         frontier 6
@@ -22,10 +23,12 @@ from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat, p
 from apiserver.stores.events.embedded.series import Series
 
 _SPARE = 16
+#: Points that are read at least: of fewer, finding them takes longer than decoding them.
+_SOME = 1024
 
 
 class SeriesWalk:
-    """Reads a series from an iteration (inclusive) to one of its ends, about a chunk at a time."""
+    """Reads a series from an iteration (inclusive) to one of its ends, at most a chunk at a time."""
 
     def __init__(self, series: Series, start: int, descending: bool) -> None:
         self._series = series
@@ -45,7 +48,8 @@ class SeriesWalk:
     def fill(self, want: int) -> None:
         """Read on, until `want` points were found in total, or to the end."""
         while self._count < want and not self.exhausted:
-            low, high = self._range_down(self._next) if self.descending else self._range_up(self._next)
+            some = max(want - self._count, _SOME)
+            low, high = (self._range_down if self.descending else self._range_up)(self._next, some)
             found = self._series.points(low, high)
             if len(found.iters):
                 self._found.append(take(found, slice(None, None, -1)) if self.descending else found)
@@ -57,15 +61,17 @@ class SeriesWalk:
             self._found = [concat(self._found)]
         return self._found[0] if self._found else NO_POINTS
 
-    def _range_up(self, low: int) -> tuple[int, int]:
+    def _range_up(self, low: int, points: int) -> tuple[int, int]:
+        """The next range of iterations, which has about so many points."""
         chunk = self._series.chunk_from(low) if low <= self._chunk_end else None
         if chunk is None or chunk.last == GREATEST:
             self.exhausted = True
             return low, GREATEST
-        self._next = chunk.last + 1
-        return low, chunk.last
+        high = min(max(low, chunk.first) + chunk.span_of(points), chunk.last)
+        self._next = high + 1
+        return low, high
 
-    def _range_down(self, high: int) -> tuple[int, int]:
+    def _range_down(self, high: int, points: int) -> tuple[int, int]:
         if LEAST < self._chunk_end < high:
             self._next = self._chunk_end
             return self._chunk_end + 1, high
@@ -73,8 +79,9 @@ class SeriesWalk:
         if chunk is None or chunk.first == LEAST:
             self.exhausted = True
             return LEAST, high
-        self._next = chunk.first - 1
-        return chunk.first, high
+        low = max(min(high, chunk.last) - chunk.span_of(points), chunk.first)
+        self._next = low - 1
+        return low, high
 
     @property
     def _chunk_end(self) -> int:

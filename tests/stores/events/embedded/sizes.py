@@ -9,11 +9,13 @@ from apiserver.stores.events.embedded import (
     buckets,
     chunks,
     log_merge,
+    pco,
     pieces,
     scalar_merge,
     sealing,
     stats,
     tail,
+    walks,
 )
 
 
@@ -27,6 +29,8 @@ def make_small(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sealing, "POINTS_A_STEP", 50)
     patch.setattr(sealing, "_CHUNKS_AT_A_TIME", 6)
     patch.setattr(chunks, "POINTS_AT_A_TIME", 20)
+    patch.setattr(pco, "PAGE", 8)
+    patch.setattr(walks, "_SOME", 3)
     patch.setattr(stats, "LONG", 4)
     patch.setattr(pieces, "POINTS_A_BLOCK", 2)
     patch.setattr(pieces, "POINTS_A_SEALED_BLOCK", 5)
