@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import deleting, documents, engine, lists, memory, peers, reading, report, vendors, writing
+from benchmarks import deleting, documents, engine, lists, memory, peers, reading, report, sdks, vendors, writing
 from benchmarks.figures import FIGURES
 from benchmarks.run import QUICK, Run, Sizes
 from benchmarks.table import Table
@@ -24,6 +24,7 @@ SECTIONS: dict[str, Callable[[Run], None]] = {
     "reading": reading.measure,
     "vendors": vendors.measure,
     "lists": lists.measure,
+    "sdks": sdks.measure,
     "deleting": deleting.measure,
     "memory": memory.measure,
     "peers": peers.measure,

@@ -38,7 +38,7 @@ class Bar:
 
     def __str__(self) -> str:
         sign = "≥" if self.at_least else "≤"
-        limit = f"{self.limit:,.8g}" if self.limit >= 1 else f"1/{1 / self.limit:g}"
+        limit = f"{self.limit:,.8g}" if self.limit >= 1 or self.to is None else f"1/{1 / self.limit:g}"
         return f"{sign} {limit}" + (f" × {self.to}" if self.to else "")
 
 
@@ -143,6 +143,25 @@ LISTS = (
     Figure("list.organization.counts", "organization.get_entities_count", "ms", (Bar(100),)),
 )
 
+#: What reports of 1,000 and of 2,500 SDKs cost, while histograms are read.
+SDKS = (
+    Figure("sdks.few.cores", "1,000 SDKs: cores that the server uses", "cores", (Bar(0.45),)),
+    Figure("sdks.few.cpu", "1,000 SDKs: CPU a request", "µs"),
+    Figure("sdks.few.p99", "1,000 SDKs: p99 of their requests", "ms", (Bar(50),)),
+    Figure("sdks.few.histogram", "1,000 SDKs: p99 of histograms read meanwhile", "ms"),
+    Figure("sdks.few.memory", "1,000 SDKs: memory, peak", "MB", (Bar(300),)),
+    Figure("scanner.sdks.cores", "1,000 SDKs, compiled scanner: cores that the server uses", "cores", (Bar(0.45),)),
+    Figure("scanner.sdks.cpu", "1,000 SDKs, compiled scanner: CPU a request", "µs"),
+    Figure("scanner.sdks.p99", "1,000 SDKs, compiled scanner: p99 of their requests", "ms", (Bar(50),)),
+    Figure("scanner.sdks.histogram", "1,000 SDKs, compiled scanner: p99 of histograms read meanwhile", "ms"),
+    Figure("scanner.sdks.memory", "1,000 SDKs, compiled scanner: memory, peak", "MB", (Bar(300),)),
+    Figure("sdks.many.cores", "2,500 SDKs: cores that the server uses", "cores"),
+    Figure("sdks.many.cpu", "2,500 SDKs: CPU a request", "µs"),
+    Figure("sdks.many.p99", "2,500 SDKs: p99 of their requests", "ms", (Bar(50),)),
+    Figure("sdks.many.histogram", "2,500 SDKs: p99 of histograms read meanwhile", "ms"),
+    Figure("sdks.many.memory", "2,500 SDKs: memory, peak", "MB", (Bar(300),)),
+)
+
 #: How much slower a read may be after the data folder has grown.
 GROWTH = 1.5
 #: How much slower writing may be then. It should not change at all, but measurements vary that much.
@@ -174,6 +193,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("list.first", "30 tasks: of all by a metric, the first time ever", "ms"),
     Figure("list.restarted", "30 tasks: of all by a metric, server just restarted", "ms", (Bar(100),)),
     Figure("list.memory", "memory after all lists", "MB", (Bar(120),)),
+    *SDKS,
     Figure("delete", "delete_for_task of 1 M points", "ms", (Bar(200),)),
     Figure("delete.returned", "space given back when 10 of 11 M points go", "%", (least(80),)),
     Figure("disk.points", "disk, a point", "bytes", (Bar(12),)),

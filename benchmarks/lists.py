@@ -43,7 +43,7 @@ def measure(run: Run) -> None:
         server.stop()
         company = Company.of(Settings().company, sizes.listed_projects)
         path = server.server.data / "documents.db"
-        asyncio.run(_fill(path, company, sizes.listed_tasks))
+        asyncio.run(fill(path, company, sizes.listed_tasks))
         server.start()
         ping, rows = median_ms(server.ping, sizes.pings), _rows_ms(path, sizes.list_runs)
         calls = [*_pages(server, company, sizes.listed_tasks).items(), *_others(company).items()]
@@ -62,7 +62,8 @@ def measure(run: Run) -> None:
         table.put("list.restarted", timed_ms(lambda: server.connection.post(*bodies["all.metric"])))
 
 
-async def _fill(path: Path, company: Company, tasks: int) -> None:
+async def fill(path: Path, company: Company, tasks: int) -> None:
+    """Write the documents of a company into the file of a document store."""
     store = SqliteDocumentStore(path)
     await store.open()
     kinds: dict[str, Iterable[Document]] = {

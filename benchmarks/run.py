@@ -39,6 +39,8 @@ class Sizes:
     listed_tasks: int = 100_000
     listed_projects: int = 1_000
     list_runs: int = 7
+    sdks: tuple[int, int] = (1000, 2500)
+    sdk_rounds: int = 6
     deleted_points: int = 1_000_000
     other_points: int = 1_000_000
     growth_points: int = 100_000_000
@@ -72,6 +74,8 @@ QUICK = Sizes(
     listed_tasks=300,
     listed_projects=20,
     list_runs=1,
+    sdks=(5, 10),
+    sdk_rounds=1,
     deleted_points=10_000,
     other_points=20_000,
     growth_points=60_000,
