@@ -19,7 +19,8 @@ SHORTEST_SECRET = 32
 _ALGORITHM = "HS256"
 #: `iat` is not checked: the clocks of several servers differ, so a token may seem to come from the future.
 _CHECKED: Any = {"require": ["exp"], "verify_iat": False}
-_REMEMBERED_TOKENS = 1024
+#: Thousands of SDKs report at the same time, each with a token of its own.
+_REMEMBERED_TOKENS = 8192
 #: The fields of an identity that every token names.
 _IDENTITY = ("user", "company", "role", "user_name", "company_name")
 

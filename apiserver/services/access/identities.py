@@ -8,12 +8,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from apiserver.rpc.auth import Become, Current, Lookup
 from apiserver.rpc.call import Identity
@@ -33,9 +34,13 @@ NOTED_SECONDS = 3600
 #: password has a new key, so tokens from the old one end.
 PASSWORDS = "passwords"
 PASSWORD_KEY = "password-"
-MOST_CACHED = 4096
+#: Thousands of SDKs report at the same time, each with a token of its own.
+MOST_CACHED = 8192
 #: If another process revokes a key, this one accepts it for so long.
 CACHED_SECONDS = 2.0
+#: The same if the store tells whether others have changed documents: then the cache is emptied, and need not be young.
+#: It is not older because `last_used` is noted when a session is read.
+CACHED_ALONE_SECONDS = 60.0
 
 
 def lookup(documents: DocumentStore) -> Lookup:
@@ -162,36 +167,57 @@ def digest(secret: str) -> str:
 # --- the cache ---------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
 class _Cache:
-    """What was found, and when. `generation` changes when the cache is emptied."""
+    """What was found, and when."""
 
-    found: OrderedDict[Any, tuple[Any, float]] = field(default_factory=OrderedDict)
-    generation: int = 0
+    def __init__(self, documents: DocumentStore) -> None:
+        self._documents = ref(documents)
+        self._found: OrderedDict[Any, tuple[Any, float]] = OrderedDict()
+        self._generation = 0
+        """Changes when the cache is emptied."""
+        self._by_others: int | None = None
+        self._looked = -math.inf
 
     async def get(self, key: Any, read: Callable[[], Awaitable[Any]]) -> Any:
-        """What `read` found less than `CACHED_SECONDS` ago, or finds now. None is not cached."""
-        found, since = self.found.get(key, (None, 0.0))
-        if found is not None and time.monotonic() - since <= CACHED_SECONDS:
+        """What `read` found a short time ago, or finds now. None is not cached."""
+        now = time.monotonic()
+        if now - self._looked > CACHED_SECONDS:
+            self._look(now)
+        found, since = self._found.get(key, (None, 0.0))
+        if found is not None and now - since <= (CACHED_SECONDS if self._by_others is None else CACHED_ALONE_SECONDS):
             return found
-        generation = self.generation
+        generation = self._generation
         found = await read()
-        if found is not None and generation == self.generation:  # else it may be outdated already
-            self.found[key] = (found, time.monotonic())
-            if len(self.found) > MOST_CACHED:
-                self.found.popitem(last=False)
+        if found is not None and generation == self._generation:  # else it may be outdated already
+            self._found[key] = (found, time.monotonic())
+            if len(self._found) > MOST_CACHED:
+                self._found.popitem(last=False)
         return found
+
+    def empty(self) -> None:
+        """Forget everything, also what is being read now."""
+        self._found.clear()
+        self._generation += 1
+
+    def _look(self, now: float) -> None:
+        """Empty the cache if others have changed documents."""
+        documents = self._documents()
+        by_others = documents.changes_by_others if documents is not None else None
+        if by_others != self._by_others:
+            self.empty()
+        self._by_others, self._looked = by_others, now
 
 
 _caches: WeakKeyDictionary[DocumentStore, _Cache] = WeakKeyDictionary()
 
 
 def _cache_of(documents: DocumentStore) -> _Cache:
-    return _caches.setdefault(documents, _Cache())
+    cache = _caches.get(documents)
+    if cache is None:
+        cache = _caches[documents] = _Cache(documents)
+    return cache
 
 
 def forget(documents: DocumentStore) -> None:
     """Empty the cache of this store."""
-    cache = _cache_of(documents)
-    cache.found.clear()
-    cache.generation += 1
+    _cache_of(documents).empty()

@@ -84,6 +84,10 @@ class DocumentStore(Protocol):
     def shared(self) -> bool:
         """Whether other servers may change the documents, too."""
 
+    @property
+    def changes_by_others(self) -> int | None:
+        """A number that differs after another process has changed documents; None if the store cannot tell."""
+
     async def open(self) -> None:
         """Open the store; raise DocumentStoreError with the reason if that is not possible."""
 

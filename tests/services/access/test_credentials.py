@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from apiserver.services.access import credentials, defaults, identities
 from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
 from apiserver.stores.documents.query import Document, Filter
+from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from tests.services.access.conftest import SETTINGS, name_of
 
 pytestmark = pytest.mark.anyio
@@ -37,6 +40,34 @@ async def test_known_keys_are_not_read_again(documents: DocumentStore, monkeypat
 
     monkeypatch.setattr(documents, "find_one", fail)
     assert await identify(made.key, made.secret, "") == first
+
+
+async def test_what_another_process_changes_is_noticed(
+    tmp_path: Path, documents: DocumentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, made = await credentials.create_user(documents, "c0ffee", "eve")
+    identify, read = identities.lookup(documents), 0
+    later, clock, find_one = 0.0, time.monotonic, documents.find_one
+    monkeypatch.setattr(time, "monotonic", lambda: clock() + later)
+
+    async def counted(*args: Any, **options: Any) -> Document | None:
+        nonlocal read
+        read += 1
+        return await find_one(*args, **options)
+
+    monkeypatch.setattr(documents, "find_one", counted)
+    assert await name_of(identify, made) == "eve"
+    assert read
+    read, later = 0, identities.CACHED_SECONDS + 1
+    assert await name_of(identify, made) == "eve"
+    assert not read
+
+    other = SqliteDocumentStore(tmp_path / "documents.db")
+    await other.open()
+    assert await credentials.revoke(other, "c0ffee", made.key) == 1
+    await other.close()
+    later *= 2
+    assert await identify(made.key, made.secret, "") is None
 
 
 async def test_a_revoked_key_ends_at_once(documents: DocumentStore) -> None:

@@ -108,7 +108,7 @@ async def test_that_a_login_is_used_is_noted_once_in_a_while(api: Api, monkeypat
     eve, key = await new_user(api, "eve")
     token, documents = await log_in(api, key), api.backend.documents
     [before] = await documents.find("sessions", {"user": eve})
-    monkeypatch.setattr(identities, "CACHED_SECONDS", 0.0)
+    monkeypatch.setattr(identities, "CACHED_ALONE_SECONDS", 0.0)
     await api.call("users.get_current_user", auth=None, headers=bearer(token))
     assert await documents.find("sessions", {"user": eve}) == [before]
     await documents.update("sessions", {"user": eve}, Update(set={"last_used": from_now(-3601)}))

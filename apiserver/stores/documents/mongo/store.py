@@ -56,6 +56,10 @@ class MongoDocumentStore:
     def shared(self) -> bool:
         return True
 
+    @property
+    def changes_by_others(self) -> int | None:
+        return None
+
     async def open(self) -> None:
         try:
             await self._database.open()

@@ -62,6 +62,7 @@ class Connections:
         self._open: list[sqlite3.Connection] = []
         self._writer: sqlite3.Connection | None = None
         self._ending = False
+        self._by_others = 0
         self.callbacks = Callbacks()
 
     def open(self) -> None:
@@ -161,6 +162,19 @@ class Connections:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
                 raise
+
+    def changes_by_others(self) -> int:
+        """A number that differs after another process, such as a command line, has changed the file.
+
+        While a transaction is under way, this is the number from before.
+        """
+        if self._writer is not None and self._lock.acquire(blocking=False):
+            try:
+                with errors(self._path):
+                    (self._by_others,) = self._writer.execute("PRAGMA data_version").fetchone()
+            finally:
+                self._lock.release()
+        return self._by_others
 
     def log_size(self) -> int:
         """Bytes of the log. The first write after a checkpoint cuts the log to a megabyte or less."""

@@ -136,6 +136,10 @@ class SqliteDocumentStore:
     def shared(self) -> bool:
         return False
 
+    @property
+    def changes_by_others(self) -> int | None:
+        return self._connections.changes_by_others()
+
     async def open(self) -> None:
         self._connections.open()
         self._threads = _Threads()
