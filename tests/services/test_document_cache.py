@@ -54,6 +54,17 @@ async def test_a_document_is_looked_up_once_until_something_changes(store: Watch
     assert await status(document_cache, store) == "new"
 
 
+async def test_changes_of_other_fields_and_collections_do_not_matter(store: Watched) -> None:
+    document_cache = DocumentCache(store)
+    assert await status(document_cache, store) == "created"
+    await store.update("tasks", {"id": "t"}, Update(set={"last_update": "now", "name": "renamed"}))
+    await store.insert("models", [{"id": "t", "company": "acme", "status": "new"}])
+    assert await status(document_cache, store) == "created"
+    assert store.asked == 1
+    await store.update("tasks", {"id": "t"}, Update(set={"company": "other"}))
+    assert await status(document_cache, store) is None
+
+
 async def test_what_changes_while_it_is_looked_up_is_not_remembered(store: Watched) -> None:
     document_cache = DocumentCache(store)
     find = store.find

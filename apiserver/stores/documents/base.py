@@ -22,7 +22,7 @@ escape names that come from users.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -76,9 +76,10 @@ class Index:
 class DocumentStore(Protocol):
     """Collections of documents. Each call is atomic. Its changes survive kill -9 once it returns."""
 
-    @property
-    def changes(self) -> int:
-        """A number that differs after each change made by this store, once the call returns."""
+    def changes(self, collection: str, fields: Collection[str]) -> int:
+        """A number that differs after this store has changed one of these top-level fields in any document, or has
+        added or deleted documents, once the call returns. It may differ for other reasons, too.
+        """
 
     @property
     def shared(self) -> bool:

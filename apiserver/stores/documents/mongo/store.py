@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -48,8 +48,7 @@ class MongoDocumentStore:
         self._numeric = numeric
         self._layouts: dict[str, Layout] = {}
 
-    @property
-    def changes(self) -> int:
+    def changes(self, collection: str, fields: Collection[str]) -> int:
         return self._database.changes
 
     @property

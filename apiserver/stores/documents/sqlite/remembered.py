@@ -28,7 +28,7 @@ class Remembered:
         self._most_rows = rows
         self._lock = threading.Lock()
         self._changes: Counter[tuple[str, str | None]] = Counter()
-        self._found: OrderedDict[tuple[str, str], tuple[list[int], object]] = OrderedDict()
+        self._found: OrderedDict[tuple[str, str], tuple[int, object]] = OrderedDict()
         self._rows = 0
 
     def changed(self, table: str, roots: Collection[str] | None) -> None:
@@ -36,6 +36,11 @@ class Remembered:
         with self._lock:
             for root in [None] if roots is None else roots:
                 self._changes[table, root] += 1
+
+    def changes(self, table: str, roots: Collection[str]) -> int:
+        """How often one of these fields was changed, or documents were added or deleted."""
+        with self._lock:
+            return sum([self._changes[table, root] for root in (None, *roots)])
 
     def of(
         self,
@@ -51,9 +56,9 @@ class Remembered:
         `worth` is asked after `ask`. It says whether the answer may be remembered.
         """
         key = (table, question)
+        now = self.changes(table, roots)
         with self._lock:
-            now = [self._changes[table, root] for root in [None, *sorted(roots)]]
-            then, known = self._found.get(key, (None, None))
+            then, known = self._found.get(key, (-1, None))
             if then == now:
                 self._found.move_to_end(key)
                 return cast(T, known)

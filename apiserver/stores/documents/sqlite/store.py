@@ -7,7 +7,6 @@ runs in a thread if it needs large fields, or if a longer write is under way. Al
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -120,17 +119,14 @@ class SqliteDocumentStore:
         self._threads: _Threads | None = None
         self._checkpoint: Future[None] | None = None
         self._at_once = 0
-        self._changes = 0
-        self._numbers = itertools.count(1)
         self._remembered = Remembered()
         self._upkeep = Upkeep(self._connections)
         self._waiting = 0
         self._changed: list[tuple[str, set[str] | None]] = []
         """Tables, and their top-level fields, that the transaction changes. None: documents are added or deleted."""
 
-    @property
-    def changes(self) -> int:
-        return self._changes
+    def changes(self, collection: str, fields: Collection[str]) -> int:
+        return self._remembered.changes(collection, fields)
 
     @property
     def shared(self) -> bool:
@@ -459,15 +455,14 @@ class SqliteDocumentStore:
         """Run one transaction. Afterwards move SQLite's log into the file if the log is large."""
 
         def transaction() -> T:
+            changed: list[tuple[str, set[str] | None]] = []
             try:
                 with self._connections.write() as connection:
-                    changed = self._changed = []
-                    result = work(connection)
+                    self._changed = changed
+                    return work(connection)
+            finally:
                 for table, roots in changed:
                     self._remembered.changed(table, roots)
-                return result
-            finally:
-                self._changes = next(self._numbers)  # each thread sets a number of its own
 
         result = await self._run(quick and not self._fsync and self._connections.free, transaction)
         running = self._checkpoint is not None and not self._checkpoint.done()
