@@ -39,6 +39,8 @@ class Touched:
     """The newest timestamp for each (metric, sample type)."""
     resets: set[str | None] = field(default_factory=set)
     """The document's mark of its last reset, as it was when these events came."""
+    changed: bool = True
+    """Whether events came. Otherwise a client has only said that the task still runs."""
 
     def parts(self, most: int) -> list[Touched]:
         """The same in parts. Each has at most `most` series, and at most `most` metrics of samples."""
@@ -55,6 +57,7 @@ class Touched:
                     self.last_iteration,
                     {key: self.samples[key] for key in samples[start : start + most]},
                     self.resets,
+                    self.changed,
                 )
             )
         return parts
@@ -75,6 +78,7 @@ class Touched:
         self.series |= other.series
         self.labels |= other.labels
         self.resets |= other.resets
+        self.changed |= other.changed
         if other.last_iteration is not None:
             self.saw_iteration(other.last_iteration)
         for key, timestamp in other.samples.items():
@@ -109,7 +113,7 @@ def update_of(
     `labelled`: the document may have labels of the x axis, which must stay. Without labels, each series is set as a
     whole, which takes a fifth of the time.
     """
-    values: dict[str, Any] = {"last_update": now, "last_change": now}
+    values: dict[str, Any] = {"last_update": now, **({"last_change": now} if touched.changed else {})}
     reached = Touched(last_iteration=touched.last_iteration)
     for stat in sorted(stats, key=lambda stat: (digest(stat.metric), digest(stat.variant))):  # as MongoDB sets fields
         if not is_monitor(stat.metric, stat.variant):

@@ -1,5 +1,7 @@
 """Keeps the documents of tasks and models (owners) up to date with their events: last values, iterations, times.
 
+Times also follow pings, with which a client says that a task still runs.
+
 A batch is stored inside `adding`, which notes which series it touches. A background task writes the touched owners'
 documents every `INTERVAL` seconds, so many batches cost one update. A reader first calls `settle` for the documents
 that it asks for, and so sees every acknowledged event.
@@ -112,6 +114,10 @@ class LastMetrics:
                 if kept:
                     self._touch(owner, what)
 
+    def heard_of(self, owner: Owner) -> None:
+        """A client has said that the owner's task still runs. If the server crashes, this may be lost."""
+        self._touch(owner, Touched(changed=False))
+
     async def settle(self, company: str, *, models: bool = False, ids: Collection[str] | None = None) -> None:
         """Return when the documents show every batch stored so far: all the company's tasks or models, or `ids`.
 
@@ -209,12 +215,15 @@ class LastMetrics:
             finally:
                 if not written:
                     self._touch(owner, touched)
-            await self._state(owner)
+            if touched.changed:
+                await self._state(owner)
         return written
 
     async def _state(self, owner: Owner) -> None:
         """Remove the owner's mark in the event store after its document was written, unless more events came."""
-        if owner not in self._pending and owner not in self._adding and owner not in self._left:
+        pending = self._pending.get(owner)
+        more = pending is not None and pending.changed
+        if not more and owner not in self._adding and owner not in self._left:
             try:
                 await self._events.restated([owner])
             except EventStoreError as error:  # the mark stays, so the document is written once more later
