@@ -3,8 +3,8 @@
 Times also follow pings, with which a client says that a task still runs.
 
 A batch is stored inside `adding`, which notes which series it touches. A background task writes the touched owners'
-documents every `INTERVAL` seconds, so many batches cost one update. A reader first calls `settle` for the documents
-that it asks for, and so sees every acknowledged event.
+documents every `INTERVAL` seconds, so many batches cost one update, and many documents one transaction. A reader first
+calls `settle` for the documents that it asks for, and so sees every acknowledged event.
 
 One coroutine at a time, which holds the owner's lock, writes or resets an owner's document. After a crash, `restate`
 writes the documents again from the event store, which keeps a mark on each owner that got events. The mark is removed
@@ -27,16 +27,19 @@ import logging
 import time
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from itertools import groupby
+from operator import attrgetter
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from apiserver.events.last_metrics import Touched, run_time, touched_by, update_of
-from apiserver.events.model import SAMPLE_TYPES, EventBatch, EventType, MetricSelection, Owner
+from apiserver.events.model import SAMPLE_TYPES, EventBatch, EventType, MetricSelection, Owner, ScalarStats
 from apiserver.events.queries import SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.repeating import Repeating
+from apiserver.rpc.errors import some_of
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError, InvalidDocument
-from apiserver.stores.documents.query import Update
+from apiserver.stores.documents.query import Document, Filter, In, Update
 from apiserver.stores.events.base import EventStore, EventStoreBusy, EventStoreError
 from apiserver.times import utc_now
 
@@ -53,6 +56,10 @@ _REST = 4
 
 #: How many owners are written in parallel, on engines where that is faster.
 _AT_ONCE = 16
+
+#: How many owners are written with one transaction, on other engines, and how many series each may have.
+_TOGETHER = 32
+_FEW_SERIES = 100
 
 #: How many series one update of a document has. More take several updates, so that other work goes on in between.
 SERIES_AN_UPDATE = 2000
@@ -147,7 +154,7 @@ class LastMetrics:
             async with self._lock(owner):
                 if await self._try_to_write(owner, None):
                     self._left.discard(owner)
-                    await self._state(owner)
+                    await self._state([owner])
 
     @asynccontextmanager
     async def rewriting(self, owners: Sequence[Owner]) -> AsyncIterator[None]:
@@ -193,6 +200,11 @@ class LastMetrics:
 
     async def _write_each(self, owners: Collection[Owner]) -> list[bool]:
         """Write what is pending of each owner, in parallel where that is faster; returns which were written."""
+        if not self._events.reads_in_parallel and len(owners) > 1:
+            kind = attrgetter("company", "is_model")
+            kinds = [list(some) for _, some in groupby(sorted(owners, key=kind), kind)]
+            groups = [some[start : start + _TOGETHER] for some in kinds for start in range(0, len(some), _TOGETHER)]
+            return [await self._write_group(group) for group in groups]
         turns = asyncio.Semaphore(_AT_ONCE if self._events.reads_in_parallel else 1)
 
         async def write(owner: Owner) -> bool:
@@ -200,6 +212,46 @@ class LastMetrics:
                 return await self._write_pending(owner)
 
         return await asyncio.gather(*map(write, owners))
+
+    async def _write_group(self, owners: Sequence[Owner]) -> bool:
+        """Write what is pending of some tasks, or models, of a company; returns whether nothing of that is left."""
+        async with AsyncExitStack() as held:
+            for owner in sorted(owners):
+                if owner in self._pending or owner in self._locks:
+                    await held.enter_async_context(self._lock(owner))
+            taken = {owner: self._pending.pop(owner) for owner in owners if owner in self._pending}
+            written = set[Owner]()
+            try:
+                written = await self._written_together(taken)
+            except Exception as error:  # one of them is the reason: it is found when each is written by itself
+                log.debug("documents are not written together", exc_info=error)
+            finally:
+                for owner in taken.keys() - written:
+                    self._touch(owner, taken[owner])
+            await self._state(owner for owner in written if taken[owner].changed)
+        return all([await self._write_pending(owner) for owner in taken if owner not in written])
+
+    async def _written_together(self, group: Mapping[Owner, Touched]) -> set[Owner]:
+        """Write documents with one read and one transaction; returns those that were written.
+
+        Not written are those that need more than one update, or more than what their events touched.
+        """
+        few = {owner: touched for owner, touched in group.items() if len(touched.series) <= _FEW_SERIES}
+        if not few:
+            return set()
+        collection, company = "models" if next(iter(few)).is_model else "tasks", next(iter(few)).company
+        found: Filter = {"id": In([owner.id for owner in few]), "company": company}
+        documents = {one["id"]: one for one in await self._documents.find(collection, found, projection=_READ)}
+        ready = [
+            (owner, documents[owner.id], touched)
+            for owner, touched in few.items()
+            if owner.id in documents and not touched.resets - {documents[owner.id].get(RESET)}
+        ]
+        asked = {owner: _series_of(owner, touched) for owner, _, touched in ready if touched.series}
+        stats = dict(zip(asked, await self._events.scalar_stats_of_each(list(asked.values())), strict=True))
+        updates = [_update(owner, document, touched, stats.get(owner, ())) for owner, document, touched in ready]
+        counts = await self._documents.update_each(collection, updates)
+        return {owner for (owner, *_), count in zip(ready, counts, strict=True) if count}
 
     async def _write_pending(self, owner: Owner) -> bool:
         """Write what is pending of the owner; returns whether nothing of that is left."""
@@ -216,18 +268,24 @@ class LastMetrics:
                 if not written:
                     self._touch(owner, touched)
             if touched.changed:
-                await self._state(owner)
+                await self._state([owner])
         return written
 
-    async def _state(self, owner: Owner) -> None:
-        """Remove the owner's mark in the event store after its document was written, unless more events came."""
+    async def _state(self, owners: Iterable[Owner]) -> None:
+        """Remove the marks of owners in the event store after their documents were written, unless more events came."""
+        done = [owner for owner in owners if not self._has_more(owner)]
+        if not done:
+            return
+        try:
+            await self._events.restated(done)
+        except EventStoreError as error:  # the mark stays, so the document is written once more later
+            ids = some_of([owner.id for owner in done])
+            log.warning("the marks of %s, whose documents are written, cannot be removed: %s", ids, error)
+
+    def _has_more(self, owner: Owner) -> bool:
+        """Whether there are events of the owner that its document may not show."""
         pending = self._pending.get(owner)
-        more = pending is not None and pending.changed
-        if not more and owner not in self._adding and owner not in self._left:
-            try:
-                await self._events.restated([owner])
-            except EventStoreError as error:  # the mark stays, so the document is written once more later
-                log.warning("the mark of %s, whose document is written, cannot be removed: %s", owner.id, error)
+        return (pending is not None and pending.changed) or owner in self._adding or owner in self._left
 
     def _lock(self, owner: Owner) -> asyncio.Lock:
         """The owner's lock. It exists as long as somebody holds it or waits for it."""
@@ -266,14 +324,8 @@ class LastMetrics:
                 touched = await self._everything_of(owner, touched.labels)
                 parts = await _parts(touched)
             part = parts[-1]
-            selection = _selection(part.series)
-            series = SeriesQuery(owner, EventType.SCALAR, selection)
-            stats = await self._events.scalar_stats(series) if selection else []
-            now = utc_now()
-            values, reached = update_of(part, stats, now, labelled=bool(document.get(LABELLED)))
-            values |= {REVISION: new_revision(), **run_time(document, now)}
-            as_read = {**found, REVISION: document.get(REVISION), "status": document.get("status")}
-            if await self._documents.update(collection, as_read, Update(set=values, max=reached)):
+            stats = await self._events.scalar_stats(_series_of(owner, part)) if part.series else []
+            if await self._documents.update(collection, *_update(owner, document, part, stats)):
                 parts.pop()
                 if not parts:
                     return True
@@ -291,12 +343,22 @@ class LastMetrics:
         return touched
 
 
+def _update(owner: Owner, document: Document, touched: Touched, stats: Iterable[ScalarStats]) -> tuple[Filter, Update]:
+    """The update of an owner's document, and a filter that finds it only as it was read."""
+    now = utc_now()
+    values, reached = update_of(touched, stats, now, labelled=bool(document.get(LABELLED)))
+    values |= {REVISION: new_revision(), **run_time(document, now)}
+    as_read = {REVISION: document.get(REVISION), "status": document.get("status")}
+    return {"id": owner.id, "company": owner.company, **as_read}, Update(set=values, max=reached)
+
+
 async def _parts(touched: Touched) -> list[Touched]:
     return await off_loop(len(touched.series) + len(touched.samples), lambda: touched.parts(SERIES_AN_UPDATE))
 
 
-def _selection(series: Iterable[tuple[str, str]]) -> list[MetricSelection]:
+def _series_of(owner: Owner, touched: Touched) -> SeriesQuery:
     variants: dict[str, list[str]] = {}
-    for metric, variant in sorted(series):
+    for metric, variant in sorted(touched.series):
         variants.setdefault(metric, []).append(variant)
-    return [MetricSelection(metric, tuple(names)) for metric, names in variants.items()]
+    selection = [MetricSelection(metric, tuple(names)) for metric, names in variants.items()]
+    return SeriesQuery(owner, EventType.SCALAR, selection)

@@ -193,6 +193,9 @@ class PlainEventStore:
     async def scalar_stats(self, series: SeriesQuery) -> list[ScalarStats]:
         return [_stats(series.owner, name, list(points.values())) for name, points in self._scalars(series).items()]
 
+    async def scalar_stats_of_each(self, queries: Sequence[SeriesQuery]) -> list[list[ScalarStats]]:
+        return [await self.scalar_stats(series) for series in queries]
+
     async def scalar_buckets(self, series: SeriesQuery, buckets: BucketQuery) -> list[Buckets]:
         found = []
         for name, curve in self._curves(series, buckets.axis).items():

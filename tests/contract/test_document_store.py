@@ -662,6 +662,19 @@ async def test_collections_that_hold_something_are_named(store: DocumentStore) -
     assert await store.collections() == ["tasks", "things"]
 
 
+async def test_each_filter_has_its_update(store: DocumentStore) -> None:
+    await fill(store, *({"id": id, "n": n} for n, id in enumerate("abc")))
+    updates: list[tuple[Filter, Update]] = [
+        ({"id": "b"}, Update(set={"n": 7})),
+        ({"id": "a", "n": 5}, SET),
+        ({"id": "c"}, Update(max={"n": 9})),
+    ]
+    assert await store.update_each("things", updates) == [1, 0, 1]
+    assert await store.update_each("things", []) == []
+    found = await store.find("things", {}, sort=[("id", 1)])
+    assert [document["n"] for document in found] == [0, 7, 9]
+
+
 SET: Update = Update(set={"n": 2})
 #: Every method that changes documents, in each of its ways.
 CHANGES: dict[str, Callable[[DocumentStore], Awaitable[Any]]] = {
@@ -671,6 +684,7 @@ CHANGES: dict[str, Callable[[DocumentStore], Awaitable[Any]]] = {
     "update of many": lambda store: store.update("things", {}, SET, many=True),
     "update of many by a pattern": lambda store: store.update("things", {"id": Matches("a|b")}, SET, many=True),
     "update of none, with one to insert": lambda store: store.update("things", {"id": "c"}, SET, upsert={"id": "c"}),
+    "update_each": lambda store: store.update_each("things", [({"id": "a"}, SET)]),
     "find_and_update": lambda store: store.find_and_update("things", {"id": "a"}, SET),
     "find_and_update of any": lambda store: store.find_and_update("things", {}, SET),
     "delete": lambda store: store.delete("things", {"id": "a"}),

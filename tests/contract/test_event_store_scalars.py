@@ -69,6 +69,19 @@ async def test_stats_say_everything_of_a_series(case: Case) -> None:
     assert (stats.min_value, stats.min_value_iter, stats.max_value, stats.max_value_iter) == (-1.0, 5, 7.0, 30)
 
 
+async def test_stats_of_several_owners_are_those_of_each(case: Case) -> None:
+    other = OWNER._replace(id="other task")
+    for values in ([1.0, 2.0], [3.0]):  # partly merged, on the embedded store
+        for owner, metric in ((OWNER, "loss"), (OWNER, "lr"), (other, "loss")):
+            await case.store.add(batch(scalars(values, metric=metric, owner=owner)))
+        await case.settle()
+    unknown = SeriesQuery(OWNER._replace(id="unknown"), EventType.SCALAR)
+    queries = [select(SCALARS, MetricSelection("lr")), unknown, SeriesQuery(other, EventType.SCALAR), SCALARS]
+    found = await case.store.scalar_stats_of_each(queries)
+    assert [len(stats) for stats in found] == [1, 0, 1, 2]
+    assert found == [await case.store.scalar_stats(query) for query in queries]
+
+
 async def test_stats_look_at_finite_values_only(case: Case) -> None:
     await case.store.add(batch(scalars([NAN, INF, 1.0, -INF, NAN])))
     await case.settle()

@@ -129,6 +129,52 @@ async def test_an_owner_that_cannot_be_written_hinders_no_other(api: Api, monkey
     assert await unstated(api) == set()
 
 
+async def test_many_documents_are_written_with_one_transaction(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(last_metrics, "INTERVAL", 3600)
+    tasks = [await new_task(api) for _ in range(5)]
+    deleted, late, *others = tasks
+    groups: list[list[str]] = []
+
+    async def note(collection: str, updates: list[tuple[dict[str, Any], Update]]) -> None:
+        groups.append([filter["id"] for filter, _ in updates])
+
+    await api.call("tasks.delete", {"task": deleted.id, "force": True})
+    before(api, monkeypatch, "update_each", note)
+    for iter, owner in enumerate(tasks):
+        await add(api, owner, (iter, iter / 2))
+    api.backend.last_metrics._pending[late].resets.add("a reset since")
+    api.backend.last_metrics.heard_of(others[0])
+    api.backend.last_metrics.heard_of(quiet := await new_task(api))
+    await api.call("tasks.get_all")
+    assert [sorted(group) for group in groups] == [sorted(owner.id for owner in (*others, quiet))]
+    for iter, owner in enumerate(tasks[1:], start=1):
+        assert await seen(api, owner) == (iter, {"v": iter / 2})
+    assert await api.backend.events.events_count(deleted) == 0
+    assert await unstated(api) == set()
+
+
+async def test_an_owner_that_cannot_be_written_with_others_hinders_none(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(last_metrics, "INTERVAL", 3600)
+    bad, good = await new_task(api), await new_task(api)
+
+    async def fail(collection: str, what: Any, *_: Any) -> None:
+        if bad.id in str(what):
+            raise RuntimeError("injected")
+
+    with monkeypatch.context() as broken:
+        before(api, broken, "update_each", fail)
+        before(api, broken, "update", fail)
+        await add(api, bad, (1, 1.0))
+        await add(api, good, (2, 2.0))
+        await api.call("tasks.get_all")
+        assert await seen(api, good) == (2, {"v": 2.0})
+        assert await unstated(api) == {bad}
+    assert await seen(api, bad) == (1, {"v": 1.0})
+    assert await unstated(api) == set()
+
+
 async def test_a_batch_that_was_refused_is_not_told_of(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     async def busy(batch: EventBatch) -> None:
         raise EventStoreBusy("full")

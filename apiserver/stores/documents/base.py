@@ -161,6 +161,12 @@ class DocumentStore(Protocol):
         update does not fit a document, DuplicateDocument if it would make a duplicate.
         """
 
+    async def update_each(self, collection: str, updates: Sequence[tuple[Filter, Update]]) -> list[int]:
+        """As `update` of one match for each filter with its update, in order; return for each how many there were.
+
+        If one raises, others may have been made or not.
+        """
+
     async def find_and_update(
         self, collection: str, filter: Filter, update: Update, *, return_new: bool = True
     ) -> Document | None:

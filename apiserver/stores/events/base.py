@@ -181,6 +181,9 @@ class EventStore(Protocol):
     async def scalar_stats(self, series: SeriesQuery) -> list[ScalarStats]:
         """Stats of each series, sorted by metric and variant."""
 
+    async def scalar_stats_of_each(self, queries: Sequence[SeriesQuery]) -> list[list[ScalarStats]]:
+        """As `scalar_stats` of each query, in order: for the few series of many owners."""
+
     async def scalar_buckets(self, series: SeriesQuery, buckets: BucketQuery) -> list[Buckets]:
         """The buckets of each series, sorted by metric and variant; iteration −2³¹ is left out.
 

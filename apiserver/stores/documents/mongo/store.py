@@ -151,6 +151,9 @@ class MongoDocumentStore:
             return 0
         return await self._writer.update(layout, condition, change, native, upsert)
 
+    async def update_each(self, collection: str, updates: Sequence[tuple[Filter, Update]]) -> list[int]:
+        return [await self.update(collection, filter, update) for filter, update in updates]
+
     async def find_and_update(
         self, collection: str, filter: Filter, update: Update, *, return_new: bool = True
     ) -> Document | None:

@@ -270,21 +270,27 @@ class SqliteDocumentStore:
         table = await self._table(collection)
 
         def work(connection: sqlite3.Connection) -> int:
-            changes = Changes(connection, table, change.roots)
-            apart = [name for name in table.apart if name in change.roots | changes.roots]
-            rows = self._matching(connection, table, condition, apart, Page(limit=None if many else 1))
-            for row, doc, *texts in rows:
-                _change(connection, table, row, decode(doc, apart, texts), change, changes)
-            self._changed.append((table.name, change.roots))
-            if not rows and upsert is not None:
+            updated = self._update(connection, table, condition, change, Page(limit=None if many else 1))
+            if not updated and upsert is not None:
                 fresh = change.apply(orjson.loads(dumps(upsert)))
                 encoded = table.encode(fresh)
                 _check_size(table, zip(table.columns, encoded, strict=True))
                 self._insert(connection, table, [encoded])
-            return len(rows)
+            return updated
 
         small = not change.roots & set(table.large)
         return await self._write(names_one(condition) and small and upsert is None, work)
+
+    async def update_each(self, collection: str, updates: Sequence[tuple[Filter, Update]]) -> list[int]:
+        table = await self._table(collection)
+
+        def work(connection: sqlite3.Connection) -> list[int]:
+            return [
+                self._update(connection, table, parse_filter(filter), ParsedUpdate(update), Page(limit=1))
+                for filter, update in updates
+            ]
+
+        return await self._write(False, work)
 
     async def find_and_update(
         self, collection: str, filter: Filter, update: Update, *, return_new: bool = True
@@ -433,6 +439,18 @@ class SqliteDocumentStore:
             for row, values in enumerate(rows, last - len(rows) + 1):
                 changes.put(row, table.as_stored({}, dict(zip(table.columns, values, strict=True))))
         self._changed.append((table.name, None))
+
+    def _update(
+        self, connection: sqlite3.Connection, table: Table, condition: Condition, change: ParsedUpdate, page: Page
+    ) -> int:
+        """Update the matching documents; returns how many there are."""
+        changes = Changes(connection, table, change.roots)
+        apart = [name for name in table.apart if name in change.roots | changes.roots]
+        rows = self._matching(connection, table, condition, apart, page)
+        for row, doc, *texts in rows:
+            _change(connection, table, row, decode(doc, apart, texts), change, changes)
+        self._changed.append((table.name, change.roots))
+        return len(rows)
 
     def _matching(
         self,

@@ -180,6 +180,10 @@ class ElasticsearchEventStore:
         """Stats of each series."""
         return await stats.stats(self._cluster, self._series, series)
 
+    async def scalar_stats_of_each(self, queries: Sequence[SeriesQuery]) -> list[list[ScalarStats]]:
+        """Stats of each query's series."""
+        return list(await asyncio.gather(*map(self.scalar_stats, queries)))
+
     async def scalar_buckets(self, series: SeriesQuery, buckets: BucketQuery) -> list[Buckets]:
         """Buckets of each series that has a curve."""
         with reading():

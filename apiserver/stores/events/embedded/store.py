@@ -56,7 +56,7 @@ from apiserver.stores.events.embedded.checked import Damaged, Kind, Place
 from apiserver.stores.events.embedded.commit import GroupCommit
 from apiserver.stores.events.embedded.curves import ends, means, views_of
 from apiserver.stores.events.embedded.database import Database
-from apiserver.stores.events.embedded.hot import HotOwner, LogPart, Memtable
+from apiserver.stores.events.embedded.hot import HotOwner, HotPoints, LogPart, Memtable, Name
 from apiserver.stores.events.embedded.live import Live
 from apiserver.stores.events.embedded.merge import Merger
 from apiserver.stores.events.embedded.names import TYPES, matcher, owner_id
@@ -307,6 +307,20 @@ class EmbeddedEventStore:
     async def scalar_stats(self, series: SeriesQuery) -> list[ScalarStats]:
         """Stats of each series."""
         return await self._read_scalars(series, lambda found: scalars.scalar_stats(series.owner, found))
+
+    async def scalar_stats_of_each(self, queries: Sequence[SeriesQuery]) -> list[list[ScalarStats]]:
+        """Stats of each query's series, by one read."""
+        asked = [(series, matcher(series.selection)) for series in queries]
+
+        def pick(table: Memtable) -> list[dict[Name, HotPoints]]:
+            owners = table.owners
+            return [owners[one.owner].points(matches) if one.owner in owners else {} for one, matches in asked]
+
+        def work(conn: sqlite3.Connection, hot: list[list[dict[Name, HotPoints]]]) -> list[list[ScalarStats]]:
+            found = (views(conn, one, [table[n] for table in hot]) for n, one in enumerate(queries))
+            return [scalars.scalar_stats(one.owner, series) for one, series in zip(queries, found, strict=True)]
+
+        return await self._read_tables(pick, work)
 
     async def scalar_buckets(self, series: SeriesQuery, buckets: BucketQuery) -> list[Buckets]:
         """Buckets of each series that has a curve."""
