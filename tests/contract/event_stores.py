@@ -41,6 +41,8 @@ class Case:
 
     store: EventStore
     settle: Callable[[], Awaitable[None]]
+    settles_by_itself: bool = False
+    """Whether it may also come into that state at any other time."""
 
 
 async def _nothing() -> None:
@@ -99,7 +101,7 @@ def _reopened(folder: Path) -> Case:
 
 def _synced(folder: Path) -> Case:
     store = EmbeddedEventStore(folder / "events", fsync=True, merge_points=3, merge_seconds=0.01)
-    return Case(store, _nothing)
+    return Case(store, _nothing, settles_by_itself=True)
 
 
 CASES: dict[str, Callable[[Path], Case]] = {

@@ -5,9 +5,10 @@ It runs the contract suite itself, and other engines are compared with it.
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from operator import gt, lt
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from apiserver.events.aggregates import Aggregate, Buckets
+from apiserver.events.changes import Changes, ChangesQuery, OwnerChanges
 from apiserver.events.model import (
     SINGLE_VALUE_ITERATION,
     BucketAxis,
@@ -105,6 +107,8 @@ class PlainEventStore:
         self._untold: set[Owner] = set()
         """Those among them that were left before the store was opened, and that nobody was told of since."""
         self._sequence = 0
+        self._history: list[tuple[Owner, OwnerChanges]] = []
+        self._grown = asyncio.Event()
 
     async def open(self) -> None:
         self._untold = set(self.unstated)
@@ -122,8 +126,14 @@ class PlainEventStore:
         self.unstated.add(owner)
         return self._owners.setdefault(owner, OwnerEvents())
 
+    def _note(self, owner: Owner, changes: OwnerChanges) -> None:
+        self._history.append((owner, changes))
+        self._grown.set()
+
     async def add(self, batch: EventBatch) -> Mapping[str, int]:
         for group in batch.scalars:
+            name = SeriesName(EventType.SCALAR, group.metric, group.variant)
+            self._note(group.owner, OwnerChanges({name: Range(int(group.iters.min()), int(group.iters.max()))}))
             series = self._made(group.owner).scalars.setdefault((group.metric, group.variant), {})
             for iter, timestamp, value in zip(
                 group.iters.tolist(), group.timestamps.tolist(), group.values.tolist(), strict=True
@@ -132,11 +142,14 @@ class PlainEventStore:
         for sample in batch.samples:
             key = (sample.type, sample.metric, sample.variant, sample.iter, sample.key)
             self._made(sample.owner).samples[key] = sample
+            name = SeriesName(sample.type, sample.metric, sample.variant)
+            self._note(sample.owner, OwnerChanges({name: Range(sample.iter, sample.iter)}))
         sent_before = {owner: set(events.digests) for owner, events in self._owners.items()}
         for logs in batch.logs:
             if logs.digest is not None and logs.digest in sent_before.get(logs.owner, ()):
                 continue
             events = self._made(logs.owner)
+            self._note(logs.owner, OwnerChanges(log_lines=len(logs.messages)))
             if logs.digest is not None:
                 events.digests.add(logs.digest)
             for n, (time, level, worker, message, iter, metric, variant) in enumerate(
@@ -157,12 +170,15 @@ class PlainEventStore:
         return {}
 
     async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:
+        for owner in owners:
+            self._note(owner, OwnerChanges(everything=True))
         return sum(
             self._of(owner).clear(type) for owner in set(owners) for type in set(EventType if types is None else types)
         )
 
     async def delete_logs(self, series: SeriesQuery, before: int | None, exclude: Selection = ()) -> int:
         events = self._of(series.owner)
+        self._note(series.owner, OwnerChanges(everything=True))
 
         def doomed(line: LogLine) -> bool:
             name = (line.metric, line.variant)
@@ -375,6 +391,36 @@ class PlainEventStore:
 
     async def events_count(self, owner: Owner, types: Sequence[EventType] | None = None) -> int:
         return sum(self._of(owner).count(type) for type in set(EventType if types is None else types))
+
+    async def changes(self, query: ChangesQuery) -> Changes:
+        changes = Changes(len(self._history))
+        if query.since is None:
+            return changes
+        if not isinstance(query.since, int):
+            return Changes.all_of(len(self._history), query.owners)
+        for owner, one in self._history[query.since :]:
+            if owner in query.owners:
+                known = changes.owners.setdefault(owner, OwnerChanges())
+                for series, iterations in one.series.items():
+                    known.widen(series, iterations)
+                known.log_lines += one.log_lines
+                known.everything |= one.everything
+        room = query.most
+        for owner, known in changes.owners.items():
+            room -= len(known.series)
+            if room < 0 or known.everything:
+                changes.owners[owner] = OwnerChanges(everything=True)
+        return changes
+
+    async def watch(self, query: ChangesQuery) -> AsyncGenerator[Changes, None]:
+        changes = await self.changes(query)
+        yield changes
+        while True:
+            await self._grown.wait()
+            self._grown.clear()
+            changes = await self.changes(replace(query, since=changes.cursor))
+            if changes.owners:
+                yield changes
 
     async def owners_to_restate(self) -> AsyncIterator[Owner]:
         self._untold.clear()

@@ -1,6 +1,7 @@
 """events.*: scalars, vectors, plots, debug images and logs. Importing the package registers its handlers."""
 
 from apiserver.services.events import (
+    changes,
     clear,
     download,
     groups,

@@ -38,12 +38,15 @@ class VisibleDocuments:
         own: Document = {"company": self.company}
         if collection not in SHARED:
             return own
-        if not (isinstance(filter, Mapping) and "id" in filter):
-            # With public documents of others, a list cannot use its index. Mostly there are none, so look first.
-            others: Filter = {**_IS_PUBLIC, "company": Unequal(self.company)}
-            if not await self._store.find(collection, others, projection=["id"], limit=1):
-                return own
+        # With public documents of others, a list cannot use its index. Mostly there are none, so look first.
+        if not (isinstance(filter, Mapping) and "id" in filter) and not await self.sees_others(collection):
+            return own
         return AnyOf([own, _IS_PUBLIC])
+
+    async def sees_others(self, collection: str) -> bool:
+        """Whether there are public documents of other companies."""
+        others: Filter = {**_IS_PUBLIC, "company": Unequal(self.company)}
+        return bool(await self._store.find(collection, others, projection=["id"], limit=1))
 
     async def _narrowed(self, collection: str, filter: Filter) -> Filter:
         allowed = await self._allowed(collection, filter)

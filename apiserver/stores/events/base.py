@@ -6,12 +6,13 @@ intervals, pages and answers are in `aggregation/`, above the engines.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar, cast
 
 import numpy as np
 
 from apiserver.events.aggregates import Buckets
+from apiserver.events.changes import Changes, ChangesQuery
 from apiserver.events.model import (
     EventBatch,
     EventType,
@@ -269,6 +270,22 @@ class EventStore(Protocol):
 
     async def events_count(self, owner: Owner, types: Sequence[EventType] | None = None) -> int:
         """How many events the owner has, exactly. Each identity counts once."""
+
+    # changes
+
+    async def changes(self, query: ChangesQuery) -> Changes:
+        """What changed of the owners since a cursor, which any server of the store may have made, at any time.
+
+        All events that were added or replaced are in the answer, perhaps with others. Reads after it see them. A cursor
+        that the store does not understand is answered as if everything had changed.
+        """
+
+    def watch(self, query: ChangesQuery) -> AsyncGenerator[Changes, None]:
+        """The changes since the query's cursor at once, even if there are none; then further ones when there are some.
+
+        Each `Changes` follows the one before. Changes that come while the reader does something else come together. The
+        reader closes the generator (`contextlib.aclosing`). Raises EventStoreError if the store is closed.
+        """
 
     # recovery
 

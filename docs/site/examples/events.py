@@ -14,6 +14,7 @@ CALLS = [
     Call("tasks.create", {"name": "train again", "type": "training", "project": "$PROJECT"}, {"OTHER": "id"}),
     Call("models.create", {"name": "net", "uri": "s3://bucket/net.pt", "ready": False}, {"MODEL": "id"}),
     Call("events.add", {"type": "training_stats_scalar", "task": "$TASK", **_TRAIN, "iter": 0, "value": 0.9}),
+    Call("events.get_changes", {"tasks": ["$TASK", "$OTHER"]}, {"CURSOR": "cursor"}),
     Call(
         "events.add_batch",
         (
@@ -52,6 +53,7 @@ CALLS = [
             },
         ),
     ),
+    Call("events.get_changes", {"tasks": ["$TASK", "$OTHER"], "cursor": "$CURSOR"}),
     Call("events.scalar_metrics_iter_histogram", {"task": "$TASK", "samples": 100, "envelope": True}),
     Call("events.multi_task_scalar_metrics_iter_histogram", {"tasks": ["$TASK", "$OTHER"], "samples": 100}),
     Call(

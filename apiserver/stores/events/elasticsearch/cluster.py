@@ -186,6 +186,24 @@ class Cluster:
             )
         return _NOTHING if missing else dict(answer.body)
 
+    async def search_shard(self, index: str, shard: int, body: JsonObject) -> JsonObject:
+        """The aggregations of one shard, as it was when it was last refreshed; {} if there is no such index."""
+        with errors(), _no_index() as missing:
+            answer = await self.client.search(
+                index=index, preference=f"_shards:{shard}", allow_partial_search_results=False, body=body
+            )
+        return {} if missing else dict(answer["aggregations"])
+
+    async def shard_stats(self, indices: Sequence[str]) -> dict[str, JsonObject]:
+        """By index, its `uuid` and, in `shards`, the numbers `seq_no` of each copy of each shard."""
+        options = "level=shards&ignore_unavailable=true&filter_path=indices.*.uuid,"
+        parts = ",".join(f"indices.*.shards.*.{part}" for part in ("routing.primary", "seq_no"))
+        with errors():
+            answer = await self.client.perform_request(
+                "GET", f"/{','.join(indices)}/_stats/docs?{options}{parts}", headers={"accept": "application/json"}
+            )
+        return dict(answer.body.get("indices", {}))
+
     async def searches(self, index: str, bodies: Sequence[JsonObject], *, routing: str) -> list[JsonObject]:
         """The answers to many searches of one index, in as few requests as possible."""
         await self.make_visible([index])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from apiserver.answers import reading
 from apiserver.events.aggregates import Buckets
+from apiserver.events.changes import Changes, ChangesQuery
 from apiserver.events.model import (
     EventBatch,
     EventType,
@@ -43,6 +44,7 @@ from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.elasticsearch import buckets as bucketing
 from apiserver.stores.events.elasticsearch import bulk, by_worker, curves, log_sizes, logs, names, scalars, stats
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.changes import POLL, Deletions, changes_since
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.marks import ABANDONED, Marks
 from apiserver.stores.events.elasticsearch.migrations import check_schema
@@ -60,6 +62,7 @@ class _Parts:
     series: SeriesIndex
     items: Items
     marks: Marks
+    deletions: Deletions
 
 
 class ElasticsearchEventStore:
@@ -102,8 +105,9 @@ class ElasticsearchEventStore:
             await cluster.close()
             raise
         marks = Marks(cluster, abandoned=self._abandoned)
-        await cluster.ensure([marks.index])
-        self._parts = _Parts(cluster, SeriesIndex(cluster), Items(cluster.prefix), marks)
+        deletions = Deletions(cluster)
+        await cluster.ensure([marks.index, deletions.index])
+        self._parts = _Parts(cluster, SeriesIndex(cluster), Items(cluster.prefix), marks, deletions)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -145,12 +149,14 @@ class ElasticsearchEventStore:
             indices = [
                 names.index(self._cluster.prefix, type, company) for type in set(EventType if types is None else types)
             ]
-            deleted += await self._cluster.delete(indices, of_owners(of_company))
+            async with self._opened.deletions.noted(of_company):
+                deleted += await self._cluster.delete(indices, of_owners(of_company))
         return deleted
 
     async def delete_logs(self, series: SeriesQuery, before: int | None, exclude: Selection = ()) -> int:
         """Delete log lines by age and series."""
-        return await logs.delete_logs(self._cluster, series, before, exclude)
+        async with self._opened.deletions.noted([series.owner]):
+            return await logs.delete_logs(self._cluster, series, before, exclude)
 
     # --- reading -----------------------------------------------------------------------------------
 
@@ -264,6 +270,22 @@ class ElasticsearchEventStore:
         return await self._cluster.count(
             names.index_of(self._cluster.prefix, series), of(series), routing=names.owner_key(series.owner)
         )
+
+    # --- changes -----------------------------------------------------------------------------------
+
+    async def changes(self, query: ChangesQuery) -> Changes:
+        """What changed since a cursor."""
+        return await changes_since(self._cluster, self._opened.deletions, query)
+
+    async def watch(self, query: ChangesQuery) -> AsyncGenerator[Changes, None]:
+        """The changes: somebody has to ask again and again."""
+        found = await self.changes(query)
+        yield found
+        while True:
+            await asyncio.sleep(POLL)
+            found = await self.changes(replace(query, since=found.cursor))
+            if found.owners:
+                yield found
 
     # --- recovery ----------------------------------------------------------------------------------
 

@@ -7,16 +7,18 @@ never changes. A reader of a memtable that may grow holds the lock of its `Live`
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, repeat
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import EventType, Float64Array, Int64Array, LogColumns, Owner, Sample, SeriesName
-from apiserver.stores.events.embedded.points import Points, by_series, concat, spread
+from apiserver.stores.events.embedded.points import Points, by_series, concat, grouped, spread
 from apiserver.stores.events.embedded.records import Record
 
 Name = tuple[str, str]  # metric, variant
@@ -100,6 +102,24 @@ class HotColumns:
             received=np.repeat(np.array([self._received[n] for n in numbers], np.int64), lengths),
         )
 
+    def ends(self, series: Sequence[Sequence[int]]) -> tuple[Int64Array, Int64Array]:
+        """The least and the greatest iteration of each series, by the numbers of its groups; each series has some."""
+        numbers = [n for groups in series for n in groups]
+        lengths = np.array([self.lengths[n] for n in numbers], np.int64)
+        iters = self._room.iters[spread(np.array([self.starts[n] for n in numbers], np.int64), lengths)]
+        first_groups = np.cumsum([0, *map(len, series)])[:-1]
+        starts = (np.cumsum(lengths) - lengths)[first_groups]
+        return np.minimum.reduceat(iters, starts), np.maximum.reduceat(iters, starts)
+
+    def ends_of_all(self) -> tuple[Int64Array, Int64Array]:
+        """The least and the greatest iteration of every series, by its index. The memtable must not grow any more."""
+        if not self.count:
+            return _NO_ROOM.iters, _NO_ROOM.iters
+        iters, starts = self._room.iters[: self.count], np.array(self.starts)
+        order, first = grouped(np.array(self.series))
+        least, greatest = np.minimum.reduceat(iters, starts)[order], np.maximum.reduceat(iters, starts)[order]
+        return np.minimum.reduceat(least, first), np.maximum.reduceat(greatest, first)
+
 
 class _Room(NamedTuple):
     """The columns that differ from point to point, with room for more points behind the last one."""
@@ -162,6 +182,25 @@ class HotSeries:
     numbers: list[int] = field(default_factory=list)
 
 
+class Start(NamedTuple):
+    """Where a record begins in a memtable: its own number, those of its first group and of its first log line."""
+
+    record: int
+    group: int
+    line: int
+
+
+class Sent(NamedTuple):
+    """What came of one owner with the records from one on."""
+
+    columns: HotColumns
+    groups: dict[Name, list[int]]
+    """The numbers of the groups of points, by series."""
+    samples: list[tuple[int, SeriesName, int]]
+    """For each sample the number of its record, its series and its iteration."""
+    lines: int
+
+
 @dataclass(slots=True)
 class HotOwner:
     """The events of one owner in a memtable."""
@@ -171,6 +210,21 @@ class HotOwner:
     logs: list[LogPart] = field(default_factory=list)
     digests: set[bytes] = field(default_factory=set)
     samples: dict[EventType, dict[Name, dict[SampleKey, Sample]]] = field(default_factory=dict)
+    arrivals: list[tuple[int, SeriesName, int]] = field(default_factory=list)
+    """For each sample, in the order they came, the number of its record, its series and its iteration."""
+    records: int = 0
+    """How many records the memtable had when the owner's newest one had come."""
+
+    def sent_since(self, start: Start) -> Sent:
+        """What came with the records from `start` on; a copy."""
+        groups = {name: of.numbers[bisect_left(of.numbers, start.group) :] for name, of in self.scalars.items()}
+        lines = self.logs[bisect_left(self.logs, start.line, key=attrgetter("sequence")) :]
+        return Sent(
+            self.columns,
+            {name: numbers for name, numbers in groups.items() if numbers},
+            self.arrivals[bisect_left(self.arrivals, start.record, key=itemgetter(0)) :],
+            sum([len(part.columns.messages) for part in lines]),
+        )
 
     def points(self, matches: Matcher) -> dict[Name, HotPoints]:
         """The points of each matching series; a copy."""
@@ -229,16 +283,29 @@ class Memtable:
         self.series_names: list[tuple[Owner, str, str]] = []
         """The owner, metric and variant of each series, by the series' index."""
         self.columns = HotColumns(segment)
+        self.records = 0
+        self._groups = array("q")
+        self._lines = array("q")
+
+    def start(self, record: int) -> Start:
+        """Where a record begins."""
+        return Start(record, self._groups[record], self._lines[record])
 
     def add(self, record: Record, workers: Workers) -> None:
         """Take in a record, which is already in the journal segment."""
+        self.records += 1
+        self._groups.append(len(self.columns.lengths))
+        self._lines.append(record.sequence)
         self.events += len(record.scalars.iters) + record.lines + len(record.samples)
         self.size += record.size
         self._add_scalars(record, workers)
         self._add_logs(record)
         for sample in record.samples:
-            series = self._owner(sample.owner).samples.setdefault(sample.type, {})
+            owner = self._owner(sample.owner)
+            series = owner.samples.setdefault(sample.type, {})
             series.setdefault((sample.metric, sample.variant), {})[sample.iter, sample.key] = sample
+            name = SeriesName(sample.type, sample.metric, sample.variant)
+            owner.arrivals.append((self.records - 1, name, sample.iter))
 
     def points_of(self, owners: Iterable[Owner], name: Name) -> dict[Owner, HotPoints]:
         """The points of one series of each of these owners; a copy."""
@@ -246,9 +313,11 @@ class Memtable:
         return {owner: HotPoints(self.columns, series.numbers.copy()) for owner, series in held if series}
 
     def _owner(self, owner: Owner) -> HotOwner:
+        """The events of an owner, to which the newest record adds some."""
         found = self.owners.get(owner)
         if found is None:
             found = self.owners[owner] = HotOwner(self.columns)
+        found.records = self.records
         return found
 
     def _add_scalars(self, record: Record, workers: Workers) -> None:

@@ -24,13 +24,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from apiserver.events.changes import ChangesQuery
 from apiserver.events.model import Owner
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.embedded import journal, records
 from apiserver.stores.events.embedded.database import Database
+from apiserver.stores.events.embedded.feed import Feed, Look, summary_of
 from apiserver.stores.events.embedded.hot import Memtable, Workers
 from apiserver.stores.events.embedded.names import state
 from apiserver.stores.events.embedded.records import Record
+from apiserver.stores.events.embedded.watches import Watch, Watches
 
 logger = logging.getLogger(__name__)
 
@@ -64,10 +67,15 @@ class Live:
         self._replay(merged)
         self._untold.update(self._unstated)
         newest = max([merged, *(table.segment for table in self.frozen)])
-        self._journal = journal.Journal(folder, newest + 1, fsync=fsync)
-        self.active = Memtable(newest + 1)
+        # Numbers go on from the time, so that also a folder that was restored from a backup gives none a second time:
+        # a reader may come back who has a place in the segment that had this number before (`feed.py`).
+        first = max(newest + 1, time.time_ns() // 1_000_000)
+        self._journal = journal.Journal(folder, first, fsync=fsync)
+        self.active = Memtable(first)
         self.active_since = 0.0
         """When (monotonic) the active memtable got its first record."""
+        self._feed = Feed(merged)
+        self._watches = Watches()
 
     def _replay(self, merged: int) -> None:
         for number, path in journal.segments(self._folder):
@@ -103,6 +111,7 @@ class Live:
                     self.active.add(record, self.workers)
                     self._next_sequence += record.lines
                     self._note(record)
+                    self._watches.changed(record.owners)
 
     def _note(self, record: Record) -> None:
         """Note the owners whose documents should show the events of a record."""
@@ -170,14 +179,40 @@ class Live:
 
     def drop(self, table: Memtable, commit: Callable[[], object]) -> None:
         """Drop the oldest frozen memtable, and `commit` the transaction that merged it, in one step for readers."""
+        summary = summary_of(table)
         with self.lock:
             commit()
             self.frozen.remove(table)
+            self._feed.merged(summary)
         segment = journal.segment_path(self._folder, table.segment)
         try:
             segment.unlink(missing_ok=True)
         except OSError as error:  # the next start deletes it
             logger.warning("the merged journal %s cannot be deleted now: %s", segment, error.strerror)
+
+    def deleted(self, owners: Collection[Owner], commit: Callable[[], object]) -> None:
+        """`commit` the transaction that deleted merged events of the owners, and tell of it in the same step."""
+        with self.lock:
+            commit()
+            self._feed.deleted(owners)
+            self._watches.changed(owners)
+
+    def look(self, query: ChangesQuery, watch: Watch | None = None) -> Look:
+        """What changed of the query's owners or, with a `watch`, of those that it noted. The rest needs no lock."""
+        with self.lock:
+            return self._feed.look(self.tables(), query, query.owners if watch is None else watch.take())
+
+    @contextmanager
+    def watching(self, owners: Collection[Owner]) -> Iterator[Watch]:
+        """A watch of the owners, while the block is open."""
+        watch = Watch(owners)
+        with self.lock:
+            self._watches.add(watch)
+        try:
+            yield watch
+        finally:
+            with self.lock:
+                self._watches.remove(watch)
 
     @contextmanager
     def snapshot(self, pick: Callable[[Memtable], Picked]) -> Iterator[tuple[sqlite3.Connection, list[Picked]]]:
@@ -217,6 +252,8 @@ class Live:
             self._unstated.difference_update(set(owners) - self._untold)
 
     def close(self) -> None:
-        """Close the journal."""
+        """Close the journal, and wake those who watch."""
         with self._appending:
             self._journal.close()
+        with self.lock:
+            self._watches.wake_all()

@@ -15,12 +15,14 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
+from apiserver.events.model import Owner
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.embedded.database import Database
+from apiserver.stores.events.embedded.feed import mark_deleted, write_marks
 from apiserver.stores.events.embedded.hot import Memtable
 from apiserver.stores.events.embedded.live import Live
 from apiserver.stores.events.embedded.log_merge import merge_logs
@@ -99,11 +101,12 @@ class Merger:
                 self._checkpoint()
         self._wake.set()
 
-    def change(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Do `work` as one transaction on the merged data; raise EventStoreBusy if that does not work."""
-        with self._working, self._transaction() as conn:
+    def delete(self, owners: Collection[Owner], work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Let `work` delete merged events of the owners, in one transaction; raise EventStoreBusy if that fails."""
+        with self._working, self._transaction(lambda commit: self._live.deleted(owners, commit)) as conn:
             self._ids.forget()
             result = work(conn)
+            mark_deleted(conn, owners, self._live.active)  # no other segment begins meanwhile
         self._wake.set()
         return result
 
@@ -181,6 +184,7 @@ class Merger:
             self._sealer.note(merge_scalars(conn, table, registrar))
             merge_logs(conn, table, registrar)
             merge_samples(conn, table, registrar)
+            write_marks(conn, table, registrar)
             self._write_unstated(conn)
             registrar.finish()
             set_state(conn, "merged_journal", table.segment)

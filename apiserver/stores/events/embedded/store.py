@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from apiserver import answers
 from apiserver.events.aggregates import Buckets
+from apiserver.events.changes import Changes, ChangesQuery
 from apiserver.events.model import (
     SAMPLE_TYPES,
     EventBatch,
@@ -62,6 +63,7 @@ from apiserver.stores.events.embedded.merge import Merger
 from apiserver.stores.events.embedded.names import TYPES, matcher, owner_id
 from apiserver.stores.events.embedded.samples import Samples
 from apiserver.stores.events.embedded.series import Series, views
+from apiserver.stores.events.embedded.watches import Watch
 from apiserver.stores.events.lock import FolderLock
 from apiserver.stores.reserve import Reserve, free_bytes
 
@@ -213,11 +215,11 @@ class EmbeddedEventStore:
     async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:
         """Delete the owners' events. Their room is used again, or given back if it is much."""
         each = dict.fromkeys(owners)
-        return await self._change(owners, lambda conn: sum(deletion.delete_owner(conn, one, types) for one in each))
+        return await self._delete(owners, lambda conn: sum(deletion.delete_owner(conn, one, types) for one in each))
 
     async def delete_logs(self, series: SeriesQuery, before: int | None, exclude: Selection = ()) -> int:
         """Delete log lines by age and series."""
-        return await self._change([series.owner], lambda conn: deletion.delete_lines(conn, series, before, exclude))
+        return await self._delete([series.owner], lambda conn: deletion.delete_lines(conn, series, before, exclude))
 
     async def merge(self) -> None:
         """Merge all that was added. The store does so by itself; a backup or a measurement may not want to wait."""
@@ -227,14 +229,14 @@ class EmbeddedEventStore:
         """Seal all that is merged, as the store does by itself once series do not grow any more."""
         await self._in_thread(self._parts.changer, self._parts.merger.seal)
 
-    async def _change(self, owners: Sequence[Owner], work: Callable[[sqlite3.Connection], Result]) -> Result:
+    async def _delete(self, owners: Sequence[Owner], work: Callable[[sqlite3.Connection], Result]) -> Result:
         parts = self._parts
 
         def run() -> Result:
             self._reserve.make_room(much=True)
             if any(parts.live.holds(owner) for owner in owners):
                 parts.merger.flush()
-            return parts.merger.change(work)
+            return parts.merger.delete(owners, work)
 
         return await self._in_thread(parts.changer, run)
 
@@ -438,6 +440,29 @@ class EmbeddedEventStore:
             return count
 
         return await self._read(owner, HotOwner.everything, work)
+
+    # --- changes -----------------------------------------------------------------------------------
+
+    async def changes(self, query: ChangesQuery) -> Changes:
+        """What changed since a cursor: from memory, and from the owners' marks if the cursor is older."""
+        return await self._changes(query)
+
+    async def watch(self, query: ChangesQuery) -> AsyncGenerator[Changes, None]:
+        """The changes, as they are kept."""
+        with self._parts.live.watching(query.owners) as watch:
+            changes = await self._changes(query)
+            yield changes
+            while True:
+                await watch.wait()
+                changes = await self._changes(replace(query, since=changes.cursor), watch)
+                if changes.owners:
+                    yield changes
+
+    async def _changes(self, query: ChangesQuery, watch: Watch | None = None) -> Changes:
+        parts = self._parts
+        return await self._in_thread(
+            parts.readers, lambda: parts.live.look(query, watch).changes(parts.database.reader())
+        )
 
     # --- recovery ----------------------------------------------------------------------------------
 

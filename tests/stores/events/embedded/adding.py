@@ -1,17 +1,19 @@
 """A process that adds to a store as fast as it can and says what was acknowledged; arguments: folder, first, fsync.
 
-Batch n has three points and a line of each of two owners, and one plot; `n` is printed once it is acknowledged. Chunks
-are so small that many are sealed meanwhile.
+Batch n has three points and a line of each of two owners, and one plot. Once it is acknowledged, `n` is printed, and
+the cursor of a reader who has seen it. Chunks are so small that many are sealed meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from pathlib import Path
 
 import pytest
 
+from apiserver.events.changes import ChangesQuery
 from apiserver.events.model import EventBatch, Owner
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import batch, lines, sample, scalars
@@ -38,7 +40,8 @@ async def main(folder: Path, first: int, fsync: bool) -> None:
     n = first
     while True:
         await store.add(numbered(n))
-        sys.stdout.write(f"{n}\n")
+        cursor = (await store.changes(ChangesQuery(OWNERS))).cursor
+        sys.stdout.write(f"{n} {json.dumps(cursor)}\n")
         sys.stdout.flush()
         n += 1
 

@@ -18,6 +18,8 @@ from tests.contract.event_stores import OWNER, SCALARS, batch, lines, scalars
 
 pytestmark = pytest.mark.anyio
 
+#: What schema 5 has of owners, and those before it do not have.
+MARKS = ("changed_segment", "changed_record", "whole_segment", "whole_record")
 RUNS = {7: [(0, 0.5, 1000, 0, 5), (1, 1.5, 1001, 0, 5)], 9: [(4, 2.5, 1004, 1, 6)]}
 
 
@@ -75,7 +77,9 @@ async def test_the_sizes_of_blocks_of_schema_2_are_known(tmp_path: Path) -> None
     conn = sqlite3.connect(tmp_path / "events.db")
     conn.executescript(
         "DROP INDEX log_sizes; ALTER TABLE log_blocks DROP COLUMN sizes; DROP TABLE damaged_chunks;"
-        "DROP INDEX unsealed_chunks; ALTER TABLE chunk_index DROP COLUMN sealed; PRAGMA user_version = 2"
+        "DROP INDEX unsealed_chunks; ALTER TABLE chunk_index DROP COLUMN sealed;"
+        + "".join(f"ALTER TABLE owners DROP COLUMN {name};" for name in MARKS)
+        + "PRAGMA user_version = 2"
     )
     conn.close()
     await store.open()

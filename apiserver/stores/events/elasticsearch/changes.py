@@ -1,0 +1,235 @@
+"""Tells what changed by the numbers that shards give to what they do. No clock is asked, so all servers agree.
+
+Each shard numbers its operations (`_seq_no`). Up to its *global checkpoint*, all of them are done on all of its copies,
+and will not be undone. So a cursor has the checkpoints of all shards. What changed since is what has a greater number.
+For example, two servers write to a shard at the same time:
+
+    operations 0–6 are done, 7 is under way, 8 is done    the checkpoint is 6
+    a reader without a cursor                             gets 6
+    operation 7 is done                                   the checkpoint is 8
+    the reader asks since 6                               is told of 7 and 8, and gets 8
+
+Deleted documents cannot be searched. So each deletion notes its owners in an index of its own: when it begins, and when
+it is done. While it goes on, each question is answered with "everything", as if the owner had changed since.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from apiserver.events.changes import Changes, ChangesQuery, Cursor, OwnerChanges
+from apiserver.events.model import EventType, JsonObject, Owner, SeriesName
+from apiserver.events.queries import GREATEST, LEAST, Range
+from apiserver.stores.events.elasticsearch import bulk, names
+from apiserver.stores.events.elasticsearch.cluster import Cluster
+from apiserver.stores.events.elasticsearch.queries import all_of, between, terms
+
+#: Seconds between two looks of a reader who waits for changes.
+POLL = 1.0
+#: A deletion that began so many seconds ago, and is not done, was given up.
+LONGEST_DELETION = 3600
+
+_ENGINE = "elasticsearch"
+_PAGE = 5000
+#: A shard that has done nothing has this checkpoint, or a lower one.
+_NOTHING = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Shards:
+    """What the shards of an index have done: for each, the global checkpoint, and the number of its last operation."""
+
+    uuid: str
+    checkpoints: Sequence[int]
+    last: Sequence[int]
+
+    def behind(self, since: Sequence[int]) -> list[tuple[int, int]]:
+        """The shards that went on since these checkpoints, each with its checkpoint then."""
+        known = [*since, *[_NOTHING] * len(self.last)]
+        return [(shard, known[shard]) for shard, last in enumerate(self.last) if last > known[shard]]
+
+
+class Deletions:
+    """The index in which servers note whose events they delete."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    @property
+    def index(self) -> str:
+        """Its name."""
+        return f"{self._cluster.prefix}-deletions"
+
+    @asynccontextmanager
+    async def noted(self, owners: Sequence[Owner]) -> AsyncIterator[None]:
+        """The caller deletes events of the owners inside."""
+        begun = int(time.time() * 1000)
+        await self._note(owners, begun, done=False)
+        yield
+        await self._note(owners, begun, done=True)
+
+    async def _note(self, owners: Iterable[Owner], begun: int, *, done: bool) -> None:
+        await self._cluster.ensure([self.index])
+        items = (self._item(owner, begun, done) for owner in owners)
+        await bulk.send(self._cluster, self.index, items, in_order=False)
+        self._cluster.wrote([self.index])
+
+    def _item(self, owner: Owner, begun: int, done: bool) -> str:
+        key = _key(owner)
+        action = {"index": {"_id": names.series_key(names.series_hash(key))}}
+        note = {"owner": key, "begun": begun, "done": done}
+        return f"{orjson.dumps(action).decode()}\n{orjson.dumps(note).decode()}\n"
+
+
+def _key(owner: Owner) -> str:
+    return orjson.dumps([owner.company, names.owner_key(owner)]).decode()
+
+
+async def changes_since(cluster: Cluster, deletions: Deletions, query: ChangesQuery) -> Changes:
+    """What changed, as `EventStore.changes` describes it."""
+    companies = sorted({owner.company for owner in query.owners})
+    indices = {
+        names.index(cluster.prefix, type, company): (type, company) for company in companies for type in EventType
+    }
+    watched = [*indices, deletions.index]
+    shards = await _shards(cluster, watched)
+    reached = {name: [one.uuid, *one.checkpoints] for name, one in shards.items()}
+    found = Changes([_ENGINE, companies, reached])
+    if query.since is None:
+        known: Mapping[str, Sequence[Any]] | None = {**reached, deletions.index: reached[deletions.index][:1]}
+    else:
+        known = _known(query.since, companies)
+    if known is None or any(name in known and known[name][:1] != reached.get(name, [])[:1] for name in watched):
+        return Changes.all_of(found.cursor, query.owners)
+    behind = {name: one.behind(known.get(name, [""])[1:]) for name, one in shards.items()}
+    changed = [name for name in watched if behind.get(name)]
+    cluster.wrote(changed)
+    await cluster.make_visible(changed)
+    look = _Look(cluster, query, found)
+    for name in changed:
+        for shard, since in behind[name]:
+            if name in indices:
+                await look.events(name, *indices[name], shard, since)
+            elif await look.deletions(name, shard, since):
+                reached[name][1 + shard] = since  # so that it is told again until it is done
+    return found if query.since is not None else Changes(found.cursor)
+
+
+async def _shards(cluster: Cluster, indices: Sequence[str]) -> dict[str, Shards]:
+    """What the shards of these indices have done; an index that is not there is left out."""
+    found = {}
+    for name, index in (await cluster.shard_stats(indices)).items():
+        by_number = {int(number): _primary(copies) for number, copies in index["shards"].items()}
+        in_order = [by_number.get(number, {}) for number in range(max(by_number) + 1)]
+        checkpoints = [max(one.get("global_checkpoint", _NOTHING), _NOTHING) for one in in_order]
+        found[name] = Shards(index["uuid"], checkpoints, [one.get("max_seq_no", GREATEST) for one in in_order])
+    return found
+
+
+def _primary(copies: Sequence[JsonObject]) -> JsonObject:
+    """The numbers of a shard, as its primary copy knows them; nothing if it is away."""
+    return next((copy.get("seq_no", {}) for copy in copies if copy["routing"]["primary"]), {})
+
+
+def _known(cursor: Cursor, companies: Collection[str]) -> Mapping[str, Sequence[Any]] | None:
+    """The shards that a cursor names, by index; None if it is not of this engine, or knows not all of the companies."""
+    match cursor:
+        case [str(engine), [*known], dict(shards)] if engine == _ENGINE and set(companies) <= set(known):
+            return shards
+    return None
+
+
+@dataclass(slots=True)
+class _Look:
+    """Puts what searches find into `found`."""
+
+    cluster: Cluster
+    query: ChangesQuery
+    found: Changes
+    series: int = 0
+
+    async def events(self, index: str, type: EventType, company: str, shard: int, since: int) -> None:
+        """What is new in a shard."""
+        owners = {names.owner_key(owner): owner for owner in self.query.owners if owner.company == company}
+        body: JsonObject = {
+            "size": 0,
+            "track_total_hits": False,
+            "query": all_of(terms("owner", list(owners)), *between("_seq_no", since + 1, None)),
+            "aggs": {"owners": {"terms": {"field": "owner", "size": len(owners)}}},
+        }
+        answer = await self.cluster.search_shard(index, shard, body)
+        changed = {bucket["key"]: bucket["doc_count"] for bucket in answer["owners"]["buckets"]} if answer else {}
+        if not changed:
+            return
+        if type is EventType.LOG:
+            for key, lines in changed.items():
+                self._of(owners[key]).log_lines += lines
+            return
+        body["query"] = all_of(terms("owner", list(changed)), *between("_seq_no", since + 1, None))
+        async for bucket in self._series(index, shard, body):
+            owner, metric, variant = bucket["key"].values()
+            if owner not in owners:
+                continue
+            if self.series >= self.query.most:  # series come in the order of their owners
+                for key in changed:
+                    if key >= owner:
+                        self._everything(owners[key])
+                return
+            self.series += 1
+            self._of(owners[owner]).widen(SeriesName(type, metric, variant), _range(bucket))
+
+    async def _series(self, index: str, shard: int, body: JsonObject) -> AsyncGenerator[JsonObject, None]:
+        sources = [{name: {"terms": {"field": name}}} for name in ("owner", "metric", "variant")]
+        group: JsonObject = {"size": min(_PAGE, self.query.most + 1), "sources": sources}
+        ends = {"least": {"min": {"field": "iter"}}, "greatest": {"max": {"field": "iter"}}}
+        while True:
+            aggs = {"series": {"composite": group, "aggs": ends}}
+            answer = await self.cluster.search_shard(index, shard, {**body, "aggs": aggs})
+            buckets = answer["series"]["buckets"] if answer else []
+            for bucket in buckets:
+                yield bucket
+            if len(buckets) < group["size"]:
+                return
+            group["after"] = answer["series"]["after_key"]
+
+    async def deletions(self, index: str, shard: int, since: int) -> bool:
+        """Deletions that were noted since, or go on; returns whether some go on."""
+        owners = {_key(owner): owner for owner in self.query.owners}
+        newest = int((time.time() - LONGEST_DELETION) * 1000)
+        going_on = all_of({"term": {"done": False}}, *between("begun", newest, None))
+        body: JsonObject = {
+            "size": 0,
+            "track_total_hits": False,
+            "query": all_of(terms("owner", list(owners)), *between("_seq_no", since + 1, None)),
+            "aggs": {
+                "owners": {"terms": {"field": "owner", "size": len(owners)}},
+                "going_on": {"filter": going_on},
+            },
+        }
+        answer = await self.cluster.search_shard(index, shard, body)
+        for bucket in answer["owners"]["buckets"] if answer else ():
+            self._everything(owners[bucket["key"]])
+        return bool(answer and answer["going_on"]["doc_count"])
+
+    def _of(self, owner: Owner) -> OwnerChanges:
+        return self.found.owners.setdefault(owner, OwnerChanges())
+
+    def _everything(self, owner: Owner) -> None:
+        self.found.owners[owner] = OwnerChanges(everything=True)
+
+
+def _range(bucket: JsonObject) -> Range:
+    """The iterations of a series, which aggregations round to doubles: beyond 2⁵³ a little more than they are."""
+    least, greatest = bucket["least"]["value"], bucket["greatest"]["value"]
+    if abs(least) >= 2**53:
+        least = math.nextafter(least, -math.inf)
+    if abs(greatest) >= 2**53:
+        greatest = math.nextafter(greatest, math.inf)
+    return Range(max(int(least), LEAST), min(int(greatest), GREATEST))

@@ -1,0 +1,251 @@
+"""Tells what changed since a place in the journal's order.
+
+A place is a segment, and how many of its records a reader has seen. Records come into memory in the order in which they
+are in the journal, so a place means the same after a restart or `kill -9`. What is told depends on how old it is:
+
+    its segment is in memory         the records behind the place
+    it was merged not long ago       what the owner got with the whole segment, so some of it perhaps again
+    it was merged long ago, or in    the owner's mark in the database is the place of its newest record: nothing is
+    an earlier process               told if that lies before the reader's place, and else "everything"
+
+A deletion is no record, so deletions are numbered apart, and anew in each process. To readers who come from an earlier
+process, another mark in the database says behind which place nothing of the owner was deleted.
+
+For example, a reader saw two records of segment 7, and asks again when 7 is merged and segment 8 has a record:
+
+    cursor   run 1, segment 7, 2 records, 0 deletions
+    told     all of segment 7, with the two records again, and the record of segment 8
+    cursor   run 1, segment 8, 1 record, 0 deletions
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from apiserver.events.changes import EVERYTHING, Changes, ChangesQuery, Cursor, OwnerChanges
+from apiserver.events.model import EventType, Int64Array, Owner, SeriesName
+from apiserver.events.queries import Range
+from apiserver.stores.events.embedded.hot import HotOwner, Memtable, Name, Sent
+from apiserver.stores.events.embedded.names import Registrar
+
+#: Series of merged segments that stay in memory; each owner of a segment counts as ten. A series takes some 25 bytes.
+MOST_KEPT = 100_000
+_AN_OWNER = 10
+#: Owners whose deletions are remembered by name.
+MOST_DELETIONS = 10_000
+
+_ENGINE = "embedded"
+
+
+class Place(NamedTuple):
+    """All segments before `segment` were seen, and so many records of it."""
+
+    segment: int
+    records: int
+
+
+_BEGINNING = Place(0, 0)
+
+
+class _Merged(NamedTuple):
+    """What an owner got with a segment that was merged. `series` has the places of its `names` in `ends`."""
+
+    place: Place
+    """Behind the owner's last record."""
+    names: tuple[Name, ...]
+    series: list[int]
+    ends: tuple[Int64Array, Int64Array]
+    """The least and the greatest iteration of each series of the segment."""
+    samples: dict[SeriesName, Range]
+    lines: int
+
+
+@dataclass(slots=True, frozen=True)
+class Summary:
+    """What came with a segment that was merged."""
+
+    segment: int
+    owners: dict[Owner, _Merged]
+    size: int
+    """About how much memory it takes, counted in series."""
+
+
+def summary_of(table: Memtable) -> Summary:
+    """The summary of a memtable that does not grow any more. No lock is needed."""
+    ends = table.columns.ends_of_all()
+    owners = {owner: _merged(table, hot, ends) for owner, hot in table.owners.items()}
+    size = sum([_AN_OWNER + len(one.names) + len(one.samples) for one in owners.values()])
+    return Summary(table.segment, owners, size)
+
+
+def _merged(table: Memtable, hot: HotOwner, ends: tuple[Int64Array, Int64Array]) -> _Merged:
+    samples = OwnerChanges()
+    for _, name, iter in hot.arrivals:
+        samples.widen(name, Range(iter, iter))
+    lines = sum([len(part.columns.messages) for part in hot.logs])
+    indices = [series.index for series in hot.scalars.values()]
+    return _Merged(Place(table.segment, hot.records), tuple(hot.scalars), indices, ends, samples.series, lines)
+
+
+def write_marks(conn: sqlite3.Connection, table: Memtable, registrar: Registrar) -> None:
+    """Mark the owners of a memtable, in the transaction that merges it. A new owner may have been deleted before."""
+    conn.executemany(
+        "UPDATE owners SET changed_segment = ?1, changed_record = ?2,"
+        " whole_record = iif(whole_segment, whole_record, ?2),"
+        " whole_segment = iif(whole_segment, whole_segment, ?1) WHERE id = ?3",
+        [(table.segment, hot.records, registrar.owner(owner)) for owner, hot in table.owners.items()],
+    )
+
+
+def mark_deleted(conn: sqlite3.Connection, owners: Iterable[Owner], active: Memtable) -> None:
+    """Mark owners, in the transaction that deletes their events. Who is at the same place as it is told of it."""
+    conn.executemany(
+        "UPDATE owners SET whole_segment = ?, whole_record = ? WHERE company = ? AND name = ? AND is_model = ?",
+        [(active.segment, active.records + 1, owner.company, owner.id, int(owner.is_model)) for owner in owners],
+    )
+
+
+@dataclass(slots=True)
+class _Found:
+    """What came of an owner since a place."""
+
+    merged: list[_Merged] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
+
+    def changes(self) -> OwnerChanges:
+        changes = OwnerChanges()
+        for merged in self.merged:
+            least, greatest = (column[merged.series].tolist() for column in merged.ends)
+            _widen(changes, merged.names, least, greatest)
+            for series, iterations in merged.samples.items():
+                changes.widen(series, iterations)
+            changes.log_lines += merged.lines
+        for sent in self.sent:
+            if sent.groups:
+                least, greatest = (column.tolist() for column in sent.columns.ends(list(sent.groups.values())))
+                _widen(changes, sent.groups, least, greatest)
+            for _, series, iter in sent.samples:
+                changes.widen(series, Range(iter, iter))
+            changes.log_lines += sent.lines
+        return changes
+
+
+def _widen(changes: OwnerChanges, names: Iterable[Name], least: list[int], greatest: list[int]) -> None:
+    for name, *ends in zip(names, least, greatest, strict=True):
+        changes.widen(SeriesName(EventType.SCALAR, *name), Range(*ends))
+
+
+@dataclass(slots=True)
+class Look:
+    """What `Feed.look` found. The marks in the database say the rest."""
+
+    cursor: Cursor
+    most: int
+    everything: set[Owner] = field(default_factory=set)
+    found: dict[Owner, _Found] = field(default_factory=dict)
+    unsure: list[Owner] = field(default_factory=list)
+    """Owners of whom more may have changed, by their marks."""
+    since: Place = _BEGINNING
+    checks_changed: bool = False
+    checks_whole: bool = False
+
+    def changes(self, conn: sqlite3.Connection) -> Changes:
+        """What changed. The lock is not needed: if marks are newer than the look, too much is told at worst."""
+        everything = self.everything.union(owner for owner in self.unsure if self._is_marked(conn, owner))
+        changes = Changes.all_of(self.cursor, everything)
+        room = self.most
+        for owner, found in self.found.items():
+            if owner not in everything:
+                changed = found.changes()
+                room -= len(changed.series)
+                changes.owners[owner] = changed if room >= 0 else EVERYTHING
+        return changes
+
+    def _is_marked(self, conn: sqlite3.Connection, owner: Owner) -> bool:
+        row = conn.execute(
+            "SELECT changed_segment, changed_record, whole_segment, whole_record FROM owners"
+            " WHERE company = ? AND name = ? AND is_model = ?",
+            (owner.company, owner.id, int(owner.is_model)),
+        ).fetchone()
+        if row is None:  # nothing of the owner was merged, or all of it was deleted
+            return self.checks_whole
+        return (self.checks_changed and row[:2] > self.since) or (self.checks_whole and row[2:] > self.since)
+
+
+class Feed:
+    """What came and went in this process, as far as it is remembered. The caller holds the lock of the memtables."""
+
+    def __init__(self, merged: int) -> None:
+        """`merged`: the newest segment that an earlier process merged."""
+        self._run = int.from_bytes(os.urandom(6), "big")
+        self._forgotten = merged
+        """The newest segment of which nothing is in memory."""
+        self._merged: deque[Summary] = deque()
+        self._size = 0
+        self._deletions = 0
+        self._deleted: dict[Owner, int] = {}
+        """By owner, the number of its last deletion."""
+        self._deleted_by_any = 0
+        """The deletions up to this number may be of any owner."""
+
+    def merged(self, summary: Summary) -> None:
+        """Remember a segment that was just merged. If that is too much, forget the oldest ones."""
+        self._merged.append(summary)
+        self._size += summary.size
+        while self._size > MOST_KEPT and len(self._merged) > 1:
+            oldest = self._merged.popleft()
+            self._size -= oldest.size
+            self._forgotten = oldest.segment
+
+    def deleted(self, owners: Iterable[Owner]) -> None:
+        """Note that events of the owners were just deleted."""
+        if len(self._deleted) > MOST_DELETIONS:
+            self._deleted.clear()
+            self._deleted_by_any = self._deletions
+        self._deletions += 1
+        self._deleted.update(dict.fromkeys(owners, self._deletions))
+
+    def look(self, tables: Sequence[Memtable], query: ChangesQuery, owners: Collection[Owner]) -> Look:
+        """What changed of the owners since the query's cursor; `tables` are all memtables, oldest first."""
+        now = Place(tables[-1].segment, tables[-1].records)
+        look = Look((_ENGINE, self._run, *now, self._deletions), query.most)
+        if query.since is None:
+            return look
+        match query.since:
+            case [str(engine), int(run), int(segment), int(records), int(deletions)] if engine == _ENGINE:
+                since = Place(segment, records)
+            case _:
+                since = Place(now.segment + 1, 0)
+        if since > now:
+            look.everything.update(owners)
+            return look
+        look.since = since
+        look.checks_changed = segment <= self._forgotten
+        look.checks_whole = run != self._run
+        known = [summary for summary in self._merged if summary.segment >= segment]
+        tables = [table for table in tables if table.segment >= segment]
+        copied = 0
+        for owner in owners:
+            if run == self._run and deletions < self._deleted.get(owner, self._deleted_by_any):
+                look.everything.add(owner)
+                continue
+            merged = [one for summary in known if (one := summary.owners.get(owner)) and one.place > since]
+            hot = [
+                (table, found)
+                for table in tables
+                if (found := table.owners.get(owner)) and (table.segment, found.records) > since
+            ]
+            if copied > query.most and hot:  # there is no room for its series
+                look.everything.add(owner)
+            elif merged or hot:
+                sent = [of.sent_since(table.start(records if table.segment == segment else 0)) for table, of in hot]
+                copied += sum([len(one.groups) for one in sent])
+                look.found[owner] = _Found(merged, sent)
+        if look.checks_changed or look.checks_whole:
+            look.unsure = [owner for owner in owners if owner not in look.everything]
+        return look
