@@ -13,7 +13,20 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import deleting, documents, engine, lists, memory, peers, reading, report, sdks, vendors, writing
+from benchmarks import (
+    deleting,
+    documents,
+    engine,
+    groups,
+    lists,
+    memory,
+    peers,
+    reading,
+    report,
+    sdks,
+    vendors,
+    writing,
+)
 from benchmarks.figures import FIGURES
 from benchmarks.run import QUICK, Run, Sizes
 from benchmarks.table import Table
@@ -22,6 +35,7 @@ SECTIONS: dict[str, Callable[[Run], None]] = {
     "writing": writing.measure,
     "engine": engine.measure,
     "reading": reading.measure,
+    "groups": groups.measure,
     "vendors": vendors.measure,
     "lists": lists.measure,
     "sdks": sdks.measure,

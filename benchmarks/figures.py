@@ -9,6 +9,7 @@ DICTS = "decode into dicts"
 ROWS = "rows in SQLite"
 PING = "debug.ping"
 REDUCE = "np.add.reduceat"
+NUMPY = "numpy, the points in memory"
 MLFLOW = "MLflow"
 TENSORBOARD = "TensorBoard data server"
 WITHOUT = "without the scanner"
@@ -184,6 +185,11 @@ FIGURES: tuple[Figure, ...] = (
     *READS[:4],
     RESTARTED,
     *READS[4:],
+    Figure("groups.200", "one curve of 1,000 runs × 10k points, 200 buckets", "ms", (Bar(150),)),
+    Figure("groups.1000", "one curve of 1,000 runs × 10k points, 1000 buckets", "ms", (Bar(150),)),
+    Figure("groups.duration", "one curve of 1,000 runs × 10k points, over time since the start", "ms"),
+    Figure("groups.ten", "ten curves of 100 runs × 10k points each, 200 buckets", "ms", (Bar(150),)),
+    Figure("groups.cpu", "one curve of 1,000 runs × 10k points, 200 buckets, server CPU", "ms"),
     Figure("vendor.modelarts", "ModelArts metrics, a week every 30 s, 8 GPUs", "ms", (Bar(50),)),
     Figure("vendor.baseten", "Baseten metrics, the same week", "ms", (Bar(50),)),
     Figure("vendor.pai", "PAI GetJobMetrics, the same week by 5 minutes", "ms", (Bar(50),)),

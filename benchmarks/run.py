@@ -32,6 +32,9 @@ class Sizes:
     shared_points: int = 50_000
     """Points of each of ten series, in each of ten tasks."""
     log_lines: int = 10_000_000
+    group_runs: int = 1000
+    group_points: int = 10_000
+    """Points of one series of each of these runs."""
     monitored_points: int = 20_160
     """Points of each of 57 series."""
     preview_bodies: int = 100
@@ -69,6 +72,8 @@ QUICK = Sizes(
     long_points=20_000,
     shared_points=200,
     log_lines=20_000,
+    group_runs=20,
+    group_points=300,
     monitored_points=1000,
     preview_bodies=1,
     listed_tasks=300,
