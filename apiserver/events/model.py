@@ -236,6 +236,9 @@ class ScalarStats:
 
     Minimum, maximum and sum are of finite values; the first two, and their iterations, are None if there are none.
     `first` is the point with the least (timestamp, iter), and `last` the one with the greatest.
+
+    The last two are None unless they were asked for: `deviations` is the sum of (value − mean)² of the finite values,
+    `first_not_finite_iter` is the first iteration whose value is not finite, or None.
     """
 
     owner: Owner
@@ -256,6 +259,8 @@ class ScalarStats:
     max_value: float | None
     max_value_iter: int | None
     sum: float
+    deviations: float | None = None
+    first_not_finite_iter: int | None = None
 
 
 class BucketAxis(StrEnum):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import statistics
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
@@ -206,8 +207,11 @@ class PlainEventStore:
         found = sorted(self._of(series.owner).scalars.items())
         return {name: points for name, points in found if selects(series.selection, *name)}
 
-    async def scalar_stats(self, series: SeriesQuery) -> list[ScalarStats]:
-        return [_stats(series.owner, name, list(points.values())) for name, points in self._scalars(series).items()]
+    async def scalar_stats(self, series: SeriesQuery, *, spread: bool = False) -> list[ScalarStats]:
+        return [
+            _stats(series.owner, name, list(points.values()), spread=spread)
+            for name, points in self._scalars(series).items()
+        ]
 
     async def scalar_stats_of_each(self, queries: Sequence[SeriesQuery]) -> list[list[ScalarStats]]:
         return [await self.scalar_stats(series) for series in queries]
@@ -441,9 +445,10 @@ def _newest_first(one: Sample | SamplePosition) -> tuple[str, str, int, str]:
     return (one.metric, one.variant, -one.iter, one.key)
 
 
-def _stats(owner: Owner, name: Name, points: list[Point]) -> ScalarStats:
+def _stats(owner: Owner, name: Name, points: list[Point], *, spread: bool) -> ScalarStats:
     by_time = sorted(points, key=lambda point: (point.timestamp, point.iter))
     finite = [point for point in points if math.isfinite(point.value)]
+    not_finite = [point.iter for point in points if not math.isfinite(point.value)]
     least = min(finite, key=lambda point: (point.value, point.iter), default=None)
     greatest = min(finite, key=lambda point: (-point.value, point.iter), default=None)
     return ScalarStats(
@@ -465,7 +470,16 @@ def _stats(owner: Owner, name: Name, points: list[Point]) -> ScalarStats:
         max_value=greatest.value if greatest else None,
         max_value_iter=greatest.iter if greatest else None,
         sum=math.fsum(point.value for point in finite),
+        deviations=_deviations([point.value for point in finite]) if spread else None,
+        first_not_finite_iter=min(not_finite, default=None) if spread else None,
     )
+
+
+def _deviations(values: list[float]) -> float:
+    try:
+        return float(statistics.pvariance(values) * len(values)) if values else 0.0
+    except OverflowError:
+        return math.inf
 
 
 def _columns(page: list[tuple[Name, Point]]) -> ScalarPoints:

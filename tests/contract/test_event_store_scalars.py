@@ -92,6 +92,23 @@ async def test_stats_look_at_finite_values_only(case: Case) -> None:
     assert math.isnan(stats.last_value)
 
 
+async def test_stats_say_how_much_values_differ_if_that_is_asked_for(case: Case) -> None:
+    values = {"a": [NAN, 1.0, 2.0, INF, 6.0], "b": [5.0], "c": [NAN], "d": [1e6 + n / 8 for n in range(100)]}
+    sent = [scalars(column, variant=variant, iters=range(7, 7 + len(column))) for variant, column in values.items()]
+    await case.store.add(batch(*sent))
+    await case.settle()
+    found = await case.store.scalar_stats(SCALARS, spread=True)
+    assert [one.first_not_finite_iter for one in found] == [7, None, 7, None]
+    assert [one.deviations for one in found] == pytest.approx([14.0, 0.0, 0.0, 83325 / 64], rel=1e-3)
+    plain = await case.store.scalar_stats(SCALARS)
+    assert {(one.deviations, one.first_not_finite_iter) for one in plain} == {(None, None)}
+    await case.store.add(batch(scalars([3.0], variant="a", iters=[7]), scalars([NAN], variant="b", iters=[-5])))
+    await case.settle()
+    found = await case.store.scalar_stats(SCALARS, spread=True)
+    assert [one.first_not_finite_iter for one in found] == [10, -5, 7, None]
+    assert found[0].deviations == pytest.approx(14.0)
+
+
 async def test_the_first_of_equal_extremes_counts_also_where_zeros_have_signs(case: Case) -> None:
     await case.store.add(batch(scalars([0.0, -0.0, 0.0], variant="a"), scalars([-0.0, 0.0, -0.0], variant="b")))
     await case.settle()

@@ -12,6 +12,7 @@ from apiserver.services.events import (
     samples,
     scalars,
     series,
+    statistics,
     task_events,
     vectors,
     write,

@@ -179,8 +179,8 @@ class EventStore(Protocol):
 
     # scalars
 
-    async def scalar_stats(self, series: SeriesQuery) -> list[ScalarStats]:
-        """Stats of each series, sorted by metric and variant."""
+    async def scalar_stats(self, series: SeriesQuery, *, spread: bool = False) -> list[ScalarStats]:
+        """Stats of each series, sorted by metric and variant; with `spread`, all of them."""
 
     async def scalar_stats_of_each(self, queries: Sequence[SeriesQuery]) -> list[list[ScalarStats]]:
         """As `scalar_stats` of each query, in order: for the few series of many owners."""

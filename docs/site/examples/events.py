@@ -56,6 +56,7 @@ CALLS = [
     Call("events.get_changes", {"tasks": ["$TASK", "$OTHER"], "cursor": "$CURSOR"}),
     Call("events.scalar_metrics_iter_histogram", {"task": "$TASK", "samples": 100, "envelope": True}),
     Call("events.multi_task_scalar_metrics_iter_histogram", {"tasks": ["$TASK", "$OTHER"], "samples": 100}),
+    Call("events.scalar_metrics_statistics", {"task": "$TASK", "metrics": [{"metric": "loss"}]}),
     Call(
         "events.scalar_metrics_of_groups",
         {

@@ -22,6 +22,7 @@ from apiserver.events.model import (
     SamplePosition,
     ScalarPoints,
     ScalarPosition,
+    ScalarStats,
     Selection,
     WorkerSpan,
 )
@@ -69,6 +70,8 @@ async def _assert_same_scalars(store: EventStore, plain: PlainEventStore, owner:
         series = SeriesQuery(owner, EventType.SCALAR, selection)
         got, expected = await store.scalar_stats(series), await plain.scalar_stats(series)
         assert [_comparable(asdict(one)) for one in got] == [_comparable(asdict(one)) for one in expected]
+        got, expected = [await one.scalar_stats(series, spread=True) for one in (store, plain)]
+        assert list(map(_spread, got)) == list(map(_spread, expected))
         for limit in (1, 4, 1000):
             await _assert_same_times(store, plain, series, limit)
         await _assert_same_by_worker(store, plain, series)
@@ -229,6 +232,13 @@ async def _assert_same_samples(store: EventStore, plain: PlainEventStore, owner:
             if not samples:
                 break
             page = replace(page, after=samples[-1].position)
+
+
+def _spread(stats: ScalarStats) -> tuple[Any, ...]:
+    """What only `spread` tells. The squares of huge values' roundings are infinite, or not, as it happens."""
+    huge = max(abs(stats.min_value or 0), abs(stats.max_value or 0)) > 1e100
+    deviations = None if huge else pytest.approx(stats.deviations, rel=1e-9, abs=1e-6)
+    return stats.metric, stats.variant, stats.first_not_finite_iter, deviations
 
 
 def _comparable(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from apiserver.events.model import JsonObject, Owner, ScalarStats
@@ -33,8 +34,13 @@ def extent(field: str) -> JsonObject:
 
 
 _SUMMED: JsonObject = {**extent("iter"), **extent("timestamp"), "values": {"stats": {"field": "value"}}}
-#: The same, and the points at the ends. That takes long for long series.
-_WITH_ENDS = _SUMMED | {
+#: The same, and the deviations and the first point whose value is not finite.
+_SPREAD: JsonObject = _SUMMED | {
+    "values": {"extended_stats": {"field": "value"}},
+    "not_finite": {"filter": {"exists": {"field": "special"}}, "aggs": extent("iter")},
+}
+#: The points at the ends. To find them takes long for long series.
+_POINTS_AT_ENDS: JsonObject = {
     name: {
         "top_hits": {
             "size": 1,
@@ -48,15 +54,16 @@ _WITH_ENDS = _SUMMED | {
 }
 
 
-async def stats(cluster: Cluster, known: SeriesIndex, asked: SeriesQuery) -> list[ScalarStats]:
-    """The stats of each series, sorted by metric and variant.
+async def stats(cluster: Cluster, known: SeriesIndex, asked: SeriesQuery, *, spread: bool = False) -> list[ScalarStats]:
+    """The stats of each series, sorted by metric and variant; with `spread`, all of them.
 
     The first request finds all stats but the ends of long series. Their points are then found by one search for each
     end, which is fast as the timestamp or the value of the point is known.
     """
     series = await known.likely(asked)
-    wanted = [SeriesAggs(one, _SUMMED) for one in series]
-    wanted = [SeriesAggs(one.series, _WITH_ENDS) if one.short else one for one in wanted]
+    aggs = _SPREAD if spread else _SUMMED
+    wanted = [SeriesAggs(one, aggs) for one in series]
+    wanted = [SeriesAggs(one.series, aggs | _POINTS_AT_ENDS) if one.short else one for one in wanted]
     index, routing = index_of(cluster.prefix, asked), owner_key(asked.owner)
     summed = await aggregate(cluster, index, routing, wanted)
     found = [
@@ -90,7 +97,13 @@ def _is_known(summed: JsonObject, name: str) -> bool:
 
 async def _extents(cluster: Cluster, index: str, routing: str, series: Series, summed: JsonObject) -> dict[str, int]:
     ends = [name for axis in _AXES for name in extent(axis)]
-    return {name: await exact(cluster, index, routing, series, summed, name) for name in ends}
+    found = {name: await exact(cluster, index, routing, series, summed, name) for name in ends}
+    not_finite = summed.get("not_finite")
+    if not_finite and not_finite["doc_count"]:
+        special = {"exists": {"field": "special"}}
+        first = await exact(cluster, index, routing, series, not_finite, "min_iter", special)
+        found["first_not_finite_iter"] = first
+    return found
 
 
 def _at(name: str, summed: JsonObject, extents: dict[str, int]) -> list[JsonObject]:
@@ -134,7 +147,16 @@ def _stats(
         max_value=value_of(greatest) if some else None,
         max_value_iter=greatest["iter"][0] if some else None,
         sum=float(values["sum"]),
+        deviations=_deviations(values) if "variance" in values else None,
     )
+
+
+def _deviations(values: JsonObject) -> float:
+    """The sum of (value − mean)², of which nodes answer the mean; None or a text where it exceeds float64."""
+    if not values["count"]:
+        return 0.0
+    variance = values["variance_population"]
+    return float(variance) * values["count"] if isinstance(variance, float) and variance >= 0 else math.inf
 
 
 async def exact(

@@ -182,9 +182,9 @@ class ElasticsearchEventStore:
             SeriesName(type, one.metric, one.variant) for type, its in zip(asked, found, strict=True) for one in its
         )
 
-    async def scalar_stats(self, series: SeriesQuery) -> list[ScalarStats]:
+    async def scalar_stats(self, series: SeriesQuery, *, spread: bool = False) -> list[ScalarStats]:
         """Stats of each series."""
-        return await stats.stats(self._cluster, self._series, series)
+        return await stats.stats(self._cluster, self._series, series, spread=spread)
 
     async def scalar_stats_of_each(self, queries: Sequence[SeriesQuery]) -> list[list[ScalarStats]]:
         """Stats of each query's series."""

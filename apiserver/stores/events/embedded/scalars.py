@@ -14,7 +14,7 @@ from apiserver.stores.events.embedded.earliest import earliest
 from apiserver.stores.events.embedded.hot import Name, points_by_series
 from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat
 from apiserver.stores.events.embedded.series import Series, merged_stats
-from apiserver.stores.events.embedded.stats import StatsArray
+from apiserver.stores.events.embedded.stats import EMPTY, StatsArray
 from apiserver.stores.events.embedded.unsettled import in_parts
 from apiserver.stores.events.embedded.walks import SeriesWalk, first_of, walk_together
 
@@ -38,10 +38,28 @@ def stats_of(series: Sequence[Series]) -> StatsArray:
     return rows
 
 
-def scalar_stats(owner: Owner, series: Sequence[Series]) -> list[ScalarStats]:
-    """The stats of each series, in their order."""
+def scalar_stats(owner: Owner, series: Sequence[Series], *, spread: bool = False) -> list[ScalarStats]:
+    """The stats of each series, in their order; with `spread`, all of them."""
     rows = stats_of(series)
-    return [stats.to_model(owner, *one.name, rows[n : n + 1]) for n, one in enumerate(series)]
+    if spread:
+        for n in np.flatnonzero(np.isnan(rows["deviations"])).tolist():
+            known = _from_points(series[n])
+            rows[n]["deviations"], rows[n]["first_odd_iter"] = known[["deviations", "first_odd_iter"]][0]
+    return stats.to_models(owner, [one.name for one in series], rows, spread=spread)
+
+
+def _from_points(series: Series) -> StatsArray:
+    """The stats of a series from its points, some at a time. What older versions stored of it lacks some of them."""
+    found, low = EMPTY, LEAST
+    while True:
+        chunk = series.chunk_from(low)
+        high = GREATEST if chunk is None else chunk.last
+        curve = series.curve(low, high)
+        if len(curve.iters):
+            found = stats.combine(found, stats.of_groups(*curve, curve.iters, np.zeros(1, np.intp)))
+        if high == GREATEST:
+            return found
+        low = high + 1
 
 
 # --- points ----------------------------------------------------------------------------------------

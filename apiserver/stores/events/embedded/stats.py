@@ -17,7 +17,7 @@ Rows that older versions stored lack the last two columns. Then `deviations` is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from apiserver.events.model import Float64Array, Int64Array, Owner, ScalarStats
 from apiserver.events.queries import GREATEST, LEAST
+from apiserver.stores.events.embedded.hot import Name
 
 StatsArray = npt.NDArray[Any]
 
@@ -191,14 +192,18 @@ def fold(rows: StatsArray) -> StatsArray:
     return rows
 
 
-def to_model(owner: Owner, metric: str, variant: str, row: StatsArray) -> ScalarStats:
-    """The row as readers get it."""
-    known = dict(zip(_FIELDS, row[0].item(), strict=True))
-    some = known["finite"] > 0
+def to_models(owner: Owner, names: Sequence[Name], rows: StatsArray, *, spread: bool) -> list[ScalarStats]:
+    """The rows as readers get them; `spread`: with all fields. names[n] is the name of row n's series."""
+    return [_to_model(owner, name, row, spread) for name, row in zip(names, rows.tolist(), strict=True)]
+
+
+def _to_model(owner: Owner, name: Name, row: tuple[Any, ...], spread: bool) -> ScalarStats:
+    known = dict(zip(_FIELDS, row, strict=True))
+    some, all_finite = known["finite"] > 0, known["finite"] == known["count"]
     return ScalarStats(
         owner=owner,
-        metric=metric,
-        variant=variant,
+        metric=name[0],
+        variant=name[1],
         count=known["count"],
         finite_count=known["finite"],
         min_iter=known["min_iter"],
@@ -214,4 +219,6 @@ def to_model(owner: Owner, metric: str, variant: str, row: StatsArray) -> Scalar
         max_value=known["max_value"] if some else None,
         max_value_iter=known["max_value_iter"] if some else None,
         sum=known["sum"],
+        deviations=known["deviations"] if spread else None,
+        first_not_finite_iter=known["first_odd_iter"] if spread and not all_finite else None,
     )

@@ -306,9 +306,9 @@ class EmbeddedEventStore:
             series.owner, lambda hot: hot.points(matches), lambda conn, hot: work(views(conn, series, hot))
         )
 
-    async def scalar_stats(self, series: SeriesQuery) -> list[ScalarStats]:
+    async def scalar_stats(self, series: SeriesQuery, *, spread: bool = False) -> list[ScalarStats]:
         """Stats of each series."""
-        return await self._read_scalars(series, lambda found: scalars.scalar_stats(series.owner, found))
+        return await self._read_scalars(series, lambda found: scalars.scalar_stats(series.owner, found, spread=spread))
 
     async def scalar_stats_of_each(self, queries: Sequence[SeriesQuery]) -> list[list[ScalarStats]]:
         """Stats of each query's series, by one read."""

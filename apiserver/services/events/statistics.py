@@ -1,0 +1,21 @@
+"""events.scalar_metrics_statistics: what there is to know of each series without its points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.aggregation.statistics import statistics
+from apiserver.events.model import EventType
+from apiserver.events.queries import SeriesQuery
+from apiserver.rpc.call import Encoded
+from apiserver.rpc.encode import encode_many
+from apiserver.services.backend import Call, endpoint
+from apiserver.services.events import owners
+
+
+@endpoint("events.scalar_metrics_statistics", "2.34")
+async def scalar_metrics_statistics(call: Call, request: dict[str, Any]) -> Encoded:
+    owner = await owners.one(call, request)
+    series = SeriesQuery(owner, EventType.SCALAR, owners.selection(request.get("metrics")))
+    metrics, count = await statistics(call.backend.events, series)
+    return Encoded(await encode_many({"metrics": metrics}, count))
