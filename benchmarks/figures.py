@@ -64,14 +64,32 @@ READS = (
     Figure("histogram.2000", "histogram of 10 series × 100k, 2000 samples", "ms", (Bar(8),)),
     Figure("histogram.6000", "histogram of 10 series × 100k, 6000 samples", "ms", (Bar(15),)),
     Figure("histogram.long", "histogram of one series of 10 M, 6000 samples", "ms", (Bar(15),)),
-    Figure("histogram.ema", "the same, smoothed by an exponential average", "ms", (Bar(200),)),
-    Figure("histogram.mean", "the same, smoothed by a running mean of 101 points", "ms", (Bar(200),)),
     Figure("histogram.tasks", "histogram of 10 tasks × 10 series × 50k, 100 samples", "ms", (Bar(40),)),
     Figure("raw", "raw page of 10k points", "ms", (Bar(5),)),
     Figure("log.newest", "log of 10 M lines, newest 100", "ms", (Bar(2),)),
     Figure("log.middle", "log of 10 M lines, 500 from the middle", "ms", (Bar(3),)),
 )
 RESTARTED = Figure("histogram.restarted", "histogram of one series of 10 M, server just restarted", "ms", (Bar(40),))
+
+_SMOOTHINGS = {
+    "ema": "an exponential average",
+    "x_ema": "an average by distances",
+    "mean": "a mean of 101 points",
+    "median": "a median of 31 points",
+    "derivative": "its derivative",
+}
+#: Histograms of the long series when nothing is known of its smoothed curves, and again; for each, all or a hundredth.
+SMOOTHED = (
+    *(
+        Figure(f"smoothed.{by}", f"one series of 10 M, smoothed: {name}", "ms", (Bar(200),))
+        for by, name in _SMOOTHINGS.items()
+    ),
+    *(
+        Figure(f"smoothed.{by}.{key}", f"one series of 10 M, smoothed: {name}, {look}", "ms", (Bar(20),))
+        for key, look in (("again", "again"), ("zoom", "a hundredth of it"))
+        for by, name in _SMOOTHINGS.items()
+    ),
+)
 
 #: Pages of 30 tasks, from 100,000.
 PAGES = (
@@ -184,6 +202,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("engine.10k", "engine CPU to merged, 10k series, 10k a batch", "ns/point", (Bar(1000),)),
     *READS[:4],
     RESTARTED,
+    *SMOOTHED,
     *READS[4:],
     Figure("groups.200", "one curve of 1,000 runs × 10k points, 200 buckets", "ms", (Bar(150),)),
     Figure("groups.1000", "one curve of 1,000 runs × 10k points, 1000 buckets", "ms", (Bar(150),)),

@@ -15,6 +15,14 @@ from benchmarks.server import Running
 
 WIDE = 10
 TASKS = 10
+HISTOGRAM = "events.scalar_metrics_iter_histogram"
+_SMOOTHINGS: dict[str, dict[str, Any]] = {
+    "ema": {"weight": 0.99},
+    "x_ema": {"weight": 0.9},
+    "mean": {"points": 101},
+    "median": {"points": 31},
+    "derivative": {},
+}
 _OTHER_SERIES = 20
 _OTHER_TASK_POINTS = 1_000_000
 _BATCH = 10_000
@@ -70,17 +78,13 @@ def _others(server: Running, points: int) -> list[Load]:
 
 def requests(library: Library, sizes: Sizes) -> dict[str, tuple[str, bytes]]:
     """The endpoint and the body of each read, by the key of its figure."""
-    histogram = "events.scalar_metrics_iter_histogram"
     middle = START_MS + sizes.log_lines // 2 * 20
-    long = {"task": library.long.id, "samples": 6000}
     first = {"metric": "m", "variants": [variant(0)]}
     wanted: dict[str, tuple[str, dict[str, Any]]] = {
-        "histogram.100": (histogram, {"task": library.wide.id, "samples": 100}),
-        "histogram.2000": (histogram, {"task": library.wide.id, "samples": 2000}),
-        "histogram.6000": (histogram, {"task": library.wide.id, "samples": 6000}),
-        "histogram.long": (histogram, long),
-        "histogram.ema": (histogram, {**long, "smooth": {"by": "ema", "weight": 0.99}}),
-        "histogram.mean": (histogram, {**long, "smooth": {"by": "mean", "points": 101}}),
+        "histogram.100": (HISTOGRAM, {"task": library.wide.id, "samples": 100}),
+        "histogram.2000": (HISTOGRAM, {"task": library.wide.id, "samples": 2000}),
+        "histogram.6000": (HISTOGRAM, {"task": library.wide.id, "samples": 6000}),
+        "histogram.long": (HISTOGRAM, {"task": library.long.id, "samples": 6000}),
         "histogram.tasks": (
             "events.multi_task_scalar_metrics_iter_histogram",
             {"tasks": [owner.id for owner in library.shared], "samples": 100},
@@ -93,3 +97,14 @@ def requests(library: Library, sizes: Sizes) -> dict[str, tuple[str, bytes]]:
         ),
     }
     return {key: (endpoint, json.dumps(request).encode()) for key, (endpoint, request) in wanted.items()}
+
+
+def smoothed(library: Library, sizes: Sizes) -> dict[str, tuple[bytes, bytes]]:
+    """The bodies of two histograms of the long series for each smoothing: of the whole one, and of a hundredth."""
+    start = sizes.long_points // 2
+    part = {"from": start, "to": start + sizes.long_points // 100}
+    found = {}
+    for by, numbers in _SMOOTHINGS.items():
+        whole = {"task": library.long.id, "samples": 6000, "smooth": {"by": by, **numbers}}
+        found[by] = json.dumps(whole).encode(), json.dumps({**whole, "range": part}).encode()
+    return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import statistics
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import partial
 
@@ -39,6 +41,7 @@ def measure(run: Run) -> None:
         for key, value in before.reads.items():
             table.put(key, value, {PING: ping})
         _limits(run, server, tasks)
+        _smoothed(run, server, tasks)
         if not sizes.growth_points:
             return
         library.grow(server, sizes)
@@ -80,10 +83,30 @@ def _limits(run: Run, server: Running, tasks: Library) -> None:
         by_rows = median_ms(partial(rows.histogram, run.folder / "wide.db", interval), 2)
         reduced = limits.reduce_ms(sizes.wide_points, samples, WIDE, sizes.runs)
         table.compare(key, {REDUCE: reduced, ROWS: by_rows})
-    for key in ("histogram.long", "histogram.ema", "histogram.mean"):
-        table.compare(key, {REDUCE: limits.reduce_ms(sizes.long_points, 6000, 1, sizes.runs)})
+    table.compare("histogram.long", {REDUCE: limits.reduce_ms(sizes.long_points, 6000, 1, sizes.runs)})
     shared = limits.reduce_ms(sizes.shared_points, 100, WIDE * TASKS, sizes.runs)
     table.compare("histogram.tasks", {REDUCE: shared})
     endpoint, body = library.requests(tasks, sizes)["raw"]
     page = orjson.loads(server.connection.post(endpoint, body))
     table.compare("raw", {"orjson.dumps of the answer": median_ms(lambda: orjson.dumps(page), sizes.runs)})
+
+
+def _smoothed(run: Run, server: Running, tasks: Library) -> None:
+    """The figures of smoothed curves. After each start, the data folder is read once before they are measured."""
+    bodies = library.smoothed(tasks, run.sizes)
+    reading = json.dumps({"task": tasks.long.id, "smooth": {"by": "ema", "weight": 0.5}}).encode()
+    taken = defaultdict(list)
+    for _ in range(run.sizes.restarts):
+        server.stop()
+        server.start()
+        server.connection.post(library.HISTOGRAM, reading)
+        for by, (whole, part) in bodies.items():
+            for key, body in (
+                (f"smoothed.{by}", whole),
+                (f"smoothed.{by}.again", whole),
+                (f"smoothed.{by}.zoom", part),
+            ):
+                taken[key].append(timed_ms(partial(server.connection.post, library.HISTOGRAM, body)))
+    reduced = limits.reduce_ms(run.sizes.long_points, 6000, 1, run.sizes.runs)
+    for key, times in taken.items():
+        run.table.put(key, statistics.median(times), {REDUCE: reduced})

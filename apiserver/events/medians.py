@@ -11,7 +11,7 @@ are left out on the way. For example, windows of 5 values, two together:
 
 Here v0 stands for the column of every second value, v1 for the values behind these, and so on. So all pairs of windows
 are worked out at once. Which minima and maxima there are depends on the width alone, not on values: a list of steps is
-made once for each width. A window of 11 values takes 16 steps for each value, and one of 31 values 42.
+made once for each width. A window of 11 values takes 16 steps for each value, and one of 31 values 34.
 """
 
 from __future__ import annotations
@@ -23,9 +23,6 @@ from typing import NamedTuple
 import numpy as np
 
 from apiserver.events.model import Float64Array
-
-#: The most windows that are worked out together. With more, columns do not fit into a processor's cache.
-_TOGETHER = 8
 
 
 def medians(values: Float64Array, width: int) -> Float64Array:
@@ -95,9 +92,7 @@ class _Plan(NamedTuple):
 
 @lru_cache
 def _plan(width: int) -> _Plan:
-    together = 1
-    while 4 * together <= width + 1 and together < _TOGETHER:
-        together *= 2
+    together = 1 << ((width + 1) // 2).bit_length() - 1  # with more, some would have too little in common
     network = _Network(width + together - 1)
     common = network.sorted(range(together - 1, width))
     middles = _narrowed(network, width, _middle(common, together + 1 - width % 2), 0, together)

@@ -51,7 +51,11 @@ class Kind(StrEnum):
 
 
 class Smoother(Protocol):
-    """Smooths one curve, fed with its parts in ascending order."""
+    """Smooths one curve, fed with its parts in ascending order. A shallow copy of it may go on from where it is."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the points that it holds back."""
 
     def feed(self, x: Int64Array, values: Float64Array) -> Part:
         """The points that are known with this part, smoothed; there may be none."""
@@ -82,6 +86,11 @@ class Smoothing:
             case Kind.MEDIAN:
                 return _Window(self.points, medians)
 
+    @property
+    def needs_length(self) -> bool:
+        """Whether all points change as the axis gets longer."""
+        return self.kind is Kind.EXPONENTIAL_BY_X
+
     def whole(self, x: Int64Array, values: Float64Array) -> Part:
         """A whole curve, smoothed."""
         if not len(x):
@@ -93,6 +102,8 @@ class Smoothing:
 
 class _AtOnce:
     """A smoother that holds nothing back."""
+
+    size = 0
 
     def feed(self, x: Int64Array, values: Float64Array) -> Part:
         finite = np.isfinite(values)
@@ -211,13 +222,17 @@ class _Window:
         self._x = np.empty(0, np.int64)
         self._values = np.full(points - 1 - self._ahead, np.nan)
 
+    @property
+    def size(self) -> int:
+        return self._x.nbytes + self._values.nbytes
+
     def feed(self, x: Int64Array, values: Float64Array) -> Part:
         self._x, self._values = np.concatenate([self._x, x]), np.concatenate([self._values, values])
         count = len(self._values) - self._points + 1
         if count <= 0:
             return np.empty(0, np.int64), np.empty(0)
         smoothed = self._smooth(self._values, self._points)
-        known, self._x, self._values = self._x[:count], self._x[count:], self._values[count:]
+        known, self._x, self._values = self._x[:count], self._x[count:].copy(), self._values[count:].copy()
         return known, smoothed
 
     def rest(self) -> Part:

@@ -10,7 +10,9 @@ fit into them then. For example, with blocks of 512 iterations:
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -18,23 +20,27 @@ import numpy as np
 
 from apiserver import answers
 from apiserver.events.aggregates import Buckets, columns_for
-from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis
-from apiserver.events.queries import GREATEST, LEAST, BucketQuery, Width
-from apiserver.events.smoothing import Smoother
+from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Float64Array, Int64Array
+from apiserver.events.queries import GREATEST, LEAST, BucketQuery, Range, Width
 from apiserver.stores.events.base import since_first
+from apiserver.stores.events.embedded import smoothed
 from apiserver.stores.events.embedded.bucketing import SHORT, Part, Source, bucket_starts, bucketed
 from apiserver.stores.events.embedded.checked import unwrap
 from apiserver.stores.events.embedded.chunks import Room, decode_curves
+from apiserver.stores.events.embedded.names import state
 from apiserver.stores.events.embedded.pieces import (
     BLOCK,
+    POINTS_A_BLOCK,
     ColumnNames,
     Pieces,
     pieces_of_blocks,
+    shift_of,
     sum_up,
     sum_up_points,
 )
-from apiserver.stores.events.embedded.points import Columns, Curve, take, within
+from apiserver.stores.events.embedded.points import NO_CURVE, Columns, Curve, concat, take, within
 from apiserver.stores.events.embedded.series import Content, Series, merged_stats
+from apiserver.stores.events.embedded.smoothed import NOTHING_KEPT, Key, Known, OwnCurves, SmoothedCurves, Stretch
 from apiserver.stores.events.embedded.unsettled import in_parts
 from apiserver.stores.events.embedded.walks import SeriesWalk
 
@@ -43,7 +49,8 @@ MOST_WIDENING = 0.1
 #: How many chunks of a series are summed up at once: as many as fit into a processor's cache.
 CHUNKS_OF_POINTS = 32
 CHUNKS_OF_BLOCKS = 64
-CHUNKS_TO_SMOOTH = 8
+#: A smoothed curve has about so many blocks at most. If it has more points, blocks are larger.
+MOST_BLOCKS = 2**18
 
 Made = TypeVar("Made", Curve, Pieces)
 
@@ -56,20 +63,23 @@ class _Rooms(threading.local):
 _rooms = _Rooms()
 
 
-def all_buckets(series: Sequence[Series], wanted: BucketQuery) -> list[Buckets]:
+def all_buckets(series: Sequence[Series], wanted: BucketQuery, curves: OwnCurves) -> list[Buckets]:
     """The buckets of each series that has a curve, not only a single value, sorted by name."""
     found: list[Buckets] = []
-    for more in some_buckets(series, wanted):
+    for more in some_buckets(series, wanted, curves):
         answers.will_read(wanted.size(len(more), sum([len(buckets.x) for buckets in more])))
         found += more
     return sorted(found, key=lambda buckets: (buckets.metric, buckets.variant))
 
 
-def some_buckets(series: Sequence[Series], wanted: BucketQuery) -> Iterator[list[Buckets]]:
+def some_buckets(
+    series: Sequence[Series], wanted: BucketQuery, curves: OwnCurves = NOTHING_KEPT
+) -> Iterator[list[Buckets]]:
     """The same, in any order, some series at a time."""
     for which in in_parts(series):
         part = [series[n] for n in which.tolist()]
-        sources = (_by_iteration if wanted.axis is BucketAxis.ITER else _by_time)(part, wanted)
+        over_iterations = wanted.axis is BucketAxis.ITER
+        sources = _by_iteration(part, wanted, curves) if over_iterations else _by_time(part, wanted)
         yield bucketed(sources, wanted.aggregates)
 
 
@@ -110,7 +120,7 @@ class _Extent(NamedTuple):
     last: int
 
 
-def _by_iteration(series: Sequence[Series], wanted: BucketQuery) -> Iterator[Source]:
+def _by_iteration(series: Sequence[Series], wanted: BucketQuery, curves: OwnCurves) -> Iterator[Source]:
     for one, extent in zip(series, _extents(series), strict=True):
         if extent.first == extent.last == SINGLE_VALUE_ITERATION:
             continue
@@ -118,8 +128,9 @@ def _by_iteration(series: Sequence[Series], wanted: BucketQuery) -> Iterator[Sou
         if wanted.smoothing is None:
             yield Source(*one.name, *_parts(one, interval, wanted))
         else:
-            smoother = wanted.smoothing.begin(*_ends(one, extent))
-            yield Source(*one.name, interval, list(_smoothed_parts(one, smoother, interval, wanted)))
+            key = Key(curves.owner, one.name, one.merged.id, wanted.smoothing, columns_for(wanted.aggregates))
+            parts = _smoothed_parts(one, key, _ends(one, extent), interval, wanted.range, curves.all)
+            yield Source(*one.name, *parts)
 
 
 def _extents(series: Sequence[Series]) -> Iterator[_Extent]:
@@ -233,27 +244,83 @@ def _sum_up_points(chunks: Sequence[Content], interval: int, columns: ColumnName
 # --- over iterations: smoothed ---------------------------------------------------------------------
 
 
-def _smoothed_parts(series: Series, smoother: Smoother, interval: int, wanted: BucketQuery) -> Iterator[Part]:
-    """The smoothed points in the range that is asked for, summed up unless each one is a bucket."""
-    columns = columns_for(wanted.aggregates)
-    for curve in _smoothed(series, smoother):
-        inside = within(curve, wanted.range.least, wanted.range.greatest) if len(curve.iters) else curve
-        if interval == 1:
-            yield inside
-        elif len(inside.iters):
-            yield sum_up_points(*inside, bucket_starts(inside.iters, interval), columns)
+def _smoothed_parts(
+    series: Series, key: Key, ends: tuple[int, int], interval: int, wanted: Range, curves: SmoothedCurves
+) -> tuple[int, list[Part]]:
+    """The interval, perhaps widened, and smoothed points in the range, or sums of them."""
+    known, in_blocks = Known.begin(key.smoothing, ends), False
+    if (shift := _shift(series)) is not None:
+        merged = state(series.conn, "merged_journal")
+        known = curves.find(key, replace(known, shift=shift), merged).until(series.settled_end)
+        wider = -(-interval >> shift) << shift
+        in_blocks = wider - interval <= interval * MOST_WIDENING and wider <= GREATEST
+        if in_blocks:
+            interval, known = wider, _known_further(series, known, key.columns)
+            curves.keep(key, known, merged)
+
+    def part(x: Int64Array, values: Float64Array) -> Part:
+        inside = within(Curve(x, values), wanted.least, wanted.greatest) if len(x) else NO_CURVE
+        if interval == 1 or not len(inside.iters):
+            return inside
+        return sum_up_points(*inside, bucket_starts(inside.iters, interval), key.columns)
+
+    parts: list[Part] = []
+    start = LEAST
+    for stretch in known.stretches:
+        if in_blocks and wanted.least <= stretch.first and stretch.last <= wanted.greatest:
+            parts.append(stretch.pieces)
+        elif wanted.least <= stretch.last and stretch.first <= wanted.greatest:
+            parts.append(part(*copy(stretch.before).feed(*_points(series, start, stretch.end))))
+        start = stretch.end + 1
+    smoother = copy(known.after)
+    parts += [part(*smoother.feed(*curve)) for curve in _some_at_a_time(series, start)]
+    return interval, [*parts, part(*smoother.rest())]
 
 
-def _smoothed(series: Series, smoother: Smoother) -> Iterator[Curve]:
-    """The whole series, smoothed some chunks at a time."""
-    contents, low = series.curves(LEAST, GREATEST), LEAST
-    while chunks := contents.fetchmany(CHUNKS_TO_SMOOTH):
-        for curve in _of_chunks(series, chunks, low, GREATEST, _decoded):
-            yield Curve(*smoother.feed(*curve))
+def _shift(series: Series) -> int | None:
+    """How wide the blocks of the smoothed curve are, as an exponent of 2; None if it is too short to be kept."""
+    row = merged_stats([series.merged])[0]
+    count = int(row["count"])
+    if count < smoothed.POINTS:
+        return None
+    larger = (count // POINTS_A_BLOCK // MOST_BLOCKS).bit_length()
+    return shift_of(int(row["min_iter"]), int(row["max_iter"]), count) + larger
+
+
+def _known_further(series: Series, known: Known, columns: ColumnNames) -> Known:
+    """What is known of the curve with all further stretches that can be kept."""
+    stretches, size, smoother = list(known.stretches), known.size, known.after
+    for curve in _some_at_a_time(series, stretches[-1].end + 1 if stretches else LEAST):
+        before, smoother = smoother, copy(smoother)
+        is_settled = len(curve.iters) >= smoothed.POINTS and curve.iters[-1] < series.settled_end
+        x, values = smoother.feed(*curve) if is_settled else NO_CURVE
+        if not len(x) or size > smoothed.MOST_OF_A_CURVE:
+            return replace(known, stretches=stretches, after=before)
+        pieces = sum_up_points(x, values, bucket_starts(x, 1 << known.shift), columns)
+        stretches.append(Stretch(int(curve.iters[-1]), before, int(x[0]), int(x[-1]), pieces))
+        size += stretches[-1].size
+    return replace(known, stretches=stretches, after=smoother)
+
+
+def _some_at_a_time(series: Series, low: int) -> Iterator[Curve]:
+    """The points from `low` on, `smoothed.POINTS` or a few more at a time."""
+    rows = series.curves(low, GREATEST)
+    while chunks := _some_chunks(rows):
+        yield concat(_of_chunks(series, chunks, low, GREATEST, _decoded))
         low = _end(chunks) + 1
     if low <= GREATEST:
-        yield Curve(*smoother.feed(*_points(series, low, GREATEST)))
-    yield Curve(*smoother.rest())
+        yield _points(series, low, GREATEST)
+
+
+def _some_chunks(rows: Iterable[Content]) -> list[Content]:
+    chunks: list[Content] = []
+    points = 0
+    for chunk in rows:
+        chunks.append(chunk)
+        points += chunk[2]
+        if points >= smoothed.POINTS:
+            break
+    return chunks
 
 
 def _decoded(chunks: Sequence[Content]) -> Curve:

@@ -30,6 +30,7 @@ from apiserver.stores.events.embedded.names import Ids, Registrar, set_state
 from apiserver.stores.events.embedded.sample_merge import merge_samples
 from apiserver.stores.events.embedded.scalar_merge import merge_scalars
 from apiserver.stores.events.embedded.sealing import Sealer
+from apiserver.stores.events.embedded.smoothed import SmoothedCurves
 
 #: Seconds until merging is tried again, after one failure, after two, and so on.
 RETRY_SECONDS = (0.5, 1, 2, 5, 10)
@@ -49,10 +50,19 @@ class Merger:
     """Merges in its own thread, from `start` until `stop`."""
 
     def __init__(
-        self, live: Live, database: Database, *, points: int, seconds: float, size: int, seal_seconds: float
+        self,
+        live: Live,
+        database: Database,
+        curves: SmoothedCurves,
+        *,
+        points: int,
+        seconds: float,
+        size: int,
+        seal_seconds: float,
     ) -> None:
         self._live = live
         self._database = database
+        self._curves = curves
         self._points = points
         self._seconds = seconds
         self._size = size
@@ -190,6 +200,8 @@ class Merger:
             set_state(conn, "merged_journal", table.segment)
             if table.next_sequence:
                 set_state(conn, "next_sequence", table.next_sequence)
+            self._curves.will_merge(table)
+        self._curves.has_merged(table.segment)
         self._checkpoint()
 
     def _seal(self) -> None:

@@ -60,9 +60,10 @@ from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.hot import HotOwner, HotPoints, LogPart, Memtable, Name
 from apiserver.stores.events.embedded.live import Live
 from apiserver.stores.events.embedded.merge import Merger
-from apiserver.stores.events.embedded.names import TYPES, matcher, owner_id
+from apiserver.stores.events.embedded.names import TYPES, matcher, owner_id, state
 from apiserver.stores.events.embedded.samples import Samples
 from apiserver.stores.events.embedded.series import Series, views
+from apiserver.stores.events.embedded.smoothed import OwnCurves, SmoothedCurves
 from apiserver.stores.events.embedded.watches import Watch
 from apiserver.stores.events.lock import FolderLock
 from apiserver.stores.reserve import Reserve, free_bytes
@@ -81,6 +82,7 @@ class _Parts:
 
     live: Live
     database: Database
+    curves: SmoothedCurves
     merger: Merger
     readers: ThreadPoolExecutor
     changer: ThreadPoolExecutor
@@ -144,9 +146,11 @@ class EmbeddedEventStore:
             except (OSError, sqlite3.Error) as error:
                 raise EventStoreError(f"the events folder {self._folder} cannot be used: {error}") from error
             undone.pop_all()
+        curves = SmoothedCurves(state(database.writer, "merged_journal"))
         merger = Merger(
             live,
             database,
+            curves,
             points=self._merge_points,
             seconds=self._merge_seconds,
             size=self._merge_bytes,
@@ -157,7 +161,7 @@ class EmbeddedEventStore:
         changer = ThreadPoolExecutor(1, thread_name_prefix="events-change")
         writer = ThreadPoolExecutor(1, thread_name_prefix="events-commit")
         commit = GroupCommit(live.append, writer) if self._fsync else None
-        return _Parts(live, database, merger, readers, changer, writer, commit)
+        return _Parts(live, database, curves, merger, readers, changer, writer, commit)
 
     async def close(self) -> None:
         """Merge the rest if that works, and release the folder."""
@@ -326,7 +330,8 @@ class EmbeddedEventStore:
 
     async def scalar_buckets(self, series: SeriesQuery, buckets: BucketQuery) -> list[Buckets]:
         """Buckets of each series that has a curve."""
-        return await self._read_scalars(series, lambda found: all_buckets(found, buckets))
+        curves = OwnCurves(self._parts.curves, series.owner)
+        return await self._read_scalars(series, lambda found: all_buckets(found, buckets, curves))
 
     async def _read_curves(self, asked: CurvesQuery, work: Callable[[list[Series]], Result]) -> Result:
         name = (asked.metric, asked.variant)

@@ -13,6 +13,7 @@ from apiserver.stores.events.embedded import (
     pieces,
     scalar_merge,
     sealing,
+    smoothed,
     stats,
     tail,
     walks,
@@ -37,6 +38,6 @@ def make_small(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(buckets, "MOST_WIDENING", 0.5)
     patch.setattr(buckets, "CHUNKS_OF_POINTS", 2)
     patch.setattr(buckets, "CHUNKS_OF_BLOCKS", 3)
-    patch.setattr(buckets, "CHUNKS_TO_SMOOTH", 2)
+    patch.setattr(smoothed, "POINTS", 10)
     patch.setattr(bucketing, "SHORT", 4)
     patch.setattr(log_merge, "LARGEST", 5)
