@@ -1,0 +1,207 @@
+"""Changes on a real Elasticsearch: two servers write, delete and follow, and the cluster is changed by hand.
+
+`EVENTS_EXAMPLES=100 pytest tests/stores/events/elasticsearch/test_changes.py` looks longer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from elasticsearch import AsyncElasticsearch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.events.changes import Changes, ChangesQuery, Cursor, OwnerChanges
+from apiserver.events.model import EventType, Owner, SeriesName
+from apiserver.events.queries import Range
+from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.elasticsearch import changes
+from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.cluster import Cluster
+from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
+from tests.chance import examples
+from tests.contract.event_stores import OWNER, batch, scalars
+from tests.engines.fixtures import own_prefix
+from tests.stores.events.following import Follower
+from tests.stores.events.random_events import OWNERS, batches, log_series, owners, selections, times, types
+
+servers = st.integers(0, 1)
+operations = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), servers, batches),
+        st.tuples(st.just("add"), servers, batches),
+        st.tuples(st.just("follow"), servers),
+        st.tuples(st.just("delete"), servers, st.lists(owners, min_size=1, max_size=2), types),
+        st.tuples(st.just("delete_logs"), servers, log_series, st.none() | times, selections),
+    ),
+    min_size=2,
+    max_size=10,
+)
+
+LOSS = SeriesName(EventType.SCALAR, "loss", "train")
+OTHER = Owner("company", "other task")
+EVERYTHING = OwnerChanges(everything=True)
+
+
+async def run(address: ElasticsearchAddress, operations: list[tuple[Any, ...]]) -> None:
+    """Two servers do what is asked of them, and the readers of each follow."""
+    stores = [ElasticsearchEventStore(address, migrate=True, strict=True) for _ in range(2)]
+    for store in stores:
+        await store.open()
+    followers = [Follower(OWNERS, 1000), Follower(OWNERS, 3)]
+    try:
+        for follower in followers:
+            await follower.begin(stores[0])
+        for name, number, *arguments in [*operations, ("follow", 0), ("follow", 1)]:
+            if name == "follow":
+                await followers[number].follow(stores[number])
+                await followers[number].assert_same(stores[number])
+            else:
+                await getattr(stores[number], name)(*arguments)
+    finally:
+        for store in stores:
+            await store.close()
+
+
+def test_a_follower_has_what_the_stores_have(elasticsearch_url: str) -> None:
+    @examples(3)
+    @given(operations)
+    def same(operations: list[tuple[Any, ...]]) -> None:
+        with own_prefix(elasticsearch_url) as prefix:
+            asyncio.run(run(ElasticsearchAddress((elasticsearch_url,), prefix), operations))
+
+    same()
+
+
+# --- by hand ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def store(elasticsearch_url: str, elasticsearch_prefix: str) -> AsyncIterator[ElasticsearchEventStore]:
+    opened = ElasticsearchEventStore(ElasticsearchAddress((elasticsearch_url,), elasticsearch_prefix), migrate=True)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def client(elasticsearch_url: str) -> AsyncIterator[AsyncElasticsearch]:
+    async with AsyncElasticsearch(elasticsearch_url) as opened:
+        yield opened
+
+
+async def told(store: ElasticsearchEventStore, cursor: Cursor = None, *owners: Owner) -> Changes:
+    return await store.changes(ChangesQuery(owners or [OWNER, OTHER], cursor))
+
+
+@pytest.mark.anyio
+async def test_an_index_with_several_shards_tells_of_all(
+    store: ElasticsearchEventStore, client: AsyncElasticsearch, elasticsearch_prefix: str
+) -> None:
+    await client.indices.create(index=f"{elasticsearch_prefix}-scalars-company", settings={"number_of_shards": 3})
+    many = [Owner("company", str(n)) for n in range(12)]
+    cursor = (await told(store, None, *many)).cursor
+    for n in range(2):
+        await store.add(batch(*(scalars([1.0], iters=[n], owner=owner) for owner in many)))
+        found = await told(store, cursor, *many)
+        assert found.owners == {owner: OwnerChanges({LOSS: Range(n, n)}) for owner in many}
+        cursor = found.cursor
+    assert (await told(store, cursor, *many)).owners == {}
+
+
+@pytest.mark.anyio
+async def test_an_index_that_was_removed_is_told_as_deleted(
+    store: ElasticsearchEventStore, client: AsyncElasticsearch, elasticsearch_prefix: str
+) -> None:
+    await store.add(batch(scalars([1.0])))
+    cursor = (await told(store)).cursor
+    await client.indices.delete(index=f"{elasticsearch_prefix}-scalars-company")
+    assert (await told(store, cursor)).owners == {OWNER: EVERYTHING, OTHER: EVERYTHING}
+    await store.add(batch(scalars([1.0])))
+    found = await told(store, cursor)
+    assert found.owners == {OWNER: EVERYTHING, OTHER: EVERYTHING}
+    assert (await told(store, found.cursor)).owners == {}
+
+
+@pytest.mark.anyio
+async def test_a_deletion_is_told_until_it_is_done(
+    store: ElasticsearchEventStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also to readers who begin meanwhile."""
+    await store.add(batch(scalars([1.0]), scalars([1.0], owner=OTHER)))
+    before = (await told(store)).cursor
+    seen: list[Cursor] = []
+    delete = Cluster.delete
+
+    async def look_meanwhile(self: Cluster, *asked: Any, **how: Any) -> int:
+        first = await told(store, before)
+        again = await told(store, first.cursor)
+        assert first.owners == again.owners == {OWNER: EVERYTHING}
+        seen.extend([first.cursor, again.cursor, (await told(store)).cursor])
+        return await delete(self, *asked, **how)
+
+    monkeypatch.setattr(Cluster, "delete", look_meanwhile)
+    await store.delete([OWNER])
+    for cursor in seen:
+        found = await told(store, cursor)
+        assert found.owners == {OWNER: EVERYTHING}
+        assert (await told(store, found.cursor)).owners == {}
+
+
+@pytest.mark.anyio
+async def test_a_deletion_whose_server_died_is_told_for_an_hour(
+    store: ElasticsearchEventStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cursor = (await told(store)).cursor
+
+    async def die(*_: Any, **__: Any) -> int:
+        raise EventStoreBusy("gone")
+
+    monkeypatch.setattr(Cluster, "delete", die)
+    with pytest.raises(EventStoreBusy):
+        await store.delete([OWNER])
+    for _ in range(3):
+        found = await told(store, cursor)
+        assert found.owners == {OWNER: EVERYTHING}
+        cursor = found.cursor
+    monkeypatch.setattr(changes, "LONGEST_DELETION", -60)
+    cursor = (await told(store, cursor)).cursor
+    assert (await told(store, cursor)).owners == {}
+
+
+@pytest.mark.anyio
+async def test_iterations_that_doubles_cannot_hold_are_within_what_is_told(store: ElasticsearchEventStore) -> None:
+    for iter in (2**53 + 1, -(2**53) - 1, 2**62 + 1, 2**63 - 513, -(2**63) + 1):
+        cursor = (await told(store)).cursor
+        await store.add(batch(scalars([1.0], iters=[iter])))
+        ends = (await told(store, cursor)).owners[OWNER].series[LOSS]
+        assert ends.least <= iter <= ends.greatest
+        assert ends.greatest - ends.least <= 4096
+
+
+@pytest.mark.anyio
+async def test_what_is_under_way_elsewhere_is_not_passed_by(
+    store: ElasticsearchEventStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a shard has done 1, but not 0 on all copies, its checkpoint is behind: what is told is told again."""
+    before = (await told(store)).cursor
+    await store.add(batch(scalars([1.0])))
+    await store.add(batch(scalars([1.0], iters=[1])))
+    stats = Cluster.shard_stats
+
+    async def earlier(self: Cluster, *asked: Any) -> Any:
+        found = await stats(self, *asked)
+        for index in found.values():
+            for copies in index["shards"].values():
+                for copy in copies:
+                    copy["seq_no"]["global_checkpoint"] = min(copy["seq_no"]["global_checkpoint"], 0)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Cluster, "shard_stats", earlier)
+        found = await told(store, before)
+    assert found.owners == {OWNER: OwnerChanges({LOSS: Range(0, 1)})}
+    assert (await told(store, found.cursor)).owners == {OWNER: OwnerChanges({LOSS: Range(1, 1)})}
