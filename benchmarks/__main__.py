@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import (
+    changes,
     deleting,
     documents,
     engine,
@@ -39,6 +40,7 @@ SECTIONS: dict[str, Callable[[Run], None]] = {
     "vendors": vendors.measure,
     "lists": lists.measure,
     "sdks": sdks.measure,
+    "changes": changes.measure,
     "deleting": deleting.measure,
     "memory": memory.measure,
     "peers": peers.measure,

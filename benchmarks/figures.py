@@ -15,6 +15,8 @@ TENSORBOARD = "TensorBoard data server"
 WITHOUT = "without the scanner"
 BEFORE = "before growth"
 FIRST = "the first time"
+PING_EACH = "debug.ping for each task"
+UNWATCHED = "nobody watches"
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +221,9 @@ FIGURES: tuple[Figure, ...] = (
     Figure("list.restarted", "30 tasks: of all by a metric, server just restarted", "ms", (Bar(100),)),
     Figure("list.memory", "memory after all lists", "MB", (Bar(120),)),
     *SDKS,
+    Figure("changes.idle", "1,000 tasks watched, asked once a second, nothing happens", "% of a core", (Bar(1),)),
+    Figure("changes.busy", "changes of 1,000 tasks × 10 series", "ms", (Bar(100),)),
+    Figure("changes.add", "engine CPU of adding 100 points, 1,000 tasks watched", "µs", (Bar(1.05, UNWATCHED),)),
     Figure("delete", "delete_for_task of 1 M points", "ms", (Bar(200),)),
     Figure("delete.returned", "space given back when 10 of 11 M points go", "%", (least(80),)),
     Figure("disk.points", "disk, a point", "bytes", (Bar(12),)),

@@ -44,6 +44,7 @@ class Sizes:
     list_runs: int = 7
     sdks: tuple[int, int] = (1000, 2500)
     sdk_rounds: int = 6
+    watched_tasks: int = 1000
     deleted_points: int = 1_000_000
     other_points: int = 1_000_000
     growth_points: int = 100_000_000
@@ -81,6 +82,7 @@ QUICK = Sizes(
     list_runs=1,
     sdks=(5, 10),
     sdk_rounds=1,
+    watched_tasks=20,
     deleted_points=10_000,
     other_points=20_000,
     growth_points=60_000,

@@ -54,8 +54,10 @@ class OwnerChanges:
 
     def widen(self, series: SeriesName, iterations: Range) -> None:
         """Note that the series changed in these iterations, too."""
-        known = self.series.get(series, iterations)
-        self.series[series] = Range(min(known.least, iterations.least), max(known.greatest, iterations.greatest))
+        known = self.series.get(series)
+        if known is not None:
+            iterations = Range(min(known.least, iterations.least), max(known.greatest, iterations.greatest))
+        self.series[series] = iterations
 
 
 EVERYTHING = OwnerChanges(everything=True)

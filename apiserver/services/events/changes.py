@@ -7,6 +7,7 @@ from typing import Any
 from apiserver.aggregation.scroll import InvalidScroll
 from apiserver.events.changes import Changes, ChangesQuery, Cursor, OwnerChanges
 from apiserver.events.model import Owner
+from apiserver.off_loop import off_loop
 from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.events import owners
@@ -20,9 +21,11 @@ async def get_changes(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         changes, known = await _of_documents(call, ids, model, since)
     else:
         changes, known = await _of_own(call, ids, model, since)
+    told = [(owner.id, changed) for owner, changed in changes.owners.items() if owner.id in known]
+    series = sum([len(changed.series) for _, changed in told])
     return {
         "cursor": call.backend.scrolls.encode(_query(call), changes.cursor),
-        "changes": [_answer(owner.id, changed) for owner, changed in changes.owners.items() if owner.id in known],
+        "changes": await off_loop(series, lambda: [_answer(*one) for one in told]),
         "missing": [id for id in ids if id not in known],
     }
 
