@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, field
-from secrets import token_hex
 from typing import Any
 
 import orjson
@@ -17,7 +17,8 @@ from apiserver.rpc.errors import ApiError
 class Meta:
     """What the envelope says about a request; filled in step by step while the request is served."""
 
-    id: str = field(default_factory=lambda: token_hex(16))
+    # It is no secret, so the system is not asked for it, which takes ten times as long.
+    id: str = field(default_factory=lambda: f"{random.getrandbits(128):032x}")
     endpoint: str = ""
     requested_version: str | None = None
     actual_version: str | None = None

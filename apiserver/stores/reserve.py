@@ -26,7 +26,7 @@ class Reserve:
     """
 
     def __init__(self, path: Path, size: int = 0) -> None:
-        self._path = path
+        self._path, self._name = path, str(path)
         self._folder = path.parent
         self._size = size
         self._next_try = 0.0
@@ -36,7 +36,7 @@ class Reserve:
         if not self._size:
             return True
         with suppress(OSError):
-            if self._path.stat().st_size == self._size:
+            if os.stat(self._name).st_size == self._size:
                 return True
         if time.monotonic() < self._next_try:
             return False

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from contextvars import copy_context
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import TypeVar
 
@@ -51,7 +52,7 @@ from apiserver.events.queries import (
 )
 from apiserver.off_loop import in_thread
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
-from apiserver.stores.events.embedded import by_worker, deletion, log_sizes, logs, records, scalars
+from apiserver.stores.events.embedded import by_worker, deletion, log_sizes, logs, records, scalars, stats
 from apiserver.stores.events.embedded.buckets import all_buckets
 from apiserver.stores.events.embedded.checked import Damaged, Kind, Place
 from apiserver.stores.events.embedded.commit import GroupCommit
@@ -323,8 +324,15 @@ class EmbeddedEventStore:
             return [owners[one.owner].points(matches) if one.owner in owners else {} for one, matches in asked]
 
         def work(conn: sqlite3.Connection, hot: list[list[dict[Name, HotPoints]]]) -> list[list[ScalarStats]]:
-            found = (views(conn, one, [table[n] for table in hot]) for n, one in enumerate(queries))
-            return [scalars.scalar_stats(one.owner, series) for one, series in zip(queries, found, strict=True)]
+            found = [views(conn, one, [table[n] for table in hot]) for n, one in enumerate(queries)]
+            rows = scalars.stats_of([series for some in found for series in some])
+            stops = accumulate(map(len, found))
+            return [
+                stats.to_models(
+                    one.owner, [series.name for series in some], rows[stop - len(some) : stop], spread=False
+                )
+                for one, some, stop in zip(queries, found, stops, strict=True)
+            ]
 
         return await self._read_tables(pick, work)
 
