@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from tests.harness import Api
@@ -196,6 +197,10 @@ async def _scalars(call: Recorder, tasks: list[str], model: str) -> None:
     await call("histogram, too many", histogram, {"task": first, "samples": 6001})
     await call("histogram, no key", histogram, {"task": first, "key": "bogus"})
     await call("histograms, unknown", several, {"tasks": [first, _NOBODY]})
+    groups = {"groups": [{"name": "all", "tasks": tasks}, {"name": "second", "tasks": [second]}], "metrics": loss}
+    for key, fill in product(("iter", "duration", "timestamp", "iso_time"), ("linear", "last")):
+        asked = {**groups, "key": key, "fill": fill, "quantiles": [0, 0.3]}
+        await call(f"groups by {key}, {fill}", "events.scalar_metrics_of_groups", asked)
     raw = "events.scalar_metrics_iter_raw"
     for key in ("iter", "timestamp", "iso_time"):
         page: dict[str, Any] = {}
