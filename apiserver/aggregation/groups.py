@@ -24,7 +24,7 @@ q · (n − 1), counted from 0, on the straight line between its neighbours.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from itertools import chain
@@ -36,6 +36,7 @@ from apiserver import answers
 from apiserver.aggregation.histogram import Key, axis_values
 from apiserver.events.model import Float64Array, Owner
 from apiserver.events.queries import CommonBuckets, CurvesQuery
+from apiserver.events.smoothing import Smoothing
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore
 
@@ -61,12 +62,20 @@ class Fill(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GroupsQuery:
-    """How to answer each series: in up to `samples` ≥ 4 buckets, and which `quantiles`, from 0 to 1."""
+    """How to answer each series: in up to `samples` ≥ 4 buckets, and which `quantiles`, from 0 to 1.
+
+    `smoothing` is done before, with the whole series of each run.
+    """
 
     samples: int
     key: Key = Key.ITER
     fill: Fill = Fill.LINEAR
     quantiles: tuple[float, ...] = ()
+    smoothing: Smoothing | None = None
+
+    def curves(self, owners: Sequence[Owner], metric: str, variant: str) -> CurvesQuery:
+        """The curves that a series is answered from."""
+        return CurvesQuery(owners, metric, variant, self.key.axis, self.smoothing)
 
 
 async def group_curves(
@@ -82,11 +91,11 @@ async def group_curves(
     found: GroupCurves = {}
     everyone = list(dict.fromkeys(chain.from_iterable(groups.values())))
     for metric, variant in series:
-        buckets = await _common_buckets(store, CurvesQuery(everyone, metric, variant, asked.key.axis), asked.samples)
+        buckets = await _common_buckets(store, asked.curves(everyone, metric, variant), asked.samples)
         if buckets is None:
             continue
         for name, owners in groups.items():
-            curve = await _group_curve(store, CurvesQuery(owners, metric, variant, asked.key.axis), buckets, asked)
+            curve = await _group_curve(store, asked.curves(owners, metric, variant), buckets, asked)
             if len(curve["runs"]):
                 found.setdefault(metric, {}).setdefault(variant, {})[name] = curve
     return found
@@ -119,8 +128,7 @@ async def _group_curve(
 
 def _some(curves: CurvesQuery) -> Iterator[CurvesQuery]:
     for start in range(0, len(curves.owners), _RUNS_A_READ):
-        owners = curves.owners[start : start + _RUNS_A_READ]
-        yield CurvesQuery(owners, curves.metric, curves.variant, curves.axis)
+        yield replace(curves, owners=curves.owners[start : start + _RUNS_A_READ])
 
 
 def _curve(values: Float64Array, buckets: CommonBuckets, asked: GroupsQuery) -> GroupCurve:

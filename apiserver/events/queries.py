@@ -85,12 +85,16 @@ class BucketQuery:
 
 @dataclass(frozen=True, slots=True)
 class CurvesQuery:
-    """The same scalar series of several owners, each owner once, and the axis of their curves."""
+    """The same scalar series of several owners, each owner once, and the axis of their curves.
+
+    With `smoothing`, each curve is smoothed before buckets are made. That does not change where curves begin and end.
+    """
 
     owners: Sequence[Owner]
     metric: str
     variant: str
     axis: BucketAxis
+    smoothing: Smoothing | None = None
 
     def of(self, owner: Owner) -> SeriesQuery:
         """The series of one owner."""
@@ -125,10 +129,10 @@ class CommonBuckets:
         """The number of each bucket that begins at one of these places."""
         return starts // self.width - self.first
 
-    def over_axis(self, axis: BucketAxis) -> BucketQuery:
-        """The means of one curve in these buckets."""
-        end = (self.first + self.count) * self.width
-        return BucketQuery(axis, lambda *_: self.width, Range(self.first * self.width, end - 1))
+    def means_of(self, curves: CurvesQuery) -> BucketQuery:
+        """The means of each curve in these buckets."""
+        inside = Range(self.first * self.width, (self.first + self.count) * self.width - 1)
+        return BucketQuery(curves.axis, lambda *_: self.width, inside, smoothing=curves.smoothing)
 
 
 class Grid(NamedTuple):

@@ -16,6 +16,7 @@ from apiserver.aggregation.groups import Fill, GroupCurves, GroupsQuery, fill, g
 from apiserver.aggregation.histogram import Key
 from apiserver.events.model import Float64Array, Owner
 from apiserver.events.queries import CommonBuckets
+from apiserver.events.smoothing import Kind, Smoothing
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.aggregation.plain_groups import curve, filled
 from tests.chance import examples
@@ -114,6 +115,12 @@ async def test_numbers_beyond_a_float64_are_not_made_up(store: EmbeddedEventStor
     found = await one(store, [A, B], GroupsQuery(10, quantiles=(0.5,)))
     assert (found["min"], found["max"]) == ([-largest, 0, largest], [largest] * 3)
     assert (found["mean"], found["std"][2]) == ([0, largest / 2, INF], INF)
+
+
+async def test_each_run_is_smoothed_before(store: EmbeddedEventStore) -> None:
+    await store.add(batch(scalars([1, 2, 6], owner=A), scalars([10, 20], iters=[1, 2], owner=B)))
+    found = await one(store, [A, B], GroupsQuery(10, smoothing=Smoothing(Kind.MEAN, points=3)))
+    assert (found["runs"], found["mean"]) == ([1, 2, 2], [1.5, 9, 9.5])
 
 
 async def test_many_runs_are_read_some_at_a_time(store: EmbeddedEventStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -241,8 +241,12 @@ class PlainEventStore:
         found = np.full((len(asked.owners), buckets.count), np.nan)
         for row, owner in enumerate(asked.owners):
             for curve in self._curves(asked.of(owner), asked.axis).values():
+                places, values = [x for x, _ in curve], [point.value for _, point in curve]
+                if asked.smoothing is not None:
+                    values = smoothed(asked.smoothing, places, values)
+                numbers = [x // buckets.width - buckets.first for x in places]
                 for number in range(buckets.count):
-                    inside = [point.value for x, point in curve if x // buckets.width == buckets.first + number]
+                    inside = [value for at, value in zip(numbers, values, strict=True) if at == number]
                     finite = [value for value in inside if math.isfinite(value)]
                     if finite:
                         found[row, number] = math.fsum(finite) / len(finite)

@@ -11,6 +11,7 @@ from apiserver.rpc.encode import encode_many
 from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
+from apiserver.services.events.scalars import smoothing
 
 #: How many series a call is about, at most.
 MOST_SERIES = 100
@@ -25,11 +26,16 @@ _LEVELS = 4
 async def scalar_metrics_of_groups(call: Call, request: dict[str, Any]) -> Encoded:
     series = _series(request["metrics"])
     tasks = _tasks(request["groups"], len(series))
+    asked = GroupsQuery(
+        request["samples"],
+        Key(request["key"]),
+        Fill(request["fill"]),
+        tuple(request.get("quantiles") or ()),
+        smoothing(request.get("smooth")),
+    )
     known = await owners.many(call, {**request, "tasks": [id for ids in tasks.values() for id in ids]})
     by_id = {owner.id: owner for owner in known}
     groups = {name: [by_id[id] for id in ids] for name, ids in tasks.items()}
-    key, fill = Key(request["key"]), Fill(request["fill"])
-    asked = GroupsQuery(request["samples"], key, fill, tuple(request.get("quantiles") or ()))
     curves = await group_curves(call.backend.events, groups, series, asked)
     size = asked.samples * len(groups) * len(series)
     return Encoded(await encode_many({"metrics": curves}, size, levels=_LEVELS))

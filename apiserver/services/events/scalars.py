@@ -122,16 +122,17 @@ def _asked(request: dict[str, Any]) -> HistogramQuery:
     if start is not None and stop is not None and start > stop:
         raise validation_error("'from' must not be greater than 'to'", field="range")
     key, envelope = Key(request["key"]), request["envelope"]
-    return HistogramQuery(request["samples"], key, envelope, Range.of(start, stop), _smoothing(request.get("smooth")))
+    return HistogramQuery(request["samples"], key, envelope, Range.of(start, stop), smoothing(request.get("smooth")))
 
 
-def _smoothing(asked: dict[str, Any] | None) -> Smoothing | None:
+def smoothing(asked: dict[str, Any] | None) -> Smoothing | None:
+    """The smoothing that a request asks for in `smooth`; None if it asks for none."""
     if asked is None:
         return None
-    smoothing = Smoothing(Kind(asked["by"]), asked["weight"], asked["points"])
-    if smoothing.kind is Kind.MEDIAN and smoothing.points > MOST_OF_MEDIAN:
+    found = Smoothing(Kind(asked["by"]), asked["weight"], asked["points"])
+    if found.kind is Kind.MEDIAN and found.points > MOST_OF_MEDIAN:
         raise validation_error(f"a median has up to {MOST_OF_MEDIAN} points", field="smooth.points")
-    return smoothing
+    return found
 
 
 def _series(metrics: Mapping[str, Mapping[str, Any]]) -> int:

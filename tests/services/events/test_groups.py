@@ -54,6 +54,8 @@ async def test_groups_of_tasks(api: Api, add: Add, tasks: list[str]) -> None:
     }
     last = await api.call(GROUPS, asked([a, b], fill="last"))
     assert last["metrics"]["m"]["v"]["group 0"]["mean"] == [1, 2.5, 3]
+    steps = await api.call(GROUPS, asked([a], smooth={"by": "derivative"}))
+    assert steps["metrics"]["m"]["v"]["group 0"]["mean"] == [1]
     text = await api.call(GROUPS, asked([a], key="iso_time"))
     assert all(x.endswith("Z") for x in text["metrics"]["m"]["v"]["group 0"]["x"])
     nothing = await api.call(GROUPS, {**asked(tasks), "metrics": [{"metric": "no", "variants": ["v"]}]})
@@ -90,6 +92,7 @@ async def test_tasks_must_be_known(api: Api, tasks: list[str]) -> None:
         ({"samples": 6001}, "samples"),
         ({"quantiles": [1.1]}, "quantiles[0]"),
         ({"quantiles": [0.5] * 21}, "quantiles"),
+        ({"smooth": {"by": "median", "points": 33}}, "smooth.points"),
         ({"fill": "zero"}, "fill"),
         ({"key": "time"}, "key"),
     ],

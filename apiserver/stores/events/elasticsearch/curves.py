@@ -41,7 +41,7 @@ async def means(cluster: Cluster, known: SeriesIndex, asked: CurvesQuery, common
     with answers.reading():
         answers.will_read(8 * len(asked.owners) * common.count)
         found = np.full((len(asked.owners), common.count), np.nan)
-        async for row, of_owner in _each(asked, common.over_axis(asked.axis), read):
+        async for row, of_owner in _each(asked, common.means_of(asked), read):
             for one in of_owner:
                 found[row, common.numbers(one.x)] = one.values[Aggregate.MEAN]
     return found

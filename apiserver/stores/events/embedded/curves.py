@@ -79,7 +79,7 @@ def means(series: Sequence[Series], asked: CurvesQuery, buckets: CommonBuckets) 
     """The mean of each owner's finite values in each bucket; the views are named by their owners' places."""
     answers.will_read(8 * len(asked.owners) * buckets.count)
     found = np.full((len(asked.owners), buckets.count), np.nan)
-    for some in some_buckets(series, buckets.over_axis(asked.axis)):
+    for some in some_buckets(series, buckets.means_of(asked)):
         for one in some:
             found[int(one.metric), buckets.numbers(one.x)] = one.values[Aggregate.MEAN]
     return found
