@@ -230,7 +230,7 @@ class EventBatch:
 # --- read ------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class ScalarStats:
     """Exact statistics of one scalar series. Each iteration counts once.
 

@@ -18,6 +18,7 @@ Rows that older versions stored lack the last two columns. Then `deviations` is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -192,33 +193,29 @@ def fold(rows: StatsArray) -> StatsArray:
     return rows
 
 
+#: The columns of `ScalarStats` behind its names, in their order.
+_MODEL = [
+    *("count", "finite", "min_iter", "max_iter", "first_time", "last_time"),
+    *("first_value", "first_iter", "last_value", "last_iter"),
+    *("min_value", "min_value_iter", "max_value", "max_value_iter", "sum"),
+]
+#: Those that are None if no value is finite.
+_EXTREMES = ("min_value", "min_value_iter", "max_value", "max_value_iter")
+
+
 def to_models(owner: Owner, names: Sequence[Name], rows: StatsArray, *, spread: bool) -> list[ScalarStats]:
     """The rows as readers get them; `spread`: with all fields. names[n] is the name of row n's series."""
-    return [_to_model(owner, name, row, spread) for name, row in zip(names, rows.tolist(), strict=True)]
-
-
-def _to_model(owner: Owner, name: Name, row: tuple[Any, ...], spread: bool) -> ScalarStats:
-    known = dict(zip(_FIELDS, row, strict=True))
-    some, all_finite = known["finite"] > 0, known["finite"] == known["count"]
-    return ScalarStats(
-        owner=owner,
-        metric=name[0],
-        variant=name[1],
-        count=known["count"],
-        finite_count=known["finite"],
-        min_iter=known["min_iter"],
-        max_iter=known["max_iter"],
-        min_timestamp=known["first_time"],
-        max_timestamp=known["last_time"],
-        first_value=known["first_value"],
-        first_iter=known["first_iter"],
-        last_value=known["last_value"],
-        last_iter=known["last_iter"],
-        min_value=known["min_value"] if some else None,
-        min_value_iter=known["min_value_iter"] if some else None,
-        max_value=known["max_value"] if some else None,
-        max_value_iter=known["max_value_iter"] if some else None,
-        sum=known["sum"],
-        deviations=known["deviations"] if spread else None,
-        first_not_finite_iter=known["first_odd_iter"] if spread and not all_finite else None,
-    )
+    metrics, variants = zip(*names, strict=True) if names else ((), ())
+    columns: list[Iterable[Any]] = [rows[name].tolist() for name in _MODEL]
+    none = np.flatnonzero(rows["finite"] == 0).tolist()
+    for name in _EXTREMES if none else ():
+        column = columns[_MODEL.index(name)] = rows[name].tolist()
+        for n in none:
+            column[n] = None
+    deviations: Iterable[float | None] = repeat(None)
+    odd: Iterable[int | None] = repeat(None)
+    if spread:
+        deviations = rows["deviations"].tolist()
+        finite = (rows["finite"] == rows["count"]).tolist()
+        odd = [None if all_are else iter for all_are, iter in zip(finite, rows["first_odd_iter"].tolist(), strict=True)]
+    return list(map(ScalarStats, repeat(owner), metrics, variants, *columns, deviations, odd))
