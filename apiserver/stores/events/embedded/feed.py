@@ -28,68 +28,18 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from apiserver.events.changes import EVERYTHING, Changes, ChangesQuery, Cursor, OwnerChanges
-from apiserver.events.model import EventType, Int64Array, Owner, SeriesName
+from apiserver.events.model import EventType, Owner, SeriesName
 from apiserver.events.queries import Range
-from apiserver.stores.events.embedded.hot import HotOwner, Memtable, Name, Sent
+from apiserver.stores.events.embedded.hot import Memtable, Name, Sent
 from apiserver.stores.events.embedded.names import Registrar
+from apiserver.stores.events.embedded.summaries import OwnerSummary, Place, Summary
 
-#: Series of merged segments that stay in memory; each owner of a segment counts as ten. A series takes some 25 bytes.
+#: Series of merged segments that stay in memory (see `Summary.size`).
 MOST_KEPT = 100_000
-_AN_OWNER = 10
 #: Owners whose deletions are remembered by name.
 MOST_DELETIONS = 10_000
 
 _ENGINE = "embedded"
-
-
-class Place(NamedTuple):
-    """All segments before `segment` were seen, and so many records of it."""
-
-    segment: int
-    records: int
-
-
-_BEGINNING = Place(0, 0)
-
-
-class _Merged(NamedTuple):
-    """What an owner got with a segment that was merged. `series` has the places of its `names` in `ends`."""
-
-    place: Place
-    """Behind the owner's last record."""
-    names: tuple[Name, ...]
-    series: list[int]
-    ends: tuple[Int64Array, Int64Array]
-    """The least and the greatest iteration of each series of the segment."""
-    samples: dict[SeriesName, Range]
-    lines: int
-
-
-@dataclass(slots=True, frozen=True)
-class Summary:
-    """What came with a segment that was merged."""
-
-    segment: int
-    owners: dict[Owner, _Merged]
-    size: int
-    """About how much memory it takes, counted in series."""
-
-
-def summary_of(table: Memtable) -> Summary:
-    """The summary of a memtable that does not grow any more. No lock is needed."""
-    ends = table.columns.ends_of_all()
-    owners = {owner: _merged(table, hot, ends) for owner, hot in table.owners.items()}
-    size = sum([_AN_OWNER + len(one.names) + len(one.samples) for one in owners.values()])
-    return Summary(table.segment, owners, size)
-
-
-def _merged(table: Memtable, hot: HotOwner, ends: tuple[Int64Array, Int64Array]) -> _Merged:
-    samples = OwnerChanges()
-    for _, name, iter in hot.arrivals:
-        samples.widen(name, Range(iter, iter))
-    lines = sum([len(part.columns.messages) for part in hot.logs])
-    indices = [series.index for series in hot.scalars.values()]
-    return _Merged(Place(table.segment, hot.records), tuple(hot.scalars), indices, ends, samples.series, lines)
 
 
 def write_marks(conn: sqlite3.Connection, table: Memtable, registrar: Registrar) -> None:
@@ -114,7 +64,7 @@ def mark_deleted(conn: sqlite3.Connection, owners: Iterable[Owner], active: Memt
 class _Found:
     """What came of an owner since a place."""
 
-    merged: list[_Merged] = field(default_factory=list)
+    merged: list[OwnerSummary] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
 
     def changes(self) -> OwnerChanges:
@@ -140,23 +90,34 @@ def _widen(changes: OwnerChanges, names: Iterable[Name], least: list[int], great
         changes.widen(SeriesName(EventType.SCALAR, *name), Range(*ends))
 
 
+class _Since(NamedTuple):
+    """What a cursor says. `deletions` are those of this process; None if an earlier one gave the cursor."""
+
+    place: Place
+    deletions: int | None
+
+
 @dataclass(slots=True)
 class Look:
-    """What `Feed.look` found. The marks in the database say the rest."""
+    """What was found in memory. The marks in the database say the rest."""
 
     cursor: Cursor
     most: int
+    since: _Since | None = None
+    """None: everything may have changed."""
     everything: set[Owner] = field(default_factory=set)
     found: dict[Owner, _Found] = field(default_factory=dict)
-    unsure: list[Owner] = field(default_factory=list)
-    """Owners of whom more may have changed, by their marks."""
-    since: Place = _BEGINNING
-    checks_changed: bool = False
-    checks_whole: bool = False
+    copied: int = 0
+    """How many series were copied."""
+    may_have_changed: set[Owner] = field(default_factory=set)
+    """Owners of whom not all is in memory that came since."""
+    may_be_deleted: set[Owner] = field(default_factory=set)
+    """Owners of whom this process does not know all deletions since."""
 
     def changes(self, conn: sqlite3.Connection) -> Changes:
         """What changed. The lock is not needed: if marks are newer than the look, too much is told at worst."""
-        everything = self.everything.union(owner for owner in self.unsure if self._is_marked(conn, owner))
+        unsure = (self.may_have_changed | self.may_be_deleted) - self.everything
+        everything = self.everything.union(owner for owner in unsure if self._is_marked(conn, owner))
         changes = Changes.all_of(self.cursor, everything)
         room = self.most
         for owner, found in self.found.items():
@@ -173,8 +134,11 @@ class Look:
             (owner.company, owner.id, int(owner.is_model)),
         ).fetchone()
         if row is None:  # nothing of the owner was merged, or all of it was deleted
-            return self.checks_whole
-        return (self.checks_changed and row[:2] > self.since) or (self.checks_whole and row[2:] > self.since)
+            return owner in self.may_be_deleted
+        assert self.since is not None
+        return (owner in self.may_have_changed and row[:2] > self.since.place) or (
+            owner in self.may_be_deleted and row[2:] > self.since.place
+        )
 
 
 class Feed:
@@ -210,42 +174,47 @@ class Feed:
         self._deletions += 1
         self._deleted.update(dict.fromkeys(owners, self._deletions))
 
-    def look(self, tables: Sequence[Memtable], query: ChangesQuery, owners: Collection[Owner]) -> Look:
-        """What changed of the owners since the query's cursor; `tables` are all memtables, oldest first."""
-        now = Place(tables[-1].segment, tables[-1].records)
+    def look(self, active: Memtable, query: ChangesQuery) -> Look:
+        """A look at no owner yet, with the cursor of now."""
+        now = Place(active.segment, active.records)
         look = Look((_ENGINE, self._run, *now, self._deletions), query.most)
-        if query.since is None:
-            return look
         match query.since:
             case [str(engine), int(run), int(segment), int(records), int(deletions)] if engine == _ENGINE:
-                since = Place(segment, records)
-            case _:
-                since = Place(now.segment + 1, 0)
-        if since > now:
+                if (segment, records) <= now:
+                    look.since = _Since(Place(segment, records), deletions if run == self._run else None)
+        return look
+
+    def look_at(self, look: Look, tables: Sequence[Memtable], owners: Collection[Owner]) -> None:
+        """Look at some more owners; `tables` are all memtables, oldest first.
+
+        What came after the look began is found, too, and will be told again.
+        """
+        if look.since is None:
             look.everything.update(owners)
-            return look
-        look.since = since
-        look.checks_changed = segment <= self._forgotten
-        look.checks_whole = run != self._run
-        known = [summary for summary in self._merged if summary.segment >= segment]
-        tables = [table for table in tables if table.segment >= segment]
-        copied = 0
+            return
+        place, deletions = look.since
+        if place.segment <= self._forgotten:
+            look.may_have_changed.update(owners)
+        if deletions is None:
+            look.may_be_deleted.update(owners)
+        summaries = [summary for summary in self._merged if summary.segment >= place.segment]
+        tables = [table for table in tables if table.segment >= place.segment]
         for owner in owners:
-            if run == self._run and deletions < self._deleted.get(owner, self._deleted_by_any):
+            if deletions is not None and deletions < self._deleted.get(owner, self._deleted_by_any):
                 look.everything.add(owner)
                 continue
-            merged = [one for summary in known if (one := summary.owners.get(owner)) and one.place > since]
+            merged = [one for summary in summaries if (one := summary.owners.get(owner)) and one.place > place]
             hot = [
                 (table, found)
                 for table in tables
-                if (found := table.owners.get(owner)) and (table.segment, found.records) > since
+                if (found := table.owners.get(owner)) and (table.segment, found.records) > place
             ]
-            if copied > query.most and hot:  # there is no room for its series
+            if look.copied > look.most and hot:  # there is no room for its series
                 look.everything.add(owner)
             elif merged or hot:
-                sent = [of.sent_since(table.start(records if table.segment == segment else 0)) for table, of in hot]
-                copied += sum([len(one.groups) for one in sent])
+                sent = [
+                    found.sent_since(table.start(place.records if table.segment == place.segment else 0))
+                    for table, found in hot
+                ]
+                look.copied += sum([len(one.groups) for one in sent])
                 look.found[owner] = _Found(merged, sent)
-        if look.checks_changed or look.checks_whole:
-            look.unsure = [owner for owner in owners if owner not in look.everything]
-        return look

@@ -29,11 +29,15 @@ from apiserver.events.model import Owner
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.embedded import journal, records
 from apiserver.stores.events.embedded.database import Database
-from apiserver.stores.events.embedded.feed import Feed, Look, summary_of
+from apiserver.stores.events.embedded.feed import Feed, Look
 from apiserver.stores.events.embedded.hot import Memtable, Workers
 from apiserver.stores.events.embedded.names import state
 from apiserver.stores.events.embedded.records import Record
+from apiserver.stores.events.embedded.summaries import Summaries
 from apiserver.stores.events.embedded.watches import Watch, Watches
+
+#: Owners whose changes are looked for while others wait for the lock.
+OWNERS_AT_ONCE = 100
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +79,7 @@ class Live:
         self.active_since = 0.0
         """When (monotonic) the active memtable got its first record."""
         self._feed = Feed(merged)
+        self._summaries = Summaries()
         self._watches = Watches()
 
     def _replay(self, merged: int) -> None:
@@ -179,7 +184,7 @@ class Live:
 
     def drop(self, table: Memtable, commit: Callable[[], object]) -> None:
         """Drop the oldest frozen memtable, and `commit` the transaction that merged it, in one step for readers."""
-        summary = summary_of(table)
+        summary = self._summaries.of(table)
         with self.lock:
             commit()
             self.frozen.remove(table)
@@ -200,7 +205,12 @@ class Live:
     def look(self, query: ChangesQuery, watch: Watch | None = None) -> Look:
         """What changed of the query's owners or, with a `watch`, of those that it noted. The rest needs no lock."""
         with self.lock:
-            return self._feed.look(self.tables(), query, query.owners if watch is None else watch.take())
+            owners = list(query.owners if watch is None else watch.take())
+            look = self._feed.look(self.active, query)
+        for start in range(0, len(owners) if query.since is not None else 0, OWNERS_AT_ONCE):
+            with self.lock:  # not for all owners at once, as those who add events would wait too long
+                self._feed.look_at(look, self.tables(), owners[start : start + OWNERS_AT_ONCE])
+        return look
 
     @contextmanager
     def watching(self, owners: Collection[Owner]) -> Iterator[Watch]:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from apiserver.events.changes import Changes, ChangesQuery, Cursor, OwnerChanges
 from apiserver.events.model import EventBatch, EventType, Owner, SeriesName
 from apiserver.events.queries import Range
-from apiserver.stores.events.embedded import feed, merge, sample_merge
+from apiserver.stores.events.embedded import feed, live, merge, sample_merge
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
 from tests.contract.event_stores import batch, sample, scalars
@@ -54,6 +54,7 @@ def _little_is_remembered() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(feed, "MOST_KEPT", 60)
         patch.setattr(feed, "MOST_DELETIONS", 2)
+        patch.setattr(live, "OWNERS_AT_ONCE", 1)
         yield
 
 
