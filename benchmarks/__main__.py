@@ -25,6 +25,7 @@ from benchmarks import (
     reading,
     report,
     sdks,
+    sealing,
     vendors,
     writing,
 )
@@ -35,6 +36,7 @@ from benchmarks.table import Table
 SECTIONS: dict[str, Callable[[Run], None]] = {
     "writing": writing.measure,
     "engine": engine.measure,
+    "sealing": sealing.measure,
     "reading": reading.measure,
     "groups": groups.measure,
     "vendors": vendors.measure,

@@ -10,6 +10,8 @@ ROWS = "rows in SQLite"
 PING = "debug.ping"
 REDUCE = "np.add.reduceat"
 NUMPY = "numpy, the points in memory"
+PCODEC = "pcodec alone"
+UNSEALED = "before they are sealed"
 MLFLOW = "MLflow"
 TENSORBOARD = "TensorBoard data server"
 WITHOUT = "without the scanner"
@@ -227,6 +229,17 @@ FIGURES: tuple[Figure, ...] = (
     Figure("delete", "delete_for_task of 1 M points", "ms", (Bar(200),)),
     Figure("delete.returned", "space given back when 10 of 11 M points go", "%", (least(80),)),
     Figure("disk.points", "disk, a point", "bytes", (Bar(12),)),
+    Figure("sealed.losses", "disk, a sealed point: losses, float32", "bytes", (Bar(4),)),
+    Figure("sealed.decimals", "disk, a sealed point: rounded to four decimals", "bytes", (Bar(2.8),)),
+    Figure("sealed.cosine", "disk, a sealed point: a cosine", "bytes", (Bar(1.9),)),
+    Figure("sealed.accuracies", "disk, a sealed point: multiples of 1/256", "bytes", (Bar(2.3),)),
+    Figure("sealed.uniform", "disk, a sealed point: uniform random", "bytes", (Bar(8.2),)),
+    Figure("sealing.cpu", "sealing a point, CPU", "ns", (Bar(150),)),
+    Figure("sealed.histogram.100", "in the store: 10 sealed series × 100k, 100 samples", "ms", (Bar(2),)),
+    Figure("sealed.histogram.2000", "in the store: 10 sealed series × 100k, 2000 samples", "ms", (Bar(8),)),
+    Figure("sealed.histogram.6000", "in the store: 10 sealed series × 100k, 6000 samples", "ms", (Bar(15),)),
+    Figure("sealed.raw", "in the store: page of 10k sealed points", "ms", (Bar(5),)),
+    Figure("statistics", "statistics of 5,000 series", "ms", (Bar(50),)),
     Figure("disk.lines", "disk, a log line of 68 characters", "bytes", (Bar(30),)),
     Figure("memory.idle", "memory, idle", "MB", (Bar(150),)),
     Figure("memory.peak", "memory, peak while 4 clients write 10 M points", "MB", (Bar(600),)),

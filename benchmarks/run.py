@@ -32,6 +32,8 @@ class Sizes:
     shared_points: int = 50_000
     """Points of each of ten series, in each of ten tasks."""
     log_lines: int = 10_000_000
+    sealed_points: int = 1_000_000
+    statistics_series: int = 5000
     group_runs: int = 1000
     group_points: int = 10_000
     """Points of one series of each of these runs."""
@@ -73,6 +75,8 @@ QUICK = Sizes(
     long_points=20_000,
     shared_points=200,
     log_lines=20_000,
+    sealed_points=20_000,
+    statistics_series=50,
     group_runs=20,
     group_points=300,
     monitored_points=1000,
