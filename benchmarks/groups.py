@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from apiserver.events.model import EventBatch, Owner, Scalars
+from apiserver.events.queries import CommonBuckets
 from benchmarks.bodies import START_MS
 from benchmarks.columns import MERGE_POINTS, parts, unhurried
 from benchmarks.figures import NUMPY, PING
@@ -20,7 +21,7 @@ from benchmarks.run import Run
 from benchmarks.server import Running, running
 
 ENDPOINT = "events.scalar_metrics_of_groups"
-_QUANTILES = [0.05, 0.25, 0.5, 0.75, 0.95]
+QUANTILES = [0.05, 0.25, 0.5, 0.75, 0.95]
 _GROUPS = 10
 _EVERY_MS, _JITTER_MS = 137, 40
 #: Fields of the request of each figure.
@@ -54,7 +55,7 @@ def _call(server: Running, groups: list[list[str]], asked: dict[str, Any]) -> pa
     request = {
         "groups": [{"name": f"group {number}", "tasks": tasks} for number, tasks in enumerate(groups)],
         "metrics": [{"metric": "loss", "variants": ["train"]}],
-        "quantiles": _QUANTILES,
+        "quantiles": QUANTILES,
         **asked,
     }
     return partial(server.connection.post, ENDPOINT, json.dumps(request).encode())
@@ -105,16 +106,21 @@ def _losses(random: np.random.Generator, points: int) -> np.ndarray[Any, np.dtyp
     return curve.astype(np.float32).astype(np.float64)
 
 
+def width(points: int, samples: int) -> int:
+    """The width of a bucket, when `points` iterations get up to `samples` buckets."""
+    return CommonBuckets.over(0, points - 1, samples).width
+
+
 def _numpy_ms(runs: int, points: int, samples: int, times: int) -> float:
     """Milliseconds for the same numbers of points in memory: means of buckets, then what they are together."""
     random = np.random.default_rng(0)
     values = [_losses(random, points) for _ in range(runs)]
-    starts = np.arange(0, points, 1 << max(0, (points - 1) // samples).bit_length())
+    starts = np.arange(0, points, width(points, samples))
 
     def work() -> None:
         lengths = np.diff(starts, append=points)
         means = np.array([np.add.reduceat(one, starts) for one in values]) / lengths
         means.mean(axis=0), means.std(axis=0), means.min(axis=0), means.max(axis=0)
-        np.quantile(means, _QUANTILES, axis=0)
+        np.quantile(means, QUANTILES, axis=0)
 
     return median_ms(work, times)

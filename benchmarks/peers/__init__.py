@@ -1,4 +1,4 @@
-"""Measures other servers that do some of the same work: MLflow's tracking server and TensorBoard's data server.
+"""Measures others that do some of the same work: MLflow's tracking server, TensorBoard's data server, and DuckDB.
 
 They are in an environment of their own, `.venv-peers`, which `make bench` installs from `requirements/peers.txt`.
 Without it, this section does nothing.
@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks.peers import mlflow, tensorboard
+from benchmarks.peers import duckdb, mlflow, tensorboard
 from benchmarks.run import Run
 
 ENVIRONMENT = Path(os.environ.get("PEERS_ENVIRONMENT", Path(__file__).parents[2] / ".venv-peers"))
@@ -24,3 +24,4 @@ def measure(run: Run) -> None:
         return
     mlflow.measure(run, programs)
     tensorboard.measure(run, programs)
+    duckdb.measure(run, programs)
