@@ -94,6 +94,11 @@ async def _assert_same_curves(store: EventStore, plain: PlainEventStore, asked: 
         buckets = CommonBuckets.over(least, greatest, most)
         got, expected = await store.curve_means(asked, buckets), await plain.curve_means(asked, buckets)
         assert np.allclose(got, expected, rtol=1e-9, atol=1e-9, equal_nan=True), (asked, buckets)
+    if ends and asked.axis is BucketAxis.DURATION:
+        for smoothing in SMOOTHINGS:
+            smooth, buckets = replace(asked, smoothing=smoothing), CommonBuckets.over(-2, 12, 30)
+            got, expected = await store.curve_means(smooth, buckets), await plain.curve_means(smooth, buckets)
+            assert np.allclose(got, expected, rtol=1e-9, atol=1e-9, equal_nan=True), (smooth, buckets)
 
 
 async def _assert_same_smoothed(
