@@ -64,6 +64,22 @@ def test_a_server_sees_at_once_what_it_acknowledged(servers: dict[str, Served]) 
             assert seen(server, task) == [n + 1] * 3
 
 
+def test_every_server_tells_what_another_acknowledged_since_a_cursor_of_any(servers: dict[str, Served]) -> None:
+    one, other = servers.values()
+    task = new_task(one)
+    request = {"tasks": [task], "cursor": one.call("events.get_changes", {"tasks": [task]})["cursor"]}
+    write(one, task, 7)
+    for server in (other, one):
+        answer = server.call("events.get_changes", request)
+        (changed,) = answer["changes"]
+        assert [(series["from"], series["to"]) for series in changed["series"]] == [(7, 7), (7, 7)]
+        assert (changed["everything"], changed["log_lines"]) == (False, 1)
+    assert other.call("events.get_changes", {**request, "cursor": answer["cursor"]})["changes"] == []
+    one.call("events.delete_for_task", {"task": task})
+    (changed,) = other.call("events.get_changes", {**request, "cursor": answer["cursor"]})["changes"]
+    assert changed["everything"]
+
+
 def test_a_strict_server_sees_at_once_what_another_acknowledged(servers: dict[str, Served]) -> None:
     task = new_task(servers["session"])
     for n in range(3):

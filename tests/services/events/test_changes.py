@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from apiserver.services.access import credentials
-from tests.harness import Api
+from tests.harness import Api, Served
 from tests.services.events.conftest import Add
 from tests.services.events.test_scalars import scalar
 
@@ -147,3 +147,20 @@ async def refused(api: Api, task: str, cursor: str, **how: Any) -> None:
     answer = await api.call(CHANGES, {"tasks": [task], "cursor": cursor}, expect=400, **how)
     assert REFUSED in answer["meta"]["result_msg"]
     assert answer["meta"]["error_data"] == {"field": "cursor"}
+
+
+def test_a_cursor_outlives_a_killed_server(server: Served) -> None:
+    """Who has seen all is told just what came later, by the next process."""
+    task = server.call("tasks.create", {"name": "a task", "type": "training"})["id"]
+    server.call("events.add", scalar(task, 1, 1.0))
+    cursor = server.call(CHANGES, {"tasks": [task]})["cursor"]
+    server.kill()
+    server.start()
+    answer = server.call(CHANGES, {"tasks": [task], "cursor": cursor})
+    assert answer["changes"] == []
+    server.call("events.add", scalar(task, 5, 1.0))
+    server.kill()
+    server.start()
+    for before in (cursor, answer["cursor"]):
+        (changed,) = server.call(CHANGES, {"tasks": [task], "cursor": before})["changes"]
+        assert changed == change(task, everything=True) or changed["series"][0]["to"] == 5

@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import EventType, Float64Array, Int64Array, LogColumns, Owner, Sample, SeriesName
-from apiserver.stores.events.embedded.points import Points, by_series, concat, grouped, spread
+from apiserver.events.queries import GREATEST, LEAST
+from apiserver.stores.events.embedded.points import Points, by_series, concat, spread
 from apiserver.stores.events.embedded.records import Record
 
 Name = tuple[str, str]  # metric, variant
@@ -111,14 +112,21 @@ class HotColumns:
         starts = (np.cumsum(lengths) - lengths)[first_groups]
         return np.minimum.reduceat(iters, starts), np.maximum.reduceat(iters, starts)
 
-    def ends_of_all(self) -> tuple[Int64Array, Int64Array]:
-        """The least and the greatest iteration of every series, by its index. The memtable must not grow any more."""
-        if not self.count:
-            return _NO_ROOM.iters, _NO_ROOM.iters
-        iters, starts = self._room.iters[: self.count], np.array(self.starts)
-        order, first = grouped(np.array(self.series))
-        least, greatest = np.minimum.reduceat(iters, starts)[order], np.maximum.reduceat(iters, starts)[order]
-        return np.minimum.reduceat(least, first), np.maximum.reduceat(greatest, first)
+    def ends_of_all(self, series: int) -> tuple[Int64Array, Int64Array]:
+        """The least and the greatest iteration of each of so many series, by its index.
+
+        The memtable must not grow any more.
+        """
+        least, greatest = np.full(series, GREATEST), np.full(series, LEAST)
+        if self.count:
+            lows = highs = self._room.iters[: self.count]
+            if len(self.starts) < self.count:
+                starts = np.array(self.starts)
+                lows, highs = np.minimum.reduceat(lows, starts), np.maximum.reduceat(highs, starts)
+            of = np.array(self.series)
+            np.minimum.at(least, of, lows)
+            np.maximum.at(greatest, of, highs)
+        return least, greatest
 
 
 class _Room(NamedTuple):

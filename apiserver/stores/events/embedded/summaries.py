@@ -60,7 +60,7 @@ class Summaries:
         """The summary of a memtable that does not grow any more."""
         if len(self._names) > _MOST_NAMES:
             self._names.clear()
-        ends = table.columns.ends_of_all()
+        ends = table.columns.ends_of_all(len(table.series_names))
         owners = {owner: self._of_owner(table, hot, ends) for owner, hot in table.owners.items()}
         size = sum([_AN_OWNER + len(one.names) + len(one.samples) for one in owners.values()])
         return Summary(table.segment, owners, size)
