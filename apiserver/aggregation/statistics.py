@@ -13,10 +13,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from apiserver import answers
 from apiserver.events.model import ScalarStats
 from apiserver.events.queries import SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore
+
+#: Bytes of memory that the statistics of a series take, about.
+_BYTES = 2000
 
 #: {metric: {variant: statistics}}
 Statistics = dict[str, dict[str, dict[str, Any]]]
@@ -25,6 +29,7 @@ Statistics = dict[str, dict[str, dict[str, Any]]]
 async def statistics(store: EventStore, series: SeriesQuery) -> tuple[Statistics, int]:
     """The statistics of each series, and how many series there are."""
     found = await store.scalar_stats(series, spread=True)
+    answers.hold(len(found) * _BYTES)
     return await off_loop(len(found), lambda: _by_name(found)), len(found)
 
 
