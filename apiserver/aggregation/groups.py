@@ -40,8 +40,8 @@ from apiserver.events.smoothing import Smoothing
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore
 
-#: Runs that one read of a store is about, so that other reads come in between.
-_RUNS_A_READ = 500
+#: Runs that one read of a store is about at most, so that other reads come in between, and values that it answers.
+_RUNS_A_READ, _VALUES_A_READ = 500, 2**19
 #: Values of runs that are put together at a time, as they and their copies fit into a processor's cache.
 _AT_ONCE = 2**17
 #: Bytes of a number; texts of times take about so many numbers' room.
@@ -102,7 +102,7 @@ async def group_curves(
 
 
 async def _common_buckets(store: EventStore, curves: CurvesQuery, most: int) -> CommonBuckets | None:
-    ends = [found for some in _some(curves) if (found := await store.curve_ends(some)) is not None]
+    ends = [found for some in _some(curves, _RUNS_A_READ) if (found := await store.curve_ends(some)) is not None]
     if not ends:
         return None
     return CommonBuckets.over(min(least for least, _ in ends), max(greatest for _, greatest in ends), most)
@@ -118,7 +118,7 @@ async def _group_curve(
     answers.hold(_NUMBER * size)
     values = np.empty((len(curves.owners), buckets.count))
     row = 0
-    for some in _some(curves):
+    for some in _some(curves, max(1, min(_RUNS_A_READ, _VALUES_A_READ // buckets.count))):
         values[row : row + len(some.owners)] = await store.curve_means(some, buckets)
         row += len(some.owners)
     curve = await off_loop(size, partial(_curve, values, buckets, asked))
@@ -126,9 +126,10 @@ async def _group_curve(
     return curve
 
 
-def _some(curves: CurvesQuery) -> Iterator[CurvesQuery]:
-    for start in range(0, len(curves.owners), _RUNS_A_READ):
-        yield replace(curves, owners=curves.owners[start : start + _RUNS_A_READ])
+def _some(curves: CurvesQuery, runs: int) -> Iterator[CurvesQuery]:
+    """The curves, those of so many runs at a time."""
+    for start in range(0, len(curves.owners), runs):
+        yield replace(curves, owners=curves.owners[start : start + runs])
 
 
 def _curve(values: Float64Array, buckets: CommonBuckets, asked: GroupsQuery) -> GroupCurve:
