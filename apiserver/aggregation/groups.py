@@ -119,8 +119,9 @@ async def _group_curve(
     values = np.empty((len(curves.owners), buckets.count))
     row = 0
     for some in _some(curves, max(1, min(_RUNS_A_READ, _VALUES_A_READ // buckets.count))):
-        values[row : row + len(some.owners)] = await store.curve_means(some, buckets)
-        row += len(some.owners)
+        means = await store.curve_means(some, buckets)
+        await off_loop(means.size, partial(np.copyto, values[row : row + len(means)], means))
+        row += len(means)
     curve = await off_loop(size, partial(_curve, values, buckets, asked))
     answers.hold(-_NUMBER * size)
     return curve
