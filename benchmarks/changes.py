@@ -29,23 +29,22 @@ def measure(run: Run) -> None:
     sizes, table = run.sizes, run.table
     with running(run.folder) as server:
         tasks = [server.task(f"task {number}") for number in range(sizes.watched_tasks)]
-        asking = _Asking(server, tasks)
-        asking.ask()
-        idle = _cpu_share(server, asking.ask, sizes.pings)
-        pings = _cpu_share(server, server.ping, sizes.pings) * len(tasks)
-        table.put("changes.idle", idle, {PING_EACH: pings})
+        asking = Asking(server, tasks)
+        pings = cpu_share(server, server.ping, sizes.pings) * len(tasks)
+        table.put("changes.idle", cpu_share(server, asking.ask, sizes.pings), {PING_EACH: pings})
         _report_to_each(server, tasks)
         table.put("changes.busy", median_ms(lambda: asking.ask(again=True), sizes.runs))
     watched, unwatched = asyncio.run(_adding(run.folder / "watched", sizes.watched_tasks, sizes.small_bodies))
     table.put("changes.add", watched, {UNWATCHED: unwatched})
 
 
-class _Asking:
-    """A client that asks again and again, as a page does that shows many tasks."""
+class Asking:
+    """A client that asks again and again, as a page does that shows many tasks. It begins with a cursor of now."""
 
     def __init__(self, server: Running, tasks: list[Owner]) -> None:
         self._server = server
         self._request: dict[str, object] = {"tasks": [task.id for task in tasks]}
+        self.ask()
 
     def ask(self, *, again: bool = False) -> None:
         """Ask what has changed since the answer before; `again`: since the same cursor as then."""
@@ -54,7 +53,7 @@ class _Asking:
             self._request["cursor"] = answer["cursor"]
 
 
-def _cpu_share(server: Running, action: Callable[[], object], count: int) -> float:
+def cpu_share(server: Running, action: Callable[[], object], count: int) -> float:
     """The percentage of a core that the server needs if the action is done once a second."""
     before = server.cpu()
     for _ in range(count):

@@ -30,6 +30,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("raw", "raw page of 10k points", "ms"),
     Figure("log.newest", "log of 1 M lines, newest 100", "ms"),
     Figure("log.middle", "log of 1 M lines, 500 from the middle", "ms"),
+    Figure("changes.idle", "1,000 tasks watched, asked once a second, nothing happens", "% of a core", (Bar(1),)),
     Figure("delete", "delete_for_task of 500k points", "ms"),
     Figure("disk.points", "disk, a scalar, merged", "bytes", (Bar(45),)),
     Figure("disk.lines", "disk, a log line of 68 characters, merged", "bytes"),

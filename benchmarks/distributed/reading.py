@@ -12,6 +12,7 @@ from urllib.parse import quote
 from apiserver.events.model import EventType, Owner
 from apiserver.stores.events.elasticsearch import names
 from benchmarks.bodies import START_MS
+from benchmarks.changes import Asking, cpu_share
 from benchmarks.distributed.figures import REPEATED, SEARCH
 from benchmarks.distributed.run import Run
 from benchmarks.figures import PING
@@ -22,7 +23,7 @@ _SERIES = 10
 
 
 def measure(run: Run) -> None:
-    """The figures histogram.*, first.histogram.*, raw and log.* of reading."""
+    """The figures histogram.*, first.histogram.*, raw, log.* and changes.idle."""
     sizes, server = run.sizes, run.server
     wide, log = server.task("wide"), server.task("log")
     others = [server.task(f"other {number}") for number in range(_OTHERS)]
@@ -45,6 +46,8 @@ def measure(run: Run) -> None:
             first = {SEARCH: _first_ms(run, search), REPEATED: repeated}
             run.table.put(f"first.{key}", _first_ms(run, read), first)
         run.table.put(key, repeated, beside)
+    watched = Asking(server, [server.task(f"watched {number}") for number in range(sizes.watched_tasks)])
+    run.table.put("changes.idle", cpu_share(server, watched.ask, sizes.pings))
 
 
 def _first_ms(run: Run, read: Callable[[], object]) -> float:

@@ -27,6 +27,7 @@ class Sizes:
     other_bodies: int = 25
     """Bodies for each of four other tasks."""
     log_bodies: int = 100
+    watched_tasks: int = 1000
     seconds_to_settle: float = 35
     """How long after a flush the node keeps sources to bring replicas up to date, and some more."""
 
@@ -41,6 +42,7 @@ QUICK = Sizes(
     wide_bodies=1,
     other_bodies=1,
     log_bodies=1,
+    watched_tasks=10,
     seconds_to_settle=0,
 )
 
