@@ -91,7 +91,7 @@ def unhurried(folder: Path) -> EmbeddedEventStore:
 
 
 async def fill(folder: Path, loads: Iterable[Load]) -> None:
-    """Write loads into the store directly. Each merge is as large as a server's."""
+    """Write loads into the store directly, and seal them. Each merge is as large as a server's."""
     store = unhurried(folder)
     await store.open()
     for load in loads:
@@ -99,6 +99,7 @@ async def fill(folder: Path, loads: Iterable[Load]) -> None:
             for batch in part:
                 await store.add(batch)
             await store.merge()
+    await store.seal()
     await store.close()
 
 

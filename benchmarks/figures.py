@@ -65,10 +65,10 @@ def least(limit: float) -> Bar:
 
 #: The reads that are measured twice: before and after the data folder has grown.
 READS = (
-    Figure("histogram.100", "histogram of 10 series × 100k, 100 samples", "ms", (Bar(5),)),
+    Figure("histogram.100", "histogram of 10 series × 100k, 100 samples", "ms", (Bar(2),)),
     Figure("histogram.2000", "histogram of 10 series × 100k, 2000 samples", "ms", (Bar(8),)),
     Figure("histogram.6000", "histogram of 10 series × 100k, 6000 samples", "ms", (Bar(15),)),
-    Figure("histogram.long", "histogram of one series of 10 M, 6000 samples", "ms", (Bar(15),)),
+    Figure("histogram.long", "histogram of one series of 10 M, 6000 samples", "ms", (Bar(4),)),
     Figure("histogram.tasks", "histogram of 10 tasks × 10 series × 50k, 100 samples", "ms", (Bar(40),)),
     Figure("raw", "raw page of 10k points", "ms", (Bar(5),)),
     Figure("log.newest", "log of 10 M lines, newest 100", "ms", (Bar(2),)),
