@@ -96,6 +96,8 @@ def _smoothed(run: Run, server: Running, tasks: Library) -> None:
     bodies = library.smoothed(tasks, run.sizes)
     reading = json.dumps({"task": tasks.long.id, "smooth": {"by": "ema", "weight": 0.5}}).encode()
     taken = defaultdict(list)
+    if run.sizes.waits:
+        server.wait_until_sealed()
     for _ in range(run.sizes.restarts):
         server.stop()
         server.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,12 @@ class Running:
     def wait_until_merged(self) -> None:
         """Wait until the journal is empty."""
         wait_until(lambda: self._journal_bytes() < _EMPTY_JOURNAL, 60)
+
+    def wait_until_sealed(self) -> None:
+        """Wait until all chunks are sealed."""
+        with contextlib.closing(sqlite3.connect(f"file:{self.events / 'events.db'}?mode=ro", uri=True)) as database:
+            left = "SELECT EXISTS (SELECT 1 FROM chunk_index WHERE sealed = 0)"
+            wait_until(lambda: not database.execute(left).fetchone()[0], 120)
 
     def cpu(self) -> float:
         """CPU seconds used so far."""

@@ -47,9 +47,10 @@ def bucketed(sources: Iterable[Source], wanted: frozenset[Aggregate]) -> list[Bu
     pieces: list[Source] = []
     for source in sources:
         if source.length > SHORT:
-            summed = concatenated([_summed(part, source.interval, columns) for part in source.parts])
-            if len(source.parts) > 1:
-                summed = _summed(summed, source.interval, columns)
+            all_of_it = concatenated(
+                [part if isinstance(part, Pieces) else _summed(part, source.interval, columns) for part in source.parts]
+            )
+            summed = _summed(all_of_it, source.interval, columns)
             x = bucket_x(summed.x, source.interval)
             found.append(Buckets(source.metric, source.variant, x, made_of(summed.sums, wanted)))
         elif all(isinstance(part, Curve) for part in source.parts):
