@@ -117,12 +117,16 @@ class _Player:
         self._under_way: dict[int, _Exchange] = {}
         self.played = Played()
 
-    def play(self, requests: Iterator[tuple[float, str, bytes]]) -> None:
-        """Send each request at its time, in seconds from now, and wait for all answers."""
+    def play(self, requests: Iterator[tuple[float, str, bytes]], at_once: int) -> None:
+        """Send each request at its time, in seconds from now, and wait for all answers.
+
+        At most `at_once` requests are under way: a real SDK waits for an answer before it reports the same again.
+        """
         began = time.monotonic()
         for due, kind, request in requests:
-            while (wait := began + due - time.monotonic()) > 0:
-                self._look(wait)
+            self._look(0)
+            while (wait := began + due - time.monotonic()) > 0 or len(self._under_way) >= at_once:
+                self._look(max(wait, 0.001))
             self._begin(kind, request)
         latest = time.monotonic() + _PATIENCE
         while self._under_way and time.monotonic() < latest:
@@ -186,7 +190,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a busy server answers late, and all wait meanwhile
     playing = Playing(**json.load(sys.stdin))
     player, before = _Player(playing.port), time.process_time()
-    player.play(_requests(playing))
+    player.play(_requests(playing), at_once=len(playing.sdks) * len(playing.reports) + playing.reads)
     player.played.cpu = time.process_time() - before
     print(json.dumps(asdict(player.played)))
 
