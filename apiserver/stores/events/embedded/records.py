@@ -85,8 +85,7 @@ def make(batch: EventBatch) -> Record:
     scalars = batch.scalars
     if not sum(scalars.lengths) == len(scalars.iters) == len(scalars.timestamps) == len(scalars.values):
         raise ValueError("iterations, timestamps and values differ in length")
-    others = [logs.owner for logs in batch.logs] + [sample.owner for sample in batch.samples]
-    owners = list(dict.fromkeys([*scalars.owners, *others]))
+    owners = _owners(scalars, batch.logs, batch.samples)
     columns = b"".join(column.tobytes() for column in (scalars.iters, scalars.timestamps, scalars.values))
     meta = _meta(batch.received, owners, scalars, batch.logs, batch.samples)
     return Record(batch.received, columns, meta, owners, scalars, batch.logs, batch.samples)
@@ -94,7 +93,13 @@ def make(batch: EventBatch) -> Record:
 
 def with_logs(record: Record, logs: list[LogColumns]) -> Record:
     """The same record with other log lines. It must not be in the journal yet."""
-    return replace(record, meta=_meta(record.received, record.owners, record.scalars, logs, record.samples), logs=logs)
+    owners = _owners(record.scalars, logs, record.samples)
+    meta = _meta(record.received, owners, record.scalars, logs, record.samples)
+    return replace(record, meta=meta, owners=owners, logs=logs)
+
+
+def _owners(scalars: Scalars, logs: Sequence[LogColumns], samples: Sequence[Sample]) -> list[Owner]:
+    return list(dict.fromkeys([*scalars.owners, *(one.owner for one in logs), *(one.owner for one in samples)]))
 
 
 def parse(columns: bytes, meta: bytes, sequence: int) -> Record:

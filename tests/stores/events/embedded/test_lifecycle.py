@@ -242,3 +242,13 @@ async def test_room_that_a_deletion_gives_back_does_not_stay_in_the_log(tmp_path
     await store.delete([OWNER])
     await eventually(lambda: size() < before * 0.6)
     await store.close()
+
+
+async def test_an_owner_whose_lines_are_known_already_is_not_restated_for_them(tmp_path: Path) -> None:
+    store, other = unmerged(tmp_path), OWNER._replace(id="other")
+    await store.open()
+    await store.add(batch(lines(["a"], digest=b"1")))
+    await store.restated([OWNER])
+    await store.add(batch(lines(["a"], digest=b"1"), scalars([1.0], owner=other)))
+    assert [owner async for owner in store.owners_to_restate()] == [other]
+    await store.close()
