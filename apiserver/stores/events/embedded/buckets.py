@@ -25,7 +25,7 @@ from apiserver.events.queries import GREATEST, LEAST, BucketQuery, Range, Width
 from apiserver.stores.events.base import since_first
 from apiserver.stores.events.embedded import smoothed
 from apiserver.stores.events.embedded.bucketing import SHORT, Part, Source, bucket_starts, bucketed
-from apiserver.stores.events.embedded.checked import unwrap
+from apiserver.stores.events.embedded.checked import decoder, unwrap
 from apiserver.stores.events.embedded.chunks import Room, decode_curves
 from apiserver.stores.events.embedded.names import state
 from apiserver.stores.events.embedded.pieces import (
@@ -228,6 +228,7 @@ def _end(chunks: Sequence[Content]) -> int:
     return last
 
 
+@decoder
 def _sum_up_blocks(chunks: Sequence[Content], interval: int, columns: ColumnNames) -> Pieces:
     rows = np.frombuffer(b"".join([unwrap(body) for _, _, _, body in chunks]), BLOCK)
     blocks = pieces_of_blocks(rows, columns)

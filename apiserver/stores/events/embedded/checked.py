@@ -10,13 +10,22 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Callable
 from enum import IntEnum
-from typing import NamedTuple
+from functools import wraps
+from typing import NamedTuple, ParamSpec, TypeVar
+
+import zstandard
 
 _MARKER = 0xFFFFFFFF
 _HEAD = struct.Struct("<II")
 _NAME = struct.Struct("<Bq")
 _CONTENT = _HEAD.size + _NAME.size
+#: What decoding raises when it meets bytes that make no sense.
+_NONSENSE = (ValueError, KeyError, IndexError, RuntimeError, OverflowError, struct.error, zstandard.ZstdError)
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
 class Kind(IntEnum):
@@ -40,7 +49,7 @@ class Damaged(Exception):
     """What was read at `place` is not what was stored; None: even its name is damaged."""
 
     def __init__(self, place: Place | None) -> None:
-        super().__init__(f"{place or 'a chunk'} is damaged: its checksum does not fit")
+        super().__init__(f"{place or 'a chunk'} is damaged: what was read is not what was stored")
         self.place = place
 
 
@@ -56,9 +65,22 @@ def unwrap(stored: bytes) -> memoryview:
     if len(stored) < _CONTENT:
         return view
     marker, checksum = _HEAD.unpack_from(stored)
+    if zlib.crc32(view[_HEAD.size :]) == checksum:
+        return view[_CONTENT:]  # if only the marker is damaged, nothing is lost
     if marker != _MARKER:
         return view
-    if zlib.crc32(view[_HEAD.size :]) != checksum:
-        kind, id = _NAME.unpack_from(stored, _HEAD.size)
-        raise Damaged(Place(Kind(kind), id) if kind in iter(Kind) else None)
-    return view[_CONTENT:]
+    kind, id = _NAME.unpack_from(stored, _HEAD.size)
+    raise Damaged(Place(Kind(kind), id) if kind in iter(Kind) else None)
+
+
+def decoder(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """`function`, which decodes what was stored. Damaged if it cannot: not all that was stored has a checksum."""
+
+    @wraps(function)
+    def decode(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+        try:
+            return function(*arguments, **named)
+        except _NONSENSE as error:
+            raise Damaged(None) from error
+
+    return decode

@@ -45,7 +45,9 @@ class ChunkWriter:
         self._conn = conn
         self._pending: dict[int, _Pending] = {}
         self._points = 0
-        self._next_sealed: int | None = None
+        self._next_id: int | None = None
+        self.set_aside = 0
+        """How many damaged chunks were set aside."""
 
     def read(self, id: int) -> Points:
         """A chunk that is in the database or about to be written. A damaged one is set aside, and has no points."""
@@ -53,9 +55,10 @@ class ChunkWriter:
             return self._pending[id].points
         try:
             return chunks.decode_points(*self._bodies(id))
-        except Damaged as error:
-            logger.error("%s; it is set aside, so that its series can be written", error)
+        except Damaged:
+            logger.error("chunk %s is damaged; it is set aside, so that its series can be written", id)
             self._conn.execute("INSERT INTO damaged_chunks VALUES (?, ?, ?, ?)", (id, *self._bodies(id)))
+            self.set_aside += 1
             return NO_POINTS
 
     def read_whole(self, ids: Sequence[int]) -> Points:
@@ -78,23 +81,28 @@ class ChunkWriter:
         parts = _even_parts(points)
         ids = [] if replaced is None else [replaced]
         while len(ids) < len(parts):
-            ids.append(series << _SERIES_BITS | numbered)
-            numbered += 1
+            if ids[:1] >= [_FIRST_SEALED] or numbered == 1 << _SERIES_BITS:
+                ids.append(self._greatest_id())
+            else:
+                ids.append(series << _SERIES_BITS | numbered)
+                numbered += 1
         self._add([_Pending(series, part, False) for part in parts], ids)
         return LastChunk(ids[-1], len(parts[-1].iters)), numbered
 
     def seal(self, series: int, ids: Sequence[int], points: Points) -> None:
-        """Write one sealed chunk instead of those with the ids, which have these points.
-
-        Its id is greater than all others. SQLite fills pages better if rows are added at the end of a table.
-        """
-        if self._next_sealed is None:
-            (last,) = self._conn.execute("SELECT max(id) FROM chunk_index").fetchone()
-            self._next_sealed = max(last + 1, _FIRST_SEALED)
+        """Write one sealed chunk instead of those with the ids, which have these points."""
+        new = self._greatest_id()
         for table in ("chunk_index", "chunk_curves", "chunk_details"):
             self._conn.executemany(f"DELETE FROM {table} WHERE id = ?", zip(ids))
-        self._add([_Pending(series, points, True)], [self._next_sealed])
-        self._next_sealed += 1
+        self._add([_Pending(series, points, True)], [new])
+
+    def _greatest_id(self) -> int:
+        """An id that is greater than all others. SQLite fills pages better if rows are added at the end of a table."""
+        if self._next_id is None:
+            (last,) = self._conn.execute("SELECT max(id) FROM chunk_index").fetchone()
+            self._next_id = max(last or 0, *self._pending, _FIRST_SEALED - 1) + 1
+        self._next_id += 1
+        return self._next_id - 1
 
     def _add(self, some: Sequence[_Pending], ids: Sequence[int]) -> None:
         self._pending.update(zip(ids, some, strict=True))

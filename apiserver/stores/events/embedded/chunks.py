@@ -21,7 +21,7 @@ import numpy.typing as npt
 from apiserver.events.model import Float64Array, Int64Array
 from apiserver.events.queries import GREATEST, LEAST
 from apiserver.stores.events.embedded import integers, pco
-from apiserver.stores.events.embedded.checked import unwrap
+from apiserver.stores.events.embedded.checked import decoder, unwrap
 from apiserver.stores.events.embedded.integers import Progression
 from apiserver.stores.events.embedded.points import Curve, Points
 
@@ -68,6 +68,7 @@ def encode_details(timestamps: Int64Array, workers: Int64Array, received: Int64A
     return b"".join((_DETAILS.pack(len(columns[0]), len(columns[1])), *columns))
 
 
+@decoder
 def decode_curves(bodies: Sequence[Body]) -> Curve:
     """The curves of adjacent chunks as one."""
     iters, values = Room().decode(bodies)
@@ -81,6 +82,7 @@ class Room:
         self._iters = np.empty(0, np.int64)
         self._values = np.empty(0, np.float64)
 
+    @decoder
     def decode(self, bodies: Sequence[Body]) -> tuple[Int64Array | Progression, Float64Array]:
         """Iterations and values of adjacent chunks, which the next call may overwrite."""
         length = sum(count for count, _ in bodies)
@@ -132,6 +134,7 @@ def _progression(bodies: Sequence[_Content]) -> Progression | None:
     return whole
 
 
+@decoder
 def decode_points(count: int, curve_body: bytes, details_body: bytes, low: int = LEAST, high: int = GREATEST) -> Points:
     """The points of a chunk at low ≤ iter ≤ high. Of a sealed chunk, little else is decoded."""
     curve, content = unwrap(curve_body), unwrap(details_body)
@@ -148,6 +151,7 @@ def decode_points(count: int, curve_body: bytes, details_body: bytes, low: int =
     return Points(iters[start:stop], values, *columns)
 
 
+@decoder
 def only_worker(details_body: bytes) -> int | None:
     """The number of the worker that reported all points of a chunk, or None if there are several workers."""
     content = unwrap(details_body)
@@ -155,6 +159,7 @@ def only_worker(details_body: bytes) -> int | None:
     return integers.constant(content, _DETAILS.size + timestamps)
 
 
+@decoder
 def decode_times(count: int, details_body: bytes) -> tuple[Int64Array, Int64Array]:
     """The timestamps and workers of a chunk."""
     times, workers = np.empty(count, np.int64), np.empty(count, np.int64)
@@ -162,6 +167,7 @@ def decode_times(count: int, details_body: bytes) -> tuple[Int64Array, Int64Arra
     return times, workers
 
 
+@decoder
 def decode_reports(bodies: Sequence[WholeBody]) -> Reports:
     """The reports in the chunks, one chunk after another; there must be at least one."""
     length = sum(count for count, _, _ in bodies)

@@ -21,6 +21,7 @@ from typing import TypeVar
 
 from apiserver.events.model import Owner
 from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.embedded.checked import Damaged
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.feed import mark_deleted, write_marks
 from apiserver.stores.events.embedded.hot import Memtable
@@ -137,7 +138,7 @@ class Merger:
         """Seconds until there is something to do. None: nothing to do before something is added."""
         pauses = [self._merge_pause()]
         if self._sealer.is_busy and not self._failures:
-            pauses.append(0)
+            pauses.append(LONG_LOG_SECONDS if self._database.log_is_long else 0)
         elif self._sealer.must_look:
             pauses.append(max(0.0, self._look_at - time.monotonic()))
         return min((pause for pause in pauses if pause is not None), default=None)
@@ -206,12 +207,14 @@ class Merger:
 
     def _seal(self) -> None:
         """Look for chunks to seal if it is time, and seal some. If that fails, the next look finds them again."""
-        if not self._sealer.is_busy:
-            if not self._sealer.must_look or time.monotonic() < self._look_at:
-                return
-            self._look_at = time.monotonic() + self._seal_seconds
-            self._sealer.look(self._database.reader())
+        if self._database.log_is_long:
+            return  # a long read keeps it so, and sealing would make it longer
         try:
+            if not self._sealer.is_busy:
+                if not self._sealer.must_look or time.monotonic() < self._look_at:
+                    return
+                self._look_at = time.monotonic() + self._seal_seconds
+                self._sealer.look(self._database.reader())
             with self._working:
                 with self._write() as conn:
                     self._sealer.step(conn)
@@ -230,7 +233,7 @@ class Merger:
                 yield conn
         except BaseException as error:
             self._ids.forget()
-            if isinstance(error, sqlite3.Error | OSError):
+            if isinstance(error, sqlite3.Error | OSError | Damaged):
                 self._live.stuck = str(error)
                 raise EventStoreBusy(f"the events database failed: {error}", retry_after=5, overloaded=False) from error
             raise
@@ -280,7 +283,7 @@ class Merger:
     def _give_room_back(self) -> None:
         """Shrink the file, a little at a time, if much of it is free. Then truncate the log, which grew by that."""
         shrunk = False
-        while not self._stopping and self._shrink():
+        while not self._stopping and not self._database.log_is_long and self._shrink():
             shrunk = True
         if shrunk:
             with self._working:
@@ -302,10 +305,11 @@ class Merger:
                     return False
                 writer.execute(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})").fetchall()
                 self._checkpoint()
+                left: int = writer.execute("PRAGMA freelist_count").fetchone()[0]
             except sqlite3.Error as error:
                 logger.warning("the events database could not be shrunk: %s", error)
                 return False
-        return True
+        return bool(left < free)  # files that were made without incremental vacuum do not shrink
 
     def _free_pages_kept(self, pages: int) -> float:
         if self._sealer.must_look or self._sealer.is_busy:

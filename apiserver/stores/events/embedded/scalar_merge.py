@@ -18,6 +18,7 @@ For example, a series has 1,000 points in its tail, with iterations 0 to 999, an
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ import numpy.typing as npt
 from apiserver.events.model import EventType, Int64Array
 from apiserver.events.queries import LEAST
 from apiserver.stores.events.embedded import chunks, stats, tail
-from apiserver.stores.events.embedded.checked import unwrap
+from apiserver.stores.events.embedded.checked import Damaged, Kind, Place, unwrap, wrap
 from apiserver.stores.events.embedded.chunk_writer import ChunkWriter, LastChunk
 from apiserver.stores.events.embedded.hot import HotColumns, Memtable
 from apiserver.stores.events.embedded.names import Registrar
@@ -37,6 +38,9 @@ from apiserver.stores.events.embedded.points import Points, as_bytes, by_series,
 from apiserver.stores.events.embedded.stats import EMPTY, StatsArray
 
 FOLD_AT = 1024
+
+logger = logging.getLogger(__name__)
+
 _NEW = (0, None, 0, b"", EMPTY.tobytes())
 
 
@@ -180,17 +184,20 @@ class _Merge:
     def _reopen(self, which: Int64Array, overlapping: npt.NDArray[np.bool_]) -> None:
         """Merge into these series, whose chunks change, or whose tails do not only grow by a run."""
         ends = self._known.chunk_end[which]
-        points, starts = self._with_tails(which)
+        points, starts, lost = self._with_tails(which)
+        overlapping = overlapping | lost
         stops = np.append(starts[1:], len(points.iters))
         last_chunks: dict[int, LastChunk] = {}
         for n in np.flatnonzero((ends > LEAST) & (points.iters[starts] <= ends)).tolist():
             start = int(starts[n])
             starts[n] += np.searchsorted(points.iters[start : stops[n]], ends[n], "right")
             last_chunks[n] = self._lay_over_chunks(int(which[n]), take(points, slice(start, int(starts[n]))))
+            overlapping[n] = True
         counts = stops - starts
         for n in np.flatnonzero(counts >= FOLD_AT).tolist():
-            beyond = take(points, slice(int(starts[n]), int(stops[n])))
+            beyond, before = take(points, slice(int(starts[n]), int(stops[n]))), self._chunks.set_aside
             self._append_chunks(int(which[n]), beyond, last_chunks.get(n))
+            overlapping[n] |= self._chunks.set_aside > before
         self._chunks.write()
         short = (counts > 0) & (counts < FOLD_AT)
         tails = take(points, spread(starts[short], counts[short]))
@@ -198,20 +205,32 @@ class _Merge:
         if overlapping.any():
             self._make_stats_again(which, overlapping, tails, counts * short)
 
-    def _with_tails(self, which: Int64Array) -> tuple[Points, npt.NDArray[np.intp]]:
-        """The new points laid over the points of the tails, which are emptied; and where each series begins."""
+    def _with_tails(self, which: Int64Array) -> tuple[Points, npt.NDArray[np.intp], bool]:
+        """The new points laid over the points of the tails, which are emptied; and where each series begins.
+
+        Also whether points of a tail were lost, as its page is damaged.
+        """
         known, counts = self._known, self._news.counts[which]
         new = self._news.of(which)
         tails = [known.runs[n] for n in which.tolist()]
         if not any(tails):
-            return new, np.cumsum(counts) - counts
-        old, sizes = tail.read_all(self._conn, tails)
+            return new, np.cumsum(counts) - counts, False
+        damaged: list[int] = []
+
+        def set_aside(error: Damaged, page: int) -> None:
+            logger.error("tail page %s is damaged; it is set aside, so that its series can be written", page)
+            query = "INSERT INTO damaged_chunks SELECT -id, 0, curve, details FROM tail_pages WHERE id = ?"
+            self._conn.execute(query, (page,))
+            damaged.append(page)
+
+        old, sizes = tail.read_all(self._conn, tails, set_aside)
         self._tail.remove(tails)
         for n in which.tolist():
             known.runs[n] = b""
         known.tail[which] = 0
         ranks = _ranks(len(which))
-        return by_series(np.concatenate([np.repeat(ranks, sizes), np.repeat(ranks, counts)]), concat([old, new]))
+        together = by_series(np.concatenate([np.repeat(ranks, sizes), np.repeat(ranks, counts)]), concat([old, new]))
+        return *together, bool(damaged)
 
     def _lay_over_chunks(self, n: int, points: Points) -> LastChunk:
         """Lay each point over the first chunk that ends at its iteration or later; return the series' last chunk."""
@@ -225,7 +244,10 @@ class _Merge:
             id = rows[row][0]
             laid_over = overlay([self._chunks.read(id), take(points, slice(start, stop))])
             written = self._put_chunks(n, laid_over, id)
-        return written if id == rows[-1][0] else LastChunk(rows[-1][0], rows[-1][2])
+        if id != rows[-1][0]:
+            return LastChunk(rows[-1][0], rows[-1][2])
+        self._known.chunk_end[n] = laid_over.iters[-1]  # an earlier one if the chunk was damaged
+        return written
 
     def _append_chunks(self, n: int, points: Points, last_chunk: LastChunk | None) -> None:
         """Make chunks of points beyond all chunks. If the last chunk is small, it is written again with them."""
@@ -254,10 +276,27 @@ class _Merge:
             starts = np.cumsum(lengths[filled]) - lengths[filled]
             rows[filled] = stats.of_groups(tails.iters, tails.values, tails.timestamps, starts)
         for n in np.flatnonzero(overlapping & (known.chunk_end[which] > LEAST)).tolist():
-            query = "SELECT stats FROM chunk_index WHERE series = ?"
-            found = stats.stored(unwrap(row[0]) for row in self._conn.execute(query, (int(known.ids[which[n]]),)))
-            rows[n] = stats.combine(stats.fold(found), rows[n : n + 1])[0]
+            found = stats.fold(self._stats_of_chunks(int(known.ids[which[n]])))
+            rows[n] = stats.combine(found, rows[n : n + 1])[0]
         known.stats[which[overlapping]] = rows[overlapping]
+
+    def _stats_of_chunks(self, series: int) -> StatsArray:
+        """The stats of each chunk of a series, which are all written; damaged ones are made again of the points."""
+        found = self._conn.execute("SELECT id, stats FROM chunk_index WHERE series = ?", (series,)).fetchall()
+        try:
+            return stats.stored(unwrap(stored) for _, stored in found)
+        except Damaged as error:
+            logger.error("%s; the stats of its series are made again of the points", error)
+        rows = []
+        for id, _ in found:
+            points = self._chunks.read(id)
+            row = EMPTY
+            if len(points.iters):
+                row = stats.of_groups(points.iters, points.values, points.timestamps, np.zeros(1, np.intp))
+            stored = wrap(row.tobytes(), Place(Kind.CHUNK, id))
+            self._conn.execute("UPDATE chunk_index SET stats = ? WHERE id = ?", (stored, id))
+            rows.append(row)
+        return np.concatenate(rows)
 
 
 def _ranks(count: int) -> npt.NDArray[np.integer[Any]]:

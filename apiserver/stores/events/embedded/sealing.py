@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,11 +27,15 @@ from apiserver.events.queries import LEAST
 from apiserver.stores.events.embedded import chunks, stats, tail
 from apiserver.stores.events.embedded.checked import Damaged, unwrap
 from apiserver.stores.events.embedded.chunk_writer import ChunkWriter
+from apiserver.stores.events.embedded.points import Points
 
 #: Points that are sealed in one transaction, in about 20 ms. Deletes and merges wait for so long.
 POINTS_A_STEP = 2**17
 #: Chunks of a series that are looked at together. A sealed chunk seldom takes the place of more.
 _CHUNKS_AT_A_TIME = 32
+
+#: What it takes to look at a series, as so many points.
+_POINTS_A_SERIES = 500
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +75,7 @@ class Sealer:
         """Find the series with chunks to seal."""
         grown, self._grown = self._grown, set()
         self.must_look = bool(grown)
+        self._damaged.clear()
         rows = conn.execute("SELECT series, sum(count) FROM chunk_index WHERE sealed = 0 GROUP BY series")
         self._due.extend(
             _Due(series, series in grown) for series, points in rows if series not in grown or points >= _small()
@@ -81,9 +86,10 @@ class Sealer:
         writer, left = ChunkWriter(conn), POINTS_A_STEP
         finished = []
         while self._due and left > 0:
-            left -= self._seal(conn, writer, self._due[0], left)
-            if left > 0:
+            sealed = self._seal(conn, writer, self._due[0], left)
+            if sealed < left:
                 finished.append(self._due.popleft().series)
+            left -= sealed + _POINTS_A_SERIES
         writer.write()
         for series in finished:
             _make_stats_known(conn, series)
@@ -100,7 +106,7 @@ class Sealer:
             if ids[0] in self._damaged:
                 continue
             try:
-                points = writer.read_whole(ids)
+                points = _whole(writer, run)
             except Damaged as error:
                 logger.error("%s; it stays as it is", error)
                 self._damaged.add(ids[0])
@@ -108,6 +114,16 @@ class Sealer:
             writer.seal(due.series, ids, points)
             done += len(points.iters)
         return done
+
+
+def _whole(writer: ChunkWriter, run: Sequence[_Chunk]) -> Points:
+    """The points of a run, as the index of chunks says; Damaged."""
+    points = writer.read_whole([chunk.id for chunk in run])
+    iters = points.iters
+    known = len(iters) == sum(chunk.points for chunk in run) and iters[-1] == run[-1].last
+    if not (known and bool((iters[1:] > iters[:-1]).all())):
+        raise Damaged(None)
+    return points
 
 
 def _small() -> int:

@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from apiserver.events.model import Float64Array, Int64Array, Owner, ScalarStats
 from apiserver.events.queries import GREATEST, LEAST
+from apiserver.stores.events.embedded.checked import decoder
 from apiserver.stores.events.embedded.hot import Name
 
 StatsArray = npt.NDArray[Any]
@@ -59,6 +60,7 @@ EMPTY = _empty()
 _REST_UNKNOWN = np.array([(np.nan, GREATEST)], [("deviations", "<f8"), ("first_odd_iter", "<i8")]).tobytes()
 
 
+@decoder
 def stored(rows: Iterable[bytes | memoryview]) -> StatsArray:
     """The rows that were stored one by one, by this version or an older one."""
     found = list(rows)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from apiserver.events.model import Int64Array
 from apiserver.stores.events.embedded import chunks
-from apiserver.stores.events.embedded.checked import Kind, Place, wrap
+from apiserver.stores.events.embedded.checked import Damaged, Kind, Place, decoder, unwrap, wrap
 from apiserver.stores.events.embedded.points import NO_POINTS, Points, as_bytes, concat, spread, take
 
 #: If a series has so many runs, its next merge makes one of them.
@@ -58,18 +58,33 @@ def read_many(conn: sqlite3.Connection, tails: Sequence[bytes]) -> list[Points]:
     return [take(points, slice(start, stop)) for start, stop in pairwise(edges)]
 
 
-def read_all(conn: sqlite3.Connection, tails: Sequence[bytes]) -> tuple[Points, Lengths]:
-    """The points of the tails, one tail after another, and how many each has."""
+def read_all(
+    conn: sqlite3.Connection, tails: Sequence[bytes], set_aside: Callable[[Damaged, int], None] | None = None
+) -> tuple[Points, Lengths]:
+    """The points of the tails, one tail after another, and how many each has; Damaged.
+
+    With `set_aside`, runs of damaged pages have no points, and it is called with the id of each such page.
+    """
     listed = np.frombuffer(b"".join(tails), _LISTED)
     if not len(listed):
         return NO_POINTS, np.zeros(len(tails), np.int64)
     order = np.argsort(_by_page(listed), kind="stable")
     ids, firsts = np.unique(listed[order] & _PAGE, return_index=True)
     places = np.split((listed[order] >> _PLACE_SHIFT).astype(np.int64), firsts[1:])
-    query = "SELECT lengths, curve, details FROM tail_pages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
+    query = (
+        "SELECT id, lengths, curve, details FROM tail_pages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
+    )
     rows = conn.execute(query, (json.dumps(ids.tolist()),))
     # Pages are decoded one by one, and of each only the wanted runs are kept, so that memory is bounded.
-    found = [_runs(place, *_decoded(*row)) for place, row in zip(places, rows, strict=True)]
+    found = []
+    for place, (id, *row) in zip(places, rows, strict=True):
+        try:
+            found.append(_runs(place, *_decoded(*row)))
+        except Damaged as error:
+            if set_aside is None:
+                raise
+            set_aside(error, id)
+            found.append((np.zeros(len(place), np.int64), NO_POINTS))
     length = np.empty(len(listed), np.int64)
     length[order] = np.concatenate([lengths for lengths, _ in found])
     points = concat([points for _, points in found])
@@ -108,10 +123,11 @@ def _runs(places: Int64Array, lengths: Lengths, points: Points) -> tuple[Lengths
     return lengths[places], take(points, spread(starts[places], lengths[places]))
 
 
+@decoder
 def _decoded(lengths: bytes | None, curve: bytes, details: bytes) -> tuple[Lengths, Points]:
     """The lengths of a page's runs, and all points. Pages without `lengths` are single runs from older versions."""
     if lengths is not None:
-        runs = np.frombuffer(lengths, _LENGTH).astype(np.int64)
+        runs = np.frombuffer(unwrap(lengths), _LENGTH).astype(np.int64)
         return runs, chunks.decode_points(int(runs.sum()), curve, details)
     rows = np.frombuffer(details, _RAW)
     points = Points(
@@ -185,7 +201,7 @@ def _encoded(id: int, points: Points, start: int, lengths: Int64Array) -> tuple[
     iters, values, *details = take(points, slice(start, start + int(lengths.sum())))
     place = Place(Kind.TAIL_PAGE, id)
     return (
-        lengths.astype(_LENGTH).tobytes(),
+        wrap(lengths.astype(_LENGTH).tobytes(), place),
         wrap(chunks.encode_curve(iters, values), place),
         wrap(chunks.encode_details(*details), place),
     )

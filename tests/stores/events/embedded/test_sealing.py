@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sqlite3
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -11,11 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from apiserver.events.model import MetricSelection
 from apiserver.events.queries import PageQuery
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.embedded import chunks
+from apiserver.stores.events.embedded.sealing import Sealer
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
-from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
+from tests.contract.event_stores import OWNER, SCALARS, batch, scalars, select
 from tests.stores.events.embedded.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -61,15 +65,17 @@ async def test_the_end_of_a_series_that_grows_waits_for_more_points(tmp_path: Pa
     """Each look finds the series grown since the look before, so that only full chunks are sealed."""
     store = opened(tmp_path)
     await store.open()
-    sealer, database = store._parts.merger._sealer, store._parts.database
+    sealer, merger, connection = Sealer(), store._parts.merger, store._parts.database.writer
     expected = 0
     for start in range(0, 60_000, 12_000):
         await add(store, start, start + 12_000)
-        sealer.look(database.writer)
+        sealer.note([1])
+        sealer.look(connection)
         while sealer.is_busy:
-            database.writer.execute("BEGIN")
-            sealer.step(database.writer)
-            database.writer.execute("COMMIT")
+            with merger._working:
+                connection.execute("BEGIN")
+                sealer.step(connection)
+                connection.execute("COMMIT")
         assert sum(lengths(tmp_path, sealed=False)) <= chunks.LARGEST_SEALED
         assert all(count > chunks.LARGEST_SEALED - chunks.LARGEST for count in lengths(tmp_path, sealed=True))
         expected = max(expected, len(lengths(tmp_path, sealed=True)))
@@ -151,6 +157,110 @@ async def test_damage_is_named_and_never_answered(
     assert all(VALUES[place] == value for place, value in kept.items())
     with closing(sqlite3.connect(tmp_path / "events.db")) as connection:
         assert connection.execute("SELECT id FROM damaged_chunks").fetchall() == [(id,)]
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    "column", ["chunk_index.stats", "tail_pages.curve", "tail_pages.details", "tail_pages.lengths"]
+)
+@pytest.mark.parametrize("at", [0, 18])
+async def test_damage_costs_only_its_series(tmp_path: Path, column: str, at: int) -> None:
+    """Merging goes on, for the damaged series and for others."""
+    store = opened(tmp_path)
+    await store.open()
+    await add(store, 0, 20_500)
+    await store.seal()
+    await store.close()
+    table, _, name = column.partition(".")
+    with closing(sqlite3.connect(tmp_path / "events.db")) as connection:
+        for id, body in connection.execute(f"SELECT id, {name} FROM {table}").fetchall():
+            flipped = body[:at] + bytes([body[at] ^ 1]) + body[at + 1 :]
+            connection.execute(f"UPDATE {table} SET {name} = ? WHERE id = ?", (flipped, id))
+        connection.commit()
+    await store.open()
+    with contextlib.suppress(EventStoreBusy):
+        assert await values(store) == VALUES[:20_500]
+    for iters in ([7, 20_400], range(20_500, 20_510)):
+        await store.add(batch(scalars([7.0] * len(iters), iters=iters), scalars([1.0], variant="zero")))
+        await store.merge()
+    await store.check()
+    found = await store.scalar_points(select(SCALARS, MetricSelection("loss", ("train",))), PageQuery(10**6))
+    kept = dict(zip(found.iters.tolist(), found.values.tolist(), strict=True))
+    assert kept.pop(7) == kept.pop(20_400) == kept.pop(20_505) == 7.0
+    assert all(value in (VALUES[place], 7.0) for place, value in kept.items())
+    stats, _ = await store.scalar_stats(SCALARS)
+    assert stats.count == len(found.iters)
+    assert await store.delete([OWNER]) == stats.count + 1
+    await store.close()
+
+
+async def test_merging_goes_on_after_a_last_chunk_was_damaged(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    await store.open()
+    await add(store, 0, 20_480)
+    await store.seal()
+    await store.close()
+    damage(tmp_path, "chunk_curves", lambda body: body[:-1])
+    await store.open()
+    for place in (20_000, 20_300, 20_470, 20_600):
+        await store.add(batch(scalars([7.0], iters=[place])))
+        await store.merge()
+    found = await values(store)
+    assert found[-4:] == [7.0] * 4
+    (stats,) = await store.scalar_stats(SCALARS)
+    assert stats.count == len(found)
+    await store.close()
+
+
+async def test_an_old_chunk_that_cannot_be_read_stays_as_it_is(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    await store.open()
+    await add(store, 0, 30_000)
+    await store.add(batch(scalars(VALUES[:5000], variant="z", iters=range(5000))))
+    await store.close()
+    id = damage(tmp_path, "chunk_curves", lambda body: body[17:500])  # older versions stored no checksum
+    await store.open()
+    await store.seal()
+    await store.seal()
+    with pytest.raises(EventStoreBusy, match="damaged"):
+        await values(store)
+    with closing(sqlite3.connect(tmp_path / "events.db")) as connection:
+        unsealed = connection.execute("SELECT id FROM chunk_index WHERE sealed = 0").fetchall()
+    assert (id,) in unsealed
+    assert len(unsealed) <= 4
+    await store.close()
+
+
+async def test_chunks_that_were_laid_over_take_no_numbers(tmp_path: Path) -> None:
+    """Else the numbers of a series would run into those of the next one."""
+    store = opened(tmp_path)
+    await store.open()
+    await add(store, 0, 20_000)
+    await store.seal()
+    with closing(sqlite3.connect(tmp_path / "events.db")) as connection:
+        before = connection.execute("SELECT chunks FROM scalars").fetchall()
+        for n in range(3):
+            await store.add(batch(scalars([float(n)], iters=[100])))
+            await store.merge()
+            await store.seal()
+        assert connection.execute("SELECT chunks FROM scalars").fetchall() == before
+    await store.close()
+
+
+async def test_an_error_while_looking_does_not_end_merging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = threading.Event()
+
+    def fail(self: Sealer, conn: sqlite3.Connection) -> None:
+        failed.set()
+        raise sqlite3.OperationalError("no such luck")
+
+    monkeypatch.setattr(Sealer, "look", fail)
+    store = EmbeddedEventStore(tmp_path, merge_points=10**9, merge_seconds=0.01, seal_seconds=0.01)
+    await store.open()
+    await store.add(batch(scalars([1.0])))
+    await eventually(failed.is_set)
+    await store.add(batch(scalars([2.0], iters=[1])))
+    await eventually(lambda: not store._parts.live.active.events)
     await store.close()
 
 
