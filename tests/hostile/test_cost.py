@@ -54,8 +54,10 @@ def values(schema: Schema, depth: int = 0) -> st.SearchStrategy[Any]:
     match schema.get("type"):
         case "string":
             return st.one_of(st.sampled_from(["a", "a.b", "x" * 100]), st.text(max_size=30))
-        case "integer" | "number":
+        case "integer":
             return st.integers(schema.get("minimum", -10), schema.get("maximum", 10_000))
+        case "number":
+            return st.floats(schema.get("minimum", -10), schema.get("maximum", 10_000))
         case "boolean":
             return st.booleans()
         case "array":

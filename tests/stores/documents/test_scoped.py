@@ -66,8 +66,18 @@ def test_every_method_is_tested_here() -> None:
     methods = {name for name, _ in inspect.getmembers(CompanyDocuments, inspect.iscoroutinefunction)}
     assert {name for name in methods if not name.startswith("_")} == {
         *("insert", "find", "find_one", "find_kept", "count", "count_by", "distinct", "varieties", "own_public"),
-        *("update", "find_and_update", "delete", "make_public", "make_private"),
+        *("update", "find_and_update", "delete", "make_public", "make_private", "sees_others"),
     }
+
+
+async def test_whether_there_is_anything_public_of_others(store: SqliteDocumentStore) -> None:
+    mine = VisibleDocuments(store, "me")
+    assert not await mine.sees_others("things")
+    await CompanyDocuments(store, "me").make_public("things", ["mine"], {})
+    assert not await mine.sees_others("things")
+    await CompanyDocuments(store, "them").make_public("things", ["theirs"], {})
+    assert await mine.sees_others("things")
+    assert not await mine.sees_others("nothing")
 
 
 @pytest.mark.parametrize("view", [CompanyDocuments, VisibleDocuments])
