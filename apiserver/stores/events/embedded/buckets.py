@@ -29,10 +29,10 @@ from apiserver.stores.events.embedded.checked import decoder, unwrap
 from apiserver.stores.events.embedded.chunks import Room, decode_curves
 from apiserver.stores.events.embedded.names import state
 from apiserver.stores.events.embedded.pieces import (
-    BLOCK,
     POINTS_A_BLOCK,
     ColumnNames,
     Pieces,
+    decode_blocks,
     pieces_of_blocks,
     shift_of,
     sum_up,
@@ -230,7 +230,7 @@ def _end(chunks: Sequence[Content]) -> int:
 
 @decoder
 def _sum_up_blocks(chunks: Sequence[Content], interval: int, columns: ColumnNames) -> Pieces:
-    rows = np.frombuffer(b"".join([unwrap(body) for _, _, _, body in chunks]), BLOCK)
+    rows = np.concatenate([decode_blocks(unwrap(body)) for _, _, _, body in chunks])
     blocks = pieces_of_blocks(rows, columns)
     if len(rows) <= SHORT // 2:  # then it is faster to sum up several series at once
         return blocks

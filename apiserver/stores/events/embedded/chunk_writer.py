@@ -137,7 +137,7 @@ class ChunkWriter:
                     lengths[n],
                     shifts[n],
                     wrap(rows[n].tobytes(), Place(Kind.CHUNK, id)),
-                    wrap(blocks[n].tobytes(), Place(Kind.CHUNK, id)),
+                    wrap(pieces.encode_blocks(blocks[n]) if one.sealed else blocks[n].tobytes(), Place(Kind.CHUNK, id)),
                     one.sealed,
                 )
                 for n, (id, one) in enumerate(zip(ids, pending, strict=True))

@@ -1,6 +1,6 @@
 """Sums of neighbouring points. A block sums up some points of a chunk, so that long histograms need not read points.
 
-Blocks have up to 64 points each on average; those of sealed chunks up to 512, as they take more bytes than the points.
+Blocks have up to 64 points each on average; those of sealed chunks up to 256, as their points take few bytes.
 
 A block has the points of a chunk with the same `iter >> shift`. The shift is the same for all blocks of a chunk. Blocks
 ascend, and none is empty. A bucket is made of whole blocks if its interval is a multiple of 2^shift, else of points.
@@ -21,15 +21,20 @@ import numpy.typing as npt
 from apiserver.events import aggregates
 from apiserver.events.aggregates import COLUMNS, Rows, Sums
 from apiserver.events.model import Float64Array, Int64Array
+from apiserver.stores.events.embedded import compression
 from apiserver.stores.events.embedded.integers import Progression
 from apiserver.stores.events.embedded.points import Curve
 
 POINTS_A_BLOCK = 64
-POINTS_A_SEALED_BLOCK = 512
+POINTS_A_SEALED_BLOCK = 256
 _LARGEST_SHIFT = 40
 
 #: A block on disk. `start` is the least iteration that the block could have.
 BLOCK = np.dtype([("start", "<i8"), *((name, column.stored) for name, column in COLUMNS.items())])
+#: The same where float32 loses nothing of single values, as in most curves of losses.
+_VALUES = ("min", "max", "first", "last")
+_NARROW = np.dtype([(name, "<f4" if name in _VALUES else BLOCK[name]) for name in BLOCK.names or ()])
+_BYTES = 8
 BlockArray = npt.NDArray[Any]
 ColumnNames = Sequence[str]
 """The names of columns of `COLUMNS`."""
@@ -64,6 +69,27 @@ def blocks_of(iters: Int64Array, values: Float64Array, starts: Rows, shifts: lis
     for name, column in sum_up_points(iters, values, begins, tuple(COLUMNS)).sums.items():
         rows[name] = column
     return np.split(rows, np.searchsorted(begins, starts[1:]))
+
+
+def encode_blocks(rows: BlockArray) -> bytes:
+    """The blocks of a sealed chunk as bytes: narrow ones compressed, others as they are, in a multiple of 8 bytes.
+
+    So that they can be told apart, one or two bytes precede narrow blocks, which say how many they are.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        narrow = rows.astype(_NARROW)
+    if all(np.array_equal(narrow[name].astype("<f8").view("<i8"), rows[name].view("<i8")) for name in _VALUES):
+        frame = compression.compress(narrow.tobytes())
+        before = 1 if (len(frame) + 1) % _BYTES else 2
+        return bytes([before]) * before + frame
+    return rows.tobytes()
+
+
+def decode_blocks(encoded: memoryview) -> BlockArray:
+    """The blocks of any chunk."""
+    if len(encoded) % _BYTES:
+        return np.frombuffer(compression.decompress(encoded[encoded[0] :]), _NARROW).astype(BLOCK)
+    return np.frombuffer(encoded, BLOCK)
 
 
 def pieces_of(curve: Curve, columns: ColumnNames) -> Pieces:

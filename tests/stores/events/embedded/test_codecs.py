@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.events.model import LogLine, LogPosition
-from apiserver.stores.events.embedded import chunks, compression, integers, lines
+from apiserver.stores.events.embedded import chunks, compression, integers, lines, pieces
 from apiserver.stores.events.embedded.checked import Damaged, Kind, Place, unwrap, wrap
 from apiserver.stores.events.embedded.hot import LogPart
 from tests.contract.event_stores import lines as log_lines
@@ -146,3 +146,12 @@ def test_columns_of_few_values(pairs: list[tuple[str, int | None]], data: st.Dat
     assert [*some] == [pairs[n] for n in which]
     assert [*some.distinct()] == [*some]
     assert set(some.distinct().table) == set(some)
+
+
+@given(st.lists(st.floats(width=32) | st.floats(), min_size=1, max_size=60), st.booleans())
+def test_blocks_of_sealed_chunks(values: list[float], narrow: bool) -> None:
+    with np.errstate(over="ignore"):
+        column = np.array(values, np.float32).astype(np.float64) if narrow else np.array(values)
+    (rows,) = pieces.blocks_of(np.arange(len(column)) - 5, column, np.zeros(1, np.intp), [2])
+    assert pieces.decode_blocks(memoryview(pieces.encode_blocks(rows))).tobytes() == rows.tobytes()
+    assert pieces.decode_blocks(memoryview(rows.tobytes())).tobytes() == rows.tobytes()
