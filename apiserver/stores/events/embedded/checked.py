@@ -1,9 +1,10 @@
 """Puts a checksum before what is stored, and the name of what it belongs to, so that damage is found and named.
 
-marker (4 bytes)   says that a checksum follows; nothing that was stored without one begins so
-checksum (4)       CRC-32 of all that follows
-kind (1), id (8)   what it belongs to: the id of a chunk, or of a page of the tail
-content
+Before the content stand:
+
+    marker (4 bytes)   says that a checksum follows; nothing that was stored without one begins so
+    checksum (4)       CRC-32 of all that follows
+    kind (1), id (8)   what the content belongs to: the id of a chunk, or of a page of the tail
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ _LARGEST_SHIFT = 40
 
 #: A block on disk. `start` is the least iteration that the block could have.
 BLOCK = np.dtype([("start", "<i8"), *((name, column.stored) for name, column in COLUMNS.items())])
-#: The same where float32 loses nothing of single values, as in most curves of losses.
 _VALUES = ("min", "max", "first", "last")
+#: A block in fewer bytes, where float32 loses nothing of single values, as in most curves of losses.
 _NARROW = np.dtype([(name, "<f4" if name in _VALUES else BLOCK[name]) for name in BLOCK.names or ()])
 _BYTES = 8
 BlockArray = npt.NDArray[Any]

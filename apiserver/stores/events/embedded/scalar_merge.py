@@ -217,7 +217,7 @@ class _Merge:
             return new, np.cumsum(counts) - counts, False
         damaged: list[int] = []
 
-        def set_aside(error: Damaged, page: int) -> None:
+        def set_aside(page: int) -> None:
             logger.error("tail page %s is damaged; it is set aside, so that its series can be written", page)
             query = "INSERT INTO damaged_chunks SELECT -id, 0, curve, details FROM tail_pages WHERE id = ?"
             self._conn.execute(query, (page,))
@@ -289,10 +289,7 @@ class _Merge:
             logger.error("%s; the stats of its series are made again of the points", error)
         rows = []
         for id, _ in found:
-            points = self._chunks.read(id)
-            row = EMPTY
-            if len(points.iters):
-                row = stats.of_groups(points.iters, points.values, points.timestamps, np.zeros(1, np.intp))
+            row = stats.of_points(self._chunks.read(id))
             stored = wrap(row.tobytes(), Place(Kind.CHUNK, id))
             self._conn.execute("UPDATE chunk_index SET stats = ? WHERE id = ?", (stored, id))
             rows.append(row)

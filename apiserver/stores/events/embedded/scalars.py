@@ -33,7 +33,7 @@ def stats_of(series: Sequence[Series]) -> StatsArray:
     rows[hot] = stats.combine(rows[hot], recent)
     for n in np.array(hot)[overlapping].tolist():
         rest = series[n].points(series[n].settled_end)
-        unsettled = stats.of_groups(rest.iters, rest.values, rest.timestamps, np.zeros(1, np.intp))
+        unsettled = stats.of_points(rest)
         rows[n] = stats.combine(stats.fold(series[n].settled_stats()), unsettled)[0]
     return rows
 

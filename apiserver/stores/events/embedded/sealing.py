@@ -176,7 +176,5 @@ def _make_stats_known(conn: sqlite3.Connection, series: int) -> None:
     except Damaged as error:
         logger.error("%s; it stays as it is", error)
         return
-    if len(points.iters):
-        start = np.zeros(1, np.intp)
-        rows = stats.combine(rows, stats.of_groups(points.iters, points.values, points.timestamps, start))
+    rows = stats.combine(rows, stats.of_points(points))
     conn.execute("UPDATE scalars SET stats = ? WHERE series = ?", (rows.tobytes(), series))

@@ -28,6 +28,7 @@ from apiserver.events.model import Float64Array, Int64Array, Owner, ScalarStats
 from apiserver.events.queries import GREATEST, LEAST
 from apiserver.stores.events.embedded.checked import decoder
 from apiserver.stores.events.embedded.hot import Name
+from apiserver.stores.events.embedded.points import Points
 
 StatsArray = npt.NDArray[Any]
 
@@ -116,6 +117,13 @@ def of_groups(
         rows[extreme] = filled[found]
         rows[f"{extreme}_iter"] = np.where(rows["finite"] > 0, iters[found], GREATEST)
     return rows
+
+
+def of_points(points: Points) -> StatsArray:
+    """The row of all points together."""
+    if not len(points.iters):
+        return EMPTY
+    return of_groups(points.iters, points.values, points.timestamps, np.zeros(1, np.intp))
 
 
 def ascends(column: Int64Array, starts: npt.NDArray[np.intp], later: np.ufunc = np.greater) -> bool:

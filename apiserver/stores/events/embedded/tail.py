@@ -59,7 +59,7 @@ def read_many(conn: sqlite3.Connection, tails: Sequence[bytes]) -> list[Points]:
 
 
 def read_all(
-    conn: sqlite3.Connection, tails: Sequence[bytes], set_aside: Callable[[Damaged, int], None] | None = None
+    conn: sqlite3.Connection, tails: Sequence[bytes], set_aside: Callable[[int], None] | None = None
 ) -> tuple[Points, Lengths]:
     """The points of the tails, one tail after another, and how many each has; Damaged.
 
@@ -80,10 +80,10 @@ def read_all(
     for place, (id, *row) in zip(places, rows, strict=True):
         try:
             found.append(_runs(place, *_decoded(*row)))
-        except Damaged as error:
+        except Damaged:
             if set_aside is None:
                 raise
-            set_aside(error, id)
+            set_aside(id)
             found.append((np.zeros(len(place), np.int64), NO_POINTS))
     length = np.empty(len(listed), np.int64)
     length[order] = np.concatenate([lengths for lengths, _ in found])

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.events.model import EventBatch, EventType, Owner
-from apiserver.stores.events.embedded import merge, sample_merge
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
 from tests.contract.plain_event_store import PlainEventStore
 from tests.stores.events.comparison import assert_same, assert_same_to_restate
+from tests.stores.events.embedded.merging import half_merged
 from tests.stores.events.embedded.sizes import make_small
-from tests.stores.events.embedded.waiting import eventually
 from tests.stores.events.random_events import OWNERS, batches, log_series, owners, selections, times, types
 
 
@@ -93,24 +91,9 @@ class Both:
 
     async def do_merge_meanwhile(self, batch: EventBatch) -> None:
         """A batch arrives, and all is read, while a merge is half done."""
-        halfway, go_on = threading.Event(), threading.Event()
-        real = sample_merge.merge_samples
-
-        def wait(*arguments: Any) -> None:
-            halfway.set()
-            go_on.wait()
-            real(*arguments)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(merge, "merge_samples", wait)
-            merging = asyncio.create_task(self._store.merge())
-            try:
-                await eventually(lambda: halfway.is_set() or merging.done())
-                await self.do_add(batch)
-                await self.do_compare()
-            finally:
-                go_on.set()
-            await merging
+        async with half_merged(self._store):
+            await self.do_add(batch)
+            await self.do_compare()
 
     async def do_reopen(self) -> None:
         for one in (self._store, self._plain):

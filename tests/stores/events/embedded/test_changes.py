@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,11 @@ from hypothesis import strategies as st
 from apiserver.events.changes import Changes, ChangesQuery, Cursor, OwnerChanges
 from apiserver.events.model import EventBatch, EventType, Owner, SeriesName
 from apiserver.events.queries import Range
-from apiserver.stores.events.embedded import feed, live, merge, sample_merge
+from apiserver.stores.events.embedded import feed, live
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
 from tests.contract.event_stores import batch, sample, scalars
-from tests.stores.events.embedded.waiting import eventually
+from tests.stores.events.embedded.merging import half_merged
 from tests.stores.events.following import Follower
 from tests.stores.events.random_events import OWNERS, batches, log_series, owners, selections, times, types
 
@@ -117,25 +116,10 @@ class Followed:
 
     async def do_follow_meanwhile(self, number: int, batch: EventBatch) -> None:
         """Somebody follows, and a batch arrives, while a merge is half done."""
-        halfway, go_on = threading.Event(), threading.Event()
-        real = sample_merge.merge_samples
-
-        def wait(*arguments: Any) -> None:
-            halfway.set()
-            go_on.wait()
-            real(*arguments)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(merge, "merge_samples", wait)
-            merging = asyncio.create_task(self._store.merge())
-            try:
-                await eventually(lambda: halfway.is_set() or merging.done())
-                await self.do_follow(number)
-                await self.do_add(batch)
-                await self.do_follow(number)
-            finally:
-                go_on.set()
-            await merging
+        async with half_merged(self._store):
+            await self.do_follow(number)
+            await self.do_add(batch)
+            await self.do_follow(number)
 
     async def do_delete(self, owners: list[Owner], types: list[EventType] | None) -> None:
         await self._store.delete(owners, types)

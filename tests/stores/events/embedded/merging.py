@@ -1,0 +1,37 @@
+"""Stops a merge half-way, so that something can be done meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from apiserver.stores.events.embedded import merge, sample_merge
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
+from tests.stores.events.embedded.waiting import eventually
+
+
+@asynccontextmanager
+async def half_merged(store: EmbeddedEventStore) -> AsyncIterator[None]:
+    """While inside, a merge of the store is half done, if there is anything to merge; it goes on afterwards."""
+    halfway, go_on = threading.Event(), threading.Event()
+    real = sample_merge.merge_samples
+
+    def wait(*arguments: Any) -> None:
+        halfway.set()
+        go_on.wait()
+        real(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(merge, "merge_samples", wait)
+        merging = asyncio.create_task(store.merge())
+        try:
+            await eventually(lambda: halfway.is_set() or merging.done())
+            yield
+        finally:
+            go_on.set()
+        await merging
