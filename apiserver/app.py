@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cache, partial
@@ -13,24 +14,38 @@ import orjson
 from fastapi import FastAPI, Request, Response
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from apiserver import __version__, resources
 from apiserver.aggregation.scroll import Scrolls
 from apiserver.answers import LARGEST, MUCH
+from apiserver.connections import descriptors
+from apiserver.data import addresses, live
+from apiserver.data.exports import Exports
+from apiserver.data.links import DataLinks
 from apiserver.data_folder import DataFolder
 from apiserver.engines import document_engine, event_engine, owned
 from apiserver.files.deletions import FileDeletions
 from apiserver.files.links import FileLinks
 from apiserver.files.server import FileServer
 from apiserver.health import Health
+from apiserver.live.hub import MOST_STREAMS, Hub
+from apiserver.metrics.counters import Counters
+from apiserver.metrics.server import Metrics, livez
+from apiserver.metrics.sharing import SECONDS, SharedCounters
+from apiserver.otlp import server as otlp
+from apiserver.repeating import Repeating
+from apiserver.rpc.admission import Admission
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import Limits
 from apiserver.rpc.dispatch import METHODS, Dispatcher
+from apiserver.rpc.in_flight import InFlight
 from apiserver.rpc.openapi import openapi, with_routes
 from apiserver.rpc.reply import SAFE_HEADERS
+from apiserver.rpc.routes import Routes, build_routes
 from apiserver.rpc.schema import EndpointTable, load_schemas
 from apiserver.rpc.sending import LargeResponse
+from apiserver.rpc.validate import compile_request
 from apiserver.services.access import defaults, fixed_users, identities, roles
 from apiserver.services.access.attempts import Attempts
 from apiserver.services.access.credentials import Credential
@@ -45,9 +60,13 @@ from apiserver.services.store_errors import STORE_ERRORS
 from apiserver.settings import Settings
 from apiserver.stores.files.disk import FileStore
 from apiserver.vendors import baseten, modelarts, pai
+from apiserver.viewer.addresses import FIRST_STEPS, first_step
+from apiserver.viewer.server import Elsewhere, Viewer
 
 #: The vendors whose APIs the server answers, beside ClearML's.
 VENDORS = (modelarts.router, baseten.router, pai.router)
+#: The routes that FastAPI answers. They are put into the app as they are: to include a router would make each anew.
+ROUTES = [*(route for vendor in VENDORS for route in vendor.routes), *addresses.ROUTES]
 
 #: The path of the files on the API's port. They also have a port of their own.
 FILES = "/files"
@@ -66,7 +85,8 @@ class App:
 
     - `/events.add`, `/v2.13/events.add`: the API's dispatcher. FastAPI would double the time of a small call.
     - `/files`, `/files/…`: the file server.
-    - `/health`, `/openapi.json` and the paths of the vendors' APIs: FastAPI.
+    - `/`, `/projects/…`, `/assets/…` and the like, when a browser asks for them: the viewer.
+    - `/data/…`, `/v1/metrics`, `/health`, `/openapi.json` and the paths of the vendors' APIs: FastAPI.
     - anything else: the dispatcher, which answers that there is no such endpoint.
     """
 
@@ -77,26 +97,42 @@ class App:
         *,
         api: Dispatcher,
         files: FileServer,
+        viewer: Viewer | Elsewhere | None,
         others: FastAPI,
         files_port: ASGIApp,
+        metrics: Metrics,
         allowed_origins: Sequence[str] = (),
     ) -> None:
         """`allowed_origins`: pages of these origins may call the server, on both ports."""
         self.backend = backend
         self.lifespan = lifespan
         """A context in which the stores are open. Raises EventStoreError, DocumentStoreError or FileStoreError."""
-        self.files_port = _with_cors(files_port, allowed_origins)
+        self.metrics = metrics
+        """Answers `/metrics`."""
+        self.files_port = _with_cors(_counted(files_port, backend.counters, "files"), allowed_origins)
         """The app for the files' own port."""
         self._api = api
-        self._files = files
-        self._others = others
+        self._files = _counted(files, backend.counters, "files")
+        self._viewer = viewer
+        self._others = _counted(others, backend.counters)
+        self._pages = _counted(viewer, backend.counters, "viewer") if viewer else self._others
         self._entry = _with_cors(self._answer, allowed_origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._entry(scope, receive, send)
 
+    def end_streams(self) -> None:
+        """End all live streams, because the server stops."""
+        self.backend.live.close()
+
+    def held(self, seconds: float) -> None:
+        """Count a hold of the event loop."""
+        self.backend.counters.count("loop_holds")
+        self.backend.counters.count("loop_held_seconds", seconds)
+
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app_for(scope)(scope, receive, send)
+        await live.go_on(scope, receive, send)
 
     def _app_for(self, scope: Scope) -> ASGIApp:
         if scope["type"] != "http":
@@ -104,7 +140,10 @@ class App:
         path: str = scope["path"]
         if self._api.serves(path):
             return self._api
-        return self._files if path == FILES or path.startswith(f"{FILES}/") else self._others
+        step = first_step(path)
+        if step in FIRST_STEPS:
+            return self._pages if self._viewer is not None and self._viewer.serves(scope) else self._others
+        return self._files if step == FILES[1:] else self._others
 
 
 def create_app(settings: Settings) -> App:
@@ -117,34 +156,57 @@ def create_app(settings: Settings) -> App:
     settings = dataclasses.replace(settings, token_secret=settings.token_secret or folder.token_secret())
     store = FileStore(folder.files, max_bytes=settings.max_upload_bytes, fsync=settings.durability == "fsync")
     backend = _backend(settings, folder, store)
-    schemas = resources.path("schemas")
-    table = load_schemas(schemas, schemas / resources.PARSED)
-    dispatcher = _dispatcher(settings, table, backend)
+    table, routes = _endpoints()
+    admission = Admission(max(LARGEST // settings.workers, MUCH))
+    limits = Limits(body=settings.max_body_bytes, in_flight=settings.max_bytes_in_flight)
+    in_flight = InFlight(limits.in_flight)
+    dispatcher = _dispatcher(routes, backend, limits, in_flight, admission)
     file_server = partial(FileServer, store, backend.auth, backend.file_deletions, backend.file_links, rules=roles)
 
     others = FastAPI(title="apiserver", version=__version__, openapi_url=None)
-    for vendor in VENDORS:
-        others.include_router(vendor)
+    counters = SharedCounters(backend.counters, folder.metrics, settings.workers)
+    metrics = Metrics(backend, folder, counters)
+    health = Health(backend, store)
     others.router.routes += [
-        Route("/health", Health(backend, store)),
-        Route("/openapi.json", _openapi(table), methods=["GET"]),
+        *ROUTES,
+        Route("/health", health),
+        Route("/readyz", health),
+        Route("/livez", livez),
+        Route("/metrics", metrics),
+        Route(otlp.PATH, otlp.Otlp(backend, limits, in_flight)),
+        Route("/openapi.json", _openapi, methods=["GET"]),
     ]
     others.router.default = dispatcher
     others.state.backend = backend
+    others.state.admission = admission
+    others.state.exports = exports = Exports(folder.exports)
+    others.state.validate_tasks = compile_request(table["tasks.get_all"][-1].request)
+    others.state.data_links = DataLinks(settings.token_secret)
     return App(
         backend,
-        _lifespan(backend, store, folder),
+        _lifespan(backend, store, folder, exports, counters),
         api=dispatcher,
         files=file_server(prefix=FILES),
+        viewer=_viewer(settings),
         others=others,
         files_port=file_server(),
+        metrics=metrics,
         allowed_origins=settings.allowed_origins,
     )
+
+
+def _viewer(settings: Settings) -> Viewer | Elsewhere | None:
+    """What answers browsers that ask for a page; None: as programs are answered."""
+    if settings.web_url:
+        return Elsewhere(settings.web_url)
+    return Viewer() if settings.viewer else None
 
 
 def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backend:
     documents = document_engine(settings).store(folder)
     events = event_engine(settings).store(folder)
+    scrolls = Scrolls(settings.token_secret)
+    connections = descriptors.connection_limit(settings.max_connections)
     return Backend(
         settings=settings,
         documents=documents,
@@ -160,44 +222,65 @@ def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backen
             allowed_origins=settings.allowed_origins,
         ),
         attempts=Attempts(),
-        scrolls=Scrolls(settings.token_secret),
+        scrolls=scrolls,
         document_cache=DocumentCache(documents),
         file_deletions=FileDeletions(files, documents),
         file_links=FileLinks(settings.token_secret),
+        counters=Counters(),
+        live=Hub(events, documents, scrolls, most_streams=min(MOST_STREAMS, connections // 2)),
     )
 
 
-def _dispatcher(settings: Settings, table: EndpointTable, backend: Backend) -> Dispatcher:
+@cache
+def _endpoints() -> tuple[EndpointTable, Routes]:
+    """The endpoints as `schemas` describe them, and how each is served: the same for all servers of a process.
+
+    Raises SchemaFileError.
+    """
+    schemas = resources.path("schemas")
+    table = load_schemas(schemas, schemas / resources.PARSED)
     for service in {name.partition(".")[0] for name in table}:
         importlib.import_module(f"apiserver.services.{service}")
-    limits = Limits(
-        body=settings.max_body_bytes,
-        in_flight=settings.max_bytes_in_flight,
-        answers=max(LARGEST // settings.workers, MUCH),
+    return table, build_routes(table, [with_older_metadata(with_older_tags(registration)) for registration in registry])
+
+
+def _dispatcher(
+    routes: Routes, backend: Backend, limits: Limits, in_flight: InFlight, admission: Admission
+) -> Dispatcher:
+    return Dispatcher(
+        routes,
+        backend.auth,
+        backend,
+        rules=roles,
+        limits=limits,
+        in_flight=in_flight,
+        errors=STORE_ERRORS,
+        admission=admission,
+        answered=backend.counters.request,
     )
-    handlers = [with_older_metadata(with_older_tags(registration)) for registration in registry]
-    return Dispatcher(table, handlers, backend.auth, backend, rules=roles, limits=limits, errors=STORE_ERRORS)
 
 
-def _openapi(table: EndpointTable) -> Callable[[Request], Response]:
-    making = threading.Lock()
-
-    @cache
-    def content() -> bytes:
-        """The document as JSON. It is made only once, on the first request: that takes long, and anybody may ask."""
-        return orjson.dumps(with_routes(openapi(table), [route for vendor in VENDORS for route in vendor.routes]))
-
-    def answer(request: Request) -> Response:
-        with making:
-            made = content()
-        response = LargeResponse(made, media_type="application/json")
-        response.raw_headers += SAFE_HEADERS
-        return response
-
-    return answer
+_describing = threading.Lock()
 
 
-def _lifespan(backend: Backend, files: FileStore, folder: DataFolder) -> Lifespan:
+def _openapi(request: Request) -> Response:
+    with _describing:
+        content = _description()
+    response = LargeResponse(content, media_type="application/json")
+    response.raw_headers += SAFE_HEADERS
+    return response
+
+
+@cache
+def _description() -> bytes:
+    """The description of all addresses as JSON. It is made once, when it is asked for: that takes long."""
+    table, _ = _endpoints()
+    return orjson.dumps(with_routes(openapi(table), ROUTES))
+
+
+def _lifespan(
+    backend: Backend, files: FileStore, folder: DataFolder, exports: Exports, counters: SharedCounters
+) -> Lifespan:
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[Credential | None]:
         async with AsyncExitStack() as opened:
@@ -209,6 +292,15 @@ def _lifespan(backend: Backend, files: FileStore, folder: DataFolder) -> Lifespa
                 await store.open()
             opened.push_async_callback(files.close)
             await files.open()
+            exports.open()
+            forgetting = Repeating("forgetting exports", exports.forget, 60, expected=(OSError,))
+            opened.push_async_callback(forgetting.close)
+            forgetting.start(at_once=False)
+            counters.open()
+            writing = Repeating("counting", counters.write, SECONDS, expected=(OSError,))
+            opened.push_async_callback(writing.close)
+            writing.start()
+            opened.callback(exports.close)
             await defaults.ensure_defaults(backend.documents, backend.settings)
             await fixed_users.ensure_fixed_users(backend.documents, backend.settings)
             new_credential = await defaults.ensure_admin(backend.documents, backend.settings)
@@ -220,9 +312,32 @@ def _lifespan(backend: Backend, files: FileStore, folder: DataFolder) -> Lifespa
             if backend.documents.shared:  # other servers may use them, too
                 opened.push_async_callback(backend.last_metrics.restating.close)
                 backend.last_metrics.restating.start(at_once=False)
+            opened.callback(backend.live.close)
             yield new_credential
 
     return lifespan
+
+
+def _counted(app: ASGIApp, counters: Counters, name: str | None = None) -> ASGIApp:
+    """The app, whose answers are counted under `name`, or else under the patterns of their paths."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        status, started = 499, time.perf_counter()
+
+        async def sent(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await app(scope, receive, sent)
+        finally:
+            pattern = name or getattr(scope.get("route"), "path", None)
+            if pattern is not None:  # otherwise it is the dispatcher, which counts its answers itself
+                counters.request(pattern, status, time.perf_counter() - started)
+
+    return answer
 
 
 def _with_cors(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:

@@ -1,4 +1,4 @@
-"""The command line: `apiserver serve`, `config`, `migrate`, `copy`, `import-clearml` and `user`.
+"""The command line: `apiserver serve`, `config`, `migrate`, `copy`, `import`, `export`, `logs` and `user`.
 
 Exit codes: 0 success, 1 the command failed, 2 wrong usage or settings.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import io
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -33,6 +34,23 @@ _SERVE_FLAGS = (
 _DATA_FLAGS = ("data", "documents")
 _ENGINE_FLAGS = ("events", "documents")
 
+#: By what runs can be imported from beside ClearML: the name of the place, what the place is, and what is imported.
+_RUN_SOURCES = {
+    "tensorboard": (
+        "DIR",
+        "a folder; event files are looked for in it and below it",
+        "runs from TensorBoard's event files",
+    ),
+    "mlflow": ("PATH|URL", "a folder mlruns, a file mlflow.db, or the address of a server", "runs from MLflow"),
+    "wandb": ("DIR", "a folder; all .wandb files below it are read", "runs from the local files of W&B"),
+    "neptune": ("DIR", "a folder that neptune-exporter wrote", "runs from Neptune, as neptune-exporter wrote them"),
+    "export": ("DIR", "a folder that `apiserver export` wrote", "tasks that `apiserver export` wrote"),
+    "table": ("FILE", "a file: CSV with a header, NDJSON or Parquet", "points from a table: CSV, NDJSON or Parquet"),
+}
+_GROWING_SOURCES = ("tensorboard", "wandb")
+#: Their runs do not say which project they are of.
+_ONE_PROJECT = ("tensorboard", "table")
+
 
 class CommandError(Exception):
     """The command failed; the message tells the user why."""
@@ -48,12 +66,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = load(flags, os.environ, options.config)
         check(settings)
         command(settings, options)
+        sys.stdout.flush()
     except SettingsError as error:
         return _fail(error, 2)
     except CommandError as error:
         return _fail(error, 1)
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # nobody reads the output any more, as with `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
@@ -75,9 +96,66 @@ def command_line() -> argparse.ArgumentParser:
     for flag in ("from", "to"):
         meaning = f"{places()}; by default, what the settings name"
         copy.add_argument(f"--{flag}", dest=f"copy_{flag}", nargs="+", default=[], metavar="PLACE", help=meaning)
-    clearml = _command(
-        commands, "import-clearml", _import_clearml, "take over all data of a ClearML server", ("data", *_ENGINE_FLAGS)
-    )
+    _add_imports(commands)
+    export = _command(commands, "export", _export, "write a project of a running server to a folder", ())
+    export.add_argument("project", metavar="PROJECT", help="its name or its id; projects below it are exported, too")
+    export.add_argument("--to", required=True, type=Path, metavar="DIR", help="the folder, which may have an export")
+    export.add_argument("--files", action="store_true", help="also artifacts and images on this server")
+    _add_server(export)
+    shown = _command(commands, "logs", _logs, "print the console of a task of a running server", ())
+    shown.add_argument("task", metavar="TASK", help="the task's id, or its project's name and its own: project/task")
+    shown.add_argument("-f", "--follow", action="store_true", help="go on while lines come, until it is ended")
+    shown.add_argument("--tail", type=int, metavar="N", help="only the last N lines, 10000 at most")
+    shown.add_argument("--server", metavar="URL", help="the server's API (CLEARML_API_HOST, or ~/clearml.conf)")
+    about = "print a link that signs the admin in with a browser, once, within ten minutes"
+    _command(commands, "link", _link, about, ("host", "port", *_DATA_FLAGS))
+    user = commands.add_parser("user", help="manage users and their access keys")
+    actions = user.add_subparsers(required=True, metavar="ACTION")
+    add = _command(actions, "add", _user_add, "add a user and print an access key", _DATA_FLAGS)
+    add.add_argument("name")
+    add.add_argument("--role", choices=("user", "admin"), default="user")
+    _command(actions, "list", _user_list, "list users and their access keys", _DATA_FLAGS)
+    rotate = _command(actions, "rotate", _user_rotate, "replace a user's access keys, or one key", _DATA_FLAGS)
+    rotate.add_argument("name", help="name of the user, or one access key")
+    revoke = _command(actions, "revoke", _user_revoke, "take an access key out of use", _DATA_FLAGS)
+    revoke.add_argument("key")
+    password = _command(actions, "password", _user_password, "ask for a password and give it to a user", _DATA_FLAGS)
+    password.add_argument("name")
+    sessions = _command(actions, "sessions", _user_sessions, "list logins that go on, and end them", _DATA_FLAGS)
+    sessions.add_argument("name", nargs="?", help="name of the user; everybody's if it is left out")
+    sessions.add_argument("--end", nargs="*", metavar="ID", help="end these logins; all that are listed, without an id")
+    _command(actions, "hash", _user_hash, "ask for a password and print its hash, for the setting users", ())
+    return parser
+
+
+def _add_imports(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The command `import`, with a command for each source, and the older name of `import clearml`."""
+    imports = commands.add_parser("import", help="import from other trackers, tables or servers")
+    sources = imports.add_subparsers(required=True, metavar="SOURCE")
+    engines = ("data", *_ENGINE_FLAGS)
+    help = "take over all data of a ClearML server"
+    _add_clearml_flags(_command(sources, "clearml", _import_clearml, help, engines))
+    _add_clearml_flags(_command(commands, "import-clearml", _import_clearml, f"{help} (import clearml)", engines))
+    for name, (place, about, what) in _RUN_SOURCES.items():
+        source = _command(sources, name, _import_runs, f"import {what}", ())
+        source.set_defaults(source=name)
+        source.add_argument("place", metavar=place, help=about)
+        belongs = "the project of the tasks" if name in _ONE_PROJECT else "a project; the runs' own are put below it"
+        source.add_argument("--project", metavar="NAME", help=belongs)
+        source.add_argument("--files", action="store_true", help="import artifacts, too")
+        if name in _GROWING_SOURCES:
+            source.add_argument("--follow", action="store_true", help="go on while runs grow, until you press Ctrl-C")
+        if name == "table":
+            source.add_argument("--metric", metavar="NAME", help="the metric of a table that has just step and value")
+        _add_server(source)
+
+
+def _add_server(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--server", metavar="URL", help="the server's API (CLEARML_API_HOST, or ~/clearml.conf)")
+    parser.add_argument("--files-server", metavar="URL", help="its file server; by default URL/files")
+
+
+def _add_clearml_flags(clearml: argparse.ArgumentParser) -> None:
     sources = {
         "mongodb": "its MongoDB: mongodb://[user[:password]@]host[:27017]",
         "elasticsearch": "its Elasticsearch: http[s]://[user[:password]@]host:9200",
@@ -96,23 +174,6 @@ def command_line() -> argparse.ArgumentParser:
         metavar="OLD=NEW",
         help="replace OLD by NEW where addresses of files begin with it; can be given more than once",
     )
-    user = commands.add_parser("user", help="manage users and their access keys")
-    actions = user.add_subparsers(required=True, metavar="ACTION")
-    add = _command(actions, "add", _user_add, "add a user and print an access key", _DATA_FLAGS)
-    add.add_argument("name")
-    add.add_argument("--role", choices=("user", "admin"), default="user")
-    _command(actions, "list", _user_list, "list users and their access keys", _DATA_FLAGS)
-    rotate = _command(actions, "rotate", _user_rotate, "replace a user's access keys, or one key", _DATA_FLAGS)
-    rotate.add_argument("name", help="name of the user, or one access key")
-    revoke = _command(actions, "revoke", _user_revoke, "take an access key out of use", _DATA_FLAGS)
-    revoke.add_argument("key")
-    password = _command(actions, "password", _user_password, "ask for a password and give it to a user", _DATA_FLAGS)
-    password.add_argument("name")
-    sessions = _command(actions, "sessions", _user_sessions, "list logins that go on, and end them", _DATA_FLAGS)
-    sessions.add_argument("name", nargs="?", help="name of the user; everybody's if it is left out")
-    sessions.add_argument("--end", nargs="*", metavar="ID", help="end these logins; all that are listed, without an id")
-    _command(actions, "hash", _user_hash, "ask for a password and print its hash, for the setting users", ())
-    return parser
 
 
 def _command(
@@ -215,7 +276,41 @@ def _say_line(line: str) -> None:
     sys.stdout.flush()
 
 
-# --- import-clearml ---------------------------------------------------------------------------------
+# --- import -----------------------------------------------------------------------------------------
+
+
+def _import_runs(settings: Settings, options: argparse.Namespace) -> None:
+    from apiserver.importing.report import ImportFailed
+    from apiserver.importing.runs.command import Wanted, import_runs
+
+    wanted = Wanted(
+        *(options.source, options.place, options.project, options.files),
+        follow=getattr(options, "follow", False),
+        metric=getattr(options, "metric", None),
+    )
+    try:
+        complete = import_runs(wanted, options.server, options.files_server, os.environ)
+    except ValueError as error:
+        raise SettingsError(f"import {options.source}: {error}") from error
+    except ImportFailed as error:
+        raise CommandError(str(error)) from error
+    if not complete:
+        raise CommandError("not everything could be imported")
+
+
+def _export(settings: Settings, options: argparse.Namespace) -> None:
+    from apiserver.exporting.command import export
+    from apiserver.importing.report import ImportFailed
+
+    servers = {"api_url": options.server, "files_url": options.files_server, "said": os.environ}
+    try:
+        complete = export(options.project, options.to, files=options.files, **servers)
+    except ValueError as error:
+        raise SettingsError(f"export: {error}") from error
+    except (ImportFailed, OSError) as error:
+        raise CommandError(str(error)) from error
+    if not complete:
+        raise CommandError("not everything could be exported")
 
 
 def _import_clearml(settings: Settings, options: argparse.Namespace) -> None:
@@ -231,7 +326,7 @@ def _import_clearml(settings: Settings, options: argparse.Namespace) -> None:
     try:
         source, urls = _source(options), replacements(options.replace_url)
     except ValueError as error:
-        raise SettingsError(f"import-clearml: {error}") from error
+        raise SettingsError(f"import clearml: {error}") from error
     try:
         complete = asyncio.run(import_clearml(source, options.files, settings, urls, _say_on_stderr))
     except (ImportFailed, CopyError, DataFolderError, EventStoreError, DocumentStoreError, FileStoreError) as error:
@@ -257,6 +352,44 @@ def _source(options: argparse.Namespace) -> ClearmlSource:
 def _say_on_stderr(line: str) -> None:
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
+
+
+# --- logs -------------------------------------------------------------------------------------------
+
+
+def _logs(settings: Settings, options: argparse.Namespace) -> None:
+    from apiserver.console import MOST_TAIL, LogsFailed, Wanted, print_logs
+    from apiserver.importing.runs.server import address
+
+    if options.tail is not None and not 0 <= options.tail <= MOST_TAIL:
+        raise SettingsError(f"--tail: {options.tail} is not between 0 and {MOST_TAIL}")
+    try:
+        where = address(options.server, None, os.environ)
+    except ValueError as error:
+        raise SettingsError(f"logs: {error}") from error
+
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may not have all characters
+    try:
+        print_logs(Wanted(options.task, options.tail, options.follow), where, sys.stdout)
+    except LogsFailed as error:
+        raise CommandError(str(error)) from error
+
+
+# --- link -------------------------------------------------------------------------------------------
+
+
+def _link(settings: Settings, options: argparse.Namespace) -> None:
+    from apiserver.client_configuration import api_address
+    from apiserver.services.access.sign_in_links import new_path
+
+    if settings.web_url or not settings.viewer:
+        raise CommandError("the server has no pages, because of the settings viewer and web_url")
+    try:
+        path = _with_documents(settings, lambda documents: new_path(documents, settings.company))
+    except LookupError as error:
+        raise CommandError(f"{error}: the first start of the server makes one") from None
+    _say_line(f"{api_address(settings)}{path}")
 
 
 # --- users ------------------------------------------------------------------------------------------

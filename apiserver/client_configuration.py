@@ -19,13 +19,15 @@ class ClientConfiguration:
     files_url: str
     key: str
     secret: str = field(repr=False)
+    web_url: str = ""
+    """Where the SDK's links lead; if it is empty, to the server's own pages."""
 
     def conf(self) -> str:
         """The content of a `clearml.conf`."""
         return (
             "api {\n"
             f"    api_server: {json.dumps(self.api_url)}\n"
-            f"    web_server: {json.dumps(self.api_url)}\n"
+            f"    web_server: {json.dumps(self.web_url or self.api_url)}\n"
             f"    files_server: {json.dumps(self.files_url)}\n"
             "    credentials {\n"
             f'        "access_key" = {json.dumps(self.key)}\n'
@@ -44,7 +46,7 @@ class ClientConfiguration:
         """Shell commands that set environment variables."""
         variables = {
             "CLEARML_API_HOST": self.api_url,
-            "CLEARML_WEB_HOST": self.api_url,
+            "CLEARML_WEB_HOST": self.web_url or self.api_url,
             "CLEARML_FILES_HOST": self.files_url,
             "CLEARML_API_ACCESS_KEY": self.key,
             "CLEARML_API_SECRET_KEY": self.secret,
@@ -54,9 +56,14 @@ class ClientConfiguration:
 
 def client_configuration(settings: Settings, key: str, secret: str) -> ClientConfiguration:
     """The configuration of a client on this machine; if `host` is one address, also on other machines that reach it."""
-    api_url = _url(settings.host, settings.port)
+    api_url = api_address(settings)
     files_url = _url(settings.host, settings.files_port) if settings.files_port else f"{api_url}/files"
-    return ClientConfiguration(api_url, files_url, key, secret)
+    return ClientConfiguration(api_url, files_url, key, secret, settings.web_url)
+
+
+def api_address(settings: Settings) -> str:
+    """The server's address for programs on this machine."""
+    return _url(settings.host, settings.port)
 
 
 def _url(host: str, port: int) -> str:

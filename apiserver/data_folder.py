@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,14 @@ class DataFolder:
     @property
     def files(self) -> Path:
         return self.root / "files"
+
+    @property
+    def exports(self) -> Path:
+        return self.root / "exports"
+
+    @property
+    def metrics(self) -> Path:
+        return self.root / "metrics"
 
     @property
     def reserve(self) -> Path:
@@ -60,6 +69,24 @@ class DataFolder:
         if len(secret) < 32:
             raise DataFolderError(f"'{path}' holds no usable secret; delete it, and the next start makes a new one")
         return secret
+
+
+def forget_processes(folder: Path, own: Path) -> None:
+    """Delete the folders of processes that have ended, which are named by their numbers. The caller's `own` stays."""
+    with contextlib.suppress(OSError):
+        for found in folder.iterdir():
+            if found != own and not (found.name.isdecimal() and _is_alive(int(found.name))):
+                shutil.rmtree(found, ignore_errors=True)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def write_private(path: Path, text: str, *, replace: bool = True) -> None:

@@ -7,6 +7,7 @@ capitals) or the command line. A later one of these wins.
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import Field, asdict, dataclass, field, fields
@@ -44,7 +45,8 @@ class SettingsError(ValueError):
 def _setting(default: Any, help: str, **limits: Any) -> Any:
     """A field of Settings.
 
-    `limits`: `min`, `max`, `min_length`, `filled` (not empty), `choices`, `secret`, `address` (may hold a secret).
+    `limits`: `min`, `max`, `min_length`, `filled` (not empty), `web` (an address of http or https), `choices`,
+    `secret`, `address` (may hold a secret).
     """
     shown = not (limits.get("secret") or limits.get("address"))
     return field(default=default, repr=shown, metadata={"help": help, **limits})
@@ -95,6 +97,12 @@ class Settings:
         secret=True,
         min_length=16,
     )
+    metrics_token: str = _setting(
+        "",
+        "token, at least 16 characters, with which Prometheus may read /metrics; if it is empty, only admins may",
+        secret=True,
+        min_length=16,
+    )
     token_secret: str = _setting(
         "",
         "secret that signs tokens, at least 32 characters; if it is empty, the first start makes one",
@@ -118,6 +126,13 @@ class Settings:
     )
     users: tuple[FixedUser, ...] = _setting((), "users with passwords, as the guide on users says")
     guest: bool = _setting(False, "whether anybody may log in as a guest, who may only read")
+    viewer: bool = _setting(True, "whether browsers get pages, which show what runs report")
+    web_url: str = _setting(
+        "",
+        "address of another web UI, such as http://ui.example.org:8080, in place of these pages: the SDK prints links "
+        "to it, and browsers that ask for a page here are sent there",
+        web=True,
+    )
     allowed_origins: tuple[str, ...] = _setting(
         (), "web origins that may call the API from a browser, such as http://ui.example.org:8080"
     )
@@ -153,7 +168,7 @@ class Settings:
     )
     merge_events: int = _setting(
         262_144,
-        "number of events that wait in memory and journal before they are merged; no event waits longer than 5 seconds",
+        "number of events that wait in memory and journal before they are merged; none waits longer than 15 seconds",
         min=1,
     )
     max_unmerged_bytes: int = _setting(
@@ -283,11 +298,17 @@ def _outside(limits: Mapping[str, Any], value: Any) -> str | None:
         return f"{value} is less than {limits['min']}"
     if "max" in limits and value > limits["max"]:
         return f"{value} is more than {limits['max']}"
+    if limits.get("web") and value and not _is_web_address(value):
+        return f"{value!r} is not an address such as http://ui.example.org:8080"
     if limits.get("filled") and not value.strip():
         return "it is empty"
     if value and len(str(value)) < limits.get("min_length", 0):
         return f"shorter than {limits['min_length']} characters"
     return None
+
+
+def _is_web_address(text: str) -> bool:
+    return re.fullmatch(r"https?://[^\s/?#@\\\"<>]+(/[\w./~-]*)?", text, re.ASCII) is not None
 
 
 def _text(value: object) -> str:

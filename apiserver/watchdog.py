@@ -13,8 +13,8 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import islice
 from traceback import walk_stack
 from types import FrameType
@@ -26,12 +26,15 @@ _CALLS = 12
 
 
 @contextmanager
-def watched(slow_ms: int) -> Iterator[None]:
-    """Watch the running loop until the block ends, and log holds of `slow_ms` or longer; 0 does nothing."""
+def watched(slow_ms: int, held: Callable[[float], None] = lambda _: None) -> Iterator[None]:
+    """Watch the running loop until the block ends, and log holds of `slow_ms` or longer; 0 does nothing.
+
+    `held` is told the seconds of each, on the loop.
+    """
     if not slow_ms:
         yield
         return
-    watchdog = _Watchdog(asyncio.get_running_loop(), threading.get_ident(), slow_ms / 1000)
+    watchdog = _Watchdog(asyncio.get_running_loop(), threading.get_ident(), slow_ms / 1000, held)
     thread = threading.Thread(target=watchdog.run, name="watchdog", daemon=True)
     thread.start()
     try:
@@ -43,10 +46,13 @@ def watched(slow_ms: int) -> Iterator[None]:
 class _Watchdog:
     """Watches `loop`, which runs in the thread with the id `thread`; a hold lasts for `slow` seconds or more."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, thread: int, slow: float) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, thread: int, slow: float, held: Callable[[float], None]
+    ) -> None:
         self._loop = loop
         self._thread = thread
         self._slow = slow
+        self._held = held
         self.ended = threading.Event()
 
     def run(self) -> None:
@@ -74,7 +80,10 @@ class _Watchdog:
         while not sign.wait(self._slow):
             if self.ended.is_set():
                 return
-        log.warning("the event loop was held", extra={"ms": round((time.monotonic() - asked) * 1000)})
+        seconds = time.monotonic() - asked
+        log.warning("the event loop was held", extra={"ms": round(seconds * 1000)})
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._held, seconds)
 
 
 def _stack(frame: FrameType | None) -> str:

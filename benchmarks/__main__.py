@@ -15,11 +15,14 @@ from pathlib import Path
 
 from benchmarks import (
     changes,
+    data,
     deleting,
     documents,
     engine,
     groups,
+    importing,
     lists,
+    live,
     memory,
     peers,
     reading,
@@ -27,6 +30,7 @@ from benchmarks import (
     sdks,
     sealing,
     vendors,
+    viewer,
     writing,
 )
 from benchmarks.figures import FIGURES
@@ -43,6 +47,10 @@ SECTIONS: dict[str, Callable[[Run], None]] = {
     "lists": lists.measure,
     "sdks": sdks.measure,
     "changes": changes.measure,
+    "data": data.measure,
+    "live": live.measure,
+    "viewer": viewer.measure,
+    "importing": importing.measure,
     "deleting": deleting.measure,
     "memory": memory.measure,
     "peers": peers.measure,

@@ -23,16 +23,17 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Points to write: `points` in all, in so many `series`, in batches of `batch` points."""
+    """Points to write: `points` in all, in so many `series` of a metric, in batches of `batch` points."""
 
     owner: Owner
     points: int
     series: int
     batch: int
+    metric: str = "m"
 
 
 def variant(number: int) -> str:
-    """The name of a load's series; its metric is "m"."""
+    """The name of the variant of one of a load's series."""
     return f"v{number:06}"
 
 
@@ -48,7 +49,7 @@ def batches(load: Load) -> Iterator[EventBatch]:
             scalars = Scalars(
                 owners=[load.owner],
                 owner=[0] * together,
-                metrics=["m"] * together,
+                metrics=[load.metric] * together,
                 variants=[variant(number) for number in range(start, start + together)],
                 workers=["worker"] * together,
                 labels=[None] * together,

@@ -80,7 +80,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder, _both(Path(folder), options.tree) as servers:
             tasks = [server.task("compared").id for server in servers]
             for one in work:
-                waiting, cpu = _measured(one, servers, tasks)
+                waiting, cpu = _measured(one, servers, tasks, 0.1 if options.quick else 1)
                 ratios[one.name].waiting.append(waiting)
                 ratios[one.name].cpu.append(cpu)
     print(f"this version by {options.tree}, median (least to greatest) of {options.rounds} rounds")
@@ -89,24 +89,24 @@ def main() -> int:
     return 0
 
 
-def _measured(work: Work, servers: list[Running], tasks: list[str]) -> tuple[float, float]:
-    """This version's time and CPU time, each divided by the other one's."""
-    before = [_cpu_at_rest(server) for server in servers]
+def _measured(work: Work, servers: list[Running], tasks: list[str], still: float) -> tuple[float, float]:
+    """This version's time and CPU time, each divided by the other one's; servers are at rest when still so long."""
+    before = [_cpu_at_rest(server, still) for server in servers]
     taken: list[list[float]] = [[] for _ in servers]
     for number in range(work.times):
         for place in random.sample(range(len(servers)), len(servers)):
             connection, body = servers[place].connection, work.body(tasks[place], number)
             request = connection.prepared(work.endpoint, body)
             taken[place].append(timed_ms(partial(connection.exchange, request)))
-    after = [_cpu_at_rest(server) for server in servers]
+    after = [_cpu_at_rest(server, still) for server in servers]
     this, other = (statistics.mean(_middle(times)) for times in taken)
     this_cpu, other_cpu = (end - start for start, end in zip(before, after, strict=True))
     return this / other, (this_cpu + 0.01) / (other_cpu + 0.01)  # the system counts in hundredths of a second
 
 
-def _cpu_at_rest(server: Running) -> float:
+def _cpu_at_rest(server: Running, still: float) -> float:
     """CPU seconds used so far, once the server has finished what it does in the background."""
-    return settled(server.cpu, seconds=1)
+    return settled(server.cpu, seconds=still)
 
 
 def _middle(times: list[float]) -> list[float]:

@@ -20,6 +20,9 @@ BEFORE = "before growth"
 FIRST = "the first time"
 PING_EACH = "debug.ping for each task"
 UNWATCHED = "nobody watches"
+#: Writes the same points from memory.
+PYARROW = "pyarrow, the points in memory"
+POLLING = "asking every 10 s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +212,9 @@ FIGURES: tuple[Figure, ...] = (
     RESTARTED,
     *SMOOTHED,
     *READS[4:],
+    Figure("log.window", "log of 10 M lines, a window of 200 by number", "ms", (Bar(5),)),
+    Figure("log.search", "log of 10 M lines, searched for a text that one line has", "s", (Bar(5),)),
+    Figure("log.search.cpu", "the same: CPU a million lines", "s", (Bar(0.3),)),
     Figure("groups.200", "one curve of 1,000 runs × 10k points, 200 buckets", "ms", (Bar(150),)),
     Figure("groups.1000", "one curve of 1,000 runs × 10k points, 1000 buckets", "ms", (Bar(150),)),
     Figure("groups.duration", "one curve of 1,000 runs × 10k points, over time since the start", "ms"),
@@ -227,6 +233,28 @@ FIGURES: tuple[Figure, ...] = (
     Figure("changes.idle", "1,000 tasks watched, asked once a second, nothing happens", "% of a core", (Bar(1),)),
     Figure("changes.busy", "changes of 1,000 tasks × 10 series", "ms", (Bar(100),)),
     Figure("changes.add", "engine CPU of adding 100 points, 1,000 tasks watched", "µs", (Bar(1.05, UNWATCHED),)),
+    Figure("data.parquet", "10 M points of two curves as Parquet by their URL", "s"),
+    Figure("data.arrow", "the same as Arrow", "s"),
+    Figure("data.csv", "the same as CSV", "s"),
+    Figure("data.memory", "the same: memory over idle, peak", "MB", (Bar(64),)),
+    Figure("data.charts", "200 runs × 2,000 buckets for charts", "ms", (Bar(100),)),
+    Figure("data.charts.size", "the same: bytes", "MB", (Bar(6),)),
+    Figure("viewer.size", "the scripts and styles of the page of a run, gzipped", "KB", (Bar(120),)),
+    Figure("viewer.curves", "a page of 20 charts of 10 curves × 100k points: drawn after the click", "ms", (Bar(700),)),
+    Figure("viewer.curves.bytes", "the same: bytes over the wire", "MB", (Bar(1.5),)),
+    Figure("viewer.zoom", "the same: finer buckets after zooming", "ms", (Bar(150),)),
+    Figure("viewer.runs", "100 runs × 2,000 buckets in one chart", "ms", (Bar(500),)),
+    Figure("viewer.groups", "1,000 runs grouped in one chart", "ms", (Bar(700),)),
+    Figure("viewer.table", "the table of 100,000 runs while it is scrolled", "frames/s", (Bar(50, at_least=True),)),
+    Figure("viewer.memory", "following 50 charts for a minute: memory of the page that stays", "MB", (Bar(5),)),
+    Figure("live.lag", "2,000 live streams of 200 tasks that report each second: told after, p99", "ms", (Bar(500),)),
+    Figure("live.cores", "the same: cores of the server", "cores", (Bar(0.3),)),
+    Figure("live.memory", "the same: memory, a stream", "KB", (Bar(20),)),
+    Figure("live.write", "the same: acknowledging a point, median", "ms"),
+    Figure(
+        "import.tensorboard", "event files of TensorBoard imported, 10 runs × 20 series", "points/s", (least(200_000),)
+    ),
+    Figure("import.cpu", "the same: CPU of the importer, a point", "ns"),
     Figure("delete", "delete_for_task of 1 M points", "ms", (Bar(200),)),
     Figure("delete.returned", "space given back when 10 of 11 M points go", "%", (least(80),)),
     Figure("disk.points", "disk, a point", "bytes", (Bar(12),)),

@@ -21,8 +21,6 @@ from random import Random
 
 from benchmarks.bodies import log_lines, noise_lines
 
-#: Seconds of a round.
-ROUND = 5.0
 #: What an SDK reports in each round.
 REPORTS = ("scalars", "logs", "ping")
 
@@ -61,6 +59,8 @@ class Playing:
     first: int = 0
     reports: tuple[str, ...] = REPORTS
     reads: int = 0
+    seconds: float = 5
+    """Of a round."""
 
 
 @dataclass(slots=True)
@@ -161,15 +161,19 @@ class _Player:
 def _requests(playing: Playing) -> Iterator[tuple[float, str, bytes]]:
     """When each request is due, in seconds from the begin, its kind and its bytes."""
     random, sdks = Random(0), range(len(playing.sdks))
-    of_round = [(random.uniform(0, ROUND), kind, sdk) for sdk in sdks for kind in playing.reports]
-    of_round += [(ROUND * n / playing.reads, "histogram", random.choice(sdks)) for n in range(playing.reads)]
+    of_round = [(random.uniform(0, playing.seconds), kind, sdk) for sdk in sdks for kind in playing.reports]
+    of_round += [(playing.seconds * n / playing.reads, "histogram", random.choice(sdks)) for n in range(playing.reads)]
     of_round.sort()
     for number in range(playing.rounds):
         bodies = {kind: _body(kind, playing.first + number) for kind in {kind for _, kind, _ in of_round}}
         for due, kind, sdk in of_round:
             task, token = playing.sdks[sdk]
             head = _HEAD.format(endpoint=_ENDPOINTS[kind], token=token, length=len(bodies[kind]))
-            yield number * ROUND + due, kind, head.encode() + bodies[kind].replace(_TASK.encode(), task.encode())
+            yield (
+                number * playing.seconds + due,
+                kind,
+                head.encode() + bodies[kind].replace(_TASK.encode(), task.encode()),
+            )
 
 
 def _body(kind: str, number: int) -> bytes:

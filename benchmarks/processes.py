@@ -53,6 +53,11 @@ def resident_mb(pid: int) -> float:
     return _kilobytes(Path(f"/proc/{pid}/status"), "VmRSS") / 1024
 
 
+def anonymous_mb(pid: int) -> float:
+    """Memory of one process without pages of files, which the system takes back when it needs them."""
+    return _kilobytes(Path(f"/proc/{pid}/status"), "RssAnon") / 1024
+
+
 def family_mb(pid: int) -> float:
     """Resident memory of a process and those it started. Memory that they share counts once."""
     return sum(_kilobytes(Path(f"/proc/{one}/smaps_rollup"), "Pss") for one in family(pid)) / 1024

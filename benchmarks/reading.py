@@ -7,10 +7,13 @@ import statistics
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
+from urllib.parse import urlencode
 
 import orjson
 
 from benchmarks import library, limits, rows, writing
+from benchmarks.bodies import log_text
 from benchmarks.columns import Load
 from benchmarks.figures import BEFORE, PING, READS, REDUCE, RESTARTED, ROWS
 from benchmarks.library import TASKS, WIDE, Library
@@ -40,6 +43,7 @@ def measure(run: Run) -> None:
         before = _measured(run, server, tasks)
         for key, value in before.reads.items():
             table.put(key, value, {PING: ping})
+        _log(run, server, tasks)
         _limits(run, server, tasks)
         _smoothed(run, server, tasks)
         if not sizes.growth_points:
@@ -71,6 +75,29 @@ def _restarted_ms(run: Run, server: Running, endpoint: str, body: bytes) -> floa
         server.ping()
         taken.append(timed_ms(partial(server.connection.post, endpoint, body)))
     return statistics.median(taken)
+
+
+def _log(run: Run, server: Running, tasks: Library) -> None:
+    """The figures of what the page of a log asks for: windows of lines by their numbers, and searches."""
+    lines, log = run.sizes.log_lines, f"data/tasks/{tasks.log.id}/log"
+    window = partial(server.connection.get, f"{log}?offset={lines // 2}&limit=200")
+    run.table.put("log.window", median_ms(window, run.sizes.runs))
+    wanted = {"search": log_text(lines - 1)}
+    before = server.cpu()
+    run.table.put("log.search", timed_ms(partial(_search, server, f"{log}/hits", wanted, [lines - 1])) / 1000)
+    run.table.put("log.search.cpu", (server.cpu() - before) / lines * 1e6)
+
+
+def _search(server: Running, path: str, wanted: dict[str, str], expected: list[int]) -> None:
+    """Search in all of a log, answer by answer."""
+    found: list[int] = []
+    answer: dict[str, Any] = {"ended": False}
+    while not answer["ended"]:
+        answer = json.loads(server.connection.get(f"{path}?{urlencode(wanted)}"))
+        found += answer["lines"]
+        wanted = {**wanted, "after": answer["last"]}
+    if found != expected:
+        raise ValueError(f"the search found the lines {found[:10]} instead of {expected}")
 
 
 def _limits(run: Run, server: Running, tasks: Library) -> None:

@@ -46,7 +46,23 @@ class Sizes:
     list_runs: int = 7
     sdks: tuple[int, int] = (1000, 2500)
     sdk_rounds: int = 6
+    sdk_seconds: float = 5
+    """Of a round, in which each SDK reports once."""
+    exported_points: int = 10_000_000
+    charted_runs: int = 200
     watched_tasks: int = 1000
+    live_tasks: int = 200
+    live_readers: int = 2000
+    live_seconds: float = 30
+    live_pause: float = 3
+    """Seconds until all readers that have begun are taken to wait."""
+    viewed_points: int = 100_000
+    """Points of each of 200 series of the run that the pages show."""
+    viewed_runs: tuple[int, int] = (100, 1000)
+    """Runs that a page shows one by one, and in groups."""
+    viewed_tasks: int = 100_000
+    followed_seconds: float = 60
+    import_points: int = 2_000_000
     deleted_points: int = 1_000_000
     other_points: int = 1_000_000
     growth_points: int = 100_000_000
@@ -86,7 +102,19 @@ QUICK = Sizes(
     list_runs=1,
     sdks=(5, 10),
     sdk_rounds=1,
+    sdk_seconds=1,
+    exported_points=20_000,
+    charted_runs=5,
     watched_tasks=20,
+    live_tasks=3,
+    live_readers=10,
+    live_seconds=3,
+    live_pause=0.3,
+    viewed_points=100,
+    viewed_runs=(3, 5),
+    viewed_tasks=300,
+    followed_seconds=1,
+    import_points=2_000,
     deleted_points=10_000,
     other_points=20_000,
     growth_points=60_000,

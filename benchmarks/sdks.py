@@ -16,7 +16,7 @@ from benchmarks.client import logged_in
 from benchmarks.figures import PING, WITHOUT
 from benchmarks.listed import Company
 from benchmarks.lists import fill
-from benchmarks.player import REPORTS, ROUND, Played, Playing, play
+from benchmarks.player import REPORTS, Played, Playing, play
 from benchmarks.processes import peak_memory_mb
 from benchmarks.run import Run
 from benchmarks.server import SCANNER, Running, running
@@ -65,16 +65,17 @@ def _token(server: Running) -> str:
 
 def _measure(run: Run, server: Running, key: str, sdks: list[tuple[str, str]], without: float | None = None) -> float:
     """Measure a group of figures. Returns the cores that the server uses; `without`: those without the scanner."""
-    rounds, reads = run.sizes.sdk_rounds, int(_READS * ROUND)
-    reports = Playing(server.server.port, sdks, 1, reads=reads)
+    rounds, seconds = run.sizes.sdk_rounds, run.sizes.sdk_seconds
+    reports = Playing(server.server.port, sdks, 1, reads=int(_READS * seconds), seconds=seconds)
     _played(run, server, reports)  # the first points of a series cost more
     played, cpu = _played(run, server, replace(reports, rounds=rounds, first=1))
-    nothing, least = _played(run, server, Playing(server.server.port, sdks, 1, reports=("nothing",) * len(REPORTS)))
-    taken = [seconds for kind in REPORTS for seconds in played.taken[kind]]
+    pings = replace(reports, reports=("nothing",) * len(REPORTS), reads=0)
+    nothing, least = _played(run, server, pings)
+    taken = [one for kind in REPORTS for one in played.taken[kind]]
     answered = len(taken)
     taken += [math.inf] * played.refused
-    cores, table = cpu / (rounds * ROUND), run.table
-    table.put(f"{key}.cores", cores, {_SDKS: played.cpu / (rounds * ROUND)})
+    cores, table = cpu / (rounds * seconds), run.table
+    table.put(f"{key}.cores", cores, {_SDKS: played.cpu / (rounds * seconds)})
     if without is not None:
         table.compare(f"{key}.cores", {WITHOUT: without})
     table.put(f"{key}.cpu", cpu / answered * 1e6, {PING: least / len(nothing.taken["nothing"]) * 1e6})

@@ -43,9 +43,9 @@ class Running:
         """Call an endpoint. Returns the `data` of its answer."""
         return self.connection.call(endpoint, request)["data"]
 
-    def task(self, name: str) -> Owner:
+    def task(self, name: str, project: str | None = None) -> Owner:
         """A new task, as the owner of events."""
-        made = self.call("tasks.create", {"name": name, "type": "training"})["id"]
+        made = self.call("tasks.create", {"name": name, "type": "training", "project": project})["id"]
         return Owner(Settings().company, made)
 
     def ping(self) -> None:

@@ -23,6 +23,7 @@ ALLOWED = {
     "resources": set(),
     "urls": set(),
     "events": {"json_structure", "times", "urls"},
+    "protobuf_wire": {"events"},
     # the modules of this name in the packages of engines
     "address": {"addresses"},
     "stores.migrations": {"resources"},
@@ -54,6 +55,7 @@ ALLOWED = {
     "rpc": {"answers", "json_structure", "off_loop", "times", "urls"},
     "aggregation": {"answers", "events", "off_loop", "stores.events", "times"},
     "files": {"repeating", "rpc", "stores.documents", "stores.files", "times"},
+    "live": {"aggregation", "events", "off_loop", "stores.documents", "stores.events"},
     "copying": {
         "data_folder",
         "engines",
@@ -64,7 +66,7 @@ ALLOWED = {
     },
     "importing": {
         *("address", "copying", "data_folder", "events", "services", "settings", "stores.documents"),
-        *("stores.events", "stores.files", "times"),
+        *("protobuf_wire", "stores.events", "stores.files", "times"),
     },
     # `stores/engine.py`, and the modules of this name in the packages of engines
     "engine": {
@@ -75,7 +77,16 @@ ALLOWED = {
     "signals": set(),
     "processes": {"signals"},
     "connections": {"ip_addresses"},
+    "data": {
+        *("aggregation", "answers", "events", "files", "live", "off_loop", "rpc", "services", "stores.documents"),
+        *("__version__", "data_folder", "metrics.exposition", "stores.events", "stores.files", "times"),
+    },
+    "metrics.counters": set(),
+    "metrics.exposition": set(),
+    "metrics": {"__version__", "data_folder", "metrics.counters", "metrics.exposition", "rpc", "services"},
+    "otlp": {"events", "json_structure", "protobuf_wire", "rpc", "services", "times"},
     "vendors": {"aggregation", "events", "rpc", "services", "stores.documents", "stores.events", "times"},
+    "viewer": {"resources", "rpc"},
     "services": {
         *(
             "",
@@ -84,6 +95,8 @@ ALLOWED = {
             "events",
             "files",
             "ip_addresses",
+            "live",
+            "metrics.counters",
             "off_loop",
             "passwords",
             "repeating",
@@ -141,7 +154,7 @@ MAY_NAME_ENGINES = {
     "engines:EVENTS": "the table of the engines of events",
     "engines:DOCUMENTS": "the table of the engines of documents",
     "settings:Settings": "the help of settings",
-    "cli:command_line": "the flags of import-clearml, whose source is a ClearML server's databases",
+    "cli:_add_clearml_flags": "the flags of import clearml, whose source is a ClearML server's databases",
     "cli:_source": "the same flags",
     "importing": "reads a ClearML server's databases",
     "logs:setup": "the loggers of client libraries",

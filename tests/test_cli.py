@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,15 @@ def test_config_prints_what_is_in_effect(
     lines = dict(line.split(" = ", 1) for line in capsys.readouterr().out.splitlines())
     assert list(lines) == [item.name for item in setting_fields()]
     assert (lines["port"], lines["log_level"], lines["admin_secret"]) == ("9000", "debug", "********")
+
+
+def test_a_reader_may_leave() -> None:
+    command = [sys.executable, "-m", "apiserver", "config"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (0, b"")
 
 
 @pytest.mark.parametrize(

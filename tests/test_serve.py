@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -18,10 +19,10 @@ from pyhocon import ConfigFactory
 
 from apiserver import serve as serving
 from apiserver.connections.bounds import ConnectionBounds
-from apiserver.serve import CannotServe, announce, copies, serve_on, take_port
+from apiserver.serve import CannotServe, announce, copies, invite, serve_on, take_port
 from apiserver.services.access.credentials import Credential
 from apiserver.settings import Settings
-from tests.harness import ADMIN_KEY, PATIENCE, Served, free_ports, listens, served, told_to_stop_under_way
+from tests.harness import ADMIN_KEY, PATIENCE, Api, Served, free_ports, listens, served, told_to_stop_under_way
 
 
 def test_the_first_start_tells_how_to_connect(tmp_path: Path) -> None:
@@ -62,6 +63,33 @@ def test_the_secret_is_shown_to_a_terminal_only(
     assert f"{'is' if kept else 'could not be'} kept in {tmp_path}" in said
     assert ("export CLEARML_API_SECRET_KEY=the-secret" in said) is terminal
     assert ("the-secret" in said) is terminal
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("terminal", "built", "settings", "invited"),
+    [
+        (True, True, {}, True),
+        (False, True, {}, False),
+        (True, False, {}, False),
+        (True, True, {"viewer": False}, False),
+        (True, True, {"web_url": "http://ui.example.org"}, False),
+    ],
+)
+async def test_a_link_to_sign_in_is_shown_to_a_terminal_if_there_are_pages(
+    api: Api,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    terminal: bool,
+    built: bool,
+    settings: dict[str, Any],
+    invited: bool,
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    monkeypatch.setattr(serving, "is_built", lambda: built)
+    await invite(Settings(**settings), api.backend.documents)
+    said = capsys.readouterr().out
+    assert ("http://127.0.0.1:8008/sign-in#link=" in said) is invited
 
 
 def test_stopping_is_clean_and_frees_the_ports(server: Served) -> None:
@@ -133,6 +161,14 @@ def test_without_a_port_of_their_own_files_are_below_the_api(tmp_path: Path) -> 
     with served(tmp_path / "data", files_port=0) as server, server.client() as client:
         assert client.put("/files/x", content=b"1").status_code == 200
         assert client.get("/files/x").content == b"1"
+
+
+@pytest.mark.parametrize("path", ["/health", "/health/", "/v2.34/debug.ping", "/v1/jobs/x"])
+def test_a_request_that_names_no_host_is_answered(server: Served, path: str) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as client:
+        client.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+        status = int(client.makefile("rb").readline().split()[1])
+    assert status < 500
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from apiserver import answers
 from apiserver.events import documents
+from apiserver.events.log_filter import LineFilter
 from apiserver.events.model import JsonObject, LogLine, LogPosition
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import PAGE_BYTES, EventStore, bytes_of_all, may_go_on, page_of
@@ -22,26 +23,8 @@ from apiserver.stores.events.base import PAGE_BYTES, EventStore, bytes_of_all, m
 PAGE = 2000
 #: Seconds after which a search answers what it has found, and where to go on.
 SECONDS = 2.0
-
-
-@dataclass(slots=True, frozen=True)
-class LineFilter:
-    """The lines that match: with one of the levels, if any are named, one of the workers, and such a message."""
-
-    levels: frozenset[str] = frozenset()
-    workers: frozenset[str] = frozenset()
-    message: Callable[[str], bool] | None = None
-
-    def of(self, lines: list[LogLine]) -> list[LogLine]:
-        """The matching lines among these."""
-        if self.levels:
-            lines = [line for line in lines if line.level in self.levels]
-        if self.workers:
-            lines = [line for line in lines if line.worker in self.workers]
-        if self.message is not None:
-            message = self.message
-            lines = [line for line in lines if message(line.message)]
-        return lines
+#: The same for a search that only numbers its hits: somebody watches how far it got.
+HIT_SECONDS = 0.5
 
 
 @dataclass(slots=True)
@@ -76,6 +59,37 @@ async def search(
         if ended or full or len(found) >= limit or time.monotonic() >= deadline:
             answers.hold(bytes_of_all(found))
             return SearchPage([documents.log(series.owner, line) for line in found], after, ended)
+
+
+@dataclass(slots=True)
+class Hits:
+    """The numbers of the lines that match, and how far the search got."""
+
+    numbers: list[int]
+    end: int
+    """The number behind the last line that was read."""
+    last: LogPosition | None
+    """The last line that was read."""
+    ended: bool
+    """Whether the log has no more lines beyond `last`."""
+
+
+async def hits(
+    store: EventStore, series: SeriesQuery, wanted: LineFilter, after: LogPosition | None, most: int
+) -> Hits:
+    """The numbers of matching lines behind `after`: what is found within HIT_SECONDS, up to about `most`."""
+    end = 0
+    if after is not None:
+        end = await store.log_number(series.owner, after._replace(sequence=after.sequence + 1))
+    found: list[int] = []
+    deadline = time.monotonic() + HIT_SECONDS
+    while True:
+        step = await store.log_hits(series.owner, wanted, after)
+        found += [end + place for place in step.places]
+        end += step.searched
+        after = step.last or after
+        if step.ended or len(found) >= most or time.monotonic() >= deadline:
+            return Hits(found, end, after, step.ended)
 
 
 def text(wanted: str, *, any_case: bool) -> Callable[[str], bool]:

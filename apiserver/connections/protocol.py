@@ -20,7 +20,6 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
-from uvicorn.protocols.utils import get_local_addr, get_remote_addr
 
 from apiserver.connections.framing import ChunkedBody, Misframed, SizedBody, head_end, may_be_head
 from apiserver.connections.slots import Idle, Slots
@@ -53,6 +52,8 @@ _FORWARDED = frozenset((b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-p
 _NOTED = _FORWARDED | {b"content-length", b"transfer-encoding", b"expect"}
 #: The name of `_rest_of_body` among the scope's extensions.
 REST_OF_BODY = "rest_of_body"
+#: The name of `set_write_buffer_limits` of the connection, among the same: for answers that go on for long.
+LIMIT_UNSENT = "limit_unsent"
 _UPGRADE = re.compile(rb"\r\n(upgrade[ \t]*:)", re.IGNORECASE)
 
 
@@ -122,7 +123,9 @@ class Protocol(HttpToolsProtocol):
         self._socket = transport
         self.transport = JoinedWrites(transport)  # type: ignore[assignment]
         self.flow = Flow(transport)
-        self.server, self.client, self.scheme = get_local_addr(transport), get_remote_addr(transport), "http"
+        self.scheme = "http"  # `server` stays None: nobody asks for it, and finding it out takes five system calls
+        peer = transport.get_extra_info("peername")  # None if the client has left already
+        self.client = (peer[0], peer[1]) if peer else None
         address = self.client[0] if self.client else ""
         self._of_proxy = self._slots.proxies.trusts(address)
         if not self._slots.enter(self, address):
@@ -290,7 +293,10 @@ class Protocol(HttpToolsProtocol):
             self.scope["client"] = (self._slots.proxies.client(forwarded, self.client[0] if self.client else ""), 0)
         super().on_headers_complete()
         self.headers = []  # trailers go here, not into the headers that the application reads
-        self.scope["extensions"] = {REST_OF_BODY: partial(_rest_of_body, self.cycle)}  # type: ignore[dict-item]
+        self.scope["extensions"] = {
+            REST_OF_BODY: partial(_rest_of_body, self.cycle),  # type: ignore[dict-item]
+            LIMIT_UNSENT: self._socket.set_write_buffer_limits,  # type: ignore[dict-item]
+        }
 
     def on_body(self, body: bytes) -> None:
         """Like uvicorn's, but a piece that comes alone is not copied."""

@@ -33,7 +33,7 @@ Join = Callable[[npt.NDArray[Any], Rows, Rows], npt.NDArray[Any]]
 
 
 class Aggregate(StrEnum):
-    """A number that a bucket has for its points. MEAN, MIN and MAX are of finite values only."""
+    """A number that a bucket has for its points. MEAN, MIN and MAX are of finite values. NOT_FINITE counts others."""
 
     COUNT = "count"
     MEAN = "mean"
@@ -41,10 +41,13 @@ class Aggregate(StrEnum):
     MAX = "max"
     FIRST = "first"
     LAST = "last"
+    NOT_FINITE = "not_finite"
 
 
-#: All that an envelope shows of a bucket.
-ENVELOPE = frozenset(Aggregate)
+#: All that there is to know of a bucket.
+ALL = frozenset(Aggregate)
+#: What an envelope shows of a bucket.
+ENVELOPE = ALL - {Aggregate.NOT_FINITE}
 
 Aggregates = dict[Aggregate, npt.NDArray[Any]]
 
@@ -126,6 +129,7 @@ _MADE_OF: Mapping[Aggregate, tuple[tuple[str, ...], Callable[[Sums], npt.NDArray
     Aggregate.MAX: (("max", "finite"), lambda sums: np.where(sums["finite"] > 0, sums["max"], np.nan)),
     Aggregate.FIRST: (("first",), lambda sums: sums["first"]),
     Aggregate.LAST: (("last",), lambda sums: sums["last"]),
+    Aggregate.NOT_FINITE: (("count", "finite"), lambda sums: sums["count"] - sums["finite"]),
 }
 
 

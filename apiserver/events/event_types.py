@@ -25,6 +25,9 @@ EARLIEST_TIMESTAMP, LATEST_TIMESTAMP = -62_135_596_800_000, 253_402_300_799_999
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Milliseconds = Annotated[int, msgspec.Meta(ge=EARLIEST_TIMESTAMP, le=LATEST_TIMESTAMP)]
 
+#: A field whose every value fails, so that an event with it takes the slow path.
+_Refused = Annotated[int, msgspec.Meta(ge=1, le=0)]
+
 #: A field that the server itself adds to its answers. Clients may send it back; it is ignored.
 _Ignored = msgspec.Raw
 _IGNORED = msgspec.Raw()
@@ -48,11 +51,15 @@ class SentEvent(msgspec.Struct, tag_field="type", gc=False, kw_only=True):
 
 
 class SentScalar(SentEvent, tag=EventType.SCALAR.value, gc=False, kw_only=True):
-    """A point of a scalar series. Without a value it is NaN."""
+    """A point of a scalar series. Without a value it is NaN. Fields that it does not have are passed over.
+
+    But `ts`, the old name of `timestamp`, must not be: only the slow path knows it.
+    """
 
     iter: Int64 = 0
     value: float | None = None
     x_axis_label: str | None = None
+    ts: _Refused | None = None
 
 
 class _SentWhole(SentEvent, gc=False, kw_only=True, forbid_unknown_fields=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,16 +42,12 @@ def source_of(line: SentEvent) -> Source:
     return line.task, line.model, line.model_event, line.allow_locked
 
 
-def gather(lines: Iterable[SentEvent]) -> tuple[Gathered, list[SentEvent]]:
+def gather(lines: Sequence[SentEvent]) -> tuple[Gathered, list[SentEvent]]:
     """The points among some events, and the other events."""
     groups: dict[SeriesKey, list[SentScalar]] = defaultdict(list)
-    others: list[SentEvent] = []
-    points: list[SentScalar] = []
-    for line in lines:
-        if type(line) is not SentScalar:
-            others.append(line)
-            continue
-        points.append(line)
+    points = [line for line in lines if type(line) is SentScalar]
+    others = [line for line in lines if type(line) is not SentScalar] if len(points) < len(lines) else []
+    for line in points:
         key = (
             line.task,
             line.model,

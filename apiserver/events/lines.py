@@ -2,8 +2,8 @@
 
 The fast path takes what the SDK sends. If it refuses a body, the body is read again line by line. A line that it then
 refuses goes to `odd.normalize`. That accepts what clients have always been allowed to send: numbers as text, `5.0` as
-an iteration, spaces in a type, NaN as text, fields that no type has. If it cannot accept a line, it names the field. A
-bad line costs only itself.
+an iteration, spaces in a type, NaN as text or as Python writes it, fields that no type has. If it cannot accept a line,
+it names the field. A bad line costs only itself.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _PLACES, _PLACE = 16, 1024
 #: The slow path asks after so many lines whether to stop.
 _LINES_AT_ONCE = 100
 
-#: The old name of `timestamp`. Only the slow path knows it.
-_OLD_NAME = b'"ts"'
-
 #: What the fast path raises for a line that it cannot read: wrong or odd JSON, invalid UTF-8, endless nesting.
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _decoder: msgspec.json.Decoder[PlainEvent] = msgspec.json.Decoder(PlainEvent)
+
+#: Reads what Python's `json` writes: the SDK sends NaN and infinities with it.
+_python_decoder = json.JSONDecoder(parse_constant=odd.NotFinite)
 
 
 class Stopped(Exception):
@@ -84,7 +84,7 @@ def decode(body: bytes, stop: Stop = never) -> tuple[Sequence[SentEvent], Reject
     The fast path cannot tell a missing task from an empty one, so callers check `task` and `model`. Raises
     Contradiction for too many malformed lines, and Stopped when `stop` says so.
     """
-    if _OLD_NAME in body or _has_crowded_line(body):
+    if _has_crowded_line(body):
         return _decode_each(body, stop)
     try:
         return _decoder.decode_lines(body), Rejects()
@@ -129,7 +129,7 @@ def _decode_each(body: bytes, stop: Stop) -> tuple[Sequence[SentEvent], Rejects]
 
 
 def _decode_one(text: bytes) -> SentEvent:
-    if _OLD_NAME in text or has_more_values(text, MOST_VALUES):
+    if has_more_values(text, MOST_VALUES):
         return _slow(text)
     try:
         return _decoder.decode(text)
@@ -145,7 +145,7 @@ def _slow(text: bytes) -> SentEvent:
 
 
 def parse_json(text: bytes) -> Any:
-    """The value of JSON, or of what Python writes as JSON: NaN and lone surrogates are accepted. Raises Reject."""
+    """The value of JSON, or of what Python writes as JSON, with NaN, infinities and lone surrogates. Raises Reject."""
     if has_more_values(text, MOST_VALUES):
         raise Reject(f"A line holds more than {MOST_VALUES:,} values")
     if is_deeper(text, DEEPEST):
@@ -155,7 +155,9 @@ def parse_json(text: bytes) -> Any:
     except orjson.JSONDecodeError:
         pass
     try:
-        return odd.without_surrogates(json.loads(text))
+        # Python's own `json.loads` would make a decoder for each line.
+        decoded = text.decode(json.detect_encoding(text), "surrogatepass")
+        return odd.without_surrogates(_python_decoder.decode(decoded))
     except (ValueError, UnicodeDecodeError) as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else "invalid UTF-8 or number"
         raise Reject(f"A line is not valid JSON ({reason})") from None

@@ -10,8 +10,11 @@ are left out on the way. For example, windows of 5 values, two together:
     medians          the middle one of v0, b, c, and the middle one of b, c, v5
 
 Here v0 stands for the column of every second value, v1 for the values behind these, and so on. So all pairs of windows
-are worked out at once. Which minima and maxima there are depends on the width alone, not on values: a list of steps is
-made once for each width. A window of 11 values takes 16 steps for each value, and one of 31 values 34.
+are worked out at once. v2 is v0 one row later, and v3 and v4 are v1 and v2 one row later. So what sorts v1 and v2 need
+not be done again for v3 and v4: it is taken one row later.
+
+Which minima and maxima there are depends on the width alone, not on values: a list of steps is made once for each
+width. A window of 11 values takes 12 steps for each value, and one of 31 values 26.
 """
 
 from __future__ import annotations
@@ -53,30 +56,44 @@ def _middles(values: Float64Array, width: int) -> tuple[Float64Array, Float64Arr
     plan = _plan(width)
     count = len(values) - width + 1
     rows = -(-count // plan.together)
-    columns = _columns(values, rows, plan.together, width)
-    known = dict(enumerate(columns))
-    for function, one, other, number, done in plan.steps:
-        known[number] = function(known[one], known[other])
+    known = dict(enumerate(_columns(values, rows + plan.later, plan.together)))
+    for function, (one, rows_of_one), (other, rows_of_other), number, done in plan.steps:
+        left = known[one] if rows_of_one is None else known[one][rows_of_one]
+        right = known[other] if rows_of_other is None else known[other][rows_of_other]
+        known[number] = function(left, right)
         for old in done:
             del known[old]
-    found = [np.stack([known[number] for number in numbers], axis=1).ravel()[:count] for numbers in plan.middles]
+    found = [
+        np.stack([known[number][later : later + rows] for number, later in columns], axis=1).ravel()[:count]
+        for columns in plan.middles
+    ]
     return found[0], found[-1]
 
 
-def _columns(values: Float64Array, rows: int, together: int, width: int) -> list[Float64Array]:
-    """All values of the first windows, in order: the n-th column has every `together`-th value from value n on."""
-    table = np.zeros((rows + -(-width // together), together))
+def _columns(values: Float64Array, rows: int, together: int) -> list[Float64Array]:
+    """The n-th column has every `together`-th value from value n on. Behind the last value, there is 0."""
+    table = np.empty((rows, together))
     table.ravel()[: len(values)] = values
-    offsets = np.ascontiguousarray(table.T)
-    return [offsets[n % together, n // together :][:rows] for n in range(width + together - 1)]
+    table.ravel()[len(values) :] = 0
+    return list(np.ascontiguousarray(table.T))
+
+
+class _Column(NamedTuple):
+    """A numbered column, from the row `later` on."""
+
+    number: int
+    later: int
 
 
 class _Step(NamedTuple):
-    """`number` is the least or the greatest of two numbered columns. Then the columns `done` are not needed again."""
+    """`number` is the least or the greatest of two columns. Then the columns `done` are not needed again.
+
+    Of both columns, the rows to take are given; None: all.
+    """
 
     function: np.ufunc
-    one: int
-    other: int
+    one: tuple[int, slice | None]
+    other: tuple[int, slice | None]
     number: int
     done: Sequence[int]
 
@@ -85,25 +102,28 @@ class _Plan(NamedTuple):
     """How medians are found of windows that are worked out together."""
 
     together: int
+    later: int
+    """Rows that columns need beyond those of the windows."""
     steps: Sequence[_Step]
-    middles: Sequence[Sequence[int]]
-    """The numbers of the columns in the middle of each window; with an even width, of the lower and the upper ones."""
+    middles: Sequence[Sequence[_Column]]
+    """The columns in the middle of each window; with an even width, the lower and the upper ones."""
 
 
 @lru_cache
 def _plan(width: int) -> _Plan:
     together = 1 << ((width + 1) // 2).bit_length() - 1  # with more, some would have too little in common
-    network = _Network(width + together - 1)
+    network = _Network(together)
     common = network.sorted(range(together - 1, width))
     middles = _narrowed(network, width, _middle(common, together + 1 - width % 2), 0, together)
     return _Plan(
         together,
-        network.steps_to({number for window in middles for number in window}),
+        (width + together - 2) // together,
+        network.steps_to({column.number for window in middles for column in window}),
         list(zip(*middles, strict=True)),
     )
 
 
-def _narrowed(network: _Network, width: int, common: list[int], first: int, count: int) -> list[list[int]]:
+def _narrowed(network: _Network, width: int, common: list[_Column], first: int, count: int) -> list[list[_Column]]:
     """The middle of each of `count` windows from the `first` one on, given the middle of what they have in common."""
     if count == 1:
         return [common]
@@ -114,7 +134,7 @@ def _narrowed(network: _Network, width: int, common: list[int], first: int, coun
     return _narrowed(network, width, left, first, half) + _narrowed(network, width, right, first + half, half)
 
 
-def _middle(ordered: list[int], count: int) -> list[int]:
+def _middle(ordered: list[_Column], count: int) -> list[_Column]:
     start = (len(ordered) - count) // 2
     return ordered[start : start + count]
 
@@ -122,18 +142,20 @@ def _middle(ordered: list[int], count: int) -> list[int]:
 class _Network:
     """Steps that sort columns, by Batcher's odd-even merge (Knuth, The Art of Computer Programming 3, 5.3.4)."""
 
-    def __init__(self, inputs: int) -> None:
-        self._inputs = inputs
-        self._steps: list[tuple[np.ufunc, int, int]] = []
+    def __init__(self, together: int) -> None:
+        self._together = together
+        self._steps: list[tuple[np.ufunc, _Column, _Column]] = []
+        self._ordered_pairs: dict[tuple[_Column, _Column], int] = {}
+        """The number of the lesser column of each pair that was ordered. The greater column has the next number."""
 
-    def sorted(self, columns: Sequence[int]) -> list[int]:
-        """The columns' values in order: the first column has the least value of each row."""
-        if len(columns) < 2:
-            return list(columns)
-        half = len(columns) // 2
-        return self.merged(self.sorted(columns[:half]), self.sorted(columns[half:]))
+    def sorted(self, places: Sequence[int]) -> list[_Column]:
+        """The values at these places of the first windows in order: the first column has the least of each row."""
+        if len(places) < 2:
+            return [_Column(place % self._together, place // self._together) for place in places]
+        half = len(places) // 2
+        return self.merged(self.sorted(places[:half]), self.sorted(places[half:]))
 
-    def merged(self, one: list[int], other: list[int]) -> list[int]:
+    def merged(self, one: list[_Column], other: list[_Column]) -> list[_Column]:
         """Two sorted lists of columns as one."""
         if not one or not other:
             return one + other
@@ -142,19 +164,36 @@ class _Network:
         first, *evens = self.merged(one[::2], other[::2])
         odds = self.merged(one[1::2], other[1::2])
         both = min(len(evens), len(odds))
-        pairs = [number for pair in zip(odds, evens, strict=False) for number in self._ordered(*pair)]
+        pairs = [column for pair in zip(odds, evens, strict=False) for column in self._ordered(*pair)]
         return [first, *pairs, *evens[both:], *odds[both:]]
 
-    def _ordered(self, one: int, other: int) -> list[int]:
-        number = self._inputs + len(self._steps)
-        self._steps += [(np.minimum, one, other), (np.maximum, one, other)]
-        return [number, number + 1]
+    def _ordered(self, one: _Column, other: _Column) -> list[_Column]:
+        later = min(one.later, other.later)
+        pair = _Column(one.number, one.later - later), _Column(other.number, other.later - later)
+        if pair not in self._ordered_pairs:
+            self._ordered_pairs[pair] = self._together + len(self._steps)
+            self._steps += [(np.minimum, *pair), (np.maximum, *pair)]
+        number = self._ordered_pairs[pair]
+        return [_Column(number, later), _Column(number + 1, later)]
 
     def steps_to(self, results: set[int]) -> list[_Step]:
         """The steps that lead to these columns; others were of no use."""
+        fewer = [0] * self._together
+        """How many rows each column has less than the table of values."""
+        for _, one, other in self._steps:
+            fewer.append(max(fewer[one.number] + one.later, fewer[other.number] + other.later))
         needed, found = set(results), []
-        for number, (function, one, other) in reversed(list(enumerate(self._steps, self._inputs))):
+        for number, (function, one, other) in reversed(list(enumerate(self._steps, self._together))):
             if number in needed:
-                found.append(_Step(function, one, other, number, [old for old in {one, other} if old not in needed]))
-                needed |= {one, other}
+                taken, other_taken = (
+                    (column.number, _rows(column, fewer[number] - fewer[column.number])) for column in (one, other)
+                )
+                done = [old for old in {one.number, other.number} if old not in needed]
+                found.append(_Step(function, taken, other_taken, number, done))
+                needed |= {one.number, other.number}
         return found[::-1]
+
+
+def _rows(column: _Column, fewer: int) -> slice | None:
+    """The rows of a column with which a column is made that has `fewer` rows; None: all."""
+    return slice(column.later, column.later - fewer or None) if fewer else None

@@ -41,6 +41,10 @@ _NUMBER = re.compile(r"\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*
 MAX_EXTRA_FIELDS, MAX_EXTRA_BYTES, MAX_EXTRA_DEPTH = 100, 64 * 1024, 20
 
 
+class NotFinite(float):
+    """NaN, Infinity or -Infinity, which a line has as this word. A number beyond 64 bits, as 1e400, is none of them."""
+
+
 def normalize(event: dict[str, Any]) -> dict[str, Any]:
     """The event with exact types, and with `extra` for fields that its type does not have. Raises Reject."""
     type = _event_type(event)
@@ -144,9 +148,9 @@ def _number(name: str, value: Any) -> float:
     try:
         number = float(value)
     except OverflowError:
-        raise Reject(f"field '{name}' is beyond a 64-bit float", field=name) from None
-    if not math.isfinite(number):
-        raise Reject(f"field '{name}': NaN and Infinity are not JSON; send them as text (\"NaN\")", field=name)
+        number = math.inf
+    if math.isinf(number) and not isinstance(value, NotFinite):
+        raise Reject(f"field '{name}' is beyond a 64-bit float", field=name)
     return number
 
 

@@ -174,12 +174,13 @@ class _ByX(_AtOnce):
             stop = int(np.searchsorted(places, places[start] + _REACH, "right"))
             end = float(places[stop - 1])
             left = math.exp(at - end)
-            weights = np.exp(places[start:stop] - end)
-            sums = weights * values[start:stop]
+            both = np.empty(stop - start, np.complex128)  # so that two columns are summed up in the time of one
+            sums, weights = both.real, both.imag
+            np.exp(places[start:stop] - end, out=weights)
+            np.multiply(weights, values[start:stop], out=sums)
             sums[0] += self._sum * left
             weights[0] += self._total * left
-            np.cumsum(sums, out=sums)
-            np.cumsum(weights, out=weights)
+            np.cumsum(both, out=both)
             np.divide(sums, weights, out=averages[start:stop])
             self._sum, self._total = float(sums[-1]), float(weights[-1])
             start, at = stop, end

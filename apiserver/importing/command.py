@@ -1,4 +1,4 @@
-"""`apiserver import-clearml`: imports from a ClearML server into the stores of the settings, stage by stage."""
+"""`apiserver import clearml`: imports from a ClearML server into the stores of the settings, stage by stage."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from apiserver.data_folder import DataFolder
 from apiserver.importing.documents import DocumentWriter, take_documents, take_people
 from apiserver.importing.events import EventImport
 from apiserver.importing.files import take_files
+from apiserver.importing.last_values import make_last_values
 from apiserver.importing.mapping.common import Context
 from apiserver.importing.marks import ImportMarks
 from apiserver.importing.report import Report
@@ -41,6 +42,8 @@ async def import_clearml(
         await take_people(documents, writer)
         await take_documents(documents, writer)
         await EventImport(events, to_events, to_documents, marks, report, urls).run()
+        report.say("the tasks' last values are made anew from the events")
+        await make_last_values(to_events, to_documents, say)
         if files is not None:
             await _take_files(files, settings, home, report)
     _close(report, settings, home)

@@ -200,7 +200,6 @@ class EventImport:
             elif expected == one.tally.events:
                 whole[one.name] = one.mark
         self._refused.clear()
-        await patiently(self.report.say, self.target.restated, [one.owner for one in taken])
         await self.marks.put(whole)
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from apiserver.copying.retrying import Say
 
 _SAY_SECONDS = 5.0
+#: Of things that were not mapped, so many are named.
+_NAMED = 5
 
 
 class ImportFailed(Exception):
@@ -36,8 +38,12 @@ class Report:
     """Collects counts and problems; an import with problems is incomplete."""
 
     say: Say
+    done: str = "imported"
+    """What is done with everything."""
     counts: dict[str, Count] = field(default_factory=dict)
     problems: int = 0
+    unmapped: dict[str, list[str]] = field(default_factory=dict)
+    """By kind, the names of things that have no place here."""
 
     def count(self, kind: str) -> Count:
         """The count of a kind."""
@@ -52,11 +58,19 @@ class Report:
         """Something was left out, or changed, on purpose."""
         self.say(f"note: {text}")
 
+    def no_place(self, kind: str, name: str) -> None:
+        """The source has something that has no place here."""
+        self.unmapped.setdefault(kind, []).append(name)
+
     def close(self) -> None:
-        """Say how many of each kind were imported."""
+        """Say how many of each kind were imported, and what was not mapped."""
+        for kind, names in sorted(self.unmapped.items()):
+            shown = ", ".join(dict.fromkeys(names[:_NAMED]))
+            self.say(f"not mapped: {len(names):,} × {kind} ({shown}{', …' if len(names) > _NAMED else ''})")
         for kind, count in self.counts.items():
-            rest = f", {count.left:,} not imported" if count.left else ""
-            self.say(f"{kind}: {count.found:,} found, {count.taken:,} imported, {count.known:,} imported before{rest}")
+            rest = f", {count.left:,} not {self.done}" if count.left else ""
+            taken, known = f"{count.taken:,} {self.done}", f"{count.known:,} {self.done} before"
+            self.say(f"{kind}: {count.found:,} found, {taken}, {known}{rest}")
 
 
 class Progress:
@@ -82,10 +96,11 @@ class Progress:
         if not self._total:
             return f"{self._done:,}, {rate:,.0f}/s"
         left = max(0, self._total - self._done) / rate if rate else 0.0
-        return f"{self._done:,} of {self._total:,}, {rate:,.0f}/s, {_span(left)} left"
+        return f"{self._done:,} of {self._total:,}, {rate:,.0f}/s, {span(left)} left"
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
+    """A duration in words: "1 h 2 min"."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s" if minutes else f"{seconds} s"

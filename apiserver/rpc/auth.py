@@ -84,7 +84,7 @@ class Authenticator:
             case "bearer":
                 return await self.by_token(credentials.strip())
             case "":
-                token = _cookie(headers.get("cookie", ""), TOKEN_COOKIE)
+                token = cookie(headers.get("cookie", ""), TOKEN_COOKIE)
                 if not token:
                     raise unauthorized(20, "Unauthorized (missing credentials)")
                 self.origins.check(method, headers, changes=changes, forms=forms)
@@ -100,7 +100,10 @@ class Authenticator:
 
     async def by_token(self, token: str) -> Identity:
         """The owner of a token as they are today; 401/30 if this server did not issue the token, or it has ended."""
-        claimed = self._tokens.read(token)
+        return await self.today(self._tokens.read(token))
+
+    async def today(self, claimed: Identity) -> Identity:
+        """The identity that a token named, as it is today; 401/30 if it has ended."""
         identity = await self._current(claimed) if self._current else claimed
         if identity is None:
             raise bad_token("it has ended with its session, its access key or its user")
@@ -131,7 +134,8 @@ def bad_credentials() -> ApiError:
     return unauthorized(22, "Unauthorized (invalid credentials)")
 
 
-def _cookie(header: str, name: str) -> str | None:
+def cookie(header: str, name: str) -> str | None:
+    """The value of a cookie in a Cookie header."""
     for pair in header.split(";"):
         key, _, value = pair.partition("=")
         if key.strip() == name:

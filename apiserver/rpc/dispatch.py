@@ -6,28 +6,25 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable
-from contextlib import aclosing, nullcontext
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from functools import partial
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from apiserver.answers import LARGEST, Answers, AnswerTooLarge, Held, NoRoom, NoRoomForLong, begin
+from apiserver.rpc.admission import Admission
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import REST_OF_BODY, SMALL, Body, Limits
 from apiserver.rpc.call import ANONYMOUS, Answer, Call, Encoded, Identity, Rules, Streamed
 from apiserver.rpc.disconnects import ClientDisconnected
 from apiserver.rpc.encode import encode_many, size_of
 from apiserver.rpc.envelope import Meta, success
-from apiserver.rpc.errors import ApiError, Errors, answer_too_large, known_error, method_not_allowed, overloaded
+from apiserver.rpc.errors import ApiError, Errors, error_for, method_not_allowed
 from apiserver.rpc.in_flight import InFlight
 from apiserver.rpc.parse import memory_of, parse_json, parse_lines, parse_query
-from apiserver.rpc.reads_at_once import ReadsAtOnce
-from apiserver.rpc.registry import Registration
 from apiserver.rpc.reply import Reply, StreamReply, refusal
-from apiserver.rpc.routes import Route, build_routes, newest_at_most
-from apiserver.rpc.schema import EndpointTable
+from apiserver.rpc.routes import Route, Routes, newest_at_most
 from apiserver.rpc.sending import pieces_of
 from apiserver.rpc.versions import not_found, split_path
 
@@ -37,33 +34,41 @@ METHODS = ("GET", "POST", "PUT")
 _ALLOW = ", ".join((*METHODS, "OPTIONS"))
 
 
+#: Told of each answer: the endpoint, the HTTP status, and the seconds that it took.
+Answered = Callable[[str, int, float], None]
+#: The endpoint that is told of if a request names none that there is.
+UNKNOWN = "unknown"
+
+
 class Dispatcher:
-    """Serves every endpoint of `table` by its handler in `registry`; SchemaFileError if the two do not match.
+    """Serves the endpoints that have routes.
 
     Handlers get `backend` in their call. `rules` say which roles may call what. `errors` says which answer an exception
     of a lower layer becomes, by its class or a base class. Any other exception is logged, and answered 500 without its
-    cause.
+    cause. `in_flight` counts the bodies of others, too.
     """
 
     def __init__(
         self,
-        table: EndpointTable,
-        registry: Iterable[Registration],
+        routes: Routes,
         auth: Authenticator,
         backend: Any,
         *,
         rules: Rules | None = None,
         limits: Limits | None = None,
+        in_flight: InFlight | None = None,
         errors: Errors | None = None,
+        admission: Admission | None = None,
+        answered: Answered | None = None,
     ) -> None:
-        self._routes = build_routes(table, registry)
+        self._routes = routes
         self._auth = auth
         self._backend = backend
         self._rules = rules
         self._limits = limits or Limits()
-        self._in_flight = InFlight(self._limits.in_flight)
-        self._answers = Answers(self._limits.answers)
-        self._reads = ReadsAtOnce()
+        self._in_flight = in_flight or InFlight(self._limits.in_flight)
+        self._answered = answered
+        self._admission = admission or Admission(self._limits.answers)
         self._errors = errors or {}
 
     def serves(self, path: str) -> bool:
@@ -89,11 +94,14 @@ class Dispatcher:
         except ClientDisconnected:
             logger.debug("the client left before its request was whole", extra={"request": meta.id})
         else:
+            if self._answered is not None:
+                endpoint = meta.endpoint if meta.actual_version is not None else UNKNOWN
+                self._answered(endpoint, reply.status, time.perf_counter() - started)
             _log(meta, reply, started)
         finally:
             body.release()
-            if meta.held is not None:
-                meta.held.end()
+            if meta.reading is not None:
+                meta.reading.end()
 
     async def _reply(self, scope: Scope, headers: dict[str, str], body: Body, meta: Meta) -> Reply | StreamReply:
         try:
@@ -134,28 +142,19 @@ class Dispatcher:
         return await _answer(meta, call, await self._handle(meta, route, call, query, body))
 
     async def _handle(self, meta: Meta, route: Route, call: Call[Any], query: dict[str, Any], body: Body) -> Answer:
-        """The handler's answer. A handler that reads, and finds no room for what it reads, is run again later.
+        """The handler's answer. A handler that reads, and finds no room for what it reads, is run again later."""
 
-        An answer that is sent while it is made can only be begun again before its first chunk.
-        """
-        if not route.reads:
+        async def make() -> Answer:
             return await _begun(await route.handler(call, await _request(route, call, query)))
-        meta.held = Held(self._answers)
-        begin(meta.held)
-        while True:
-            try:
-                # What anyone may read takes no time, so strangers need not wait.
-                user = call.identity.user
-                turn = self._reads.turn(user, body.while_connected) if call.identity is not ANONYMOUS else nullcontext()
-                async with turn:
-                    return await _begun(await route.handler(call, await _request(route, call, query)))
-            except NoRoom:
-                pass  # what was read is freed at the end of this block
+
+        def again() -> None:
             call.response_headers.clear()
             call.afterwards.clear()
-            meta.held = meta.held.anew()
-            begin(meta.held)
-            await meta.held.room()
+
+        if not route.reads:
+            return await make()
+        meta.reading = self._admission.reading()
+        return await meta.reading.run(make, call.identity, body.while_connected, again)
 
     def _route(self, path: str, meta: Meta) -> Route:
         requested, name = split_path(path)
@@ -181,17 +180,10 @@ class Dispatcher:
         return identity
 
     def _api_error(self, error: Exception, meta: Meta) -> ApiError:
-        if isinstance(error, ApiError):
-            return error
-        if isinstance(error, AnswerTooLarge):
-            return answer_too_large(LARGEST)
-        if isinstance(error, NoRoomForLong):
-            return overloaded("The server has too many large answers to make at once")
-        known = known_error(error, self._errors)
-        if known is not None:
-            return known
-        logger.error("%s failed", meta.endpoint, exc_info=error, extra={"request": meta.id})
-        return ApiError(500, 0, f"Internal server error (request {meta.id})")
+        known = error_for(error, self._errors)
+        if known is None:
+            logger.error("%s failed", meta.endpoint, exc_info=error, extra={"request": meta.id})
+        return known or ApiError(500, 0, f"Internal server error (request {meta.id})")
 
 
 async def _request(route: Route, call: Call[Any], query: dict[str, Any]) -> dict[str, Any]:
@@ -213,8 +205,8 @@ async def _answer(meta: Meta, call: Call[Any], answer: Answer) -> Reply | Stream
         return StreamReply(answer.chunks, [("content-type", answer.content_type), *call.response_headers])
     content = success(meta, answer.json if isinstance(answer, Encoded) else await encode_many(answer))
     del answer
-    if meta.held is not None:
-        meta.held.settle(size_of(content))
+    if meta.reading is not None:
+        meta.reading.held.settle(size_of(content))
     for keep in call.afterwards:
         await keep()
     return Reply(200, content, call.response_headers)

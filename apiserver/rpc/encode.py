@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -34,18 +35,21 @@ def encode(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-async def encode_many(answer: dict[str, Any], size: int | None = None, *, levels: int = _LEVELS) -> Json:
+async def encode_many(
+    answer: dict[str, Any], size: int | None = None, *, levels: int = _LEVELS, entries: int = 1
+) -> Json:
     """The JSON of an answer, in pieces if the answer holds many things or much was read for it.
 
     `size`: the number of things; by default, that of the items in its lists. `levels`: those of objects that are
-    encoded entry by entry. AnswerTooLarge beyond MOST_JSON, which can happen if the answer holds the same long text
+    encoded entry by entry. `entries`: how many entries of the last level are encoded at once, more than one if they
+    are small. AnswerTooLarge beyond MOST_JSON, which can happen if the answer holds the same long text
     many times.
     """
     if size is None:
         size = sum([len(value) for value in answer.values() if type(value) is list])
     if size <= MANY and held_size() <= _MUCH:
         return encode(answer)
-    return await asyncio.to_thread(_in_pieces, answer, levels)
+    return await asyncio.to_thread(_in_pieces, answer, levels, entries)
 
 
 def size_of(json: Json) -> int:
@@ -53,12 +57,12 @@ def size_of(json: Json) -> int:
     return len(json) if isinstance(json, bytes) else sum(map(len, json))
 
 
-def _in_pieces(value: Any, levels: int = _LEVELS) -> list[bytes]:
+def _in_pieces(value: Any, levels: int, entries: int) -> list[bytes]:
     """The JSON of the value, in pieces of `_PIECE` bytes or more."""
     made: list[bytes] = []
     small: list[bytes] = []
     size = total = 0
-    for piece in _pieces(value, levels, 1 if held_size() > MUCH else _AT_ONCE):
+    for piece in _pieces(value, levels, 1 if held_size() > MUCH else _AT_ONCE, entries):
         total += len(piece)
         if total > MOST_JSON:
             raise AnswerTooLarge
@@ -74,13 +78,19 @@ def _in_pieces(value: Any, levels: int = _LEVELS) -> list[bytes]:
     return [*made, b"".join(small)]
 
 
-def _pieces(value: Any, levels: int, at_once: int) -> Iterator[bytes]:
+def _pieces(value: Any, levels: int, at_once: int, entries: int) -> Iterator[bytes]:
     """The JSON of the value, in pieces; a list longer than `at_once` is encoded `at_once` items at a time."""
-    if levels and isinstance(value, dict):
+    if levels == 1 and entries > 1 and isinstance(value, dict):
+        left, before = iter(value.items()), b"{"
+        while some := dict(islice(left, entries)):
+            yield before + encode(some)[1:-1]
+            before = b","
+        yield b"}" if value else b"{}"
+    elif levels and isinstance(value, dict):
         before = b"{"
         for name, item in value.items():
             yield b"%b%b:" % (before, encode(name))
-            yield from _pieces(item, levels - 1, at_once)
+            yield from _pieces(item, levels - 1, at_once, entries)
             before = b","
         yield b"}" if value else b"{}"
     elif isinstance(value, list) and len(value) > at_once:

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from apiserver.answers import Held
+from apiserver.rpc.admission import Reading
 from apiserver.rpc.encode import Json
 from apiserver.rpc.errors import ApiError
 
@@ -22,8 +22,8 @@ class Meta:
     endpoint: str = ""
     requested_version: str | None = None
     actual_version: str | None = None
-    held: Held | None = None
-    """What the answer takes of the memory for answers, if the endpoint reads."""
+    reading: Reading | None = None
+    """What was admitted, if the endpoint reads."""
 
 
 def success(meta: Meta, data: Json) -> Json:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from apiserver.answers import LARGEST, AnswerTooLarge, NoRoomForLong
+
 #: Most characters of a message: it may quote text of any length from the request.
 _LONGEST = 4000
 #: Most ids that a message names.
@@ -72,6 +74,18 @@ def known_error(error: Exception, errors: Errors) -> ApiError | None:
     """The ApiError for an exception, by its class or the nearest base class in `errors`; None if there is none."""
     make = next((errors[kind] for kind in type(error).__mro__ if kind in errors), None)
     return None if make is None else make(error)
+
+
+def error_for(error: Exception, errors: Errors) -> ApiError | None:
+    """The ApiError that answers an exception of a handler; None if nobody expected the exception."""
+    match error:
+        case ApiError():
+            return error
+        case AnswerTooLarge():
+            return answer_too_large(LARGEST)
+        case NoRoomForLong():
+            return overloaded("The server has too many large answers to make at once")
+    return known_error(error, errors)
 
 
 #: Key in the data of an error: the token was valid and has expired.

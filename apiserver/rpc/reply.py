@@ -21,6 +21,8 @@ from apiserver.rpc.sending import send_body
 AnswerHeaders = list[tuple[str, str]]
 JsonT = TypeVar("JsonT", bytes, Json)
 
+JSON = "application/json"
+
 #: Answers below `_SMALL` bytes are not compressed; those of `_LARGE` and more are compressed in a thread.
 _SMALL, _LARGE = 4 * 2**10, 64 * 2**10
 #: Errors after which the rest of the body may still come.
@@ -38,10 +40,11 @@ class Reply:
     status: int
     content: Json
     headers: AnswerHeaders = field(default_factory=list)
+    content_type: str = JSON
 
     async def send(self, request: Mapping[str, str], body: Body, send: Send) -> None:
         """Answer the request whose headers are `request`, and drain its `body`, so that the client sees the answer."""
-        content, headers = await compressed(self.content, request)
+        content, headers = await compressed(self.content, request, self.content_type)
         headers += [("content-length", str(size_of(content))), *self.headers]
         if must_close(request) or self.status in _BODY_LEFT or body.may_outlast_drain:
             headers.append(("connection", "close"))
@@ -90,9 +93,11 @@ def is_sdk(request: Mapping[str, str]) -> bool:
     )
 
 
-async def compressed(content: JsonT, request: Mapping[str, str]) -> tuple[JsonT | bytes, AnswerHeaders]:
+async def compressed(
+    content: JsonT, request: Mapping[str, str], content_type: str = JSON
+) -> tuple[JsonT | bytes, AnswerHeaders]:
     """The content, compressed if it is large enough and the request allows it, and the headers that say so."""
-    headers = [("content-type", "application/json")] if content else []
+    headers = [("content-type", content_type)] if content else []
     if (size := size_of(content)) < _SMALL:
         return content, headers
     headers.append(("vary", "accept-encoding"))

@@ -21,19 +21,18 @@ class Version(NamedTuple):
     major: int
     minor: int
 
-    @classmethod
-    def parse(cls, text: str) -> Version:
+    @staticmethod
+    @lru_cache(maxsize=256)  # clients ask for the same few versions
+    def parse(text: str) -> Version:
         """`"2.9"` as a Version; ValueError for anything else."""
         match = _VERSION.fullmatch(text)
         if match is None:
             raise ValueError(f"'{text}' is not a version such as 2.9")
-        return cls(int(match[1]), int(match[2]))
+        return Version(int(match[1]), int(match[2]))
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}"
 
-
-_parse = lru_cache(maxsize=256)(Version.parse)  # clients ask for the same few versions
 
 #: The newest version that the server answers, and the one that a path without a version asks for.
 NEWEST = Version(2, 34)
@@ -47,7 +46,7 @@ def split_path(path: str) -> tuple[Version, str]:
     match = _PATH.fullmatch(path)
     if match is None:
         raise bad_request(f"Invalid request path {path[:200]}")
-    return _parse(match[1]) if match[1] else NEWEST, match[2]
+    return Version.parse(match[1]) if match[1] else NEWEST, match[2]
 
 
 def not_found(name: str, requested: Version) -> ApiError:

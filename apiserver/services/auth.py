@@ -13,6 +13,7 @@ from apiserver.services.access.identities import of_user
 from apiserver.services.access.password_login import caller_of
 from apiserver.services.access.roles import ASSIGNABLE, LOGIN_PAGE, USER, is_admin
 from apiserver.services.access.sessions import end_session, log_in, set_cookie
+from apiserver.services.access.sign_in_links import by_link
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.stores.documents.base import DuplicateDocument
 from apiserver.stores.documents.query import Update
@@ -26,6 +27,13 @@ async def login(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         await credentials.mark_used(call.backend.documents, caller.key, call.worker or call.client)
     set_cookie(call, token, seconds)
     return {"token": token}
+
+
+@endpoint("auth.login_by_link", "1.0", anonymous=True)
+async def login_by_link(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    token, seconds = await log_in(call, await by_link(call, request["link"]), None)
+    set_cookie(call, token, seconds)
+    return {}
 
 
 @endpoint("auth.logout", "1.0")

@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 from apiserver.aggregation.scroll import Scrolls
 from apiserver.files.deletions import FileDeletions
 from apiserver.files.links import FileLinks
+from apiserver.live.hub import Hub
+from apiserver.metrics.counters import Counters
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Call as RpcCall
 from apiserver.rpc.registry import Registry
@@ -39,6 +41,8 @@ class Backend:
     document_cache: DocumentCache
     file_deletions: FileDeletions
     file_links: FileLinks
+    counters: Counters
+    live: Hub
 
     def documents_of(self, company: str) -> CompanyDocuments:
         """The documents that a company may change."""

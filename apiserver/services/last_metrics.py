@@ -51,13 +51,15 @@ LONGEST_INTERVAL = 30.0
 #: Seconds between two looks for owners whose server died.
 RESTATE_INTERVAL = 60.0
 
-#: The background task pauses at least so many times as long as its last round took.
-_REST = 4
+#: The background task pauses at least so many times as long as its last round took. So if thousands of tasks report,
+#: it writes a document once for several batches and pings.
+_REST = 16
 
-#: How many owners are written in parallel, on engines where that is faster.
-_AT_ONCE = 16
+#: How many groups of owners are written at once, on engines where that is faster.
+_AT_ONCE = 4
 
-#: How many owners are written with one transaction, on other engines, and how many series each may have.
+#: How many owners are a group, which is read together and written with one transaction, where there are such; and how
+#: many series each may have.
 _TOGETHER = 32
 _FEW_SERIES = 100
 
@@ -70,6 +72,11 @@ REVISION = "events_revision"
 RESET = "events_reset"
 #: The field that says that some series of the document have a label of the x axis.
 LABELLED = "has_x_axis_labels"
+#: The fields of an owner's document that are written here.
+WRITTEN = frozenset(
+    {"last_update", "last_change", "last_iteration", "last_metrics", "metric_stats", "active_duration"}
+    | {LABELLED, REVISION}
+)
 #: The fields that are read before a document is written. Models have no status.
 _READ = (REVISION, RESET, LABELLED, "status", "started")
 
@@ -134,7 +141,7 @@ class LastMetrics:
             known = {*self._pending, *self._locks}
             owners = sorted(owner for owner in known if owner.company == company and owner.is_model == models)
         else:
-            named = (Owner(company, id, models) for id in ids)
+            named = (Owner(company, id, models) for id in dict.fromkeys(ids))
             owners = [owner for owner in named if owner in self._pending or owner in self._locks]
         await self._write_each(owners)
 
@@ -199,24 +206,24 @@ class LastMetrics:
         return all(await self._write_each(list(self._pending)))
 
     async def _write_each(self, owners: Collection[Owner]) -> list[bool]:
-        """Write what is pending of each owner, in parallel where that is faster; returns which were written."""
-        if not self._events.reads_in_parallel and len(owners) > 1:
-            kind = attrgetter("company", "is_model")
-            kinds = [list(some) for _, some in groupby(sorted(owners, key=kind), kind)]
-            groups = [some[start : start + _TOGETHER] for some in kinds for start in range(0, len(some), _TOGETHER)]
-            return [await self._write_group(group) for group in groups]
+        """Write what is pending of each owner, in groups; returns for each group whether all of it was written."""
+        if len(owners) == 1:
+            return [await self._write_pending(owner) for owner in owners]
+        kind = attrgetter("company", "is_model")
+        kinds = [list(some) for _, some in groupby(sorted(owners, key=kind), kind)]
+        groups = [some[start : start + _TOGETHER] for some in kinds for start in range(0, len(some), _TOGETHER)]
         turns = asyncio.Semaphore(_AT_ONCE if self._events.reads_in_parallel else 1)
 
-        async def write(owner: Owner) -> bool:
+        async def write(group: Sequence[Owner]) -> bool:
             async with turns:
-                return await self._write_pending(owner)
+                return await self._write_group(group)
 
-        return await asyncio.gather(*map(write, owners))
+        return await asyncio.gather(*map(write, groups))
 
     async def _write_group(self, owners: Sequence[Owner]) -> bool:
         """Write what is pending of some tasks, or models, of a company; returns whether nothing of that is left."""
         async with AsyncExitStack() as held:
-            for owner in sorted(owners):
+            for owner in sorted(set(owners)):  # a lock that is taken twice would never be free again
                 if owner in self._pending or owner in self._locks:
                     await held.enter_async_context(self._lock(owner))
             taken = {owner: self._pending.pop(owner) for owner in owners if owner in self._pending}

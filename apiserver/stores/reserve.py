@@ -31,6 +31,11 @@ class Reserve:
         self._size = size
         self._next_try = 0.0
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether the room is in use, because the disk was full, and is not back yet."""
+        return bool(self._size) and not os.path.exists(self._name)
+
     def held(self) -> bool:
         """Whether the room is held. If not, try to make the file again. Only one thread at a time may call this."""
         if not self._size:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from itertools import count
 from pathlib import Path
-from shutil import copyfile
+from shutil import copyfile, copytree
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -39,6 +39,7 @@ def put_written_pages(folder: Path) -> None:
     for name in BESIDE:
         _put(ROOT / name, folder / name.lower())
     copyfile(Path(__file__).with_name("style.css"), folder / "style.css")
+    copytree(DOCS / "pictures", folder / "pictures")
 
 
 def _put(source: Path, target: Path) -> None:

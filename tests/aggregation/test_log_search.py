@@ -8,13 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.aggregation import log_search
-from apiserver.aggregation.log_search import LineFilter, SearchPage, search, text
+from apiserver.aggregation.log_search import SearchPage, search, text
+from apiserver.data.logs import filter_of
+from apiserver.events.log_filter import LineFilter
 from apiserver.events.model import EventBatch, EventType, LogColumns, LogPosition, MetricSelection, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
+from apiserver.stores.events.embedded import log_merge
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.aggregation import events
 from tests.aggregation.any_events import looked_at
 from tests.aggregation.events import LOGS, NOW, TASK
+from tests.chance import examples
 
 pytestmark = pytest.mark.anyio
 
@@ -85,6 +89,91 @@ async def test_a_search_finds_each_line_once_however_often_it_is_interrupted(
             assert seconds == 0 or len(found.events) == limit
             after = found.last
     assert walked == (expected[::-1] if descending else expected)
+
+
+EXPRESSIONS = (
+    *("needle", "^a", "here$", "e{2}|n .w", "(?i)NEEDLE", r"\bneedle\b", r"\Aneedle", r"here\z", "(?-m)^needle", "$^"),
+    *("(?s)needle.in", "(?m)^in", "^$", "needle\nin", r"ß\z", "[^a]$"),
+)
+TEXTS = ("needle", "NEEDLE", "strasse", "ss", "ß", "e\nin", "here\na", "", "zebra")
+MESSAGES = ("nothing", "a Needle here", "needle\nin two lines", "NEEDLEß", "", "eleven", "Straße", "\n", "here")
+
+
+@given(
+    parts=st.lists(
+        st.lists(
+            st.tuples(
+                st.integers(0, 5),
+                st.sampled_from(["info", "error", "debug"]),
+                st.sampled_from(["w1", "w2", ""]),
+                st.just(""),
+                st.sampled_from(MESSAGES),
+            ),
+            min_size=1,
+            max_size=25,
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    merges=st.integers(0, 4),
+    sizes=st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(1, 9)),
+    seconds=st.sampled_from([0.0, 100.0]),
+    most=st.sampled_from([1, 3, 1000]),
+    levels=st.sampled_from([(), ("error",), ("error", "debug"), ("nothing",)]),
+    workers=st.sampled_from([(), ("w1",), ("w1", ""), ("nobody",)]),
+    message=st.one_of(
+        st.just((None, None)),
+        st.tuples(st.sampled_from(TEXTS), st.none()),
+        st.tuples(st.none(), st.sampled_from(EXPRESSIONS)),
+    ),
+)
+@examples(60)
+async def test_hits_have_the_numbers_of_the_lines_that_match(
+    store: EmbeddedEventStore,
+    parts: list[list[Line]],
+    merges: int,
+    sizes: tuple[int, int, int],
+    seconds: float,
+    most: int,
+    levels: tuple[str, ...],
+    workers: tuple[str, ...],
+    message: tuple[str | None, str | None],
+) -> None:
+    """Among merged lines and hot ones, wherever these belong, and however many lines are searched at once."""
+    wanted = filter_of(levels, workers, *message)
+    lines = sorted((line for part in parts for line in part), key=lambda line: line[0])
+    expected = [
+        n
+        for n, (_, level, worker, _, text) in enumerate(lines)
+        if (not levels or level in levels) and (not workers or worker in workers)
+        if wanted.message is None or wanted.message(text)
+    ]
+    found: list[int] = []
+    end, after = 0, None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log_merge, "LARGEST", sizes[0])
+        patch.setattr("apiserver.stores.events.embedded.log_hits.AT_ONCE", sizes[1])
+        patch.setattr("apiserver.events.log_filter._TOGETHER", sizes[2])
+        patch.setattr(log_search, "HIT_SECONDS", seconds)
+        await store.delete([TASK])
+        for n, part in enumerate(parts):
+            await store.add(batch(part))
+            if n < merges:
+                await store.merge()
+        while True:
+            some = await log_search.hits(store, LOGS, wanted, after, most)
+            assert some.last != after
+            assert all(end <= number < some.end for number in some.numbers)
+            found, end, after = found + some.numbers, some.end, some.last
+            if some.ended:
+                break
+        for start in range(0, len(lines), 4):
+            window, total = await store.log_numbered(TASK, range(start, start + 7))
+            assert [line.message for line in window] == [line[4] for line in lines[start : start + 7]]
+            assert total == len(lines)
+            position = window[-1].position
+            assert await store.log_number(TASK, position) == start + len(window) - 1
+    assert (found, end) == (expected, len(lines))
 
 
 async def test_a_search_answers_when_its_time_is_up(store: EmbeddedEventStore, monkeypatch: pytest.MonkeyPatch) -> None:

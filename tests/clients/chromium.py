@@ -5,6 +5,7 @@ To it, all host names that end in `.test` are this machine.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -13,10 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.harness import free_ports, wait_until
 
 CHROMIUM, DRIVER = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
+#: Marks tests that need both. Without them, the tests are skipped, or fail with REQUIRE_ENGINES=1.
+needs_chromium = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER) and os.environ.get("REQUIRE_ENGINES") != "1",
+    reason="there is no chromium with a chromedriver: apt-get install chromium chromium-driver",
+)
 _ARGUMENTS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-proxy-server"),
     *("--disable-features=HttpsUpgrades", "--host-resolver-rules=MAP *.test 127.0.0.1"),

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.clients.chromium import CHROMIUM, DRIVER, Chromium, chromium
+from tests.clients.chromium import Chromium, chromium, needs_chromium
 from tests.harness import Served, basic, served
 
-pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="there is no chromium with a chromedriver")
+pytestmark = needs_chromium
 
 #: Chromium sends Sec-Fetch-* to the first (and to https), not to the second.
 HOSTS = ("127.0.0.1", "plain.test")

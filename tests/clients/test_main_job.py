@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+
 import pytest
 
 from tests.clients.sdk import Sdk
@@ -65,6 +67,15 @@ def test_a_run_is_logged_and_read_back(sdk: Sdk, server: Served) -> None:
     assert managed["source_deleted"] is True
     assert managed["after"] == []
     wait_until(lambda: files_of(server) == [])
+
+
+def test_nan_and_infinities_arrive(sdk: Sdk, server: Served) -> None:
+    run = sdk.run("not_finite.py")
+    assert run["scalars"] == {"train": [[0, 1, 2], [0.5, None, 0.25]], "up": [[0], [None]], "down": [[0], [None]]}
+    with server.client() as client:
+        table = client.get(f"/data/tasks/{run['task']}/scalars.csv", params={"metric": "loss"}).text
+    kept = {(row["variant"], row["iter"]): row["value"] for row in csv.DictReader(table.splitlines())}
+    assert (kept["train", "1"], kept["up", "0"], kept["down", "0"]) == ("NaN", "inf", "-inf")
 
 
 def test_an_offline_run_is_imported(sdk: Sdk) -> None:

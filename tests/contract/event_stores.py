@@ -115,7 +115,7 @@ CASES: dict[str, Callable[[Path], Case]] = {
 }
 
 
-def _elasticsearch(request: pytest.FixtureRequest) -> Case:
+def elasticsearch(request: pytest.FixtureRequest) -> Case:
     """On a real node, where the indices of a test are its own."""
     from apiserver.stores.events.elasticsearch.address import elasticsearch_address
     from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
@@ -129,7 +129,7 @@ def _elasticsearch(request: pytest.FixtureRequest) -> Case:
 async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Case]:
     """An open store with nothing in it."""
     make = CASES.get(request.param)
-    made = make(tmp_path) if make else _elasticsearch(request)
+    made = make(tmp_path) if make else elasticsearch(request)
     await made.store.open()
     yield made
     await made.store.close()

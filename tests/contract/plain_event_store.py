@@ -18,6 +18,7 @@ import numpy as np
 
 from apiserver.events.aggregates import Aggregate, Buckets
 from apiserver.events.changes import Changes, ChangesQuery, OwnerChanges
+from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import (
     SINGLE_VALUE_ITERATION,
     BucketAxis,
@@ -49,7 +50,7 @@ from apiserver.events.queries import (
     Range,
     SeriesQuery,
 )
-from apiserver.stores.events.base import TIMESTAMP_BYTES, page_of, whole_timestamps_of
+from apiserver.stores.events.base import TIMESTAMP_BYTES, hits_in_page, page_of, whole_timestamps_of
 from tests.events.plain_smoothing import smoothed
 
 Name = tuple[str, str]
@@ -344,6 +345,16 @@ class PlainEventStore:
     async def log_page(self, series: SeriesQuery, page: PageQuery[LogPosition]) -> tuple[list[LogLine], int]:
         return await self.log_lines(series, page), await self.log_count(series)
 
+    async def log_numbered(self, owner: Owner, numbers: Sequence[int]) -> tuple[list[LogLine], int]:
+        lines = sorted(self._of(owner).logs, key=lambda line: line.position)
+        return page_of([lines[number] for number in numbers if number < len(lines)]), len(lines)
+
+    async def log_number(self, owner: Owner, position: LogPosition) -> int:
+        return sum(line.position < position for line in self._of(owner).logs)
+
+    async def log_hits(self, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
+        return await hits_in_page(self, owner, wanted, after)
+
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
         found: dict[str, list[LogLine]] = {}
         for line in self._of(owner).logs:
@@ -399,6 +410,9 @@ class PlainEventStore:
 
     async def events_count(self, owner: Owner, types: Sequence[EventType] | None = None) -> int:
         return sum(self._of(owner).count(type) for type in set(EventType if types is None else types))
+
+    def gauges(self) -> Mapping[str, float]:
+        return {"batches": len(self._history)}
 
     async def changes(self, query: ChangesQuery) -> Changes:
         changes = Changes(len(self._history))
@@ -506,11 +520,13 @@ def _buckets(name: Name, interval: int, points: list[tuple[int, float]], wanted:
     ]
     x_column, *columns = list(zip(*rows, strict=True)) or [()] * (1 + len(Aggregate))
     values = {one: np.array(column, np.float64) for one, column in zip(Aggregate, columns, strict=True)}
-    values[Aggregate.COUNT] = values[Aggregate.COUNT].astype(np.int64)
+    for one in (Aggregate.COUNT, Aggregate.NOT_FINITE):
+        values[one] = values[one].astype(np.int64)
     chosen_values = {one: column for one, column in values.items() if one in wanted}
     return Buckets(*name, np.array(x_column, np.int64), chosen_values)
 
 
-def _summed(values: list[float]) -> tuple[int, float, float, float, float, float]:
+def _summed(values: list[float]) -> tuple[int, float, float, float, float, float, int]:
+    wrong = sum(not math.isfinite(value) for value in values)
     finite = [value for value in values if math.isfinite(value)] or [math.nan]
-    return len(values), math.fsum(finite) / len(finite), min(finite), max(finite), values[0], values[-1]
+    return len(values), math.fsum(finite) / len(finite), min(finite), max(finite), values[0], values[-1], wrong

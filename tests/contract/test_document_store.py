@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apiserver.answers import AnswerTooLarge
 from apiserver.stores.documents.base import DocumentStore, DuplicateDocument, InvalidDocument, InvalidFilter
 from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
 from apiserver.stores.documents.query import (
     AllOf,
     AnyOf,
+    AsNumber,
     AtLeast,
     AtMost,
     Both,
@@ -34,6 +36,7 @@ from apiserver.stores.documents.query import (
     Unequal,
     Update,
 )
+from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from tests.chance import examples
 from tests.contract.document_stores import store
 
@@ -102,6 +105,10 @@ def but(*names: str) -> set[str]:
         ({"n": AtLeast(None)}, {"null", "missing", "list"}),
         ({"n": Greater(None)}, set()),
         ({"n": Greater(False)}, {"true"}),
+        ({"n": AsNumber(Less(2))}, {"one", "text", "list"}),
+        ({"n": AsNumber(Equal(1))}, {"one", "text", "list"}),
+        ({"n": Both(AsNumber(AtLeast(1.5)), AsNumber(AtMost(2.5)))}, {"half"}),
+        (NoneOf([{"n": AsNumber(Greater(0))}]), but("one", "text", "list", "half")),
         ({"n": Matches("o.b")}, {"name"}),
         ({"n": Matches("foo")}, set()),
         ({"n": Matches("^foo", any_case=True)}, {"name"}),
@@ -150,6 +157,7 @@ INDEXED = {"text": "b", "number": 7, "half": 7.5, "true": True, "false": False, 
         ({"status": AtLeast(False)}, {"true", "false"}),
         ({"status": Less(True)}, {"false"}),
         (NoneOf([{"status": Greater(7)}]), {"text", "number", "true", "false", "null", "missing"}),
+        ({"status": AsNumber(AtMost(7))}, {"number"}),
         ({"status": Matches(".")}, {"text"}),
         ({"status": HasSize(1)}, set()),
         ({"status": ["b"]}, set()),
@@ -533,6 +541,35 @@ async def test_count_by(store: DocumentStore) -> None:
     assert await store.count_by("tasks", {}, ["company"]) == {("c",): 4, ("d",): 1}
 
 
+async def test_count_items(store: DocumentStore) -> None:
+    tags: list[Any] = [["a", "b"], ["a"], [], "a", None, ["c", {"x": 1}]]
+    documents = [{"id": str(place), "tags": value, "o": {"k": value}} for place, value in enumerate(tags)]
+    await fill(store, *documents, {"id": "9"}, {"id": "8", "company": "d", "tags": ["a"]}, collection="tasks")
+    for field in ("tags", "o.k"):
+        counts = await store.count_items("tasks", {"company": None}, field)
+        assert counts == {"a": 3, "b": 1, "c": 1, '{"x":1}': 1, None: 3}
+
+
+@pytest.mark.parametrize(("field", "size", "number"), [("o.k", 20_000, 5), ("tags", 20_000, 5), ("o.k", 100, 1500)])
+async def test_groups_count_while_they_are_read(store: DocumentStore, field: str, size: int, number: int) -> None:
+    texts = [f"{place}{'x' * size}" for place in range(number)]
+    await fill(store, *({"id": f"t{i}", "tags": [text], "o": {"k": text}} for i, text in enumerate(texts)))
+    cut = await store.count_items("things", {}, field, longest=200)
+    assert {key[:150] for key in cut} == {text[:150] for text in texts}
+    assert all(len(key) > min(size, 200) for key in cut)
+    if isinstance(store, SqliteDocumentStore) and field == "o.k":  # it would sort all of the texts in memory
+        assert max(map(len, cut)) <= 201
+    sizes: list[int] = []
+    assert len(await store.count_items("things", {}, field, counted=sizes.append)) == number
+    assert sum(sizes) > size * number / 2
+
+    def refuse(_: int) -> None:
+        raise AnswerTooLarge
+
+    with pytest.raises(AnswerTooLarge):
+        await store.count_items("things", {}, field, counted=refuse)
+
+
 async def test_distinct(store: DocumentStore) -> None:
     await fill(store, {"id": "1", "tags": ["b", "a"], "user": "u", "o": [{"x": 1}, {"x": [2, 3]}]}, collection="tasks")
     await fill(store, {"id": "2", "tags": ["b", None], "user": None, "o": {"x": 2.0}}, collection="tasks")
@@ -695,6 +732,7 @@ READS: dict[str, Callable[[DocumentStore], Awaitable[Any]]] = {
     "find_one": lambda store: store.find_one("things", {"id": "a"}),
     "count": lambda store: store.count("things", {}),
     "count_by": lambda store: store.count_by("things", {}, ["n"]),
+    "count_items": lambda store: store.count_items("things", {}, "n"),
     "distinct": lambda store: store.distinct("things", "n", {}),
     "varieties": lambda store: store.varieties("things", "n", {}),
     "collections": lambda store: store.collections(),

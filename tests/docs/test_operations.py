@@ -16,7 +16,7 @@ OPERATIONS = DOCS / "operations"
 _HEADING = re.compile(r"^### `(.*)`$", re.MULTILINE)
 #: Where messages are put together of parts.
 _TOGETHER = re.compile("…|: | [(]|[)]")
-_ALERT = re.compile(r"^\| `([^`]*)` \|", re.MULTILINE)
+_ALERT = re.compile(r"^\| `(?!apiserver_)([^`]*)` \|", re.MULTILINE)
 
 
 def messages() -> str:

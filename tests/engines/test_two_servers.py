@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.data.streams import events_of
 from tests.engines.fixtures import own_engines
 from tests.harness import PATIENCE, Served, served, wait_until
 from tests.robustness.writers import FIRST_TIME, Task, Writer, assert_stored, new_task, writing
@@ -192,3 +193,23 @@ def test_what_a_killed_server_acknowledged_is_at_the_other(servers: dict[str, Se
     with writing(writers):  # the batch that was under way, which may be kept by half, is sent again first
         wait_until(lambda: all(writer.acknowledged >= goal for writer, goal in zip(writers, goals, strict=True)))
     wait_until(partial(everything_is_told, other, writers))
+
+
+def test_a_stream_of_one_server_tells_what_the_other_took(servers: dict[str, Served]) -> None:
+    """And a reader goes on at the other server, where it stopped at the first one."""
+    one, other = servers.values()
+    task = one.call("tasks.create", {"name": "followed", "type": "training"})["id"]
+    cursor = ""
+    for reader, writer, n in ((one, other, 1), (other, one, 2)):
+        asked = {"task": task, "since": cursor} if cursor else {"task": task}
+        with reader.client() as client, client.stream("GET", "/data/live", params=asked) as answer:
+            told = events_of(answer.iter_lines())
+            assert not cursor or next(told).event == "", "nothing has changed in between"
+            write(writer, task, n)
+            writer.call("tasks.started" if n == 1 else "tasks.stopped", {"task": task})
+            seen: dict[str, Any] = {}
+            wanted = {"scalars", "samples", "log", "status"}
+            while not wanted <= seen.keys() or seen["status"]["status"] != ("in_progress" if n == 1 else "stopped"):
+                event = next(told)
+                seen[event.event], cursor = event.data, event.id or cursor
+            assert seen["scalars"] == {"task": task, "series": [["metric", "variant", n, n]], "count": 1}

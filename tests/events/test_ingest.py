@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.events import documents
+from apiserver.events import documents, scan
 from apiserver.events.columns import MAX_NAME_BYTES, MAX_SAMPLES, MAX_SERIES
 from apiserver.events.figures import MOST_VALUES
 from apiserver.events.ingest import Ingest, ingest_lines, ingest_object
@@ -76,6 +76,13 @@ def test_the_junk_that_the_sdk_adds_is_ignored() -> None:
     assert not ingest.rejects.total
 
 
+def test_timestamps_have_an_old_name_that_may_come_beside_the_new_one() -> None:
+    spelled: list[Any] = [None, 5, "what?", {}]
+    for old in spelled:
+        (group,) = read(scalar(timestamp=NOW, ts=old)).batch.scalars
+        assert group.timestamps.tolist() == [NOW]
+
+
 @pytest.mark.parametrize(
     ("given_fields", "iter", "timestamp", "value"),
     [
@@ -86,10 +93,16 @@ def test_the_junk_that_the_sdk_adds_is_ignored() -> None:
         ({"value": "12.5"}, 1, NOW, 12.5),
         ({"value": "NaN"}, 1, NOW, math.nan),
         ({"value": "-Infinity"}, 1, NOW, -math.inf),
+        ({"value": math.nan}, 1, NOW, math.nan),
+        ({"value": math.inf, "iter": "7"}, 7, NOW, math.inf),
+        ({"value": -math.inf, "else": math.nan}, 1, NOW, -math.inf),
         ({"value": 3}, 1, NOW, 3.0),
         ({"timestamp": 5.7}, 1, 5, 2.0),
         ({"timestamp": "1970-01-01T00:00:01Z"}, 1, 1000, 2.0),
         ({"ts": 99}, 1, 99, 2.0),
+        ({"ts": "1970-01-01T00:00:01Z"}, 1, 1000, 2.0),
+        ({"ts": 1.0}, 1, 1, 2.0),
+        ({"ts": 1, "metric": '"ts"'}, 1, 1, 2.0),
         ({"type": "training stats scalar"}, 1, NOW, 2.0),
         ({"iter": -(2**31)}, -(2**31), NOW, 2.0),
         ({"iter": 2**63 - 1}, 2**63 - 1, NOW, 2.0),
@@ -118,8 +131,10 @@ def test_odd_spellings_are_understood(given_fields: dict[str, Any], iter: int, t
         (scalar(value="abc"), "value"),
         (scalar(value={"a": 1}), "value"),
         (scalar(value=True), "value"),
-        ('{"type":"training_stats_scalar","task":"t1","value":NaN}', "value"),
+        (scalar(value=-math.inf, iter=math.inf), "iter"),
+        (scalar(timestamp=math.nan), "timestamp"),
         ('{"type":"training_stats_scalar","task":"t1","value":1e400}', "value"),
+        ('{"type":"training_stats_scalar","task":"t1","value":-1e400,"x":NaN}', "value"),
         ('{"type":"training_stats_scalar","task":"t1","value":' + "9" * 400 + "}", "value"),
         (scalar(timestamp="yesterday"), "timestamp"),
         (scalar(timestamp=2**70), "timestamp"),
@@ -431,6 +446,26 @@ def test_numbers_arrive_unchanged(points: list[tuple[int, float]]) -> None:
     (group,) = read(*(scalar(iter=iter, value=value) for iter, value in points)).batch.scalars
     assert group.iters.tolist() == [iter for iter, _ in points]
     assert group.values.tolist() == [value for _, value in points]
+
+
+@given(
+    st.lists(st.sampled_from([math.nan, math.inf, -math.inf]) | st.floats(allow_nan=False), min_size=1),
+    st.booleans(),
+    st.booleans(),
+)
+def test_a_value_that_is_no_number_is_the_same_bare_and_as_text(
+    values: list[float], odd: bool, with_scanner: bool
+) -> None:
+    words = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+    more = {"iter": "5"} if odd else {}
+    texts = [words.get(repr(value), value) for value in values]
+    with pytest.MonkeyPatch.context() as patch:
+        if not with_scanner:
+            patch.setattr(scan, "scanner", None)
+        bare = read(*(scalar(value=value, **more) for value in values)).batch.scalars
+        spelled = read(*(scalar(value=text, **more) for text in texts)).batch.scalars
+    assert bare.values.tobytes() == spelled.values.tobytes() == np.array(values).tobytes()
+    assert bare.iters.tolist() == spelled.iters.tolist()
 
 
 def test_what_is_wrong_is_named_in_full() -> None:

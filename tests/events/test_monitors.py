@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.events.monitors import is_monitor
+from apiserver.events.monitors import OTEL, is_monitor
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,11 @@ def test_a_metric_for_each_resource_is_the_monitors_if_its_variant_is_a_rank() -
     assert not is_monitor("accuracy", "rank 03")
 
 
+def test_those_of_opentelemetry_are() -> None:
+    assert is_monitor(OTEL + "hw.gpu.utilization", "gpu=0")
+    assert is_monitor(OTEL + "two\nlines", "value")
+
+
 @pytest.mark.parametrize(
     "metric",
     [
@@ -29,6 +34,8 @@ def test_a_metric_for_each_resource_is_the_monitors_if_its_variant_is_a_rank() -
         "monitor:gpu",
         ":monitor:",
         ":monitor:gpus",
+        ":monitor:otel",
+        ":monitor:otel:",
         ":monitor:gpu:rank",
         ":monitor:gpu:rank1 ",
         "a:monitor:gpu",

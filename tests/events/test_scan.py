@@ -80,9 +80,8 @@ numbers = st.one_of(
     st.integers(-(2**70), 2**70).map(str),
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
     st.from_regex(r"-?[0-9]{1,3}(\.[0-9]{0,20})?([eE][+-]?[0-9]{1,3})?", fullmatch=True),
-    st.sampled_from(
-        ["-0", "0", "00", "01", "1.", ".5", "+1", "1e400", "1e-400", "-1e-400", "5e-324", "1e", "NaN", "Infinity"]
-    ),
+    st.sampled_from(["-0", "0", "00", "01", "1.", ".5", "+1", "1e400", "1e-400", "-1e-400", "5e-324", "1e"]),
+    st.sampled_from(["NaN", "Infinity", "-Infinity", "-NaN", "NaNs", "nan", "1.NaN", "-Inf", "infinity", "--Infinity"]),
 )
 texts = names.map(lambda name: json.dumps(name, ensure_ascii=False))
 anything = st.one_of(
@@ -150,6 +149,12 @@ def test_plain_lines_need_no_second_look() -> None:
     assert gathered.iters.tolist() == [1, -5, 1]
     assert gathered.timestamps.tolist() == [NO_TIMESTAMP, 7, NO_TIMESTAMP]
     assert math.isnan(gathered.values[1])
+
+
+def test_what_python_writes_for_nan_and_infinities_is_plain() -> None:
+    values = [math.nan, math.inf, -math.inf, 0.5]
+    gathered = scanned(b"\n".join(line(value=value) for value in values))
+    assert [repr(value) for value in gathered.values.tolist()] == [repr(value) for value in values]
 
 
 def test_what_the_sdk_sends_is_plain() -> None:

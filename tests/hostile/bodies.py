@@ -53,6 +53,7 @@ JSON: dict[str, Callable[[], bytes]] = {
     "a million short lines": lambda: b"{}\n" * (LARGEST // 3),
     "lines that are no events": lambda: b"[]\n" * (LARGEST // 3),
     "lines of NaN": lambda: b'{"type":"training_stats_scalar","task":"a","value":NaN}\n' * (LARGEST // 56),
+    "odd lines of NaN": lambda: b'{"type":"training_stats_scalar","task":"a","ts":1,"value":NaN}\n' * (LARGEST // 500),
 }
 
 

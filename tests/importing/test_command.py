@@ -1,4 +1,4 @@
-"""`apiserver import-clearml`: what it takes from real engines, read back by the API; interrupted, again, and bad."""
+"""`apiserver import clearml`: what it takes from real engines, read back by the API; interrupted, again, and bad."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def filled(source: ClearmlServer) -> ClearmlServer:
 
 async def take(source: ClearmlServer, data: Path, *more: str) -> int:
     """The exit code of an import; in a thread, as the command has an event loop of its own."""
-    return await asyncio.to_thread(main, ["import-clearml", *source.arguments, "--data", str(data), *more])
+    return await asyncio.to_thread(main, ["import", "clearml", *source.arguments, "--data", str(data), *more])
 
 
 async def lines_of(api: Api, task: str = TASK) -> list[str]:

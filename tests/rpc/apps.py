@@ -18,6 +18,7 @@ from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Call, Handler, Identity
 from apiserver.rpc.dispatch import Dispatcher
 from apiserver.rpc.registry import Registry
+from apiserver.rpc.routes import build_routes
 from apiserver.rpc.schema import EndpointTable, load_schemas
 
 SECRET = "a secret of the tests, long enough"
@@ -99,7 +100,7 @@ def demo_table(tmp_path: Path) -> EndpointTable:
 
 
 def demo(tmp_path: Path, **options: Any) -> Dispatcher:
-    return Dispatcher(demo_table(tmp_path), demo_registry(), authenticator(), None, **options)
+    return Dispatcher(build_routes(demo_table(tmp_path), demo_registry()), authenticator(), None, **options)
 
 
 def single(
@@ -110,7 +111,7 @@ def single(
     registry.endpoint("one.call", "1.0")(handler)
     text = '{ call { "_reads": %s, "1.0" { request { type: object, additionalProperties: true } } } }'
     table = load_schemas(write(tmp_path / "single", one=text % str(reads).lower()))
-    return Dispatcher(table, registry, auth or authenticator(), None, **options)
+    return Dispatcher(build_routes(table, registry), auth or authenticator(), None, **options)
 
 
 def client(app: ASGIApp, **options: Any) -> httpx.AsyncClient:

@@ -27,6 +27,7 @@ from apiserver.rpc.call import Call, Encoded, Streamed
 from apiserver.rpc.dispatch import Dispatcher
 from apiserver.rpc.errors import ApiError, invalid_id, overloaded, unavailable
 from apiserver.rpc.registry import Registry
+from apiserver.rpc.routes import build_routes
 from apiserver.rpc.schema import SchemaFileError
 from tests.rpc.apps import ALICE, SECRET, authenticator, client, demo, demo_table, single
 
@@ -471,7 +472,7 @@ async def test_a_websocket_is_turned_away(tmp_path: Path) -> None:
 
 def test_schemas_and_handlers_that_do_not_fit_stop_the_start(tmp_path: Path) -> None:
     with pytest.raises(SchemaFileError, match=r"demo\.ping 1\.0 has a schema but no handler"):
-        Dispatcher(demo_table(tmp_path), Registry(), authenticator(), None)
+        build_routes(demo_table(tmp_path), Registry())
 
 
 async def test_bodies_under_way_are_released_whatever_happens(tmp_path: Path) -> None:

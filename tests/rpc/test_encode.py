@@ -22,7 +22,11 @@ async def test_pieces_are_what_the_whole_is(count: int) -> None:
         {"n": n, "x": np.array([n, 0.5]), "y": orjson.Fragment(b"[1,2]"), "z": [n] * (n % 40)} for n in range(count)
     ]
     answer = {**FEW, "list": some, "nested": {"m": {f"v{n}": item for n, item in enumerate(some)}}}
-    for json in (await encode_many(answer, 10_000), await encode_many(answer)):
+    for json in (
+        await encode_many(answer, 10_000),
+        await encode_many(answer, 10_000, entries=16),
+        await encode_many(answer),
+    ):
         assert (json if isinstance(json, bytes) else b"".join(json)) == encode(answer)
         assert size_of(json) == len(encode(answer))
 

@@ -173,9 +173,13 @@ async def bad_credentials(api: Api) -> dict[str, str | None]:
     }
 
 
+#: Anybody may call them, but from a page of this server, with what only the owner of the machine knows.
+ONLY_FOR_PAGES = {"auth.login_by_link"}
+
+
 def anonymous() -> set[str]:
     """Those that anybody may call: they say no more than the login page needs."""
-    return {handler.name for handler in registry if handler.anonymous} - {"auth.login"}
+    return {handler.name for handler in registry if handler.anonymous} - {"auth.login", *ONLY_FOR_PAGES}
 
 
 async def test_who_is_not_known_is_kept_out_everywhere(world: World) -> None:
@@ -186,14 +190,15 @@ async def test_who_is_not_known_is_kept_out_everywhere(world: World) -> None:
             status, text = await ask(world.api, endpoint, requests.least(endpoint), authorization)
             if name == "a wrong secret" and status == 429:
                 continue
-            assert status == (200 if endpoint.name in open_to_all else 401), (endpoint.name, name, text)
+            refused = 403 if endpoint.name in ONLY_FOR_PAGES else 401
+            assert status == (200 if endpoint.name in open_to_all else refused), (endpoint.name, name, text)
             assert MARK not in text
     assert await kept(world.api) == before
 
 
 async def test_few_endpoints_are_for_anybody(world: World) -> None:
     assert anonymous() == {"auth.fixed_users_mode", "debug.ping", "login.logout", "login.supported_modes"}
-    assert anonymous() | {"auth.login", "auth.logout"} == FOR_ALL_ROLES
+    assert anonymous() | {"auth.login", "auth.logout", *ONLY_FOR_PAGES} == FOR_ALL_ROLES
 
 
 # --- another company --------------------------------------------------------------------------------

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from apiserver import resources
 from apiserver.rpc.bounds import Schema
-from apiserver.rpc.schema import EndpointVersion, load_schemas
+from apiserver.rpc.schema import EndpointVersion
 from tests.harness import Api
+from tests.services import generated
 
 pytestmark = pytest.mark.anyio
 
@@ -29,12 +29,7 @@ SERVICES = (
     "users",
     "workers",
 )
-ENDPOINTS = [
-    endpoint
-    for name, versions in load_schemas(resources.path("schemas")).items()
-    if name.partition(".")[0] in SERVICES
-    for endpoint in versions
-]
+ENDPOINTS = [endpoint for endpoint in generated.ENDPOINTS if endpoint.name.partition(".")[0] in SERVICES]
 HOSTILE: tuple[Any, ...] = (
     None,
     "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -66,6 +66,16 @@ async def test_readers_see_what_was_acknowledged(api: Api) -> None:
     assert await unstated(api) == set()
 
 
+async def test_a_document_may_be_asked_for_twice(api: Api) -> None:
+    """The same id twice in a request must not wait for itself, nor keep others waiting."""
+    owners = [await new_task(api) for _ in range(2)]
+    for owner in owners:
+        await add(api, owner, (7, 1.0))
+    async with asyncio.timeout(30):
+        found = (await api.call("tasks.get_all", {"id": [owner.id for owner in owners * 2]}))["tasks"]
+    assert [one["last_iteration"] for one in found] == [7, 7]
+
+
 async def test_asking_for_some_documents_leaves_the_others_coalesced(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
 
@@ -86,6 +96,32 @@ async def test_asking_for_some_documents_leaves_the_others_coalesced(api: Api, m
     tasks = (await api.call("tasks.get_all"))["tasks"]
     assert [task["last_iteration"] for task in tasks] == [3, 3]
     assert written == [one.id] * 3 + [other.id]
+
+
+async def test_who_asks_only_for_a_status_has_no_document_written(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+
+    async def note(collection: str, filter: dict[str, Any], *_: Any) -> None:
+        written.append(filter["id"])
+
+    monkeypatch.setattr(last_metrics, "INTERVAL", 3600)
+    owner = await new_task(api)
+    before(api, monkeypatch, "update", note)
+    await add(api, owner, (1, 1.0))
+    poll: dict[str, Any] = {"id": [owner.id], "only_fields": ["status", "status_message"], "search_hidden": True}
+    (task,) = (await api.call("tasks.get_all", poll))["tasks"]
+    assert (task["id"], task["status"]) == (owner.id, "created")
+    assert not written
+    others: list[dict[str, Any]] = [
+        {"only_fields": ["last_metrics.x"]},
+        {"order_by": ["-last_update"]},
+        {"last_iteration": [1, 1]},
+    ]
+    for asked in others:
+        await add(api, owner, (1, 1.0))
+        assert len((await api.call("tasks.get_all", poll | asked))["tasks"]) == 1
+        assert written == [owner.id]
+        written.clear()
 
 
 async def test_a_reader_waits_for_the_document_it_asks_for_alone(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -410,18 +446,19 @@ async def test_an_engine_that_cannot_note_what_is_written_hinders_nobody(
     assert await unstated(api) == owners  # and so will be made anew
 
 
-async def test_several_documents_are_written_at_once_where_engines_take_the_time(
+async def test_several_groups_are_written_at_once_where_engines_take_the_time(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(api.backend.events), "reads_in_parallel", True)
+    monkeypatch.setattr(last_metrics, "_TOGETHER", 1)
     owners = [await new_task(api) for _ in range(3)]
-    read, reading = api.backend.events.scalar_stats, asyncio.Barrier(len(owners))
+    read, reading = api.backend.events.scalar_stats_of_each, asyncio.Barrier(len(owners))
 
-    async def read_together(series: SeriesQuery) -> list[ScalarStats]:
+    async def read_together(queries: Sequence[SeriesQuery]) -> list[list[ScalarStats]]:
         await reading.wait()
-        return await read(series)
+        return await read(queries)
 
-    monkeypatch.setattr(api.backend.events, "scalar_stats", read_together)
+    monkeypatch.setattr(api.backend.events, "scalar_stats_of_each", read_together)
     for owner in owners:
         await add(api, owner, (1, 0.5))
     await api.backend.last_metrics.settle(api.backend.settings.company)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from apiserver import resources
-from apiserver.rpc.schema import EndpointVersion, load_schemas
+from apiserver.rpc.schema import EndpointVersion
 from tests.harness import Api
+from tests.services.generated import ENDPOINTS
 
 pytestmark = pytest.mark.anyio
 
@@ -23,10 +23,7 @@ _CHECKED_FIRST = {"tasks.add_or_update_model": (201,)}
 
 
 def described() -> list[EndpointVersion]:
-    table = load_schemas(resources.path("schemas"), resources.path("schemas") / resources.PARSED)
-    return [
-        version for name, versions in table.items() for version in versions if name.startswith(("tasks.", "projects."))
-    ]
+    return [endpoint for endpoint in ENDPOINTS if endpoint.name.startswith(("tasks.", "projects."))]
 
 
 def sample(field: dict[str, Any]) -> Any:

@@ -65,11 +65,12 @@ async def list_users(documents: DocumentStore, company: str) -> list[Document]:
 
 
 async def delete_user(documents: DocumentStore, company: str, user: str) -> int:
-    """Delete a user with their access keys, password and logins, so their tokens end; returns 0 or 1."""
+    """Delete a user with their access keys, password, logins and own views, so their tokens end; returns 0 or 1."""
     deleted = await documents.delete("users", {"company": company, "id": user})
     if deleted:
         for kept in ("credentials", PASSWORDS, SESSIONS):
             await documents.delete(kept, {"company": company, "user": user})
+        await documents.delete("views", {"company": company, "user": user, "shared": False})
     forget(documents)
     return deleted
 

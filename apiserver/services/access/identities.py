@@ -36,11 +36,12 @@ PASSWORDS = "passwords"
 PASSWORD_KEY = "password-"
 #: Thousands of SDKs report at the same time, each with a token of its own.
 MOST_CACHED = 8192
-#: If another process revokes a key, this one accepts it for so long.
-CACHED_SECONDS = 2.0
+#: How old what was found may be. Tokens are found with the help of keys and users that were found before, so if another
+#: server revokes a key, this one accepts it for at most twice as long.
+CACHED_SECONDS = 1.0
 #: The same if the store tells whether others have changed documents: then the cache is emptied, and need not be young.
-#: It is not older because `last_used` is noted when a session is read.
-CACHED_ALONE_SECONDS = 60.0
+#: It is not older because `last_used` is noted when a session is read, once in an hour.
+CACHED_ALONE_SECONDS = 600.0
 
 
 def lookup(documents: DocumentStore) -> Lookup:
@@ -55,7 +56,7 @@ def lookup(documents: DocumentStore) -> Lookup:
 
     async def identify(key: str, secret: str, client: str = "") -> Identity | None:
         presented = digest(secret)
-        known: _Key | None = await cache.get(key, lambda: _of_key(documents, key))
+        known: _Key | None = await cache.get(("key", key), lambda: _of_key(documents, key))
         if known is None:
             return None
         if not hmac.compare_digest(known.secret_hash, presented):
@@ -135,7 +136,9 @@ async def _of_token(documents: DocumentStore, claimed: Identity) -> Identity | N
         return None
     if claimed.key and not await _in_use(documents, claimed.key):
         return None
-    identity = await of_user(documents, claimed.user)
+    identity: Identity | None = await _cache_of(documents).get(
+        ("user", claimed.user), lambda: of_user(documents, claimed.user)
+    )
     if identity is None or identity.company != claimed.company:
         return None
     if claimed.session:
@@ -156,7 +159,7 @@ async def _in_use(documents: DocumentStore, key: str) -> bool:
     if key.startswith(PASSWORD_KEY):
         owner = key.removeprefix(PASSWORD_KEY).rpartition("-")[0]
         return await documents.find_one(PASSWORDS, {"id": owner, "key": key}) is not None
-    return await _of_key(documents, key) is not None
+    return await _cache_of(documents).get(("key", key), lambda: _of_key(documents, key)) is not None
 
 
 def digest(secret: str) -> str:

@@ -32,7 +32,10 @@ ADMINS_ONLY = frozenset(
 )
 #: What every role may do: log in and out, and ask how to.
 FOR_ALL_ROLES = frozenset(
-    {"auth.fixed_users_mode", "auth.login", "auth.logout", "debug.ping", "login.logout", "login.supported_modes"}
+    {
+        *("auth.fixed_users_mode", "auth.login", "auth.login_by_link", "auth.logout"),
+        *("debug.ping", "login.logout", "login.supported_modes"),
+    }
 )
 FOR_LOGIN_PAGE = frozenset({"auth.create_user", "users.get_all"})
 

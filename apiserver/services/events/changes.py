@@ -7,6 +7,7 @@ from typing import Any
 from apiserver.aggregation.scroll import InvalidScroll
 from apiserver.events.changes import Changes, ChangesQuery, Cursor, OwnerChanges
 from apiserver.events.model import Owner
+from apiserver.live import cursors
 from apiserver.off_loop import off_loop
 from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, endpoint, visible
@@ -24,7 +25,7 @@ async def get_changes(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     told = [(owner.id, changed) for owner, changed in changes.owners.items() if owner.id in known]
     series = sum([len(changed.series) for _, changed in told])
     return {
-        "cursor": call.backend.scrolls.encode(_query(call), changes.cursor),
+        "cursor": cursors.text_of(call.backend.scrolls, call.identity.company, changes.cursor),
         "changes": await off_loop(series, lambda: [_answer(*one) for one in told]),
         "missing": [id for id in ids if id not in known],
     }
@@ -46,14 +47,9 @@ async def _of_own(call: Call, ids: list[str], model: bool, since: Cursor) -> tup
     return changes, known.union(set(ids) - changed)
 
 
-def _query(call: Call) -> tuple[str, str]:
-    """What a cursor is signed for: other companies cannot use it."""
-    return ("get_changes", call.identity.company)
-
-
 def _cursor(call: Call, given: str | None) -> Cursor | None:
     try:
-        return call.backend.scrolls.decode(_query(call), given) if given else None
+        return cursors.place_of(call.backend.scrolls, call.identity.company, given).cursor if given else None
     except InvalidScroll:
         raise validation_error("it is none that this server gave; leave it out to begin anew", field="cursor") from None
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from apiserver.aggregation import log_search, logs
+from apiserver.events.log_filter import LineFilter
 from apiserver.events.model import EventType, LogPosition, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.rpc.errors import validation_error
@@ -64,7 +65,7 @@ async def _search(call: Call, owner: Owner, request: dict[str, Any]) -> dict[str
         after = LogPosition(*scrolls.decode(query, request["scroll_id"]))
     elif "from_timestamp" in request:
         after = logs.beyond(int(request["from_timestamp"]), earlier=earlier)
-    wanted = log_search.LineFilter(
+    wanted = LineFilter(
         frozenset(request.get("levels", ())), frozenset(request.get("workers", ())), _message(request.get("search"))
     )
     asked = PageQuery(min(request["batch_size"], MAX_PAGE), after, earlier)

@@ -10,7 +10,7 @@ from typing import Any
 from apiserver.events import ingest
 from apiserver.events.ingest import Ingest
 from apiserver.events.lines import Stop, Stopped, always, memory_of, parse_json
-from apiserver.events.model import Owner
+from apiserver.events.model import EventBatch, Owner
 from apiserver.events.rejects import Contradiction, Reject, Rejects
 from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.backend import Call, endpoint
@@ -28,14 +28,14 @@ async def add(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     def read(stop: Stop, **context: Any) -> Ingest:
         return ingest.ingest_object(_object(call.body, request), body=call.body, **context)
 
-    return await _store(call, read)
+    return await _taken(call, read)
 
 
 @endpoint("events.add_batch", "2.1", raw=True)
 async def add_batch(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if not call.body.strip():
         raise ApiError(400, 17, "Batch request contains no items")
-    return await _store(call, partial(ingest.ingest_lines, call.body))
+    return await _taken(call, partial(ingest.ingest_lines, call.body))
 
 
 @endpoint("events.delete_for_task", "2.1")
@@ -66,8 +66,22 @@ async def _read(call: Call, read: Callable[..., Ingest]) -> Ingest:
         raise validation_error(str(contradiction)) from None
 
 
-async def _store(call: Call, read: Callable[..., Ingest]) -> dict[str, Any]:
+async def _taken(call: Call, read: Callable[..., Ingest]) -> dict[str, Any]:
+    """The answer to a request with events."""
     events = await _read(call, read)
+    added = await store(call, events)
+    rejects = events.rejects
+    if not added:
+        raise _nothing_added(rejects)
+    answer = {"added": added, "errors": rejects.total, "errors_info": dict(rejects.reasons)}
+    return answer | {"errors_lines": rejects.lines} if rejects.lines else answer
+
+
+async def store(call: Call, events: Ingest) -> int:
+    """Store the events of the body, and return how many were stored. The others are in `events.rejects` then.
+
+    Those of unknown or published owners are refused, and those of series beyond the limit of their owner.
+    """
     known = await _documents_of(call, events)
     if refusals := _refusals(events, known):
         refuse = partial(events.refuse, refusals)
@@ -76,28 +90,30 @@ async def _store(call: Call, read: Callable[..., Ingest]) -> dict[str, Any]:
         else:
             refuse()
     if not events.batch:
-        raise _nothing_added(events.rejects)
+        return 0
     crowded = call.backend.series_limit.spend(events.batch)
     if not crowded:
         return await _add(call, events, known)
     async with call.backend.series_limit.counted(events, crowded):
-        if not events.batch:
-            raise _nothing_added(events.rejects)
-        return await _add(call, events, known)
+        return await _add(call, events, known) if events.batch else 0
 
 
-async def _add(call: Call, events: Ingest, known: Mapping[Owner, Document | None]) -> dict[str, Any]:
+async def _add(call: Call, events: Ingest, known: Mapping[Owner, Document | None]) -> int:
     resets = {owner: document.get(RESET) for owner, document in known.items() if document is not None}
     with call.backend.last_metrics.adding(events.batch, resets):
         refused = await call.backend.events.add(events.batch)
-    added = events.accepted - sum(refused.values())
+    _count(call, events.batch)
     for reason, count in refused.items():
         events.rejects.add(Reject(reason, malformed=False), count)
-    if not added:
-        raise _nothing_added(events.rejects)
-    rejects = events.rejects
-    answer = {"added": added, "errors": rejects.total, "errors_info": dict(rejects.reasons)}
-    return answer | {"errors_lines": rejects.lines} if rejects.lines else answer
+    return events.accepted - sum(refused.values())
+
+
+def _count(call: Call, batch: EventBatch) -> None:
+    count = call.backend.counters.count
+    count("event_bytes", len(call.body))
+    count("events.scalars", len(batch.scalars.iters))
+    count("events.logs", sum([len(lines.messages) for lines in batch.logs]))
+    count("events.samples", len(batch.samples))
 
 
 async def _documents_of(call: Call, events: Ingest) -> dict[Owner, Document | None]:

@@ -7,6 +7,7 @@ from apiserver.services.tasks import (
     configurations,
     edit,
     hyperparams,
+    imports,
     life,
     models,
     queueing,

@@ -8,6 +8,7 @@ from typing import Any
 from apiserver.events.last_metrics import run_time
 from apiserver.rpc.errors import invalid_id
 from apiserver.services.backend import Call, endpoint, visible
+from apiserver.services.last_metrics import WRITTEN
 from apiserver.services.list_filters import only_values
 from apiserver.services.project_tree import with_descendants, with_subprojects
 from apiserver.services.public import read_one
@@ -48,6 +49,8 @@ REFERENCES = {
     "models.input.model": "models",
     "models.output.model": "models",
 }
+#: Parts of a request that concern no field that is written after events.
+_WITHOUT_EVENTS = {"id", "only_fields", "include_subprojects", "search_hidden", "allow_public", "page", "page_size"}
 #: For a running task, this field is answered as of now. Lists sort by the stored value, from the task's last report.
 _RUNNING_FOR = "active_duration"
 
@@ -90,9 +93,24 @@ async def get_types(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _find(call: Call, request: dict[str, Any], page: PageBounds, projection: list[str] | None) -> list[Document]:
-    await call.backend.last_metrics.settle(call.identity.company, ids=only_values(request.get("id")))
+    if _depends_on_events(request, projection):
+        await call.backend.last_metrics.settle(call.identity.company, ids=only_values(request.get("id")))
     wanted = all_of([build_filter(await with_subprojects(call, request), SPEC), hide_hidden(request)])
     return await find_page(visible(call, request), TASKS, request, page, wanted, projection)
+
+
+def _depends_on_events(request: dict[str, Any], projection: list[str] | None) -> bool:
+    """Whether events may change what is found, or what is answered of it.
+
+    They do not when the SDK asks whether its task is to stop. As it asks every other second, most documents would be
+    written for that alone.
+    """
+    given = {name for name, value in request.items() if value}
+    return (
+        projection is None
+        or not given <= _WITHOUT_EVENTS
+        or not WRITTEN.isdisjoint(path.partition(".")[0] for path in projection)
+    )
 
 
 async def _find_expanded(call: Call, request: dict[str, Any], page: PageBounds) -> list[Document]:

@@ -138,6 +138,21 @@ class DocumentStore(Protocol):
         A list or an object counts by its JSON text.
         """
 
+    async def count_items(
+        self,
+        collection: str,
+        filter: Filter,
+        field: str,
+        *,
+        counted: Counted | None = None,
+        longest: int | None = None,
+    ) -> dict[Any, int]:
+        """The number of matching documents for each value of a field (missing: None).
+
+        A document counts for each item of its list, and for None if the list is empty. An object counts by its JSON
+        text. `counted` as in `find`. A text of more than `longest` characters may be cut to `longest` + 1 of them.
+        """
+
     async def distinct(
         self, collection: str, field: str, filter: Filter, *, counted: Counted | None = None
     ) -> list[Any]:

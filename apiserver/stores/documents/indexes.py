@@ -47,6 +47,8 @@ INDEXES: tuple[Index, ...] = (
     Index("users", ("company", "name"), unique=True),
     Index("credentials", ("key",), unique=True),
     Index("credentials", ("user",)),
+    Index("views", ("user",)),
+    Index("views", ("project",)),
     Index("sessions", ("user",)),
     Index("sessions", ("expires",)),
     *(

@@ -106,6 +106,13 @@ class Matches(Test):
 
 
 @dataclass(frozen=True, slots=True)
+class AsNumber(Test):
+    """A number, or a text that is one (`"1e-3"`), that passes a comparison with a number."""
+
+    test: Comparison
+
+
+@dataclass(frozen=True, slots=True)
 class Both(Test):
     """Passes both tests, such as those of the two ends of a range. Two items of a list may pass one each."""
 

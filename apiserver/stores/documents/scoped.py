@@ -102,6 +102,18 @@ class VisibleDocuments:
     async def count_by(self, collection: str, filter: Filter, fields: Sequence[str]) -> dict[tuple[Any, ...], int]:
         return await self._store.count_by(collection, await self._narrowed(collection, filter), fields)
 
+    async def count_items(
+        self,
+        collection: str,
+        filter: Filter,
+        field: str,
+        *,
+        counted: Counted | None = None,
+        longest: int | None = None,
+    ) -> dict[Any, int]:
+        narrowed = await self._narrowed(collection, filter)
+        return await self._store.count_items(collection, narrowed, field, counted=counted, longest=longest)
+
     async def varieties(self, collection: str, field: str, filter: Filter) -> list[Document]:
         return await self._store.varieties(collection, field, await self._narrowed(collection, filter))
 

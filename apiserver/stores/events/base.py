@@ -13,6 +13,7 @@ import numpy as np
 
 from apiserver.events.aggregates import Buckets
 from apiserver.events.changes import Changes, ChangesQuery
+from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import (
     EventBatch,
     EventType,
@@ -45,6 +46,7 @@ from apiserver.events.queries import (
     Range,
     SeriesQuery,
 )
+from apiserver.off_loop import off_loop
 
 #: A page of samples or log lines ends with the event that brings it to so many bytes, however few events it has.
 PAGE_BYTES = 8 * 2**20
@@ -54,6 +56,9 @@ TIMESTAMP_BYTES = 64 * 2**20
 
 #: Bytes of memory that an event takes beside its text, about.
 EVENT_BYTES = 256
+
+#: Lines of the pages that `hits_in_page` searches.
+LINES_SEARCHED = 2000
 
 Event = TypeVar("Event", Sample, LogLine)
 
@@ -96,6 +101,13 @@ def whole_timestamps_of(lines: list[LogLine]) -> list[LogLine]:
 def may_go_on(page: Sequence[Sample] | Sequence[LogLine], limit: int) -> bool:
     """Whether more events may follow a page of up to `limit` events: it has that many, or PAGE_BYTES."""
     return len(page) >= limit or bytes_of_all(page) >= PAGE_BYTES
+
+
+async def hits_in_page(store: EventStore, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
+    """`EventStore.log_hits` of stores that have to make lines to search in them: it searches a page of lines."""
+    page = await store.log_lines(SeriesQuery(owner, EventType.LOG), PageQuery(LINES_SEARCHED, after))
+    places = await off_loop(len(page), lambda: wanted.places(page))
+    return LogHits(places, len(page), page[-1].position if page else after, not may_go_on(page, LINES_SEARCHED))
 
 
 def bucket_x(x: Int64Array, interval: int | Int64Array) -> Int64Array:
@@ -244,6 +256,20 @@ class EventStore(Protocol):
     async def log_page(self, series: SeriesQuery, page: PageQuery[LogPosition]) -> tuple[list[LogLine], int]:
         """What `log_lines` and `log_count` answer. One call takes less time than two."""
 
+    async def log_numbered(self, owner: Owner, numbers: Sequence[int]) -> tuple[list[LogLine], int]:
+        """The lines with these numbers, and how many lines there are.
+
+        Numbers are ascending, each once. The oldest line has number 0. Lines that come late change the numbers behind
+        them. Numbers beyond the last line are left out, and so are those behind the line that brings the page to
+        PAGE_BYTES. For example, for the numbers 5, 7 and 900 of a log of 100 lines, two lines and 100.
+        """
+
+    async def log_number(self, owner: Owner, position: LogPosition) -> int:
+        """How many lines lie before the position: the number of the line that has it, if there is one."""
+
+    async def log_hits(self, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
+        """Search the next part of the log behind `after` (None: from its beginning), for some milliseconds."""
+
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
         """How much each worker logged, exactly; times beyond ±2⁵³ may be rounded."""
 
@@ -270,6 +296,11 @@ class EventStore(Protocol):
 
     async def events_count(self, owner: Owner, types: Sequence[EventType] | None = None) -> int:
         """How many events the owner has, exactly. Each identity counts once."""
+
+    # about the store itself
+
+    def gauges(self) -> Mapping[str, float]:
+        """Numbers about the store as of now, by name, for monitoring; it may have none."""
 
     # changes
 

@@ -17,6 +17,15 @@ CALLS = [
         },
         {"TASK": "id"},
     ),
+    Call(
+        "tasks.import_run",
+        {
+            **{"source": "tensorboard runs/exp1", "name": "exp1", "position": "3 of 7 files"},
+            **{"project_name": "examples/imported", "status": "completed"},
+            **{"started": "2026-11-21T08:00:00Z", "completed": "2026-11-21T09:30:00Z"},
+        },
+    ),
+    Call("tasks.get_imported_runs", {"sources": ["tensorboard runs/exp1", "tensorboard runs/exp2"]}),
     Call("tasks.get_by_id", {"task": "$TASK"}),
     Call("tasks.get_by_id_ex", {"id": ["$TASK"], "only_fields": ["name", "status", "hyperparams.Args.lr.value"]}),
     Call(

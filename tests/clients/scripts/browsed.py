@@ -1,4 +1,4 @@
-"""A run with something for each page of the web UI: `browsed.py NUMBER`. Prints, as its last line, its ids as JSON."""
+"""A run with something for each page: `browsed.py NUMBER`. Prints, as its last line, its ids and address as JSON."""
 
 import json
 import sys
@@ -32,5 +32,6 @@ model = OutputModel(task=task, name=f"model {number}", framework="PyTorch", labe
 model.update_weights(register_uri="file:///weights.bin")
 model.set_metadata("accuracy", "0.9", v_type="float")
 model.report_scalar("model metric", "v", value=3.0, iteration=1)
+page = task.get_output_log_web_page()
 task.close()
-print(json.dumps({"task": task.id, "model": model.id, "project": task.project}))
+print(json.dumps({"task": task.id, "model": model.id, "project": task.project, "page": page}))

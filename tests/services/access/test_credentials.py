@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from apiserver.rpc.call import Identity
 from apiserver.services.access import credentials, defaults, identities
 from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
 from apiserver.stores.documents.query import Document, Filter
@@ -81,6 +82,29 @@ async def test_a_revoked_key_ends_at_once(documents: DocumentStore) -> None:
 
     assert await credentials.revoke(documents, "c0ffee", made.key) == 1
     assert await identify(made.key, made.secret, "") is None
+
+
+async def test_tokens_of_one_key_have_their_session_alone_read_and_end_with_the_key(
+    documents: DocumentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user, made = await credentials.create_user(documents, "c0ffee", "eve")
+    current, find_one = identities.current(documents), documents.find_one
+    tokens = [Identity(user["id"], "c0ffee", key=made.key, session=f"session {number}") for number in range(3)]
+    read: list[str] = []
+
+    async def noted(collection: str, *args: Any, **options: Any) -> Document | None:
+        read.append(collection)
+        return await find_one(collection, *args, **options)
+
+    monkeypatch.setattr(documents, "find_one", noted)
+    assert await current(tokens[0])
+    assert {"credentials", "users"} < set(read)
+    read.clear()
+    assert await current(tokens[1])
+    assert read == ["ended_sessions", "sessions"]
+
+    assert await credentials.revoke(documents, "c0ffee", made.key) == 1
+    assert [await current(token) for token in tokens] == [None] * 3
 
 
 async def test_an_answer_that_was_under_way_during_a_revoke_is_not_remembered(

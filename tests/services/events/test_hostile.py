@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from apiserver import resources
-from apiserver.rpc.schema import EndpointVersion, load_schemas
+from apiserver.rpc.schema import EndpointVersion
 from tests.harness import Api
+from tests.services import generated
 from tests.services.events.conftest import Add
 from tests.services.events.test_navigate import image, plot
 from tests.services.events.test_scalars import scalar
@@ -19,9 +19,8 @@ pytestmark = pytest.mark.anyio
 
 ENDPOINTS = [
     endpoint
-    for name, versions in load_schemas(resources.path("schemas")).items()
-    if name.startswith("events.") and not name.startswith(("events.add", "events.delete"))
-    for endpoint in versions
+    for endpoint in generated.ENDPOINTS
+    if endpoint.name.startswith("events.") and not endpoint.name.startswith(("events.add", "events.delete"))
 ]
 
 

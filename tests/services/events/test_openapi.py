@@ -51,7 +51,8 @@ def _narrow(schema: Any) -> None:
 
 
 def _operations() -> dict[str, Any]:
-    document = json.loads(json.dumps(openapi(load_schemas(resources.path("schemas")))))
+    schemas = resources.path("schemas")
+    document = json.loads(json.dumps(openapi(load_schemas(schemas, schemas / resources.PARSED))))
     calls = {path: call for path, call in document["paths"].items() if path.startswith("/v") and "/events." in path}
     calls.pop("/v2.1/events.add_batch")  # its bodies are no JSON
     for call in calls.values():

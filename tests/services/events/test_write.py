@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -83,12 +84,14 @@ async def test_an_only_event_with_a_wrong_field_is_a_validation_error(
     assert answer["meta"]["error_data"]["field"] == field
 
 
-async def test_nan_is_refused_by_name_and_kept_as_text(api: Api, add: Add, task: str) -> None:
-    refused = await add(f'{{"type":"training_stats_scalar","task":"{task}","iter":6,"value":NaN}}')
-    assert (refused.status_code, refused.json()["meta"]["result_subcode"]) == (400, 12)
-    assert "'value'" in refused.json()["meta"]["result_msg"]
+async def test_nan_is_a_value_bare_and_as_text(api: Api, add: Add, task: str) -> None:
     await add(scalar(task, iter=1, value="NaN"), scalar(task, iter=2, value="Infinity"), scalar(task, iter=3, value=1))
-    assert await series(api, task) == {"m/v": ([1, 2, 3], [None, None, 1.0])}
+    await add(scalar(task, iter=4, value=math.nan), scalar(task, iter=5, value=-math.inf))
+    for n, value in enumerate(["NaN", "Infinity", "-Infinity"], start=6):
+        event = json.dumps(scalar(task, iter=n, value=value)).replace(f'"{value}"', value)
+        answer = await api.raw("POST", "/events.add", content=event)
+        assert answer.json()["data"]["added"] == 1
+    assert await series(api, task) == {"m/v": ([*range(1, 9)], [None, None, 1.0, *[None] * 5])}
 
 
 @pytest.mark.parametrize(

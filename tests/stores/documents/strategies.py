@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from apiserver.stores.documents.query import (
     AllOf,
     AnyOf,
+    AsNumber,
     AtLeast,
     AtMost,
     Both,
+    Comparison,
     Document,
     Equal,
     Filter,
@@ -31,7 +33,7 @@ from apiserver.stores.documents.query import (
 
 SINGLES: list[Any] = [
     *[None, True, False, 0, 1, 2, -1, 0.5, 1.0, 0.30000000000000004, 1e17, 10**17 + 1, -(2**63)],
-    *["", "a", "b", "é", "A\n", "0", "\x00"],
+    *["", "a", "b", "é", "A\n", "0", "\x00", "5e-1", "0.5\n", "-1"],
 ]
 """Values of every class that holds no others."""
 
@@ -81,6 +83,7 @@ collections = st.tuples(*(documents(str(number)) for number in range(6))).map(li
 
 _patterns = st.sampled_from(["a", "^a", "b$", "^$", ".", "[0-9]", "é|B"])
 COMPARISONS: tuple[Callable[[Any], Test], ...] = (Equal, Unequal, Less, AtMost, Greater, AtLeast)
+NUMERIC: tuple[Callable[[Any], Comparison], ...] = (Equal, Less, AtMost, Greater, AtLeast)
 _comparison = st.builds(lambda test, value: test(value), st.sampled_from(COMPARISONS), scalars | values)
 
 _tests: st.SearchStrategy[Test] = st.one_of(
@@ -88,6 +91,7 @@ _tests: st.SearchStrategy[Test] = st.one_of(
     st.builds(Both, _comparison, _comparison),
     st.builds(lambda test, items: test(items), st.sampled_from([In, NotIn, HasAll]), st.lists(values, max_size=4)),
     st.builds(HasSize, st.integers(0, 3)),
+    st.builds(lambda test, number: AsNumber(test(number)), st.sampled_from(NUMERIC), st.sampled_from([-1, 0, 0.5, 2])),
     st.builds(Matches, _patterns, st.booleans()),
 )
 

@@ -65,7 +65,8 @@ async def theirs(store: SqliteDocumentStore) -> list[Document]:
 def test_every_method_is_tested_here() -> None:
     methods = {name for name, _ in inspect.getmembers(CompanyDocuments, inspect.iscoroutinefunction)}
     assert {name for name in methods if not name.startswith("_")} == {
-        *("insert", "find", "find_one", "find_kept", "count", "count_by", "distinct", "varieties", "own_public"),
+        *("insert", "find", "find_one", "find_kept", "count", "count_by", "count_items", "distinct"),
+        *("varieties", "own_public"),
         *("update", "find_and_update", "delete", "make_public", "make_private", "sees_others"),
     }
 
@@ -90,6 +91,7 @@ async def test_reads(store: SqliteDocumentStore, view: type[VisibleDocuments], f
     assert one == ({"id": "mine", "name": "m"} if matches else None)
     assert await mine.count("things", filter) == matches
     assert await mine.count_by("things", filter, ["company"]) == ({("me",): 1} if matches else {})
+    assert await mine.count_items("things", filter, "company") == ({"me": 1} if matches else {})
     assert await mine.distinct("things", "tags", filter) == ["x"] * matches
     assert await mine.varieties("things", "params", filter) == [{"id": "mine", "params": MINE["params"]}] * matches
 

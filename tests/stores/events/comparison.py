@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from apiserver.events.aggregates import ENVELOPE, Aggregate, Buckets
+from apiserver.events.aggregates import ALL, Aggregate, Buckets
+from apiserver.events.log_filter import LineFilter
 from apiserver.events.model import (
     SAMPLE_TYPES,
     BucketAxis,
@@ -160,7 +161,7 @@ async def _assert_same_buckets(
     store: EventStore, plain: PlainEventStore, series: SeriesQuery, asked: BucketQuery
 ) -> None:
     """Intervals may be rounded up to a multiple of a power of two, on the iteration axis."""
-    got = await store.scalar_buckets(series, replace(asked, aggregates=ENVELOPE))
+    got = await store.scalar_buckets(series, replace(asked, aggregates=ALL))
     means = await store.scalar_buckets(series, asked)
     for one, mean in zip(got, means, strict=True):
         assert one.x.tolist() == mean.x.tolist()
@@ -168,7 +169,7 @@ async def _assert_same_buckets(
         assert np.array_equal(one.values[MEAN], mean.values[MEAN], equal_nan=True)
     missing = got
     for shift in range(_LARGEST_SHIFT if asked.axis is BucketAxis.ITER else 1):
-        rounded = replace(asked, width=_rounded(asked.width, shift), aggregates=ENVELOPE)
+        rounded = replace(asked, width=_rounded(asked.width, shift), aggregates=ALL)
         expected = {(one.metric, one.variant): one for one in await plain.scalar_buckets(series, rounded)}
         assert [(one.metric, one.variant) for one in got] == list(expected)
         missing = [one for one in missing if not _same_buckets(one, expected[one.metric, one.variant])]
@@ -198,6 +199,7 @@ async def _assert_same_logs(store: EventStore, plain: PlainEventStore, owner: Ow
     assert {worker: (float(size.first), size.bytes) for worker, size in sizes.items()} == {
         worker: (float(size.first), size.bytes) for worker, size in expected_sizes.items()
     }
+    await _assert_same_numbers(store, plain, owner)
     for selection in SELECTIONS:
         series = SeriesQuery(owner, EventType.LOG, selection)
         assert await store.log_count(series) == await plain.log_count(series)
@@ -213,6 +215,34 @@ async def _assert_same_logs(store: EventStore, plain: PlainEventStore, owner: Ow
                 # Stores may number lines differently, but order them alike.
                 page = await store.log_lines(series, replace(first, after=page[-1].position), workers)
                 expected = await plain.log_lines(series, replace(first, after=expected[-1].position), workers)
+
+
+async def _assert_same_numbers(store: EventStore, plain: PlainEventStore, owner: Owner) -> None:
+    everything, count = await plain.log_numbered(owner, range(10**4))
+    for numbers in (range(10**4), range(3, 7), range(count - 2, count + 2), [*range(0, count, 3)], [count], []):
+        numbers = [number for number in numbers if number >= 0]
+        lines, total = await store.log_numbered(owner, numbers)
+        assert total == count
+        expected = [everything[number] for number in numbers if number < count]
+        assert list(map(_without_sequence, lines)) == list(map(_without_sequence, expected))
+        for number, line in zip(numbers, lines, strict=False):
+            assert await store.log_number(owner, line.position) == number
+    await _assert_same_hits(store, everything, owner)
+    for time in {time + more for line in everything for more in (0, 1) if (time := line.position.timestamp) < 2**62}:
+        earlier = LogPosition(time, -1)
+        assert await store.log_number(owner, earlier) == await plain.log_number(owner, earlier)
+
+
+async def _assert_same_hits(store: EventStore, lines: Sequence[LogLine], owner: Owner) -> None:
+    """Search for what some of the lines have."""
+    for wanted in (LineFilter(), LineFilter(frozenset({"info"}), message=lambda message: len(message) % 2 == 0)):
+        found: list[int] = []
+        searched, after, ended = 0, None, False
+        while not ended:
+            places, count, after, ended = await store.log_hits(owner, wanted, after)
+            found += [searched + place for place in places]
+            searched += count
+        assert (found, searched) == (wanted.places([*lines]), len(lines))
 
 
 def _without_sequence(line: LogLine) -> tuple[Any, ...]:

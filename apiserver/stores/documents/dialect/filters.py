@@ -17,12 +17,12 @@ from apiserver.stores.documents import query
 from apiserver.stores.documents.base import InvalidFilter
 from apiserver.stores.documents.dialect.paths import Path, parse, reach
 from apiserver.stores.documents.dialect.patterns import compile_pattern
-from apiserver.stores.documents.dialect.values import class_of, order, same
-from apiserver.stores.documents.query import AllOf, AnyOf, Comparison, Equal, Filter, HasSize, In, Matches
+from apiserver.stores.documents.dialect.values import class_of, number_of, order, same
+from apiserver.stores.documents.query import AllOf, AnyOf, AsNumber, Comparison, Equal, Filter, HasSize, In, Matches
 
 _DEEPEST = 30
 
-FieldTest = Comparison | In | Matches | HasSize
+FieldTest = Comparison | AsNumber | In | Matches | HasSize
 """The tests that a condition has. The others are said with these."""
 
 
@@ -85,6 +85,9 @@ def passes(test: FieldTest) -> Holds:
     if isinstance(test, Matches):
         search = compile_pattern("", test.pattern, any_case=test.any_case)
         return lambda value: isinstance(value, str) and search(value)
+    if isinstance(test, AsNumber):
+        met = passes(test.test)
+        return lambda value: met(number_of(value) if isinstance(value, str) else value)
     if isinstance(test, HasSize):
         size = test.size
         return lambda value: isinstance(value, list) and len(value) == size

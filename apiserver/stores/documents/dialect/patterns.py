@@ -20,6 +20,10 @@ _MOST_TEXTS = 4
 #: Plain text, the beginnings and ends of texts, and any character.
 _PIECE = re.compile(r"\\[^A-Za-z0-9]|[^\\.+*?()|\[\]{}^$\x00]|[.^$]")
 _PIECES = re.compile(rf"(?:(?:{_PIECE.pattern})[+*?]?)*", re.DOTALL)
+#: Lets `^` and `$` match at newlines.
+_OF_LINES = "(?m)"
+#: What may end that, or may match only at the ends of a text. Where it is plain text, nothing is lost.
+_NOT_OF_LINES = re.compile(r"\\[Az]|\(\?[A-Za-z]*-")
 
 Search = Callable[[str], bool]
 
@@ -32,6 +36,20 @@ def compile_pattern(field: str, pattern: str, *, any_case: bool = False) -> Sear
         return _compile(pattern, any_case)
     except ValueError as error:
         raise InvalidFilter(f"field '{field}': {error}") from None
+
+
+def among_lines(pattern: str) -> Search | None:
+    """A function that says whether texts joined by newlines may have one with the pattern in it; None: it cannot tell.
+
+    `pattern` must be one that `compile_pattern` takes. `^` and `$` match at newlines here, so a joined text that does
+    not match has no text that does. `\\A` and `\\z` never match at newlines, and `(?-m)` ends what is done here.
+    """
+    if _NOT_OF_LINES.search(pattern) or len(pattern) > LONGEST - len(_OF_LINES):
+        return None
+    try:
+        return compile_pattern("", _OF_LINES + pattern)
+    except InvalidFilter:  # it needs a little more memory than the pattern
+        return None
 
 
 @lru_cache(maxsize=128)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from apiserver.stores.documents.base import InvalidFilter
 from apiserver.stores.documents.dialect.paths import Path, parse, reach
-from apiserver.stores.documents.dialect.values import MISSING, NUMBER, order
+from apiserver.stores.documents.dialect.values import MISSING, NUMBER, number_of, order
 from apiserver.stores.documents.query import Document, Sort
 
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 """Values that count as missing in a sort."""
-
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +34,8 @@ class Term:
         return (max if self.descending else min)(map(self._order, single))
 
     def _order(self, value: Any) -> tuple[Any, ...]:
-        if self.numeric and isinstance(value, str) and _NUMBER.fullmatch(value):
-            return (NUMBER, float(value))
+        if self.numeric and isinstance(value, str) and (number := number_of(value)) is not None:
+            return (NUMBER, number)
         return order(value)
 
 

@@ -5,11 +5,14 @@ Booleans are not numbers. 1 and 1.0 are the same number. Objects are equal only 
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from apiserver.stores.documents.base import InvalidDocument
 
 NULL, NUMBER, TEXT, OBJECT, LIST, BOOLEAN = 1, 2, 3, 4, 5, 8
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 class _Missing:
@@ -48,6 +51,11 @@ def order(value: Any) -> tuple[Any, ...]:
     if kind == LIST:
         return (LIST, *(order(item) for item in value))
     return (kind, value)
+
+
+def number_of(text: str) -> float | None:
+    """The number that a text is: 0.001 for "1e-3". None if it is none."""
+    return float(text) if _NUMBER.fullmatch(text) else None
 
 
 def same(left: Any, right: Any) -> bool:

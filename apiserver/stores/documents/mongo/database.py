@@ -204,11 +204,19 @@ class Database:
             return self._large_turns if may_be_large else self._first_turns
         return self._large_turns if size > _LARGE else nullcontext()
 
-    async def aggregate(self, collection: str, pipeline: Sequence[Query]) -> list[Stored]:
-        """The results of a pipeline on the collection."""
+    async def aggregate(
+        self, collection: str, pipeline: Sequence[Query], counted: Counted | None = None
+    ) -> list[Stored]:
+        """The results of a pipeline on the collection. `counted` gets their bytes as they are read."""
         async with self._asking(collection):
             cursor = self._opened()[collection].aggregate(pipeline, allowDiskUse=True)
-            found: list[Stored] = await cursor.to_list(None)
+            if counted is None:
+                found: list[Stored] = await cursor.to_list(None)
+                return found
+            found = []
+            async for result in cursor:
+                counted(len(repr(result)))
+                found.append(result)
             return found
 
     async def count(self, collection: str, query: Query) -> int:

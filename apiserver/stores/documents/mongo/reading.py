@@ -149,22 +149,37 @@ class Reader:
         return len([stored async for stored in self.matching(collection, condition)])
 
     async def grouped(
-        self, collection: str, condition: Condition, paths: Sequence[Path], *, by_item: bool = False
+        self,
+        collection: str,
+        condition: Condition,
+        paths: Sequence[Path],
+        *,
+        by_item: bool = False,
+        counted: Counted | None = None,
     ) -> list[tuple[int, list[Any]]]:
         """The values at the paths of documents that meet a condition, and how many documents share them.
 
         A missing value is null. If a list is on the way, the value is the list of all values. With `by_item`, the items
-        of lists may come one by one, which is faster, as there are fewer distinct items than lists.
+        of lists may come one by one, which is faster, as there are fewer distinct items than lists. `counted` gets the
+        bytes of the groups as they are read.
         """
         query = query_of(condition)
         if query.exact and all(map(pipelines.takes, paths)):
-            groups = await self._database.aggregate(collection, pipelines.groups(query.filter, paths, by_item=by_item))
+            groups = await self._database.aggregate(
+                collection, pipelines.groups(query.filter, paths, by_item=by_item), counted
+            )
             if not pipelines.with_lists([group["_id"] for group in groups], paths):
                 fields = [pipelines.field(place) for place in range(len(paths))]
                 return [(group["documents"], list(map(group["_id"].get, fields))) for group in groups]
         async with aclosing(self._matching(collection, condition, paths=paths)) as matching:
-            documents = [decode(stored) async for stored in matching]
-        return [(1, [gathered(document, path) for path in paths]) for document in documents]
+            found: list[tuple[int, list[Any]]] = []
+            async for stored in matching:
+                document = decode(stored)
+                values = [gathered(document, path) for path in paths]
+                if counted is not None:
+                    counted(len(repr(values)))
+                found.append((1, values))
+        return found
 
     async def varieties(self, collection: str, condition: Condition, path: Path) -> AsyncGenerator[Stored]:
         """A document that meets the condition for each distinct set of names, two levels deep, below the path."""

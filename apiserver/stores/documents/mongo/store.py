@@ -124,6 +124,22 @@ class MongoDocumentStore:
             counts[key] = counts.get(key, 0) + number
         return counts
 
+    async def count_items(
+        self,
+        collection: str,
+        filter: Filter,
+        field: str,
+        *,
+        counted: Counted | None = None,
+        longest: int | None = None,
+    ) -> dict[Any, int]:
+        counts: dict[Any, int] = {}
+        for number, (value,) in await self._grouped(collection, filter, [field], by_item=True, counted=counted):
+            for item in value or [None] if isinstance(value, list) else [value]:
+                key = orjson.dumps(item).decode() if isinstance(item, dict | list) else item
+                counts[key] = counts.get(key, 0) + number
+        return counts
+
     async def distinct(
         self, collection: str, field: str, filter: Filter, *, counted: Counted | None = None
     ) -> list[Any]:
@@ -171,12 +187,18 @@ class MongoDocumentStore:
         return self._layouts[collection]
 
     async def _grouped(
-        self, collection: str, filter: Filter, fields: Sequence[str], *, by_item: bool = False
+        self,
+        collection: str,
+        filter: Filter,
+        fields: Sequence[str],
+        *,
+        by_item: bool = False,
+        counted: Counted | None = None,
     ) -> list[tuple[int, list[Any]]]:
         if not fields:
             raise InvalidFilter("a field to group by is needed")
         layout, condition, parsed = self._layout(collection), parse_filter(filter), [paths.parse(f) for f in fields]
-        return await self._reader.grouped(layout.collection, condition, parsed, by_item=by_item)
+        return await self._reader.grouped(layout.collection, condition, parsed, by_item=by_item, counted=counted)
 
 
 async def _parsed(layout: Layout, update: Update) -> tuple[ParsedUpdate, NativeUpdate | None]:

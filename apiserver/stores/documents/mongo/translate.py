@@ -25,7 +25,7 @@ from apiserver.stores.documents.dialect.patterns import literals_of
 from apiserver.stores.documents.dialect.sorts import EMPTY, Term
 from apiserver.stores.documents.dialect.values import class_of
 from apiserver.stores.documents.mongo.layout import before_index, name_of, outermost
-from apiserver.stores.documents.query import AllOf, AnyOf, Comparison, Equal, HasSize, In, Matches
+from apiserver.stores.documents.query import AllOf, AnyOf, AsNumber, Comparison, Equal, HasSize, In, Matches
 
 _OPERATORS = {query.Less: "$lt", query.AtMost: "$lte", query.Greater: "$gt", query.AtLeast: "$gte"}
 _INT64 = range(-(2**63), 2**63)
@@ -96,6 +96,8 @@ def _field(path: Path, test: FieldTest) -> Query:
         query = _in(path, test)
     elif isinstance(test, Matches):
         query = _pattern(name_of(path), test)
+    elif isinstance(test, AsNumber):  # MongoDB compares no texts with numbers
+        query = Query({name_of(path): {"$exists": True}}, exact=False)
     else:
         operators = _size(test) if isinstance(test, HasSize) else _compare(test)
         if operators is None:

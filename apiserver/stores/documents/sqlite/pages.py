@@ -7,6 +7,9 @@
 SQLite cannot know how many documents meet a condition. So the first 200 documents of the order are tested. For example,
 a page of 50: if 100 of the 200 meet the condition, a walk of about 100 documents fills the page. If only one does, the
 walk would take about 10,000, so all that meet the condition are found first.
+
+A page that begins far down takes long either way. So for the first such page, the row numbers of all documents are
+found in order, and the store remembers them: the next windows into the same list are read by these numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from apiserver.stores.documents.dialect.filters import Condition, Field
 from apiserver.stores.documents.dialect.sorts import Term
 from apiserver.stores.documents.query import Equal
 from apiserver.stores.documents.sqlite.side_tables import Sorted
-from apiserver.stores.documents.sqlite.table import Table
+from apiserver.stores.documents.sqlite.table import Table, dumps, index_name
 from apiserver.stores.documents.sqlite.translate import Statement, flattened
 
 FIRST_LOOK = 200
@@ -39,6 +42,11 @@ class Page:
     limit: int | None = None
 
     @property
+    def is_far_down(self) -> bool:
+        """Whether finding the page takes so long that the order of all documents is worth remembering."""
+        return bool(self.terms) and self.limit is not None and self.skip > 0 and 3 * (self.skip + self.limit) > FURTHEST
+
+    @property
     def is_all(self) -> bool:
         """Whether all documents are wanted, in any order."""
         return not self.terms and self.limit is None
@@ -52,6 +60,18 @@ def select(statement: Statement, condition: Condition, columns: Sequence[str], p
         return f"SELECT {', '.join(columns)} FROM {table} WHERE {where}{_limited(statement, page)}"
     # Only row numbers are sorted. Then the page is read; SQLite keeps the order of a query with a limit.
     return f"SELECT {', '.join(columns)} FROM ({_rows(statement, condition, page)}) CROSS JOIN {table} ON row = place"
+
+
+def rows_in_order(statement: Statement, condition: Condition, terms: tuple[Term, ...]) -> str:
+    """SQL of the row numbers of all documents that meet the condition, in order."""
+    return _rows(statement, condition, Page(terms))
+
+
+def select_rows(statement: Statement, condition: Condition, columns: Sequence[str], rows: Sequence[int]) -> str:
+    """SQL of some columns of the documents in these rows, in this order, of those that still meet the condition."""
+    table, numbers = f'"{statement.table.name}"', statement.bind(dumps(list(rows)))
+    there = f"(SELECT key AS turn, value AS place FROM json_each({numbers})) CROSS JOIN {table} ON row = place"
+    return f"SELECT {', '.join(columns)} FROM {there} WHERE {statement.where(condition)} ORDER BY turn"
 
 
 def is_indexed(table: Table, terms: Sequence[Term]) -> bool:
@@ -75,14 +95,24 @@ def _rows(statement: Statement, condition: Condition, page: Page) -> str:
         return rows_sorted(statement, condition, page)
     first = rows_sorted(statement, company, Page(page.terms, 0, FIRST_LOOK))
     looked, found = _looked(statement, condition, first)
+    if looked == FIRST_LOOK and not _is_far(page, looked, found):
+        # SQLite would rather find all documents of a project, which may be nearly all there are, and sort them.
+        return rows_sorted(statement, condition, page, walked=(".".join(company.path), ".".join(page.terms[0].path)))
     far = found * SPARSE < looked and _is_far(page, looked, found)
     return rows_sorted(statement, condition, page, found_first=far)
 
 
-def rows_sorted(statement: Statement, condition: Condition, page: Page, *, found_first: bool = False) -> str:
-    """SQL of the row numbers of a page. `found_first`: search instead of walking."""
+def rows_sorted(
+    statement: Statement, condition: Condition, page: Page, *, found_first: bool = False, walked: Sequence[str] = ()
+) -> str:
+    """SQL of the row numbers of a page. `found_first`: search instead of walking.
+
+    `walked`: the fields of the index that SQLite has to walk. Without them, it chooses.
+    """
     where, limited = statement.where(condition, of_all=found_first), _limited(statement, page)
-    rows = f'SELECT row AS place FROM "{statement.table.name}" WHERE {where}'
+    name = statement.table.name
+    index = f' INDEXED BY "{index_name(name, walked)}"' if walked else ""
+    rows = f'SELECT row AS place FROM "{name}"{index} WHERE {where}'
     if found_first:  # the limit keeps SQLite from merging the inner query with the outer one
         rows = f'SELECT place FROM ({rows} LIMIT -1) CROSS JOIN "{statement.table.name}" ON row = place'
     if found_first or (key := statement.ascending_key(page.terms)) is None:
@@ -131,4 +161,5 @@ def _company(statement: Statement, condition: Condition, terms: Sequence[Term]) 
     sorting = [index for index in statement.table.indexes if index.sorts and index.fields[1:] == terms[0].path]
     starts = {index.fields[:1] for index in sorting}
     fields = [item for item in flattened(condition) if isinstance(item, Field) and item.path in starts]
-    return next((field for field in fields if isinstance(field.test, Equal)), None)
+    texts = (field for field in fields if isinstance(field.test, Equal) and isinstance(field.test.value, str))
+    return next(texts, None)

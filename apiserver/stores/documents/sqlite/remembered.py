@@ -7,6 +7,7 @@ tasks change other fields all the time.
 from __future__ import annotations
 
 import threading
+from array import array
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection
 from typing import TypeVar, cast
@@ -14,6 +15,7 @@ from typing import TypeVar, cast
 T = TypeVar("T")
 
 _MOST = 64
+_NUMBERS_OF_A_ROW = 32
 _LONGEST = 20_000
 """Characters of a question whose answer is remembered. A question may name a hundred thousand ids."""
 
@@ -78,4 +80,6 @@ class Remembered:
 
 
 def _rows(answer: object) -> int:
+    if isinstance(answer, array):  # numbers, each of which takes a small part of a row's memory
+        return 1 + len(answer) // _NUMBERS_OF_A_ROW
     return len(answer) if isinstance(answer, list) else 1

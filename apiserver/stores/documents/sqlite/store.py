@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
+from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -22,13 +23,13 @@ from apiserver.stores.documents.base import Counted, DocumentStoreError, Index, 
 from apiserver.stores.documents.dialect import paths
 from apiserver.stores.documents.dialect.documents import is_name
 from apiserver.stores.documents.dialect.filters import Condition, names_one, parse_filter, paths_of
-from apiserver.stores.documents.dialect.sorts import parse_sort
+from apiserver.stores.documents.dialect.sorts import Term, parse_sort
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.dialect.values import order
 from apiserver.stores.documents.indexes import APART, INDEXES, LISTS, NUMERIC
 from apiserver.stores.documents.query import AllOf, Document, Filter, Sort, Update
 from apiserver.stores.documents.sqlite.connections import Connections
-from apiserver.stores.documents.sqlite.pages import Page, is_indexed, select
+from apiserver.stores.documents.sqlite.pages import Page, is_indexed, rows_in_order, select, select_rows
 from apiserver.stores.documents.sqlite.reading import Documents
 from apiserver.stores.documents.sqlite.remembered import Remembered
 from apiserver.stores.documents.sqlite.side_tables import Names, Side, Sorted, text_of
@@ -50,6 +51,8 @@ _MANY_FIELDS = 1000
 _TURN = 16
 LONG, _LONG_TAKES = 1000, 3
 """A grouped value of more characters counts for the answer; and how often it is in memory, as JSON and decoded."""
+#: Bytes of a group besides its value.
+_GROUP_TAKES = 200
 _LARGE_ANSWER = 256 * 1024
 """Characters of all long values of an answer. An answer with more is not remembered."""
 _SMALL = 64 * 1024
@@ -188,12 +191,31 @@ class SqliteDocumentStore:
         terms = () if names else tuple(parse_sort(sort, table.numeric))  # one document is in order
         made = Documents(apart, wanted, counted)
 
+        page = Page(terms, skip, limit)
+
         def ask(statement: Statement) -> list[Document]:
-            sql = select(statement, condition, made.columns, Page(terms, skip, limit))
+            if page.is_far_down and table.apart:
+                rows = self._in_order(statement, condition, repr((filter, terms)), terms)[skip:][:limit]
+                sql = select_rows(statement, condition, made.columns, rows)
+            else:
+                sql = select(statement, condition, made.columns, page)
             return made.of(statement.connection.execute(sql, statement.parameters))
 
         sides = {Sorted(terms)} if terms and not is_indexed(table, terms) else set[Side]()
         return await self._read(table, condition, ask, sides, quick=names and not set(apart) & set(table.large))
+
+    def _in_order(
+        self, statement: Statement, condition: Condition, question: str, terms: tuple[Term, ...]
+    ) -> array[int]:
+        """The row numbers of all documents that meet the condition, in order, as found now or before."""
+        table = statement.table
+
+        def ask() -> array[int]:
+            with Statement(table, self._connections.callbacks, statement.connection, statement.sides) as other:
+                return array("q", (row for (row,) in other.found(rows_in_order(other, condition, terms))))
+
+        roots = {path[0] for path in [*paths_of(condition), *(term.path for term in terms)]}
+        return self._remembered.of(table.name, roots, question, ask)
 
     async def find_one(
         self,
@@ -224,6 +246,27 @@ class SqliteDocumentStore:
             key = tuple(dumps(value) if isinstance(value, dict | list) else value for value in found)
             counts[key] = counts.get(key, 0) + number
         return counts
+
+    async def count_items(
+        self,
+        collection: str,
+        filter: Filter,
+        field: str,
+        *,
+        counted: Counted | None = None,
+        longest: int | None = None,
+    ) -> dict[Any, int]:
+        found = await self._grouped(collection, filter, [field], counted, longest)
+
+        def by_item() -> dict[Any, int]:
+            counts: dict[Any, int] = {}
+            for number, value in found:
+                for item in value or [None] if isinstance(value, list) else [value]:
+                    key = dumps(item) if isinstance(item, dict | list) else item
+                    counts[key] = counts.get(key, 0) + number
+            return counts
+
+        return await asyncio.to_thread(by_item) if len(found) > MANY else by_item()
 
     async def distinct(
         self, collection: str, field: str, filter: Filter, *, counted: Counted | None = None
@@ -335,7 +378,12 @@ class SqliteDocumentStore:
         return table
 
     async def _grouped(
-        self, collection: str, filter: Filter, fields: Sequence[str], counted: Counted | None = None
+        self,
+        collection: str,
+        filter: Filter,
+        fields: Sequence[str],
+        counted: Counted | None = None,
+        longest: int | None = None,
     ) -> list[list[Any]]:
         """For each combination of values of the fields: the number of documents that have it, and the values."""
         if not fields:
@@ -344,23 +392,27 @@ class SqliteDocumentStore:
         condition, parsed = parse_filter(filter), [paths.parse(field) for field in fields]
 
         lists = all(len(path) == 1 and path[0] in table.apart for path in parsed)
-        long = 0
+        long = short = 0
 
         def read(readers: Sequence[Callable[[Any], Any]], number: int, *found: Any) -> list[Any]:
-            nonlocal long
+            nonlocal long, short
             size = sum([len(value) for value in found if isinstance(value, str) and len(value) > LONG])
             long += size
             if size and counted is not None:
                 counted(_LONG_TAKES * size)
+            short += _GROUP_TAKES + sum([len(value) for value in found if isinstance(value, str)]) - size
+            if short > _SMALL and counted is not None:
+                counted(short)
+                short = 0
             return [number, *(reader(value) for reader, value in zip(readers, found, strict=True))]
 
         def ask(statement: Statement) -> list[list[Any]]:
-            columns, readers = zip(*(statement.grouped(path) for path in parsed), strict=True)
+            columns, readers = zip(*(statement.grouped(path, longest) for path in parsed), strict=True)
             sql = _groups(table, columns, statement.where(condition, of_all=True), lists=lists)
             return [read(readers, *row) for row in statement.connection.execute(sql, statement.parameters)]
 
         roots = {path[0] for path in [*parsed, *paths_of(condition)]}
-        question = repr((filter, fields))
+        question = repr((filter, fields, longest))
         return await self._read_once(table, condition, question, roots, ask, worth=lambda: long < _LARGE_ANSWER)
 
     async def _read_once(

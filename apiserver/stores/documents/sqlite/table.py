@@ -155,6 +155,11 @@ def decode(doc: str | bytes, names: Sequence[str], apart: Sequence[str | bytes |
     return document
 
 
+def index_name(table: str, fields: Sequence[str]) -> str:
+    """The name of the index of some (dotted) fields."""
+    return f"{table}:{','.join(fields)}"
+
+
 def create(connection: sqlite3.Connection, table: Table) -> None:
     """Make the table and its indexes, or change older ones to the layout that is declared now."""
     present = [row[1] for row in connection.execute(f'PRAGMA table_info("{table.name}")')]
@@ -189,7 +194,7 @@ def _create_indexes(connection: sqlite3.Connection, table: Table) -> None:
     """Make the declared indexes that are missing, and drop those that are no longer declared."""
     known = "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL"
     present = dict(connection.execute(known, (table.name,)).fetchall())
-    wanted = {f"{table.name}:{','.join(index.fields)}": _index(table, index) for index in table.indexes}
+    wanted = {index_name(table.name, index.fields): _index(table, index) for index in table.indexes}
     for name, sql in present.items():
         if wanted.get(name) != sql:
             connection.execute(f'DROP INDEX "{name}"')
@@ -203,7 +208,7 @@ def _index(table: Table, index: Index) -> str:
     ends = [sorted_column(last), "id"] if index.sorts else [column_of(last)]
     ends += [apart_column(field) if field in table.apart else column_of(parse(field)) for field in index.covers]
     unique = "UNIQUE " if index.unique else ""
-    name = f"{table.name}:{','.join(index.fields)}"
+    name = index_name(table.name, index.fields)
     return f'CREATE {unique}INDEX "{name}" ON "{table.name}" ({", ".join([*map(column_of, columns), *ends])})'
 
 
@@ -211,7 +216,7 @@ def _advise(connection: sqlite3.Connection, table: Table) -> None:
     """Tell SQLite's planner how many rows share a value. Otherwise it takes a company, which all rows may share, for as
     good a start as an id. Every file gets the same figures, so that plans never change.
     """
-    indexes = {f"{table.name}:{','.join(index.fields)}": _sharing(index) for index in table.indexes}
+    indexes = {index_name(table.name, index.fields): _sharing(index) for index in table.indexes}
     indexes[f"sqlite_autoindex_{table.name}_1"] = [1]
     advice = {(name, " ".join(map(str, [_ROWS, *sharing]))) for name, sharing in indexes.items()}
     if _known_advice(connection, table) == advice:  # so a start on a full disk need not write

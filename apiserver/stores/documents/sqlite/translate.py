@@ -29,7 +29,7 @@ from apiserver.stores.documents.dialect.paths import Path, gathered, reach, shap
 from apiserver.stores.documents.dialect.patterns import literals_of
 from apiserver.stores.documents.dialect.sorts import Term
 from apiserver.stores.documents.dialect.values import MISSING, class_of
-from apiserver.stores.documents.query import AllOf, AnyOf, Comparison, Document, Equal, In, Matches
+from apiserver.stores.documents.query import AllOf, AnyOf, AsNumber, Comparison, Document, Equal, In, Matches
 from apiserver.stores.documents.sqlite.connections import Callbacks
 from apiserver.stores.documents.sqlite.parameters import MOST_CONDITIONS, Parameters
 from apiserver.stores.documents.sqlite.side_tables import INT64, Names, Side, Texts, Values, in_one_case, sort_value
@@ -226,10 +226,11 @@ class Statement(Parameters):
         """Whether SQLite has to call Python for the value of a term, because no column has it."""
         return not _has_key(self.table, term.path) or term.numeric
 
-    def grouped(self, path: Path) -> tuple[str, Callable[[Any], Any]]:
+    def grouped(self, path: Path, longest: int | None = None) -> tuple[str, Callable[[Any], Any]]:
         """SQL of the value at a path, and the function that decodes what this SQL gives.
 
         A missing value is null. If the path leads through a list, the value is the list of all values there.
+        `longest`: longer texts may be cut to one character more, as SQLite sorts all values in memory.
         """
         if _has_key(self.table, path):
             return column_of(path), decode_key
@@ -238,6 +239,8 @@ class Statement(Parameters):
 
         def text(document: Document) -> str | None:
             found = gathered(document, path)
+            if longest is not None and isinstance(found, str):
+                found = found[: longest + 1]
             return None if found is None else dumps(found)
 
         return self._ask(text, path[0]), lambda text: None if text is None else orjson.loads(text)
@@ -259,6 +262,9 @@ class Statement(Parameters):
             return self._compared(column, test, path)
         if isinstance(test, In):
             return self._single_in(column, test)
+        if isinstance(test, AsNumber):
+            of_texts = f"typeof({column}) = 'text' AND {self.ask(passes(test), column)}"
+            return f"({self._compared(column, test.test, path)} OR ({of_texts}))"
         if isinstance(test, Matches):
             return f"(typeof({column}) = 'text' AND {self.ask(passes(test), column)})"
         return "0"

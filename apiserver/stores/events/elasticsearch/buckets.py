@@ -147,6 +147,8 @@ async def _of_nodes(cluster: Cluster, request: Request, curve: _Curve, found: Js
     values: Aggregates = {}
     if Aggregate.COUNT in wanted:
         values[Aggregate.COUNT] = np.array([row["doc_count"] for row in rows], np.int64)
+    if Aggregate.NOT_FINITE in wanted:  # these have no field `value`
+        values[Aggregate.NOT_FINITE] = np.array([row["doc_count"] - row["value"]["count"] for row in rows], np.int64)
     for one in wanted & _OF_NODES.keys():
         name = _OF_NODES[one]
         read: list[float | None] = [row["value"].get(name, row["value"].get("value")) for row in rows]

@@ -11,6 +11,7 @@ from itertools import chain
 from apiserver.answers import reading
 from apiserver.events.aggregates import Buckets
 from apiserver.events.changes import Changes, ChangesQuery
+from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import (
     EventBatch,
     EventType,
@@ -40,9 +41,19 @@ from apiserver.events.queries import (
     Range,
     SeriesQuery,
 )
-from apiserver.stores.events.base import EventStoreError
+from apiserver.stores.events.base import EventStoreError, hits_in_page
 from apiserver.stores.events.elasticsearch import buckets as bucketing
-from apiserver.stores.events.elasticsearch import bulk, by_worker, curves, log_sizes, logs, names, scalars, stats
+from apiserver.stores.events.elasticsearch import (
+    bulk,
+    by_worker,
+    curves,
+    log_numbers,
+    log_sizes,
+    logs,
+    names,
+    scalars,
+    stats,
+)
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.changes import POLL, Deletions, changes_since
 from apiserver.stores.events.elasticsearch.cluster import Cluster
@@ -237,6 +248,18 @@ class ElasticsearchEventStore:
         """A page of log lines, and how many there are."""
         return await self.log_lines(series, page), await self.log_count(series)
 
+    async def log_numbered(self, owner: Owner, numbers: Sequence[int]) -> tuple[list[LogLine], int]:
+        """Lines by their numbers, and how many there are."""
+        return await log_numbers.numbered(self._cluster, owner, numbers)
+
+    async def log_number(self, owner: Owner, position: LogPosition) -> int:
+        """How many lines lie before a position."""
+        return await log_numbers.number(self._cluster, owner, position)
+
+    async def log_hits(self, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
+        """Search the next part of a log."""
+        return await hits_in_page(self, owner, wanted, after)
+
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
         """How much each worker logged."""
         return await log_sizes.sizes(self._cluster, owner)
@@ -272,6 +295,9 @@ class ElasticsearchEventStore:
         )
 
     # --- changes -----------------------------------------------------------------------------------
+
+    def gauges(self) -> Mapping[str, float]:
+        return {}
 
     async def changes(self, query: ChangesQuery) -> Changes:
         """What changed since a cursor."""

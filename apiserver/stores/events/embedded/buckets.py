@@ -33,13 +33,12 @@ from apiserver.stores.events.embedded.pieces import (
     ColumnNames,
     Pieces,
     decode_blocks,
-    pieces_of_blocks,
     shift_of,
     sum_up,
     sum_up_points,
 )
 from apiserver.stores.events.embedded.points import NO_CURVE, Columns, Curve, concat, take, within
-from apiserver.stores.events.embedded.series import Content, Series, merged_stats
+from apiserver.stores.events.embedded.series import Content, Series, chunk_shifts, merged_stats
 from apiserver.stores.events.embedded.smoothed import NOTHING_KEPT, Key, Known, OwnCurves, SmoothedCurves, Stretch
 from apiserver.stores.events.embedded.unsettled import in_parts
 from apiserver.stores.events.embedded.walks import SeriesWalk
@@ -121,12 +120,13 @@ class _Extent(NamedTuple):
 
 
 def _by_iteration(series: Sequence[Series], wanted: BucketQuery, curves: OwnCurves) -> Iterator[Source]:
+    known = chunk_shifts(series, wanted.range.least, wanted.range.greatest) if wanted.smoothing is None else {}
     for one, extent in zip(series, _extents(series), strict=True):
         if extent.first == extent.last == SINGLE_VALUE_ITERATION:
             continue
         interval = _interval(one, extent, wanted.width)
         if wanted.smoothing is None:
-            yield Source(*one.name, *_parts(one, interval, wanted))
+            yield Source(*one.name, *_parts(one, interval, known.get(one.merged.id, []), wanted))
         else:
             key = Key(curves.owner, one.name, one.merged.id, wanted.smoothing, columns_for(wanted.aggregates))
             parts = _smoothed_parts(one, key, _ends(one, extent), interval, wanted.range, curves.all)
@@ -182,13 +182,15 @@ def _next_iteration(series: Series, start: int, *, descending: bool) -> int:
 # --- over iterations: blocks or points -------------------------------------------------------------
 
 
-def _parts(series: Series, interval: int, wanted: BucketQuery) -> tuple[int, list[Part]]:
-    """The interval, perhaps widened, and the pieces and points to put into buckets."""
+def _parts(series: Series, interval: int, shifts: Sequence[int], wanted: BucketQuery) -> tuple[int, list[Part]]:
+    """The interval, perhaps widened, and the pieces and points to put into buckets.
+
+    `shifts` are those of the chunks with points in the range, ascending.
+    """
     low, high = wanted.range.least, wanted.range.greatest
-    chunk_end = series.merged.chunk_end
-    if interval == 1 or chunk_end is None or chunk_end < low:
+    if interval == 1 or not shifts:
         return interval, [_points(series, low, high)]
-    widened = {-(-interval >> shift) << shift: shift for shift in sorted(series.shifts(low, high))}
+    widened = {-(-interval >> shift) << shift: shift for shift in shifts}
     usable = [wider for wider in widened if wider - interval <= interval * MOST_WIDENING and wider <= GREATEST]
     if usable:
         interval = max(usable)
@@ -200,9 +202,8 @@ def _parts(series: Series, interval: int, wanted: BucketQuery) -> tuple[int, lis
     while chunks := contents.fetchmany(run):
         parts += _of_chunks(series, chunks, low, high, sum_up)
         low = _end(chunks) + 1
-    if low <= high:
-        parts.append(_points(series, low, high))
-    return interval, parts
+    rest = _points(series, low, high) if low <= high else NO_CURVE
+    return interval, [*parts, rest] if len(rest.iters) else parts
 
 
 def _of_chunks(
@@ -230,9 +231,8 @@ def _end(chunks: Sequence[Content]) -> int:
 
 @decoder
 def _sum_up_blocks(chunks: Sequence[Content], interval: int, columns: ColumnNames) -> Pieces:
-    rows = np.concatenate([decode_blocks(unwrap(body)) for _, _, _, body in chunks])
-    blocks = pieces_of_blocks(rows, columns)
-    if len(rows) <= SHORT // 2:  # then it is faster to sum up several series at once
+    blocks = decode_blocks([unwrap(body) for _, _, _, body in chunks], columns)
+    if len(blocks.x) <= SHORT // 2:  # then it is faster to sum up several series at once
         return blocks
     return sum_up(blocks, bucket_starts(blocks.x, interval))
 

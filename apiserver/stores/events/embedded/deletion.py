@@ -15,7 +15,7 @@ from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.hot import Name
 from apiserver.stores.events.embedded.log_merge import BlockWriter
-from apiserver.stores.events.embedded.names import CODES, TYPES, matcher, owner_id, series_rows
+from apiserver.stores.events.embedded.names import CODES, TYPES, matcher, owner_id, series_ids
 from apiserver.stores.events.embedded.series import merged_series, merged_stats
 
 _OF_OWNER = "IN (SELECT id FROM series WHERE owner = ? AND type = ?)"
@@ -72,7 +72,7 @@ def _delete_samples(conn: sqlite3.Connection, key: tuple[int, int]) -> int:
 
 def delete_lines(conn: sqlite3.Connection, series: SeriesQuery, before: int | None, exclude: Selection) -> int:
     """Delete the merged log lines of the series that are older than `before` and not excluded; return their number."""
-    ids = {name: id for name, (id,) in series_rows(conn, replace(series, selection=())).items()}
+    ids = series_ids(conn, replace(series, selection=()))
     included, excluded = matcher(series.selection), matcher(exclude)
     doomed = {name for name in ids if included(*name) and not (exclude and excluded(*name))}
     number = owner_id(conn, series.owner)

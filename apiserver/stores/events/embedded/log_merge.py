@@ -25,7 +25,7 @@ from apiserver.stores.events.embedded import lines as codec
 from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.hot import HotOwner, Memtable, Name
 from apiserver.stores.events.embedded.lines import Lines
-from apiserver.stores.events.embedded.names import Registrar, series_rows
+from apiserver.stores.events.embedded.names import Registrar, series_ids
 
 LARGEST = 500
 LARGEST_BYTES = 4 * 2**20
@@ -119,7 +119,7 @@ def _merge_owner(conn: sqlite3.Connection, owner: Owner, hot: HotOwner, registra
         "INSERT INTO log_series VALUES (?, ?) ON CONFLICT (series) DO UPDATE SET lines = lines + excluded.lines",
         zip(new_ids, np.bincount(names.places, minlength=len(names.table)).tolist(), strict=True),
     )
-    ids = {name: id for name, (id,) in series_rows(conn, SeriesQuery(owner, EventType.LOG)).items()}
+    ids = series_ids(conn, SeriesQuery(owner, EventType.LOG))
     _lay_in(conn, number, lines, BlockWriter(conn, number, ids))
 
 

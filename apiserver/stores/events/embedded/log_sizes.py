@@ -14,7 +14,7 @@ from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.embedded import lines as codec
 from apiserver.stores.events.embedded.hot import LogPart
 from apiserver.stores.events.embedded.lines import Column, Lines
-from apiserver.stores.events.embedded.names import owner_id, series_rows
+from apiserver.stores.events.embedded.names import owner_id, series_ids
 from apiserver.stores.events.embedded.points import grouped
 
 _Sizes = list[tuple[str, int, int]]
@@ -28,7 +28,7 @@ def sizes(conn: sqlite3.Connection, owner: Owner, hot: Sequence[Sequence[LogPart
     number = owner_id(conn, owner)
     for (known,) in conn.execute("SELECT sizes FROM log_blocks WHERE owner = ? AND sizes IS NOT NULL", (number,)):
         _add(found, _decoder.decode(known))
-    names = {id: name for name, (id,) in series_rows(conn, SeriesQuery(owner, EventType.LOG)).items()}
+    names = {id: name for name, id in series_ids(conn, SeriesQuery(owner, EventType.LOG)).items()}
     for (body,) in conn.execute("SELECT body FROM log_blocks WHERE owner = ? AND sizes IS NULL", (number,)):
         _add(found, _of_lines(codec.decode(body, names)))
     for part in (part for table in hot for part in table):

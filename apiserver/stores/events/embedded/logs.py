@@ -17,7 +17,7 @@ from apiserver.stores.events.embedded import lines as codec
 from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.hot import LogPart, Matcher, Name
 from apiserver.stores.events.embedded.lines import Lines
-from apiserver.stores.events.embedded.names import matcher, owner_id, series_rows
+from apiserver.stores.events.embedded.names import matcher, owner_id, series_ids, series_rows
 from apiserver.stores.events.embedded.points import page_end
 
 _AHEAD = "FROM log_blocks WHERE owner = ? AND (last_time, last_sequence) > (?, ?) ORDER BY last_time, last_sequence"
@@ -84,7 +84,7 @@ class WantedLines(NamedTuple):
 
 def _merged_lines(conn: sqlite3.Connection, owner: Owner, wanted: WantedLines) -> tuple[list[LogLine], int]:
     """The page if there were only merged lines, and its bytes. It ends with the block that brings it to `most`."""
-    names = {id: name for name, (id,) in series_rows(conn, SeriesQuery(owner, EventType.LOG)).items()}
+    names = {id: name for name, id in series_ids(conn, SeriesQuery(owner, EventType.LOG)).items()}
     matches = wanted.matches
     selected = {id for id, name in names.items() if matches is None or matches(*name)}
     number = owner_id(conn, owner)
@@ -135,8 +135,7 @@ def _hot_lines(parts: Sequence[LogPart], wanted: WantedLines) -> tuple[list[LogL
         return [], 0
     lengths = np.array([len(part.columns.messages) for part in parts])
     ends = np.cumsum(lengths)
-    times = np.concatenate([part.columns.timestamps for part in parts])
-    sequences = np.repeat([part.sequence for part in parts] - ends + lengths, lengths) + np.arange(len(times))
+    times, sequences = hot_positions(parts)
     which = np.flatnonzero(_beyond(times, sequences, wanted) & _matching(parts, wanted))
     if len(which) > wanted.limit:  # keep the first ones, and all that share the last one's timestamp
         ahead = np.invert(times[which]) if wanted.descending else times[which]
@@ -150,12 +149,22 @@ def _hot_lines(parts: Sequence[LogPart], wanted: WantedLines) -> tuple[list[LogL
         some = which[start : start + _AT_ONCE]
         numbers = np.searchsorted(ends, some, "right")
         within = some - (ends - lengths)[numbers]
-        more = [_hot_line(parts[number], n) for number, n in zip(numbers.tolist(), within.tolist(), strict=True)]
+        more = [hot_line(parts[number], n) for number, n in zip(numbers.tolist(), within.tolist(), strict=True)]
         lines += more
         size += bytes_of_all(more)
         if size >= wanted.most:
             break
     return lines, size
+
+
+def hot_positions(parts: Sequence[LogPart]) -> tuple[Int64Array, Int64Array]:
+    """The timestamps and the sequence numbers of all lines of the parts, as they lie there."""
+    if not parts:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    lengths = np.array([len(part.columns.messages) for part in parts])
+    times = np.concatenate([part.columns.timestamps for part in parts])
+    firsts = np.array([part.sequence for part in parts], np.int64) - np.cumsum(lengths) + lengths
+    return times, np.repeat(firsts, lengths) + np.arange(len(times))
 
 
 def _beyond(times: Int64Array, sequences: Int64Array, wanted: WantedLines) -> npt.NDArray[np.bool_]:
@@ -177,7 +186,8 @@ def _matching(parts: Sequence[LogPart], wanted: WantedLines) -> npt.NDArray[np.b
     return matching
 
 
-def _hot_line(part: LogPart, n: int) -> LogLine:
+def hot_line(part: LogPart, n: int) -> LogLine:
+    """The n-th line of a part."""
     columns = part.columns
     return LogLine(
         LogPosition(int(columns.timestamps[n]), part.sequence + n),
@@ -200,7 +210,7 @@ def names_of(parts: Sequence[LogPart]) -> set[Name]:
 def count(conn: sqlite3.Connection, series: SeriesQuery, hot: Sequence[Sequence[LogPart]]) -> int:
     """How many lines there are."""
     query = "SELECT lines FROM series JOIN log_series ON series = id"
-    merged = sum(int(lines) for (lines,) in series_rows(conn, series, query).values())
+    merged = sum(int(lines) for _, _, lines in series_rows(conn, series, query))
     columns = [part.columns for table in hot for part in table]
     if not series.selection:
         return merged + sum(len(one.messages) for one in columns)

@@ -6,7 +6,7 @@
 - A merge that fails changes nothing. It is tried again after 0.5 seconds, then after 1, 2, 5 and 10.
 - Chunks are sealed while no merge is due, or one step after each merge.
 - Pages that are freed are used again. If over a tenth of the file is free, it shrinks (incremental vacuum). When all is
-  sealed and nothing comes, it gives back all free pages.
+  sealed and nothing comes, or the disk is short of room, it gives back all free pages.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class Merger:
         seconds: float,
         size: int,
         seal_seconds: float,
+        is_short: Callable[[], bool],
     ) -> None:
+        """`is_short` says whether the disk is short of room."""
         self._live = live
         self._database = database
         self._curves = curves
@@ -69,6 +71,7 @@ class Merger:
         self._size = size
         self._sealer = Sealer()
         self._seal_seconds = seal_seconds
+        self._is_short = is_short
         self._look_at = 0.0
         self._working = threading.Lock()
         self._wake = threading.Event()
@@ -77,6 +80,8 @@ class Merger:
         self._failures = 0
         self._retry_at = 0.0
         self._ids = Ids()
+        self.merges = 0
+        """How many merges there were."""
         self._thread = threading.Thread(target=self._run, name="events-merge", daemon=True)
 
     def start(self) -> None:
@@ -203,6 +208,7 @@ class Merger:
                 set_state(conn, "next_sequence", table.next_sequence)
             self._curves.will_merge(table)
         self._curves.has_merged(table.segment)
+        self.merges += 1
         self._checkpoint()
 
     def _seal(self) -> None:
@@ -312,6 +318,8 @@ class Merger:
         return bool(left < free)  # files that were made without incremental vacuum do not shrink
 
     def _free_pages_kept(self, pages: int) -> float:
+        if self._is_short():
+            return 0
         if self._sealer.must_look or self._sealer.is_busy:
             return max(FREE_PAGES_KEPT, pages * _FREE_SHARE_KEPT)
         return FREE_PAGES_KEPT_WHEN_QUIET

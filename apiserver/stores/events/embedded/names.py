@@ -40,33 +40,34 @@ def owner_id(conn: sqlite3.Connection, owner: Owner) -> int | None:
     return None if row is None else int(row[0])
 
 
-def series_rows(
-    conn: sqlite3.Connection, series: SeriesQuery, query: str = "SELECT id FROM series"
-) -> dict[Name, tuple[Any, ...]]:
-    """What `query` finds of the series that were merged, by name, sorted by metric and variant.
+def series_ids(conn: sqlite3.Connection, series: SeriesQuery) -> dict[Name, int]:
+    """The ids of the series that were merged, sorted by name."""
+    return {(metric, variant): id for metric, variant, id in series_rows(conn, series, "SELECT id FROM series")}
+
+
+def series_rows(conn: sqlite3.Connection, series: SeriesQuery, query: str) -> list[tuple[Any, ...]]:
+    """Metric and variant of each series that was merged, and what `query` finds of it, sorted by name.
 
     `query` is `SELECT … FROM series`, perhaps with joins.
     """
     number, selection = owner_id(conn, series.owner), series.selection
     if number is None:
-        return {}
+        return []
     query = query.replace("SELECT ", "SELECT metric, variant, ", 1) + " WHERE owner = ? AND type = ?"
     key = (number, CODES[series.type])
     if sum(len(wanted.variants) or 1 for wanted in selection) > _MOST_ASKED:
         matches = matcher(selection)
         found = conn.execute(f"{query} ORDER BY metric, variant", key)
-        rows = [row for row in found if matches(row[0], row[1])]
-    elif not selection:
-        rows = conn.execute(f"{query} ORDER BY metric, variant", key).fetchall()
-    else:
-        rows = []
-        for wanted in set(selection):
-            if not wanted.variants:
-                rows += conn.execute(f"{query} AND metric = ?", (*key, wanted.metric))
-            for variant in wanted.variants:
-                rows += conn.execute(f"{query} AND metric = ? AND variant = ?", (*key, wanted.metric, variant))
-        rows.sort()
-    return {(row[0], row[1]): row[2:] for row in rows}
+        return [row for row in found if matches(row[0], row[1])]
+    if not selection:
+        return conn.execute(f"{query} ORDER BY metric, variant", key).fetchall()
+    rows: set[tuple[Any, ...]] = set()
+    for wanted in selection:
+        if not wanted.variants:
+            rows.update(conn.execute(f"{query} AND metric = ?", (*key, wanted.metric)))
+        for variant in wanted.variants:
+            rows.update(conn.execute(f"{query} AND metric = ? AND variant = ?", (*key, wanted.metric, variant)))
+    return sorted(rows)
 
 
 class Ids:

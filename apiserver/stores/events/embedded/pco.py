@@ -44,24 +44,21 @@ def decode_into(encoded: memoryview, out: npt.NDArray[Any], start: int = 0) -> N
     from pcodec import wrapped
 
     header, metadata, length, count = _HEAD.unpack_from(encoded)
-    pages = -(-count // length)
-    sizes = np.frombuffer(encoded, _SIZE, pages, _HEAD.size)
-    at = _HEAD.size + sizes.nbytes
-    file, _ = wrapped.FileDecompressor.new(bytes(encoded[at : at + header]))
-    at += header
-    chunk, _ = file.chunk_decompressor(bytes(encoded[at : at + metadata]), _TYPES[out.dtype.str])
-    ends = (at + metadata + np.cumsum(sizes, dtype=np.int64)).tolist()
+    sizes = np.frombuffer(encoded, _SIZE, -(-count // length), _HEAD.size)
+    content = bytes(encoded[_HEAD.size + sizes.nbytes :])
+    file, _ = wrapped.FileDecompressor.new(content[:header])
+    end = header + metadata
+    chunk, _ = file.chunk_decompressor(content[header:end], _TYPES[out.dtype.str])
     stop = start + len(out)
-    for page in range(start // length, -(-stop // length)):
-        first, last = page * length, min((page + 1) * length, count)
-        body = bytes(encoded[ends[page] - int(sizes[page]) : ends[page]])
+    for first, size in zip(range(0, count, length), sizes.tolist(), strict=True):
+        at, end, last = end, end + size, min(first + length, count)
         if start <= first and last <= stop:
-            chunk.read_page_into(body, last - first, out[first - start : last - start])
-            continue
-        whole = np.empty(last - first, out.dtype)
-        chunk.read_page_into(body, last - first, whole)
-        low, high = max(first, start), min(last, stop)
-        out[low - start : high - start] = whole[low - first : high - first]
+            chunk.read_page_into(content[at:end], last - first, out[first - start : last - start])
+        elif start < last and first < stop:
+            whole = np.empty(last - first, out.dtype)
+            chunk.read_page_into(content[at:end], last - first, whole)
+            low, high = max(first, start), min(last, stop)
+            out[low - start : high - start] = whole[low - first : high - first]
 
 
 @lru_cache(64)

@@ -13,6 +13,7 @@ For example, a chunk has 4,096 points at iterations 0, 10, 20, …, 40,950. The 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,21 +86,29 @@ def encode_blocks(rows: BlockArray) -> bytes:
     return rows.tobytes()
 
 
-def decode_blocks(encoded: memoryview) -> BlockArray:
-    """The blocks of any chunk."""
-    if len(encoded) % _BYTES:
-        return np.frombuffer(compression.decompress(encoded[encoded[0] :]), _NARROW).astype(BLOCK)
-    return np.frombuffer(encoded, BLOCK)
+def decode_blocks(encoded: Sequence[memoryview], columns: ColumnNames) -> Pieces:
+    """Each block of adjacent chunks as a piece. There must be at least one chunk.
+
+    Neighbours whose blocks are stored alike are decoded together, as a call of NumPy's takes longer than some blocks.
+    """
+    parts = []
+    for are_narrow, some in groupby(encoded, _are_narrow):
+        if are_narrow:
+            rows = np.frombuffer(b"".join([compression.decompress(body[body[0] :]) for body in some]), _NARROW)
+        else:
+            rows = np.frombuffer(b"".join(some), BLOCK)
+        sums = {name: rows[name].astype(COLUMNS[name].type) for name in columns}
+        parts.append(Pieces(rows["start"].astype(np.int64), sums))
+    return concatenated(parts)
+
+
+def _are_narrow(encoded: memoryview) -> bool:
+    return len(encoded) % _BYTES != 0
 
 
 def pieces_of(curve: Curve, columns: ColumnNames) -> Pieces:
     """Each point as a piece."""
     return Pieces(curve.iters, aggregates.of_points(curve.values, columns))
-
-
-def pieces_of_blocks(rows: BlockArray, columns: ColumnNames) -> Pieces:
-    """Each block as a piece."""
-    return Pieces(rows["start"].astype(np.int64), {name: rows[name].astype(COLUMNS[name].type) for name in columns})
 
 
 def concatenated(parts: Sequence[Pieces]) -> Pieces:

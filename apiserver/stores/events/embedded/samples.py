@@ -18,7 +18,7 @@ from apiserver.events.queries import GREATEST, LEAST, PageQuery, Range, SeriesQu
 from apiserver.stores.events.base import page_of
 from apiserver.stores.events.embedded import compression
 from apiserver.stores.events.embedded.hot import Name, SampleKey
-from apiserver.stores.events.embedded.names import series_rows
+from apiserver.stores.events.embedded.names import series_ids
 
 #: The samples of more series than these are read by one statement.
 MANY = 500
@@ -47,7 +47,7 @@ class Samples:
     @classmethod
     def view(cls, conn: sqlite3.Connection, series: SeriesQuery, hot: Sequence[HotSamples]) -> Samples:
         """The samples of the series; `hot` has those in each memtable, oldest first."""
-        merged = {name: id for name, (id,) in series_rows(conn, series).items()}
+        merged = series_ids(conn, series)
         laid_over: dict[Name, dict[SampleKey, Sample]] = {}
         for table in hot:
             for name, found in table.items():

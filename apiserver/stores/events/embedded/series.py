@@ -10,6 +10,7 @@ on, points are read, and hot ones are laid over merged ones. For example, hot po
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -36,6 +37,10 @@ from apiserver.stores.events.embedded.points import (
 from apiserver.stores.events.embedded.stats import EMPTY, StatsArray
 
 _FROM_CHUNKS = "FROM chunk_index AS i {} WHERE series = ? AND last >= ? AND first <= ? ORDER BY last"
+_SHIFTS = (
+    "SELECT DISTINCT series, shift FROM chunk_index WHERE series IN (SELECT value FROM json_each(?))"
+    " AND last >= ? AND first <= ? ORDER BY series, shift"
+)
 _WITH_CURVES = "JOIN chunk_curves AS c ON c.id = i.id"
 _WITH_DETAILS = "JOIN chunk_details AS d ON d.id = i.id"
 _WITH_POINTS = f"{_WITH_CURVES} {_WITH_DETAILS}"
@@ -72,7 +77,7 @@ NOT_MERGED = MergedSeries(0, None, b"", EMPTY.tobytes())
 def merged_series(conn: sqlite3.Connection, series: SeriesQuery) -> dict[Name, MergedSeries]:
     """The merged scalar series, sorted by name."""
     rows = series_rows(conn, series, "SELECT id, chunk_end, runs, stats FROM series JOIN scalars ON series = id")
-    return {name: MergedSeries(*row) for name, row in rows.items()}
+    return {(metric, variant): MergedSeries(id, end, runs, stats) for metric, variant, id, end, runs, stats in rows}
 
 
 def merged_stats(series: Iterable[MergedSeries]) -> StatsArray:
@@ -169,10 +174,6 @@ class Series:
         iters = self.hot.iters
         return bool(np.searchsorted(iters, low, "left") < np.searchsorted(iters, high, "right"))
 
-    def shifts(self, low: int, high: int) -> list[int]:
-        """The distinct shifts of the chunks with points at low ≤ iter ≤ high."""
-        return [shift for (shift,) in self._select("SELECT DISTINCT shift", "", low, high)]
-
     def blocks(self, low: int, high: int, largest_shift: int) -> sqlite3.Cursor:
         """The blocks of chunks with points at low ≤ iter ≤ high, ascending; None for a chunk with a larger shift."""
         return self._select(f"SELECT first, last, count, iif(shift <= {largest_shift}, blocks, NULL)", "", low, high)
@@ -187,6 +188,8 @@ class Series:
             tail = curve_of(self.tail)
             return within(tail, low, high) if len(tail.iters) else tail
         rows = self._chunk_rows("SELECT count, c.body", _WITH_CURVES, low, high)
+        if not (rows or self.merged.runs or self.recent):
+            return NO_CURVE
         found = [chunks.decode_curves(rows)] if rows else []
         return _overlaid([*found, curve_of(self.tail), curve_of(self.hot)], low, high) or NO_CURVE
 
@@ -210,6 +213,15 @@ class Series:
         return self.conn.execute(f"{select} {_FROM_CHUNKS.format(join)}", (self.merged.id, low, high))
 
 
+def chunk_shifts(series: Sequence[Series], low: int, high: int) -> dict[int, list[int]]:
+    """The distinct shifts of the chunks with points at low ≤ iter ≤ high, ascending, by the id of their series."""
+    found: dict[int, list[int]] = {}
+    ids = [id for id, end, *_ in (one.merged for one in series) if end is not None and low <= end]
+    for id, shift in series[0].conn.execute(_SHIFTS, (json.dumps(ids), low, high)) if ids else ():
+        found.setdefault(id, []).append(shift)
+    return found
+
+
 def _overlaid(parts: Sequence[Columns], low: int, high: int) -> Columns | None:
     parts = [within(part, low, high) for part in parts if len(part.iters)]
     parts = [part for part in parts if len(part.iters)]
@@ -225,5 +237,5 @@ def views(conn: sqlite3.Connection, series: SeriesQuery, hot: Sequence[Mapping[N
         for name, points in table.items():
             recent.setdefault(name, []).append(points)
     merged = merged_series(conn, series)
-    names = sorted(merged.keys() | recent.keys())
+    names = merged.keys() if recent.keys() <= merged.keys() else sorted(merged.keys() | recent.keys())
     return [Series(conn, name, merged.get(name, NOT_MERGED), recent.get(name, ())) for name in names]

@@ -20,6 +20,7 @@ from typing import TypeVar
 from apiserver import answers
 from apiserver.events.aggregates import Buckets
 from apiserver.events.changes import Changes, ChangesQuery
+from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import (
     SAMPLE_TYPES,
     EventBatch,
@@ -52,7 +53,7 @@ from apiserver.events.queries import (
 )
 from apiserver.off_loop import in_thread
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
-from apiserver.stores.events.embedded import by_worker, deletion, log_sizes, logs, records, scalars, stats
+from apiserver.stores.events.embedded import by_worker, deletion, log_hits, log_sizes, logs, records, scalars, stats
 from apiserver.stores.events.embedded.buckets import all_buckets
 from apiserver.stores.events.embedded.checked import Damaged, Kind, Place
 from apiserver.stores.events.embedded.commit import GroupCommit
@@ -60,6 +61,7 @@ from apiserver.stores.events.embedded.curves import ends, means, views_of
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.hot import HotOwner, HotPoints, LogPart, Memtable, Name
 from apiserver.stores.events.embedded.live import Live
+from apiserver.stores.events.embedded.log_numbers import BlockEnds, NumberedLog
 from apiserver.stores.events.embedded.merge import Merger
 from apiserver.stores.events.embedded.names import TYPES, matcher, owner_id, state
 from apiserver.stores.events.embedded.samples import Samples
@@ -84,6 +86,7 @@ class _Parts:
     live: Live
     database: Database
     curves: SmoothedCurves
+    block_ends: BlockEnds
     merger: Merger
     readers: ThreadPoolExecutor
     changer: ThreadPoolExecutor
@@ -96,9 +99,9 @@ class EmbeddedEventStore:
     """Events in one folder, used by one process at a time.
 
     With `fsync`, acknowledged events survive power loss too, not only kill -9. A merge begins after `merge_points`
-    events, `merge_seconds` or `merge_bytes`, whichever comes first. Every `seal_seconds`, it looks for chunks to
-    seal. With more than `max_unmerged_bytes` to merge, `add` raises EventStoreBusy. Deletes on a full disk may use the
-    `reserve`. While it is used, `add` raises EventStoreBusy.
+    events, `merge_seconds`, `merge_bytes` or half of `max_unmerged_bytes`, whichever comes first. Every `seal_seconds`,
+    it looks for chunks to seal. With more than `max_unmerged_bytes` to merge, `add` raises EventStoreBusy. Deletes on a
+    full disk may use the `reserve`. While it is used, `add` raises EventStoreBusy.
     """
 
     def __init__(
@@ -107,7 +110,7 @@ class EmbeddedEventStore:
         *,
         fsync: bool = False,
         merge_points: int = 262_144,
-        merge_seconds: float = 5.0,
+        merge_seconds: float = 15.0,
         merge_bytes: int = 32 * 2**20,
         seal_seconds: float = 60.0,
         max_unmerged_bytes: int = 128 * 2**20,
@@ -154,15 +157,16 @@ class EmbeddedEventStore:
             curves,
             points=self._merge_points,
             seconds=self._merge_seconds,
-            size=self._merge_bytes,
+            size=min(self._merge_bytes, self._max_unmerged_bytes // 2),
             seal_seconds=self._seal_seconds,
+            is_short=lambda: self._reserve.is_gone,
         )
         merger.start()
         readers = ThreadPoolExecutor(_READERS, thread_name_prefix="events-read")
         changer = ThreadPoolExecutor(1, thread_name_prefix="events-change")
         writer = ThreadPoolExecutor(1, thread_name_prefix="events-commit")
         commit = GroupCommit(live.append, writer) if self._fsync else None
-        return _Parts(live, database, curves, merger, readers, changer, writer, commit)
+        return _Parts(live, database, curves, BlockEnds(), merger, readers, changer, writer, commit)
 
     async def close(self) -> None:
         """Merge the rest if that works, and release the folder."""
@@ -403,6 +407,29 @@ class EmbeddedEventStore:
             lambda conn, hot: (logs.page(conn, series.owner, hot, wanted), logs.count(conn, series, hot)),
         )
 
+    async def log_numbered(self, owner: Owner, numbers: Sequence[int]) -> tuple[list[LogLine], int]:
+        """Lines by their numbers, and how many there are."""
+        known = self._parts.block_ends
+
+        def work(conn: sqlite3.Connection, hot: list[list[LogPart]]) -> tuple[list[LogLine], int]:
+            log = NumberedLog(conn, owner, hot, known)
+            return log.lines(numbers), log.count
+
+        return await self._read(owner, lambda hot: hot.logs.copy(), work)
+
+    async def log_number(self, owner: Owner, position: LogPosition) -> int:
+        """How many lines lie before a position."""
+        known = self._parts.block_ends
+        return await self._read(
+            owner, lambda hot: hot.logs.copy(), lambda conn, hot: NumberedLog(conn, owner, hot, known).number(position)
+        )
+
+    async def log_hits(self, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
+        """Search the next part of a log."""
+        return await self._read(
+            owner, lambda hot: hot.logs.copy(), lambda conn, hot: log_hits.hits(conn, owner, hot, wanted, after)
+        )
+
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
         """How much each worker logged."""
         return await self._read(owner, lambda hot: hot.logs.copy(), lambda conn, hot: log_sizes.sizes(conn, owner, hot))
@@ -453,6 +480,18 @@ class EmbeddedEventStore:
             return count
 
         return await self._read(owner, HotOwner.everything, work)
+
+    # --- about the store itself --------------------------------------------------------------------
+
+    def gauges(self) -> Mapping[str, float]:
+        """How much is not merged, whether merging works, and how many merges there were."""
+        live = self._parts.live
+        return {
+            "unmerged_bytes": live.unmerged_bytes,
+            "unmerged_events": sum([table.events for table in live.tables()]),
+            "merging_works": live.stuck is None,
+            "merges": self._parts.merger.merges,
+        }
 
     # --- changes -----------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.stores.documents.base import InvalidFilter
-from apiserver.stores.documents.dialect.patterns import LONGEST, compile_pattern, literals_of
+from apiserver.stores.documents.dialect.patterns import LONGEST, among_lines, compile_pattern, literals_of
 
 
 @pytest.mark.parametrize(
@@ -72,3 +72,17 @@ def test_what_a_pattern_finds_has_its_texts(pattern: str, text: str) -> None:
     except InvalidFilter:
         return
     assert all(one in text for one in literals_of(pattern)) >= search(text)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["^b$", "a", "^$", "b|^c", "[^a]$", r"\bc\b", r"\Bc", "(?i)^B", r"\Q^b\E", "(?U)a+$", r"\\A"]
+)
+@given(texts=st.lists(st.text("abc^\\A\n ", max_size=4), min_size=1, max_size=5))
+def test_joined_texts_are_searched_for_lines(pattern: str, texts: list[str]) -> None:
+    among, search = among_lines(pattern), compile_pattern("n", pattern)
+    assert among is None or among("\n".join(texts)) or not any(map(search, texts))
+
+
+def test_some_patterns_cannot_be_searched_for_in_joined_texts() -> None:
+    assert all(among_lines(pattern) is None for pattern in (r"\Ab", r"b\z", "(?-m)^b", "(?i-m:^b)", "b" * LONGEST))
+    assert among_lines("^b$") is not None

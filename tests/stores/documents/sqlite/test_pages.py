@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
-from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, In, Matches, Sort
-from apiserver.stores.documents.sqlite import pages
+from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, In, Matches, Sort, Update
+from apiserver.stores.documents.sqlite import pages, store
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from tests.chance import examples
 
@@ -85,9 +85,9 @@ def test_pages_are_those_of_the_whole_order(
 async def test_what_hardly_any_of_the_first_is_is_found_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ways, original = list[bool](), pages.rows_sorted
 
-    def rows_sorted(*given: Any, found_first: bool = False) -> str:
+    def rows_sorted(*given: Any, found_first: bool = False, walked: Sequence[str] = ()) -> str:
         ways.append(found_first)
-        return original(*given, found_first=found_first)
+        return original(*given, found_first=found_first, walked=walked)
 
     monkeypatch.setattr(pages, "rows_sorted", rows_sorted)
     async with opened(tmp_path) as documents:
@@ -110,3 +110,56 @@ async def test_what_hardly_any_of_the_first_is_is_found_first(tmp_path: Path, mo
         assert await page({"project": In(["p0"])}, 200, name=1) == (["200", "201"], False)
         assert await page({"id": In(["000", "001"])}, name=-1) == (["001", "000"], True)
         assert await page({"id": In(["000", "001"])}, name=-1, created=1) == (["001", "000"], False)
+
+
+@pytest.mark.anyio
+async def test_pages_far_down_are_sorted_once_until_something_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sorted_for, original = list[tuple[Any, ...]](), pages.rows_in_order
+
+    def rows_in_order(statement: Any, condition: Any, terms: Any) -> str:
+        sorted_for.append(terms)
+        return original(statement, condition, terms)
+
+    monkeypatch.setattr(store, "rows_in_order", rows_in_order)
+    monkeypatch.setattr(pages, "FURTHEST", 10)
+    names = [f"{number:03d}" for number in range(100)]
+    async with opened(tmp_path) as documents:
+        await documents.insert("tasks", [{"id": name, "company": "c", "name": name, "n": 0} for name in names])
+
+        async def page(skip: int) -> list[str]:
+            wanted = {"company": "c", "status": None}
+            found = await documents.find("tasks", wanted, sort=[("name", 1)], skip=skip, limit=3, projection=["id"])
+            return [one["id"] for one in found]
+
+        assert [await page(skip) for skip in (0, 50, 90, 98)] == [names[n : n + 3] for n in (0, 50, 90, 98)]
+        await documents.update("tasks", {"id": "000"}, Update(set={"n": 1}))
+        assert await page(60) == names[60:63]
+        assert len(sorted_for) == 1
+        await documents.update("tasks", {"id": "000"}, Update(set={"status": "x"}))
+        assert await page(60) == names[61:64]
+        await documents.delete("tasks", {"id": "001"})
+        assert await page(60) == names[62:65]
+        assert len(sorted_for) == 3
+
+
+@pytest.mark.anyio
+async def test_a_page_of_a_large_project_is_walked_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite alone would find all of the project, and sort them."""
+    statements = list[str]()
+    original = pages.select
+
+    def select(*given: Any) -> str:
+        statements.append(original(*given))
+        return statements[-1]
+
+    monkeypatch.setattr(store, "select", select)
+    async with opened(tmp_path) as documents:
+        many = [{"id": f"{n:03d}", "company": "c", "name": f"{n:03d}", "project": "p"} for n in range(300)]
+        await documents.insert("tasks", many)
+        for direction, expected in ((-1, ["299", "298"]), (1, ["000", "001"])):
+            wanted = {"company": "c", "project": "p"}
+            found = await documents.find("tasks", wanted, sort=[("name", direction)], limit=2)
+            assert [one["id"] for one in found] == expected
+    assert all('INDEXED BY "tasks:company,name"' in sql for sql in statements)

@@ -22,6 +22,7 @@ from apiserver.stores.documents.dialect.sorts import Term, in_order, parse_sort
 from apiserver.stores.documents.query import (
     AllOf,
     AnyOf,
+    AsNumber,
     AtLeast,
     AtMost,
     Both,
@@ -117,7 +118,7 @@ _tests = st.one_of(
         st.sampled_from(_operands),
     ),
     st.lists(st.sampled_from(_operands), max_size=3).map(In),
-    st.sampled_from([HasSize(1), Matches("a"), Both(AtLeast(0), Less(2)), HasAll(["a"])]),
+    st.sampled_from([HasSize(1), AsNumber(Less(1)), Matches("a"), Both(AtLeast(0), Less(2)), HasAll(["a"])]),
 )
 _paths = st.sampled_from(["big", "big.a", "big.a.b", "big.0", "big.0.a", "a", "a.b", 'big.q"', "b", "b.a"])
 
@@ -208,6 +209,7 @@ async def test_every_test_of_every_value(tmp_path: Path) -> None:
     documents += [{"id": "none"}, {"id": "other", "big": {"b": 1}}]
     tests: list[Any] = [test(value) for test in strategies.COMPARISONS for value in values]
     tests += [Both(AtLeast(0), Less(2)), In([None, 2, "b"]), NotIn([1]), HasSize(1)]
+    tests += [AsNumber(test(number)) for test in strategies.NUMERIC for number in (0, 0.5, -1)]
     async with opened(tmp_path) as documents_store:
         await documents_store.insert("things", documents)
         for test in tests:

@@ -8,7 +8,9 @@ from apiserver.stores.events.embedded import (
     bucketing,
     buckets,
     chunks,
+    log_hits,
     log_merge,
+    log_numbers,
     pco,
     pieces,
     scalar_merge,
@@ -41,3 +43,6 @@ def make_small(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(smoothed, "POINTS", 10)
     patch.setattr(bucketing, "SHORT", 4)
     patch.setattr(log_merge, "LARGEST", 5)
+    patch.setattr(log_hits, "AT_ONCE", 7)
+    patch.setattr(log_numbers, "MOST_BLOCKS", 12)
+    patch.setattr(log_numbers, "MOST_LOGS", 2)

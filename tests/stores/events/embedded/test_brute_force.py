@@ -130,7 +130,7 @@ class Both:
         await assert_same(self._store, self._plain, OWNERS)
 
 
-@examples(20)
+@examples(12)
 @given(operations)
 def test_the_embedded_store_answers_like_the_plain_one(operations: list[tuple[Any, ...]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

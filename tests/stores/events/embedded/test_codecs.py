@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apiserver.events.aggregates import COLUMNS
 from apiserver.events.model import LogLine, LogPosition
 from apiserver.stores.events.embedded import chunks, compression, integers, lines, pieces
 from apiserver.stores.events.embedded.checked import Damaged, Kind, Place, unwrap, wrap
@@ -148,10 +149,17 @@ def test_columns_of_few_values(pairs: list[tuple[str, int | None]], data: st.Dat
     assert set(some.distinct().table) == set(some)
 
 
-@given(st.lists(st.floats(width=32) | st.floats(), min_size=1, max_size=60), st.booleans())
-def test_blocks_of_sealed_chunks(values: list[float], narrow: bool) -> None:
-    with np.errstate(over="ignore"):
-        column = np.array(values, np.float32).astype(np.float64) if narrow else np.array(values)
-    (rows,) = pieces.blocks_of(np.arange(len(column)) - 5, column, np.zeros(1, np.intp), [2])
-    assert pieces.decode_blocks(memoryview(pieces.encode_blocks(rows))).tobytes() == rows.tobytes()
-    assert pieces.decode_blocks(memoryview(rows.tobytes())).tobytes() == rows.tobytes()
+@given(st.lists(st.tuples(st.lists(st.floats(), min_size=1, max_size=60), st.booleans(), st.booleans()), min_size=1))
+def test_blocks_of_adjacent_chunks(adjacent: list[tuple[list[float], bool, bool]]) -> None:
+    blocks, encoded = [], []
+    for values, is_narrow, is_sealed in adjacent:
+        with np.errstate(over="ignore"):
+            column = np.array(values, np.float32).astype(np.float64) if is_narrow else np.array(values)
+        (rows,) = pieces.blocks_of(np.arange(len(column)) - 5, column, np.zeros(1, np.intp), [2])
+        blocks.append(rows)
+        encoded.append(memoryview(pieces.encode_blocks(rows) if is_sealed else rows.tobytes()))
+    x, sums = pieces.decode_blocks(encoded, tuple(COLUMNS))
+    whole = np.concatenate(blocks)
+    assert x.tolist() == whole["start"].tolist()
+    for name, found in sums.items():
+        assert found.tobytes() == whole[name].astype(found.dtype).tobytes()

@@ -1,0 +1,247 @@
+"""Answers as files: Parquet, and whatever a reader asks for in parts or asks for the size of.
+
+A reader such as DuckDB or polars asks for the size, then for the end of the file, then for the columns that it needs.
+All of these must be parts of the same file, while the table may grow. So a file is made on disk, and kept for some
+minutes after it was last asked for:
+
+- Whoever asks for a part gets one of the kept file, even if the table has grown since.
+- Whoever asks for all of it gets the kept file if the table has not changed. Otherwise the file is made anew.
+
+Each process keeps its own files. Of several servers, a reader should ask one: parts of two files do not fit together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import threading
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import cast
+from urllib.parse import parse_qsl
+
+from fastapi import Response
+from starlette.types import Receive, Scope, Send
+
+from apiserver import answers
+from apiserver.data.calls import DataCall
+from apiserver.data.tables import Batch, Table
+from apiserver.data.versions import Version
+from apiserver.data_folder import forget_processes
+from apiserver.files.downloads import send_file
+from apiserver.rpc.errors import overloaded, unavailable
+from apiserver.stores.files.disk import StoredFile
+from apiserver.stores.files.shares import Shares
+
+#: Seconds that a file is kept after it was last asked for, and after it was made: no reader takes longer for its parts.
+_KEPT, _LONGEST = 300, 3600
+#: How many files are kept, and their bytes together; those that were not asked for longest go first.
+_MOST, _MOST_BYTES = 200, 8 * 2**30
+#: Bytes that must stay free on the disk.
+_FREE = 2**30
+#: Files that are made at a time, and seconds that others wait for that.
+_AT_ONCE, _PATIENCE = 2, 20
+#: Rows of a row group.
+_GROUP = 2**17
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A file that was made, and which version of the table it has, if that is known. No file: the size is −1."""
+
+    path: Path = Path()
+    size: int = -1
+    version: str | None = None
+    made: float = 0.0
+    asked: float = 0.0
+    users: int = 0
+    """Requests that wait for the file, or open it."""
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+Write = Callable[[Path], Awaitable[None]]
+"""Makes a file."""
+
+
+class Exports:
+    """The files of one process, in a folder of its own inside `folder`. They belong to one event loop."""
+
+    def __init__(self, folder: Path) -> None:
+        self._all = folder
+        self._folder = folder / str(os.getpid())
+        self._kept: dict[bytes, _Kept] = {}
+        """By digest of what a file is for; the last one was asked for last."""
+        self._making = asyncio.Semaphore(_AT_ONCE)
+        self._shares = Shares()
+
+    def open(self) -> None:
+        """Delete what processes left that died."""
+        self._folder = self._all / str(os.getpid())  # the process may have been forked after __init__
+        shutil.rmtree(self._folder, ignore_errors=True)
+        forget_processes(self._all, self._folder)
+
+    def close(self) -> None:
+        """Delete all files."""
+        self._kept.clear()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def file(self, call: DataCall, name: str, write: Write, version: Version | None) -> StoredFile:
+        """The file `name` for this query, which `write` can make.
+
+        429 if too many are made, 503 if the disk is too full.
+        """
+        key = _key(call, name)
+        kept = self._kept.pop(key) if key in self._kept else _Kept()
+        self._kept[key] = kept
+        kept.users += 1
+        try:
+            async with kept.lock:
+                if not await self._serves(call, kept, version):
+                    await self._make(call, write, kept, version)
+                kept.asked = time.monotonic()
+                return self._open(kept)
+        finally:
+            kept.users -= 1
+            await self.forget()
+
+    async def _serves(self, call: DataCall, kept: _Kept, version: Version | None) -> bool:
+        """Whether the kept file answers the request."""
+        if kept.size < 0 or time.monotonic() - kept.made > _LONGEST:
+            return False
+        if version is None or kept.version is None:
+            return "range" in call.headers
+        return await version.is_still(kept.version, only_grown="range" in call.headers)
+
+    async def _make(self, call: DataCall, write: Write, kept: _Kept, version: Version | None) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await self._making.acquire()
+        except TimeoutError:
+            raise overloaded("The server makes as many files as it can", retry_after=10) from None
+        path = self._folder / f"{time.time_ns():x}-{os.urandom(4).hex()}"
+        try:
+            tag = None if version is None else await version.now()
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            async with call.while_connected():
+                await write(path)
+            size = path.stat().st_size
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        finally:
+            self._making.release()
+        _delete(kept)
+        kept.path, kept.size, kept.version, kept.made = path, size, tag, time.monotonic()
+
+    def _open(self, kept: _Kept) -> StoredFile:
+        descriptor = os.open(kept.path, os.O_RDONLY | os.O_CLOEXEC)
+        status = os.fstat(descriptor)
+        return StoredFile(descriptor, status.st_size, status.st_mtime_ns, status.st_ino, self._shares)
+
+    async def forget(self) -> None:
+        """Delete files that nobody asked for lately, and the oldest ones if there are too many."""
+        now, size = time.monotonic(), 0
+        for number, (key, kept) in enumerate(reversed(list(self._kept.items()))):
+            if kept.users:
+                continue
+            size += max(kept.size, 0)
+            is_old = now - kept.asked > _KEPT or now - kept.made > _LONGEST
+            if kept.size < 0 or is_old or number >= _MOST or (size > _MOST_BYTES and number):
+                _delete(kept)
+                del self._kept[key]
+
+
+def _delete(kept: _Kept) -> None:
+    """Delete the file, if there is one. Whoever still reads it has it open."""
+    if kept.size >= 0:
+        kept.path.unlink(missing_ok=True)
+        kept.size = -1
+
+
+def _key(call: DataCall, name: str) -> bytes:
+    """What a file is for: the company, what the address means, and its parameters, without a link's token."""
+    query = parse_qsl(call.request.scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+    said = "\0".join([call.caller.company, name, *(f"{one}={value}" for one, value in query if one != "token")])
+    return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+async def write_parquet(path: Path, table: Table) -> None:
+    """Write the table in a thread, which asks the event loop for each batch. ImportError without the extra."""
+    from apiserver.data.formats.arrow import write_parquet_file
+
+    loop = asyncio.get_running_loop()
+    stopped = threading.Event()
+    failures: list[BaseException] = []
+
+    def batches() -> Iterator[Batch]:
+        while not stopped.is_set():
+            try:
+                _check_room(path)
+                batch = asyncio.run_coroutine_threadsafe(_next(table.batches), loop).result()
+            except BaseException as error:
+                failures.append(error)  # Rust would make another error of it
+                raise
+            if batch is None:
+                return
+            yield batch
+        raise InterruptedError
+
+    writing = asyncio.ensure_future(
+        asyncio.to_thread(write_parquet_file, path, table.columns, batches(), table.about, _GROUP)
+    )
+    async with aclosing(table.batches):
+        try:
+            await asyncio.shield(writing)
+        except BaseException:
+            stopped.set()
+            await asyncio.wait([writing])
+            if failures:
+                raise failures[0] from None
+            raise
+    answers.made(0)
+
+
+async def write_pieces(path: Path, pieces: AsyncGenerator[bytes, None]) -> None:
+    """Write a file piece by piece."""
+    async with aclosing(pieces):
+        with await asyncio.to_thread(open, path, "wb") as file:
+            async for piece in pieces:
+                await asyncio.to_thread(file.write, piece)
+                _check_room(path)
+            await asyncio.to_thread(file.flush)
+
+
+def _check_room(path: Path) -> None:
+    if shutil.disk_usage(path.parent).free < _FREE:
+        raise unavailable("There is too little room on the server's disk to make the file", retry_after=60)
+
+
+async def _next(batches: AsyncGenerator[Batch, None]) -> Batch | None:
+    return await anext(batches, None)
+
+
+class _FileResponse(Response):
+    """Answers with a file, or a part of it. The file is closed at the end."""
+
+    def __init__(self, file: StoredFile, name: str, call: DataCall) -> None:
+        super().__init__()
+        self._file = file
+        self._name = name
+        self._call = call
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await send_file(self._file, self._name, self._call.headers, send, body=scope["method"] != "HEAD")
+        finally:
+            self._file.close()
+
+
+async def answer(call: DataCall, name: str, write: Write, version: Version | None) -> Response:
+    """The file that `write` makes, under this name. `version`: the table's versions, if they can be told apart."""
+    exports = cast(Exports, call.request.app.state.exports)
+    return _FileResponse(await exports.file(call, name, write, version), name, call)

@@ -1,0 +1,116 @@
+"""Columns of tables of tasks: which field of a task's document a column shows, and of which kind it is.
+
+A column is named as the API names the field (`status`, `last_iteration`, `runtime.cpu_cores`), or
+
+- `hyperparams.Args/lr`: the value of a parameter, of the section Args,
+- `last:loss/train`: the last value of a curve; also `first:`, `min:`, `max:` and `mean:`, and `count:`,
+- `min_iter:loss/train`: the iteration of such a value; also `max_iter:` and `first_iter:`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from apiserver.data.calls import bad_parameter
+from apiserver.data.tables import Column, Kind
+from apiserver.events.last_metrics import digest
+from apiserver.services.document_keys import escape, escape_path
+from apiserver.stores.documents.query import Document
+from apiserver.times import epoch_millis
+
+#: The columns of a table if none are named.
+USUAL = (
+    *("id", "name", "project", "status", "type", "user", "tags", "created", "started", "completed", "last_update"),
+    *("last_iteration", "comment"),
+)
+#: Fields of a value in `last_metrics`, by what a column calls them.
+_OF_CURVES = {
+    "last": ("value", Kind.FLOAT),
+    "first": ("first_value", Kind.FLOAT),
+    "min": ("min_value", Kind.FLOAT),
+    "max": ("max_value", Kind.FLOAT),
+    "mean": ("mean_value", Kind.FLOAT),
+    "count": ("count", Kind.INT),
+    "min_iter": ("min_value_iteration", Kind.INT),
+    "max_iter": ("max_value_iteration", Kind.INT),
+    "first_iter": ("first_value_iteration", Kind.INT),
+}
+_KINDS = {
+    **dict.fromkeys(("id", "name", "project", "status", "type", "user", "parent", "comment"), Kind.TEXT),
+    **dict.fromkeys(("status_message", "status_reason", "report", "company"), Kind.TEXT),
+    **dict.fromkeys(("created", "started", "completed", "published", "last_update"), Kind.DATE),
+    **dict.fromkeys(("last_change", "status_changed"), Kind.DATE),
+    **dict.fromkeys(("last_iteration", "active_duration"), Kind.INT),
+}
+#: The fields of tasks; those below them may have any name.
+_ROOTS = frozenset(
+    {
+        *_KINDS,
+        *("tags", "system_tags", "hyperparams", "configuration", "runtime", "execution", "models", "script"),
+        *("container", "output", "last_metrics", "metric_stats", "status_changed", "published", "has_x_axis_labels"),
+        *("last_worker", "last_worker_report", "enqueue_status", "report_assets", "unique_metrics"),
+    }
+)
+_LONGEST = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column, and the path of the field in stored documents."""
+
+    column: Column
+    path: str
+
+    def value(self, task: Document) -> Any:
+        """What the column shows of a stored task; None if the task has no such field."""
+        value: Any = task
+        for name in self.path.split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+        return None if value is None else _SHOWN[self.column.kind](value)
+
+
+def field_of(name: str, parameter: str = "columns") -> Field:
+    """The field of a column that `parameter` names; 400 if there can be none."""
+    if not name or len(name) > _LONGEST:
+        raise bad_parameter(parameter, f"a column has a name of up to {_LONGEST} characters")
+    prefix, colon, series = name.partition(":")
+    if colon and prefix in _OF_CURVES:
+        metric, slash, variant = series.rpartition("/")
+        if not slash:
+            raise bad_parameter(parameter, f"'{name[:100]}' names no curve: it should be {prefix}:metric/variant")
+        field, kind = _OF_CURVES[prefix]
+        return Field(Column(name, kind), f"last_metrics.{digest(metric)}.{digest(variant)}.{field}")
+    if name.startswith("hyperparams.") and "/" in name:
+        section, _, parameter = name.removeprefix("hyperparams.").partition("/")
+        return Field(Column(name, Kind.TEXT), f"hyperparams.{escape(section)}.{escape(parameter)}.value")
+    if name.partition(".")[0] not in _ROOTS:
+        raise bad_parameter(parameter, f"tasks have no '{name[:100]}'; a parameter is 'hyperparams.Args/lr'")
+    return Field(Column(name, _KINDS.get(name, Kind.JSON)), escape_path(name))
+
+
+def sort_fields(names: Sequence[str]) -> list[tuple[str, int]]:
+    """The sort order for columns; "-" before one means descending."""
+    return [
+        (field_of(name.removeprefix("-"), "sort").path, -1 if name.startswith("-") else 1) for name in names if name
+    ]
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _whole(value: Any) -> int | None:
+    return int(value) if isinstance(value, int) and -(2**63) <= value < 2**63 else None
+
+
+_SHOWN: dict[Kind, Callable[[Any], Any]] = {
+    Kind.TEXT: str,
+    Kind.INT: _whole,
+    Kind.FLOAT: _number,
+    Kind.DATE: epoch_millis,
+    Kind.JSON: orjson.dumps,
+}

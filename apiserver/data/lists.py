@@ -1,0 +1,297 @@
+"""Tables of projects, and of a project's tasks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import orjson
+from fastapi import Query, Response
+
+from apiserver import answers
+from apiserver.data.calls import DataCall, TheCall, bad_parameter
+from apiserver.data.conditions import conditions_filter
+from apiserver.data.fields import USUAL, Field, field_of, sort_fields
+from apiserver.data.formats.writers import Options
+from apiserver.data.parameters import PlainCsv
+from apiserver.data.places import ALL, find_project
+from apiserver.data.routes import router, table
+from apiserver.data.sending import answer
+from apiserver.data.tables import Batch, Column, Kind, Table
+from apiserver.rpc.errors import ApiError
+from apiserver.services.project_tree import PROJECTS, with_subprojects
+from apiserver.services.queries import FURTHEST, all_of, build_filter, hide_hidden
+from apiserver.services.tasks.read import SPEC
+from apiserver.services.tasks.task_documents import TASKS
+from apiserver.stores.documents.query import AllOf, Document, Filter, In, Sort
+from apiserver.stores.documents.scoped import VisibleDocuments
+from apiserver.times import epoch_millis
+
+routes = router()
+
+#: Documents that are read at once; halved while they are too large.
+_PAGE = 512
+#: The most columns of a table, and fields that it is sorted by.
+_MOST_COLUMNS, _MOST_SORTED = 500, 10
+_ID_BYTES = 150
+#: The most rows of a window into a table, and values that tasks are grouped by.
+_MOST_ROWS, _MOST_GROUPS = 10_000, 10_000
+#: Characters of a value that tasks are grouped by.
+_LONGEST_VALUE = 1000
+#: The filters of `where`; `*` stands for any field below.
+_FILTERS = (
+    *(*SPEC.patterns, *SPEC.lists, *SPEC.values, *SPEC.times, *SPEC.ranges),
+    *("search_text", "search_hidden", "filters", "_any_", "_all_", "conditions"),
+)
+
+_PROJECTS = (
+    *(Column("id", Kind.TEXT), Column("name", Kind.TEXT), Column("description", Kind.TEXT)),
+    *(Column("tags", Kind.JSON), Column("created", Kind.DATE), Column("last_update", Kind.DATE)),
+    Column("tasks", Kind.INT),
+)
+
+Columns = Annotated[
+    str | None,
+    Query(
+        max_length=20_000,
+        description="Names of columns, with commas between them: fields as the API names them, `hyperparams.Args/lr`, "
+        "`last:loss/train`, `min:…`, `max:…`, `mean:…`, `min_iter:…`. A name with a comma in it stands in quotes.",
+    ),
+]
+Where = Annotated[
+    str | None,
+    Query(max_length=20_000, description='Which tasks: a JSON object as for tasks.get_all, `{"status": ["failed"]}`.'),
+]
+Sorted = Annotated[
+    str | None, Query(alias="sort", max_length=2000, description="Names of columns; `-` before one means descending.")
+]
+Recursive = Annotated[bool, Query(description="Also the tasks of all projects inside it.")]
+Offset = Annotated[int, Query(ge=0, le=FURTHEST, description="How many of the first rows to leave out.")]
+Limit = Annotated[
+    int | None,
+    Query(
+        ge=1,
+        le=_MOST_ROWS,
+        description="How many rows to answer. The header `X-Total-Count` then says how many there are in all.",
+    ),
+]
+
+
+@table(routes, "/projects")
+async def projects(call: TheCall, csv: PlainCsv = None) -> Response:
+    """All projects that the caller may read, by name, and how many tasks each has without its sub-projects."""
+
+    def make() -> Table:
+        return Table(_PROJECTS, _project_rows(call))
+
+    if call.link is not None:
+        raise ApiError(403, 0, "The link is for one task or project")
+    return await answer(call, "projects", make, options=Options(csv == "plain"))
+
+
+async def _project_rows(call: DataCall) -> AsyncGenerator[Batch, None]:
+    documents = call.backend.visible_to(call.caller.company)
+    hidden = hide_hidden({})
+    counts = await documents.count_by(TASKS, hidden, ["project"])
+    fields = ["id", "name", "description", "tags", "created", "last_update"]
+    found = await documents.find(PROJECTS, hidden, projection=fields, sort=[("name", 1)], counted=answers.counter())
+    if found:
+        rows = [_project(one, counts.get((one["id"],), 0)) for one in found]
+        yield Batch(len(found), [list(column) for column in zip(*rows, strict=True)])
+
+
+def _project(one: Document, tasks: int) -> tuple[Any, ...]:
+    times = epoch_millis(one.get("created")), epoch_millis(one.get("last_update"))
+    return one["id"], one.get("name"), one.get("description"), orjson.dumps(one.get("tags") or []), *times, tasks
+
+
+@table(routes, "/projects/{project:path}/tasks")
+async def tasks(
+    call: TheCall,
+    project: str,
+    columns: Columns = None,
+    where: Where = None,
+    sort: Sorted = None,
+    recursive: Recursive = False,
+    offset: Offset = 0,
+    limit: Limit = None,
+    csv: PlainCsv = None,
+) -> Response:
+    """The tasks of a project, with any field, parameter and metric as a column. The project `*` means all projects."""
+    found = await find_project(call, project)
+    names = USUAL if columns is None else split_names("columns", columns, _MOST_COLUMNS)
+    fields = [field_of(name) for name in dict.fromkeys(names)]
+    order = sort_fields(split_names("sort", sort or "-created", _MOST_SORTED))
+    wanted = await wanted_tasks(call, found["id"], where, recursive=recursive)
+    documents = call.backend.visible_to(call.caller.company)
+    ids = await _ids(documents, wanted, sort=order, skip=offset, limit=limit)
+
+    def make() -> Table:
+        return Table([field.column for field in fields], _task_rows(call, ids, fields), {"project": found["id"]})
+
+    response = await answer(call, f"{found['id']}-tasks", make, options=Options(csv == "plain"))
+    if limit is not None:
+        total = offset + len(ids) if 0 < len(ids) < limit else await documents.count(TASKS, wanted)
+        response.raw_headers.append((b"x-total-count", str(total).encode()))
+    return response
+
+
+@table(routes, "/projects/{project:path}/groups")
+async def groups(
+    call: TheCall,
+    project: str,
+    by: Annotated[str, Query(max_length=1024, description="A column: `hyperparams.Args/lr`, `tags`.")] = "status",
+    where: Where = None,
+    recursive: Recursive = False,
+    csv: PlainCsv = None,
+) -> Response:
+    """How many tasks have which value in a column; null counts those that have none.
+
+    A task with several tags counts in the group of each. If there are more than 10,000 values, those of the most tasks
+    are answered. A column with a value of more than 1,000 characters is refused.
+    """
+    field = field_of(by, "by")
+    found = await find_project(call, project)
+    wanted = await wanted_tasks(call, found["id"], where, recursive=recursive)
+
+    def make() -> Table:
+        columns = Column("value", Kind.JSON), Column("tasks", Kind.INT)
+        return Table(columns, _group_rows(call, wanted, field), {"project": found["id"]})
+
+    return await answer(call, f"{found['id']}-groups", make, options=Options(csv == "plain"))
+
+
+async def _group_rows(call: DataCall, wanted: Filter, field: Field) -> AsyncGenerator[Batch, None]:
+    documents = call.backend.visible_to(call.caller.company)
+    counting = partial(documents.count_items, TASKS, wanted, field.path, longest=_LONGEST_VALUE)
+    read = partial(counting, counted=answers.counter())
+    counts = await answers.held_page(read, lambda _: 0, first=True)  # reading has counted them already
+    groups = await asyncio.to_thread(_largest, counts)
+    del counts
+    if groups:
+        values, tasks = zip(*groups, strict=True)
+        yield Batch(len(groups), [list(values), list(tasks)])
+
+
+def _largest(counts: Mapping[Any, int]) -> list[tuple[bytes, int]]:
+    """The JSON of the values that most tasks have, and how many these are; 400 if a value is too long."""
+    if any(isinstance(value, str) and len(value) > _LONGEST_VALUE for value in counts):
+        raise bad_parameter("by", f"the column has values of more than {_LONGEST_VALUE} characters")
+    of_all = Counter(counts)
+    of_all[None] += of_all.pop("", 0)
+    return [(orjson.dumps(value), tasks) for value, tasks in of_all.most_common(_MOST_GROUPS) if tasks]
+
+
+def split_names(parameter: str, names: str, most: int) -> list[str]:
+    """The names in a parameter, which has commas between them; a name with a comma in it stands in double quotes."""
+    split, quoted = [""], False
+    for character in names:
+        if character == '"':
+            quoted = not quoted
+        elif character == "," and not quoted:
+            split.append("")
+        else:
+            split[-1] += character
+    found = [name.strip() for name in split if name.strip()]
+    if len(found) > most:
+        raise bad_parameter(parameter, f"at most {most} are allowed")
+    return found
+
+
+async def find_tasks(
+    call: DataCall,
+    project: str,
+    where: str | None,
+    *,
+    recursive: bool = False,
+    sort: Sort = (("created", -1),),
+    among: Sequence[str] = (),
+) -> list[str]:
+    """The ids of a project's tasks that `where` asks for; 400 if it cannot be understood.
+
+    `among`: only tasks of these ids.
+    """
+    wanted = await wanted_tasks(call, project, where, recursive=recursive)
+    if among:
+        wanted = AllOf([{"id": In(list(among))}, wanted])
+    return await _ids(call.backend.visible_to(call.caller.company), wanted, sort=sort)
+
+
+async def wanted_tasks(call: DataCall, project: str, where: str | None, *, recursive: bool) -> Filter:
+    """The filter for a project's tasks (`*`: of all projects) that `where` asks for; 400 if it makes no sense."""
+    await call.backend.last_metrics.settle(call.caller.company)
+    request = _where(call, where)
+    if project != ALL:
+        request |= {"project": [project], "include_subprojects": recursive}
+    try:
+        conditions = conditions_filter(request.pop("conditions", None) or [])
+        fields = build_filter(await with_subprojects(call.of("tasks.get_all"), request), SPEC)
+    except ApiError as error:
+        raise bad_parameter("where", error.message) from None
+    return all_of([fields, hide_hidden(request), conditions])
+
+
+async def _ids(
+    documents: VisibleDocuments, wanted: Filter, *, sort: Sort, skip: int = 0, limit: int | None = None
+) -> list[str]:
+    found = await documents.find(TASKS, wanted, projection=["id"], sort=sort, skip=skip, limit=limit)
+    answers.hold(_ID_BYTES * len(found))
+    return [one["id"] for one in found]
+
+
+def _where(call: DataCall, where: str | None) -> dict[str, Any]:
+    """The filters of a request to tasks.get_all, validated."""
+    if where is None:
+        return {}
+    try:
+        given = orjson.loads(where)
+    except orjson.JSONDecodeError as error:
+        raise bad_parameter("where", f"it is not JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise bad_parameter("where", 'it must be a JSON object, such as {"status": ["failed"]}')
+    if "project" in given:
+        raise bad_parameter("where", "the project is that of the address")
+    for name in given:
+        if not _is_filter(name):
+            raise bad_parameter("where", f"there is no filter '{name[:100]}': use {', '.join(_FILTERS)}")
+    validate: Callable[[dict[str, Any]], dict[str, Any]] = call.request.app.state.validate_tasks
+    conditions = given.pop("conditions", None)
+    try:
+        return {**validate(given), "conditions": conditions}
+    except ApiError as error:
+        raise bad_parameter("where", error.message) from None
+
+
+def _is_filter(name: str) -> bool:
+    return name in _FILTERS or any(one.endswith("*") and name.startswith(one[:-1]) for one in _FILTERS)
+
+
+async def _task_rows(call: DataCall, ids: list[str], fields: Sequence[Field]) -> AsyncGenerator[Batch, None]:
+    """The rows of tasks in the order of their ids; those that were deleted meanwhile are left out."""
+    documents = call.backend.visible_to(call.caller.company)
+    paths = [*dict.fromkeys(["id", *(field.path for field in fields)])]
+    place, size = 0, _PAGE
+    while place < len(ids):
+        some = ids[place : place + size]
+        read = partial(documents.find, TASKS, {"id": In(some)}, projection=_outermost(paths), counted=answers.counter())
+        try:
+            found = await answers.held_page(read, lambda _: 0, first=place == 0)  # reading has counted them already
+        except answers.AnswerTooLarge:
+            if size == 1:
+                raise
+            size //= 2
+            continue
+        place += len(some)
+        by_id = {one["id"]: one for one in found}
+        rows = [by_id[id] for id in some if id in by_id]
+        del found, by_id
+        yield Batch(len(rows), [[field.value(one) for one in rows] for field in fields])
+
+
+def _outermost(paths: Sequence[str]) -> list[str]:
+    """The paths of which none lies inside another."""
+    known = set(paths)
+    return [path for path in paths if not any(path.startswith(f"{other}.") for other in known)]

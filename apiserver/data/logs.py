@@ -1,0 +1,217 @@
+"""Logs: the lines of a task's console, all of them or those that match."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import Query, Response
+
+from apiserver import answers
+from apiserver.aggregation import log_search
+from apiserver.aggregation.logs import beyond
+from apiserver.data.calls import DataCall, TheCall, bad_parameter
+from apiserver.data.formats import TABLES, Format
+from apiserver.data.formats.writers import Options
+from apiserver.data.parameters import From, Int64, Names, PlainCsv, To, range_of
+from apiserver.data.places import find_owner
+from apiserver.data.routes import router, table
+from apiserver.data.sending import answer
+from apiserver.data.tables import Batch, Column, Kind, Table
+from apiserver.events.log_filter import LineFilter
+from apiserver.events.model import EventType, LogLine, LogPosition, Owner
+from apiserver.events.queries import PageQuery, Range, SeriesQuery
+from apiserver.off_loop import off_loop
+from apiserver.stores.documents.base import InvalidFilter
+from apiserver.stores.documents.dialect import patterns
+from apiserver.stores.events.base import bytes_of_all
+
+routes = router()
+
+FORMATS: tuple[Format, ...] = (*TABLES, Format.TEXT)
+#: Lines that are read at once.
+_PAGE = 2000
+#: Lines of a window, if nothing is said.
+_WINDOW = 200
+#: The most lines that `tail` answers, and that a window has.
+_MOST_TAIL = 10_000
+
+_COLUMNS = (
+    *(Column("timestamp", Kind.TIME), Column("worker", Kind.TEXT), Column("level", Kind.TEXT)),
+    *(Column("iter", Kind.INT), Column("msg", Kind.TEXT)),
+)
+
+#: The columns of a window. `position` stays the same if lines come late, which changes the numbers behind them.
+#: `length` is that of the whole message, in characters.
+_NUMBERED = (Column("line", Kind.INT), Column("position", Kind.TEXT), *_COLUMNS, Column("length", Kind.INT))
+
+Search = Annotated[str | None, Query(max_length=1000, description="Only lines with this text, in upper or lower case.")]
+Regex = Annotated[str | None, Query(max_length=1000, description="Only lines that this RE2 pattern matches.")]
+Tail = Annotated[int | None, Query(ge=1, le=_MOST_TAIL, description="Only the last so many lines.")]
+
+Offset = Annotated[
+    int | None,
+    Query(
+        ge=0,
+        le=2**63 - 1,
+        description="A window: the lines from this number on. The oldest line has number 0. The header `X-Total-Count` "
+        "says how many there are in all.",
+    ),
+]
+Limit = Annotated[
+    int | None,
+    Query(ge=1, le=_MOST_TAIL, description=f"How many lines the window has, {_WINDOW} if nothing is said."),
+]
+Numbers = Annotated[
+    list[Int64], Query(alias="line", max_length=1000, description="May repeat: only the lines with these numbers.")
+]
+
+Longest = Annotated[
+    int | None,
+    Query(ge=1, le=2**31, description="In a window, messages are cut to so many characters; `length` says how many."),
+]
+
+
+@table(routes, "/tasks/{task:path}/log", FORMATS)
+async def of_task(
+    call: TheCall,
+    task: str,
+    search: Search = None,
+    regex: Regex = None,
+    levels: Annotated[Names, Query(alias="level")] = [],  # noqa: B006
+    workers: Annotated[Names, Query(alias="worker")] = [],  # noqa: B006
+    start: From = None,
+    stop: To = None,
+    tail: Tail = None,
+    offset: Offset = None,
+    limit: Limit = None,
+    numbers: Numbers = [],  # noqa: B006
+    longest: Longest = None,
+    csv: PlainCsv = None,
+) -> Response:
+    """The lines of a task's console, the oldest first. `from` and `to` are epoch milliseconds.
+
+    With `offset`, `limit` or `line` they are a window: lines by their numbers, and with their numbers.
+    """
+    owner = await find_owner(call, task)
+    options = Options(csv == "plain")
+    if offset is not None or limit is not None or numbers:
+        if search is not None or regex is not None or levels or workers or (start, stop, tail) != (None,) * 3:
+            raise bad_parameter("offset", "lines are numbered in the whole log: leave filters, 'from' and 'to' out")
+        if numbers and (offset is not None or limit is not None):
+            raise bad_parameter("line", "give either 'line', or 'offset' and 'limit'")
+        first = offset or 0
+        asked = sorted(set(numbers)) or range(first, first + (limit or _WINDOW))
+        return await _window(call, owner, asked, longest, options)
+    if longest is not None:
+        raise bad_parameter("longest", "it is for windows: give 'offset', 'limit' or 'line', too")
+    wanted = filter_of(levels, workers, search, regex)
+    times = range_of(start, stop)
+
+    def make() -> Table:
+        rows = _all(call, owner, wanted, times) if tail is None else _last(call, owner, wanted, times, tail)
+        return Table(_COLUMNS, rows, {"task": owner.id})
+
+    return await answer(call, f"{owner.id}-log", make, owners=[owner], possible=FORMATS, options=options)
+
+
+async def _window(
+    call: DataCall, owner: Owner, numbers: Sequence[int], longest: int | None, options: Options
+) -> Response:
+    """Lines by their numbers. The header X-Total-Count says how many there are in all."""
+    lines, total = await call.backend.events.log_numbered(owner, numbers)
+    answers.hold(bytes_of_all(lines))
+
+    async def rows() -> AsyncGenerator[Batch, None]:
+        found, columns = _batch([line._replace(message=line.message[:longest]) for line in lines])
+        positions, lengths = [position_text(line.position) for line in lines], [len(line.message) for line in lines]
+        yield Batch(found, [list(numbers[:found]), positions, *columns, lengths])
+
+    def make() -> Table:
+        return Table(_NUMBERED, rows(), {"task": owner.id})
+
+    response = await answer(call, f"{owner.id}-log", make, owners=[owner], possible=FORMATS, options=options)
+    response.raw_headers.append((b"x-total-count", str(total).encode()))
+    return response
+
+
+def position_text(position: LogPosition) -> str:
+    """A line's position as text: its timestamp, a dot, and its place among lines of that timestamp."""
+    return f"{position.timestamp}.{position.sequence}"
+
+
+def filter_of(
+    levels: Sequence[str], workers: Sequence[str], search: str | None = None, regex: str | None = None
+) -> LineFilter:
+    """The filter that the parameters ask for. 400 for both `search` and `regex`, and for a wrong expression."""
+    message = _message(search, regex)
+    among = message if regex is None else patterns.among_lines(regex)
+    return LineFilter(frozenset(level.lower() for level in levels), frozenset(workers), message, among)
+
+
+def _message(search: str | None, regex: str | None) -> Callable[[str], bool] | None:
+    if regex is None:
+        return None if search is None else log_search.text(search, any_case=True)
+    if search is not None:
+        raise bad_parameter("regex", "give either 'search' or 'regex'")
+    try:
+        return patterns.compile_pattern("regex", regex)
+    except InvalidFilter as error:
+        raise bad_parameter("regex", str(error).partition(": ")[2]) from None
+
+
+async def _all(call: DataCall, owner: Owner, wanted: LineFilter, times: Range) -> AsyncGenerator[Batch, None]:
+    """The lines that are stored when the answer begins, by time."""
+    store, series = call.backend.events, SeriesQuery(owner, EventType.LOG)
+    newest = await store.log_lines(series, PageQuery(1, descending=True))
+    end = newest[0].position if newest else None
+    after: LogPosition | None = beyond(times.least - 1, earlier=False) if times.least > -(2**63) else None
+    first = True
+    while end is not None and (after is None or after < end):
+        read = partial(store.log_lines, series, PageQuery(_PAGE, after))
+        page = await answers.held_page(read, bytes_of_all, first=first)
+        first = False
+        if not page:
+            return
+        after = page[-1].position
+        inside = [one for one in page if one.position <= end and one.position.timestamp <= times.greatest]
+        ended = len(inside) < len(page)
+        matching = await off_loop(len(inside), partial(wanted.of, inside))
+        del page, inside
+        yield _batch(matching)
+        del matching
+        if ended:
+            return
+
+
+async def _last(
+    call: DataCall, owner: Owner, wanted: LineFilter, times: Range, limit: int
+) -> AsyncGenerator[Batch, None]:
+    """The last lines that match, as far as an answer may be large."""
+    store, series = call.backend.events, SeriesQuery(owner, EventType.LOG)
+    after: LogPosition | None = beyond(times.greatest + 1, earlier=True) if times.greatest < 2**63 - 1 else None
+    found: list[LogLine] = []
+    while len(found) < limit:
+        page = await store.log_lines(series, PageQuery(_PAGE, after, descending=True))
+        if not page:
+            break
+        after = page[-1].position
+        inside = [one for one in page if one.position.timestamp >= times.least]
+        matching = await off_loop(len(inside), partial(wanted.of, inside))
+        answers.hold(bytes_of_all(matching))
+        found += matching
+        if len(inside) < len(page):
+            break
+    yield _batch(found[:limit][::-1])
+
+
+def _batch(lines: list[LogLine]) -> Batch:
+    columns: list[list[Any]] = [
+        [line.position.timestamp for line in lines],
+        [line.worker for line in lines],
+        [line.level for line in lines],
+        [line.iter for line in lines],
+        [line.message for line in lines],
+    ]
+    return Batch(len(lines), columns)

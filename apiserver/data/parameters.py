@@ -1,0 +1,140 @@
+"""Parameters that several addresses have, and what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Annotated, Any
+
+import re2
+from fastapi import Query
+
+from apiserver.data.calls import DataCall, bad_parameter
+from apiserver.events.model import BucketAxis, EventType, MetricSelection, Owner, Selection, selection_of
+from apiserver.events.queries import Range
+from apiserver.events.smoothing import MOST_OF_MEDIAN, Kind, Smoothing
+
+_MOST_NAMES, _LONGEST_NAME = 1000, 1024
+
+Names = Annotated[list[str], Query(max_length=_MOST_NAMES)]
+Metrics = Annotated[
+    list[str], Query(alias="metric", max_length=_MOST_NAMES, description="May repeat; `*` stands for any text.")
+]
+Variants = Annotated[
+    list[str], Query(alias="variant", max_length=_MOST_NAMES, description="May repeat; `*` stands for any text.")
+]
+
+
+class Axis(StrEnum):
+    """What `from`, `to` and the x of buckets are: iterations, epoch milliseconds, or milliseconds since the start."""
+
+    ITER = "iter"
+    TIMESTAMP = "timestamp"
+    RELATIVE = "relative"
+
+    @property
+    def column(self) -> BucketAxis:
+        """The axis as stores know it."""
+        return BucketAxis.DURATION if self is Axis.RELATIVE else BucketAxis(self.value)
+
+
+#: int64, as all iterations and times are.
+Int64 = Annotated[int, Query(ge=-(2**63), le=2**63 - 1)]
+From = Annotated[int | None, Query(alias="from", ge=-(2**63), le=2**63 - 1, description="The least x.")]
+To = Annotated[int | None, Query(alias="to", ge=-(2**63), le=2**63 - 1, description="The greatest x.")]
+Smooth = Annotated[
+    str | None,
+    Query(
+        max_length=40,
+        pattern=r"^[a-z_]+(:[0-9.]+)?$",
+        description="`ema:0.9` (exponential, as TensorBoard's), `x_ema:0.9` (by x, as W&B's), `mean:31`, `median:31`, "
+        "or `derivative`.",
+    ),
+]
+PlainCsv = Annotated[
+    str | None,
+    Query(
+        alias="csv",
+        pattern="^plain$",
+        description="`plain`: texts in CSV stay as they are, even where a spreadsheet would run them as a formula.",
+    ),
+]
+
+
+def range_of(start: int | None, stop: int | None) -> Range:
+    """The range from `start` to `stop`; None: without an end. 400 if it has nothing in it."""
+    if start is not None and stop is not None and start > stop:
+        raise bad_parameter("from", "it must not be greater than 'to'")
+    return Range.of(start, stop)
+
+
+def smoothing_of(smooth: str | None) -> Smoothing | None:
+    """What `smooth` asks for; 400 if there is no such smoothing."""
+    if smooth is None:
+        return None
+    name, _, amount = smooth.partition(":")
+    try:
+        kind = Kind(name)
+        number = float(amount) if amount else None
+    except ValueError:
+        raise bad_parameter("smooth", f"it is one of {', '.join(Kind)}, most with an amount: ema:0.9") from None
+    match kind:
+        case Kind.DERIVATIVE:
+            return Smoothing(kind)
+        case Kind.EXPONENTIAL | Kind.EXPONENTIAL_BY_X:
+            weight = 0.6 if number is None else number
+            if not 0 <= weight < 1:
+                raise bad_parameter("smooth", "the weight must be at least 0 and less than 1")
+            return Smoothing(kind, weight=weight)
+    points = 11 if number is None else number
+    most = MOST_OF_MEDIAN if kind is Kind.MEDIAN else 2**31
+    if not 1 <= points <= most or points != int(points):
+        raise bad_parameter("smooth", f"the window must have a whole number of points, from 1 to {most}")
+    return Smoothing(kind, points=int(points))
+
+
+def selects_all(patterns: Sequence[str]) -> bool:
+    """Whether the patterns of a parameter mean every name."""
+    return not patterns or "*" in patterns
+
+
+def is_exact(patterns: Sequence[str]) -> bool:
+    """Whether the patterns are names."""
+    return bool(patterns) and not any("*" in one for one in patterns)
+
+
+def simple_selection(metrics: Sequence[str], variants: Sequence[str]) -> Selection | None:
+    """The series that the patterns mean, if that can be told without knowing what series there are; else None."""
+    if selects_all(metrics) and selects_all(variants):
+        return ()
+    if is_exact(metrics) and (selects_all(variants) or is_exact(variants)):
+        chosen = () if selects_all(variants) else tuple(dict.fromkeys(variants))
+        return [MetricSelection(metric, chosen) for metric in dict.fromkeys(metrics)]
+    return None
+
+
+async def selection_among(
+    call: DataCall, owner: Owner, type: EventType, metrics: Sequence[str], variants: Sequence[str]
+) -> Selection | None:
+    """The owner's series that the patterns mean; None if it has none of them."""
+    simple = simple_selection(metrics, variants)
+    if simple is not None:
+        return simple
+    known = await call.backend.events.series(owner, [type])
+    means = matching(metrics, variants)
+    return selection_of(name for one in known if means(name := (one.metric, one.variant))) or None
+
+
+def matching(metrics: Sequence[str], variants: Sequence[str]) -> Callable[[tuple[str, str]], bool]:
+    """A function that says whether the patterns mean a series (metric, variant)."""
+    of_metrics, of_variants = _pattern(metrics), _pattern(variants)
+    return lambda name: bool(of_metrics.fullmatch(name[0]) and of_variants.fullmatch(name[1]))
+
+
+def _pattern(patterns: Sequence[str]) -> Any:
+    """The names that one of the patterns matches. RE2 takes no longer for a pattern of many stars than for one."""
+    each = [".*".join(map(re2.escape, one.split("*"))) for one in patterns or ["*"]]
+    try:
+        return re2.compile("(?s)" + "|".join(each))
+    except re2.error:
+        raise bad_parameter("metric", "the patterns are too long") from None

@@ -1,0 +1,206 @@
+"""Scalars of many tasks of a project: each by itself, or one curve for all tasks of a group."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import partial
+from typing import Annotated
+
+import numpy as np
+from fastapi import Query, Response
+
+from apiserver import answers
+from apiserver.aggregation.groups import Fill, GroupCurve, GroupsQuery, group_curves
+from apiserver.aggregation.histogram import Key
+from apiserver.data.calls import DataCall, TheCall, bad_parameter
+from apiserver.data.fields import field_of
+from apiserver.data.formats.writers import Options
+from apiserver.data.lists import Recursive, Where, find_tasks
+from apiserver.data.parameters import (
+    Axis,
+    From,
+    Metrics,
+    Names,
+    PlainCsv,
+    Smooth,
+    To,
+    Variants,
+    is_exact,
+    range_of,
+    selection_among,
+    smoothing_of,
+)
+from apiserver.data.places import find_project
+from apiserver.data.routes import router, table
+from apiserver.data.scalars import FORMATS, Asked, Bits, Of, Points, Width, aggregates_of, rows
+from apiserver.data.sending import answer
+from apiserver.data.tables import Batch, Column, Kind, Repeated, Table
+from apiserver.events.model import EventType, Owner
+from apiserver.events.queries import SeriesQuery
+from apiserver.services.tasks.task_documents import TASKS
+
+routes = router()
+
+#: How many curves a group's curves are made of, at most: tasks times series.
+_MOST_CURVES = 10_000
+#: How many tasks an answer is about, at most.
+_MOST_TASKS = 10_000
+#: Buckets of a group's curve if the request does not say, and the fewest that there can be.
+_BUCKETS, _FEWEST = 1000, 4
+
+_QUANTILES = (0.25, 0.5, 0.75)
+#: The columns of a group's curve behind x, by what `group_curves` calls them.
+_OF_GROUPS = (
+    *(("mean", "mean"), ("std", "std"), ("min", "min"), ("max", "max")),
+    *(("q25", 0), ("q50", 1), ("q75", 2)),
+)
+
+Tasks = Annotated[Names, Query(alias="task", description="Ids of tasks of the project; without, all of them.")]
+Group = Annotated[
+    str | None,
+    Query(
+        max_length=1024,
+        description="A column of the project's table, such as `hyperparams.Args/lr`: tasks with the same value there "
+        "become one curve. `*`: all tasks become one.",
+    ),
+]
+
+
+@table(routes, "/projects/{project:path}/scalars", FORMATS)
+async def of_project(
+    call: TheCall,
+    project: str,
+    tasks: Tasks = [],  # noqa: B006
+    metrics: Metrics = [],  # noqa: B006
+    variants: Variants = [],  # noqa: B006
+    start: From = None,
+    stop: To = None,
+    axis: Axis = Axis.ITER,
+    points: Points = 0,
+    smooth: Smooth = None,
+    columns: Of = None,
+    group: Group = None,
+    fill: Annotated[Fill, Query(description="What a task's value is between its own, in a group.")] = Fill.LINEAR,
+    where: Where = None,
+    recursive: Recursive = False,
+    bits: Bits = Width.SINGLE,
+    csv: PlainCsv = None,
+) -> Response:
+    """The points or buckets of many tasks' curves; with `group`, one curve for each group of tasks.
+
+    A group's curve has, in each bucket, the mean of its tasks' values there, their standard deviation, least, greatest
+    and quantiles, and how many tasks take part.
+    """
+    found = await find_project(call, project)
+    owners = await _owners(call, found["id"], tasks, where, recursive=recursive)
+    told = aggregates_of(columns, in_buckets=points > 0 or smooth is not None)
+    asked = Asked(metrics, variants, axis, range_of(start, stop), points, smoothing_of(smooth), told)
+    options = Options(csv == "plain", double=bits is Width.DOUBLE)
+    name, about = f"{found['id']}-scalars", {"project": found["id"]}
+    if group is None:
+        shown = [Column("task", Kind.TEXT), *asked.columns]
+        return await answer(
+            call,
+            name,
+            lambda: Table(shown, rows(call, owners, asked, with_task=True), about),
+            owners=owners,
+            possible=FORMATS,
+            options=options,
+        )
+    if start is not None or stop is not None:
+        raise bad_parameter("from", "a group's curve is made of whole curves: leave 'from' and 'to' out")
+    if columns is not None:
+        raise bad_parameter("columns", "a group's curve has all of its columns")
+    if 0 < points < _FEWEST:
+        raise bad_parameter("points", f"a group's curve has at least {_FEWEST}")
+    groups = await _groups(call, owners, group)
+    return await answer(
+        call,
+        name,
+        lambda: Table(_columns(axis), _group_rows(call, groups, asked, fill), about),
+        possible=FORMATS,
+        options=options,
+    )
+
+
+async def _owners(
+    call: DataCall, project: str, tasks: Sequence[str], where: str | None, *, recursive: bool
+) -> list[Owner]:
+    """The tasks that are asked for. 400 if one is not in the project."""
+    ids = await find_tasks(call, project, where, recursive=recursive, among=tasks)
+    if tasks:
+        known = set(ids)
+        missing = [id for id in tasks if id not in known]
+        if missing:
+            raise bad_parameter("task", f"there is no such task in the project: {missing[0][:100]}")
+        ids = list(dict.fromkeys(tasks))
+    if len(ids) > _MOST_TASKS:
+        raise bad_parameter("task", f"these are {len(ids)} tasks; at most {_MOST_TASKS} are possible: use 'where'")
+    documents = call.backend.visible_to(call.caller.company)
+    found = {one["id"]: one["company"] for one in await documents.find_kept(TASKS, ids, ("id",))}
+    return [Owner(found[id], id) for id in ids if id in found]
+
+
+async def _groups(call: DataCall, owners: Sequence[Owner], by: str) -> dict[str, list[Owner]]:
+    """The tasks by what they have in a column, as a text; those without a value are the group ""."""
+    if by == "*":
+        return {"*": list(owners)}
+    field = field_of(by, "group")
+    documents = call.backend.visible_to(call.caller.company)
+    found = await documents.find_kept(TASKS, [owner.id for owner in owners], ("id", field.path))
+    values = {one["id"]: field.value(one) for one in found}
+    groups: dict[str, list[Owner]] = {}
+    for owner in owners:
+        value = values.get(owner.id)
+        text = value.decode() if isinstance(value, bytes) else "" if value is None else str(value)
+        groups.setdefault(text, []).append(owner)
+    return groups
+
+
+async def _series(call: DataCall, owners: Sequence[Owner], asked: Asked) -> list[tuple[str, str]]:
+    """The series that are asked for, of all tasks."""
+    if is_exact(asked.metrics) and is_exact(asked.variants):
+        found = {(metric, variant) for metric in asked.metrics for variant in asked.variants}
+    else:
+        found = set()
+        for owner in owners:
+            selection = await selection_among(call, owner, EventType.SCALAR, asked.metrics, asked.variants)
+            if selection is not None:
+                stats = await call.backend.events.scalar_stats(SeriesQuery(owner, EventType.SCALAR, selection))
+                found |= {(one.metric, one.variant) for one in stats}
+            _check(len(owners), len(found))
+    _check(len(owners), len(found))
+    return sorted(found)
+
+
+def _check(tasks: int, series: int) -> None:
+    if tasks * series > _MOST_CURVES:
+        raise bad_parameter("metric", f"tasks times series must be at most {_MOST_CURVES}: name fewer of them")
+
+
+async def _group_rows(
+    call: DataCall, groups: Mapping[str, Sequence[Owner]], asked: Asked, fill: Fill
+) -> AsyncGenerator[Batch, None]:
+    owners = [owner for some in groups.values() for owner in some]
+    key = Key.DURATION if asked.axis is Axis.RELATIVE else Key(asked.axis.value)
+    query = GroupsQuery(asked.points or _BUCKETS, key, fill, _QUANTILES, asked.smooth)
+    for number, series in enumerate(await _series(call, owners, asked)):
+        read = partial(group_curves, call.backend.events, groups, [series], query)
+        curves = await answers.held_page(read, lambda _: 0, first=number == 0)  # reading has counted them already
+        for of_group in curves.get(series[0], {}).values():
+            for name, curve in of_group.items():
+                yield _batch(name, series, curve)
+
+
+def _batch(group: str, series: tuple[str, str], curve: GroupCurve) -> Batch:
+    rows = len(curve["x"])
+    codes = np.zeros(rows, np.int32)
+    names = [Repeated(codes, [name]) for name in (group, *series)]
+    numbers = [curve[name] if isinstance(name, str) else curve["quantiles"][name] for _, name in _OF_GROUPS]
+    return Batch(rows, [*names, np.asarray(curve["x"]), curve["runs"], *numbers])
+
+
+def _columns(axis: Axis) -> list[Column]:
+    x = Kind.TIME if axis is Axis.TIMESTAMP else Kind.INT
+    numbers = [Column("x", x), Column("runs", Kind.INT), *[Column(name, Kind.FLOAT) for name, _ in _OF_GROUPS]]
+    return [Column("group", Kind.TEXT), Column("metric", Kind.TEXT), Column("variant", Kind.TEXT), *numbers]

@@ -1,0 +1,203 @@
+"""Routes of data: each checks who calls and which parameters there are, waits for its turn, and answers errors as JSON.
+
+An error is `{"error": {"code": 400, "message": "points: …", "parameter": "points", "request": "<id>"}}`.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, cast
+
+import orjson
+from fastapi import APIRouter, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.datastructures import State
+from starlette.exceptions import HTTPException
+from starlette.types import Message
+
+from apiserver.data.calls import DataCall, bad_parameter
+from apiserver.data.formats import TABLES, Format
+from apiserver.data.links import DataLinks
+from apiserver.data.sending import DataResponse
+from apiserver.rpc.admission import Admission
+from apiserver.rpc.auth import Authenticator
+from apiserver.rpc.body import Body, Limits
+from apiserver.rpc.call import Identity
+from apiserver.rpc.disconnects import ClientDisconnected
+from apiserver.rpc.errors import ApiError, error_for
+from apiserver.rpc.reply import SAFE_HEADERS
+from apiserver.services.access.roles import check
+from apiserver.services.backend import Backend
+from apiserver.services.store_errors import STORE_ERRORS
+
+logger = logging.getLogger("apiserver.data")
+
+#: The name by which roles know all addresses of data.
+_ENDPOINT = "data.get"
+#: Parameters of every address.
+_COMMON = frozenset({"token"})
+_BODIES = Limits(body=64 * 2**10)
+_LONGEST_QUERY = 64 * 2**10
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class DataRoute(APIRoute):
+    """An address of data. Parameters that it does not know are refused: a typing error must not answer everything."""
+
+    def get_route_handler(self) -> Handler:
+        answer = super().get_route_handler()
+        known = _COMMON | {parameter.alias for parameter in self.dependant.query_params}
+        has_body = self.body_field is not None
+
+        async def handle(request: Request) -> Response:
+            state = request.app.state
+            reading = cast(Admission, state.admission).reading()
+            id = f"{random.getrandbits(128):032x}"
+            handed_over = False
+            try:
+                _check_address(request, known)
+                headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.scope["headers"]}
+                client = request.client.host if request.client else ""
+                token = request.query_params.get("token")
+                caller, link = await caller_of(state, headers, token, method=request.method, client=client)
+                call = DataCall(state.backend, caller, request, headers, id, reading, link)
+                request.state.call = call
+                asked = await _with_body(request, headers) if has_body else request
+                response = await reading.run(lambda: answer(asked), call.reader, call.while_connected)
+                handed_over = isinstance(response, DataResponse)
+            except ClientDisconnected:
+                return Response(status_code=400)
+            except Exception as error:
+                return _refusal(error, request, id)
+            finally:
+                if not handed_over:
+                    reading.end()
+            response.raw_headers += SAFE_HEADERS if "cache-control" not in response.headers else SAFE_HEADERS[:1]
+            return response
+
+        return handle
+
+
+def router() -> APIRouter:
+    """A router for addresses of data."""
+    return APIRouter(prefix="/data", route_class=DataRoute, tags=["data"])
+
+
+def table(router: APIRouter, path: str, formats: tuple[Format, ...] = TABLES) -> Callable[[Any], Any]:
+    """Answer an address with a table: in the format that its ending names, or by the request's Accept header.
+
+    The ending is in the request's path parameters as `ending`.
+    """
+    content: dict[str, Any] = {format.media_type: {} for format in formats}
+    responses: dict[int | str, dict[str, Any]] = {200: {"content": content, "description": "The table"}}
+
+    def add(function: Any) -> Any:
+        options: dict[str, Any] = {"response_class": Response, "responses": responses}
+        name = f"data.{path.rpartition('/')[2]}.{function.__name__}"
+        hidden = {**options, "methods": ["GET", "HEAD"], "include_in_schema": False}
+        router.add_api_route(f"{path}.{{ending}}", function, **hidden)
+        router.add_api_route(path, function, operation_id=name, methods=["GET"], **options)
+        router.add_api_route(path, function, **{**hidden, "methods": ["HEAD"]})
+        return function
+
+    return add
+
+
+async def _with_body(request: Request, headers: dict[str, str]) -> Request:
+    """The request with its body read, as JSON whatever its Content-Type. Call it for authenticated callers only."""
+    body = Body(request.receive, headers, _BODIES)
+    body.known()
+    content = await body.read()
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": content}
+
+    kept = [(name, value) for name, value in request.scope["headers"] if name != b"content-type"]
+    return Request({**request.scope, "headers": [*kept, (b"content-type", b"application/json")]}, receive)
+
+
+def _check_address(request: Request, known: frozenset[str]) -> None:
+    if "\n" in request.scope["path"]:  # the end of a path's pattern matches before a line feed
+        raise ApiError(404, 0, "there is a line feed in the path")
+    if len(request.scope.get("query_string", b"")) > _LONGEST_QUERY:
+        raise ApiError(414, 0, f"The query is longer than {_LONGEST_QUERY} bytes")
+    for name in request.query_params:
+        if name not in known:
+            raise bad_parameter(name[:100], f"there is no such parameter here: use {', '.join(sorted(known))}")
+
+
+async def caller_of(
+    state: State, headers: Mapping[str, str], token: str | None, *, method: str = "GET", client: str = ""
+) -> tuple[Identity, str | None]:
+    """Who calls, and what the link covers whose `token` they use, if they use one. Raises ApiError."""
+    backend: Backend = state.backend
+    links: DataLinks = state.data_links
+    auth: Authenticator = backend.auth
+    reads = method in ("GET", "HEAD")
+    if token is not None:
+        maker, covers = links.read(token)
+        caller = await auth.today(maker)
+    else:
+        covers = None
+        caller = await auth.authenticate(headers, method=method, changes=not reads, client=client)
+    check(caller, _ENDPOINT, reads=reads)
+    return caller, covers
+
+
+def _refusal(error: Exception, request: Request, id: str) -> Response:
+    match error:
+        case RequestValidationError():
+            known: ApiError | None = _of_invalid(error)
+        case HTTPException():
+            known = ApiError(error.status_code, 0, str(error.detail))
+        case _:
+            known = error_for(error, STORE_ERRORS)
+    if known is None:
+        logger.error("%s failed", request.url.path, exc_info=error, extra={"request": id})
+        known = ApiError(500, 0, f"Internal server error (request {id})")
+    parameter = known.data.get("parameter") or known.data.get("field")
+    said = {"code": known.code, "message": known.message, "request": id}
+    if parameter:
+        said["parameter"] = parameter
+    response = Response(orjson.dumps({"error": said}), known.code, media_type="application/json")
+    if known.code == 401:
+        response.headers["www-authenticate"] = 'Basic realm="access key and secret"'
+    if known.retry_after is not None:
+        response.headers["retry-after"] = str(known.retry_after)
+    response.raw_headers += SAFE_HEADERS
+    return response
+
+
+def _of_invalid(error: RequestValidationError) -> ApiError:
+    """400 for the first parameter that is wrong."""
+    first = error.errors()[0]
+    name = next((step for step in first["loc"][1:] if isinstance(step, str)), str(first["loc"][0]))
+    return bad_parameter(name, _plain(first["type"], first.get("ctx", {})) or str(first["msg"]))
+
+
+def _plain(type: str, about: Mapping[str, Any]) -> str | None:
+    """What pydantic's error of this type says, in the words of this server; None for types that parameters have not."""
+    match type:
+        case "missing":
+            return "it is required"
+        case "int_parsing" | "int_type" | "int_from_float" | "int_parsing_size":
+            return "it must be a whole number of at most 64 bits"
+        case "bool_parsing":
+            return "it must be 1 or 0"
+        case "greater_than_equal":
+            return f"it must be at least {about['ge']}"
+        case "less_than_equal":
+            return f"it must be at most {about['le']}"
+        case "enum" | "literal_error":
+            return f"it must be {about['expected']}"
+        case "string_too_long":
+            return f"it must have at most {about['max_length']} characters"
+        case "too_long":
+            return f"it may be given {about['max_length']} times at most"
+        case "string_pattern_mismatch":
+            return f"it must have the form {about['pattern']}"
+    return None

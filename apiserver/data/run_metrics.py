@@ -1,0 +1,99 @@
+"""`/data/metrics`: the newest values of runs that are under way, so that Prometheus can alert on a loss that is NaN."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import Query, Response
+
+from apiserver import answers
+from apiserver.data.calls import DataCall, TheCall, bad_parameter
+from apiserver.data.parameters import Metrics, Variants, matching, simple_selection
+from apiserver.data.places import find_project
+from apiserver.data.routes import router
+from apiserver.events.model import EventType, Owner, ScalarStats
+from apiserver.events.queries import SeriesQuery
+from apiserver.metrics.exposition import OPENMETRICS, PLAIN, Family, is_openmetrics, text
+from apiserver.off_loop import off_loop
+from apiserver.rpc.errors import ApiError
+from apiserver.services.project_tree import PROJECTS
+from apiserver.services.tasks.task_documents import TASKS
+from apiserver.stores.documents.query import Document, In
+
+routes = router()
+
+#: The most runs and curves of an answer.
+_MOST_RUNS, _MOST_CURVES = 1000, 50_000
+_BYTES = 2000
+#: Runs whose curves are read at once.
+_RUNS_AT_ONCE = 50
+
+Project = Annotated[str | None, Query(max_length=1024, description="A project's id or name; without, all projects.")]
+
+
+@routes.get("/metrics", operation_id="data.metrics.runs", response_class=Response)
+async def of_runs(
+    call: TheCall,
+    project: Project = None,
+    metrics: Metrics = [],  # noqa: B006
+    variants: Variants = [],  # noqa: B006
+) -> Response:
+    """The newest value of each curve of all tasks that are running, as Prometheus reads it.
+
+    `apiserver_run_value` may be NaN or infinite. `apiserver_run_last_report_seconds` is when the task last reported.
+    """
+    tasks = await _running(call, project)
+    names = await _project_names(call, tasks)
+    selection = simple_selection(metrics, variants) or ()
+    queries = [SeriesQuery(Owner(one["company"], one["id"]), EventType.SCALAR, selection) for one in tasks]
+    found: list[list[ScalarStats]] = []
+    curves = 0
+    for start in range(0, len(queries), _RUNS_AT_ONCE):
+        some = await call.backend.events.scalar_stats_of_each(queries[start : start + _RUNS_AT_ONCE])
+        size = sum(map(len, some))
+        curves += size
+        if curves > _MOST_CURVES:
+            message = f"there are more than {_MOST_CURVES} curves: name a project, metrics or variants"
+            raise bad_parameter("metric", message)
+        answers.hold(_BYTES * size)
+        found += some
+    openmetrics = is_openmetrics(call.headers.get("accept", ""))
+
+    def content() -> bytes:
+        means = matching(metrics, variants)
+        value = Family("apiserver_run_value", "gauge", "The newest value of a curve of a task that is running.")
+        iter = Family("apiserver_run_iteration", "gauge", "The iteration of that value.")
+        time = Family("apiserver_run_last_report_seconds", "gauge", "When it was reported, in seconds since 1970.")
+        for task, stats in zip(tasks, found, strict=True):
+            run = {"project": names.get(task.get("project"), ""), "task": task["id"], "name": str(task.get("name"))}
+            for one in stats:
+                if means((one.metric, one.variant)):
+                    labels = {**run, "metric": one.metric, "variant": one.variant}
+                    value.add(one.last_value, **labels)
+                    iter.add(one.last_iter, **labels)
+                    time.add(one.max_timestamp / 1000, **labels)
+        return text([value, iter, time], openmetrics=openmetrics)
+
+    made = await off_loop(curves, content)
+    return Response(made, headers={"content-type": OPENMETRICS if openmetrics else PLAIN})
+
+
+async def _running(call: DataCall, project: str | None) -> list[Document]:
+    """The tasks that are running, of a project or of all."""
+    running: Document = {"status": "in_progress"}
+    if project is not None:
+        running = {**running, "project": (await find_project(call, project))["id"]}
+    elif call.link is not None:
+        raise ApiError(403, 0, "The link is for one task or project: name the project")
+    documents = call.backend.visible_to(call.caller.company)
+    ids = [one["id"] for one in await documents.find(TASKS, running, projection=["id"], limit=_MOST_RUNS + 1)]
+    if len(ids) > _MOST_RUNS:
+        raise bad_parameter("project", f"more than {_MOST_RUNS} tasks are running: name a project")
+    return await documents.find_kept(TASKS, ids, ("id", "name", "project"))
+
+
+async def _project_names(call: DataCall, tasks: Sequence[Document]) -> dict[str | None, str]:
+    ids = {one["project"] for one in tasks if one.get("project")}
+    documents = call.backend.visible_to(call.caller.company)
+    return {one["id"]: one["name"] for one in await documents.find(PROJECTS, {"id": In(list(ids))})}

@@ -1,0 +1,136 @@
+"""Plots and images of a task: a row each, with the figure as JSON, or the image's URL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from functools import partial
+from typing import Annotated, Any
+
+import orjson
+from fastapi import Query, Response
+
+from apiserver import answers
+from apiserver.data.calls import DataCall, TheCall
+from apiserver.data.formats.writers import Options
+from apiserver.data.parameters import From, Metrics, PlainCsv, To, Variants, range_of, selection_among
+from apiserver.data.places import find_owner
+from apiserver.data.routes import router, table
+from apiserver.data.sending import answer
+from apiserver.data.tables import Batch, Column, Kind, Table
+from apiserver.events.model import EventType, Sample, SamplePosition
+from apiserver.events.queries import PageQuery, Range, SeriesQuery
+from apiserver.off_loop import in_thread
+from apiserver.stores.events.base import bytes_of_all
+
+routes = router()
+
+#: Samples that are read at once.
+_PAGE = 500
+
+_NAMES = (
+    *(Column("metric", Kind.TEXT), Column("variant", Kind.TEXT)),
+    *(Column("iter", Kind.INT), Column("timestamp", Kind.TIME)),
+)
+_COLUMNS = {
+    EventType.PLOT: (*_NAMES, Column("plot", Kind.JSON)),
+    EventType.IMAGE: (*_NAMES, Column("key", Kind.TEXT), Column("url", Kind.TEXT)),
+}
+
+Latest = Annotated[
+    int | None, Query(ge=1, le=100_000, description="Only those of each series' newest so many iterations.")
+]
+
+
+@table(routes, "/tasks/{task:path}/plots")
+async def plots(
+    call: TheCall,
+    task: str,
+    metrics: Metrics = [],  # noqa: B006
+    variants: Variants = [],  # noqa: B006
+    start: From = None,
+    stop: To = None,
+    latest: Latest = None,
+    csv: PlainCsv = None,
+) -> Response:
+    """The plots of a task, by iteration. `plot` is the figure as it was reported: the SDK reports Plotly's JSON."""
+    return await _answer(call, EventType.PLOT, task, (metrics, variants), range_of(start, stop), latest, csv)
+
+
+@table(routes, "/tasks/{task:path}/images")
+async def images(
+    call: TheCall,
+    task: str,
+    metrics: Metrics = [],  # noqa: B006
+    variants: Variants = [],  # noqa: B006
+    start: From = None,
+    stop: To = None,
+    latest: Latest = None,
+    csv: PlainCsv = None,
+) -> Response:
+    """The debug images of a task and where they lie, by iteration."""
+    return await _answer(call, EventType.IMAGE, task, (metrics, variants), range_of(start, stop), latest, csv)
+
+
+async def _answer(
+    call: DataCall,
+    type: EventType,
+    task: str,
+    names: tuple[list[str], list[str]],
+    iterations: Range,
+    latest: int | None,
+    csv: str | None,
+) -> Response:
+    owner = await find_owner(call, task)
+    selection = await selection_among(call, owner, type, *names)
+    series = None if selection is None else SeriesQuery(owner, type, selection)
+
+    def make() -> Table:
+        return Table(_COLUMNS[type], _rows(call, series, iterations, latest), {"task": owner.id})
+
+    return await answer(call, f"{owner.id}-{type.plural}", make, owners=[owner], options=Options(csv == "plain"))
+
+
+async def _rows(
+    call: DataCall, series: SeriesQuery | None, iterations: Range, latest: int | None
+) -> AsyncGenerator[Batch, None]:
+    store = call.backend.events
+    after: SamplePosition | None = None
+    while series is not None:
+        if latest is None:
+            read = partial(store.samples, series, PageQuery(_PAGE, after), iterations)
+        else:
+            read = partial(store.latest_samples, series, latest, after)
+        page = await answers.held_page(read, lambda page: 2 * bytes_of_all(page), first=after is None)
+        if not page:
+            return
+        after = page[-1].position
+        inside = [one for one in page if iterations.least <= one.iter <= iterations.greatest]
+        yield await asyncio.to_thread(in_thread(partial(_batch, series.type, inside)))
+        del page, inside
+
+
+def _batch(type: EventType, samples: list[Sample]) -> Batch:
+    columns: list[list[Any]] = [
+        [one.metric for one in samples],
+        [one.variant for one in samples],
+        [one.iter for one in samples],
+        [one.timestamp for one in samples],
+    ]
+    documents = [orjson.loads(one.document) for one in samples]
+    if type is EventType.PLOT:
+        columns.append([_figure(one.get("plot_str")) for one in documents])
+    else:
+        columns += [[one.get("key") for one in documents], [one.get("url") for one in documents]]
+    return Batch(len(samples), columns)
+
+
+def _figure(reported: Any) -> bytes | None:
+    """The figure as JSON: what was reported as a text is JSON already, nearly always."""
+    if isinstance(reported, str):
+        try:
+            orjson.loads(reported)
+        except orjson.JSONDecodeError:
+            return orjson.dumps(reported)
+        return reported.encode()
+    return None if reported is None else orjson.dumps(reported)

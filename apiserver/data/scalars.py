@@ -1,0 +1,245 @@
+"""Scalars of one task, and of many: the points of their curves, or buckets of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import partial
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import Query, Response
+
+from apiserver import answers
+from apiserver.aggregation import whole_series
+from apiserver.aggregation.histogram import HistogramQuery, Key
+from apiserver.aggregation.whole_series import PointsQuery
+from apiserver.data.calls import DataCall, TheCall, bad_parameter
+from apiserver.data.formats import TABLES, Format
+from apiserver.data.formats.writers import Options
+from apiserver.data.parameters import (
+    Axis,
+    From,
+    Metrics,
+    PlainCsv,
+    Smooth,
+    To,
+    Variants,
+    range_of,
+    selection_among,
+    smoothing_of,
+)
+from apiserver.data.places import find_owner
+from apiserver.data.routes import router, table
+from apiserver.data.sending import answer
+from apiserver.data.tables import Batch, Column, Kind, Repeated, Table
+from apiserver.events.aggregates import Aggregate, Buckets
+from apiserver.events.model import EventType, Owner
+from apiserver.events.queries import Range, SeriesQuery
+from apiserver.events.smoothing import Smoothing
+from apiserver.off_loop import together
+
+routes = router()
+
+FORMATS: tuple[Format, ...] = (*TABLES, Format.BINARY)
+#: Bytes of memory that a bucket takes while it is read and written, about.
+_BUCKET_BYTES = 300
+#: Owners whose buckets are read at once.
+_OWNERS_AT_ONCE = 8
+#: The most buckets a curve: more are points.
+_MOST_BUCKETS = 100_000
+
+_TASK = Column("task", Kind.TEXT)
+_NAMES = (Column("metric", Kind.TEXT), Column("variant", Kind.TEXT))
+#: What buckets tell if the request does not say, in the order of the columns.
+_AGGREGATES = (Aggregate.COUNT, Aggregate.MEAN, Aggregate.MIN, Aggregate.MAX, Aggregate.FIRST, Aggregate.LAST)
+_POSSIBLE = (*_AGGREGATES, Aggregate.NOT_FINITE)
+
+Points = Annotated[
+    int,
+    Query(
+        ge=0,
+        le=_MOST_BUCKETS,
+        description="About how many buckets each curve is put together in. 0: all points, one by one.",
+    ),
+]
+
+
+Of = Annotated[
+    str | None,
+    Query(max_length=100, description="Of buckets, only some of their columns: `mean,min,max`."),
+]
+
+
+class Width(IntEnum):
+    """The bits of a float."""
+
+    SINGLE = 32
+    DOUBLE = 64
+
+
+Bits = Annotated[Width, Query(description="In `.bin`: the bits of each float.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of each task."""
+
+    metrics: Sequence[str]
+    variants: Sequence[str]
+    axis: Axis
+    range: Range
+    points: int
+    smooth: Smoothing | None
+    aggregates: Sequence[Aggregate] = _AGGREGATES
+
+    @property
+    def in_buckets(self) -> bool:
+        return self.points > 0 or self.smooth is not None
+
+    @property
+    def columns(self) -> list[Column]:
+        """The columns, without that of the task."""
+        if self.in_buckets:
+            x = Kind.TIME if self.axis is Axis.TIMESTAMP else Kind.INT
+            return [*_NAMES, Column("x", x), *[Column(one.value, _kind(one)) for one in self.aggregates]]
+        relative = [Column("relative", Kind.INT)] if self.axis is Axis.RELATIVE else []
+        numbers = [Column("iter", Kind.INT), Column("timestamp", Kind.TIME), *relative, Column("value", Kind.FLOAT)]
+        return [*_NAMES, *numbers]
+
+
+def _kind(aggregate: Aggregate) -> Kind:
+    return Kind.INT if aggregate in (Aggregate.COUNT, Aggregate.NOT_FINITE) else Kind.FLOAT
+
+
+def aggregates_of(columns: str | None, *, in_buckets: bool) -> Sequence[Aggregate]:
+    """The columns of buckets that are asked for; 400 if there is no such column."""
+    if columns is None:
+        return _AGGREGATES
+    if not in_buckets:
+        raise bad_parameter("columns", "only buckets have them: ask for some 'points'")
+    named = {one.value: one for one in _POSSIBLE}
+    wanted = [name.strip() for name in columns.split(",") if name.strip()]
+    for name in wanted:
+        if name not in named:
+            raise bad_parameter("columns", f"there is no '{name[:50]}': use {', '.join(named)}")
+    return [one for one in _POSSIBLE if one.value in wanted] or _AGGREGATES
+
+
+@table(routes, "/tasks/{task:path}/scalars", FORMATS)
+async def of_task(
+    call: TheCall,
+    task: str,
+    metrics: Metrics = [],  # noqa: B006
+    variants: Variants = [],  # noqa: B006
+    start: From = None,
+    stop: To = None,
+    axis: Axis = Axis.ITER,
+    points: Points = 0,
+    smooth: Smooth = None,
+    columns: Of = None,
+    bits: Bits = Width.SINGLE,
+    csv: PlainCsv = None,
+) -> Response:
+    """The points of a task's curves, one curve after the other, or buckets of them.
+
+    In `.bin`, curves are plain columns of 32-bit or 64-bit floats, for charts.
+    """
+    owner = await find_owner(call, task)
+    told = aggregates_of(columns, in_buckets=points > 0 or smooth is not None)
+    asked = Asked(metrics, variants, axis, range_of(start, stop), points, smoothing_of(smooth), told)
+
+    def make() -> Table:
+        return Table(asked.columns, rows(call, [owner], asked), {"task": owner.id})
+
+    return await answer(
+        call,
+        f"{owner.id}-scalars",
+        make,
+        owners=[owner],
+        possible=FORMATS,
+        options=Options(csv == "plain", double=bits is Width.DOUBLE),
+    )
+
+
+def rows(
+    call: DataCall, owners: Sequence[Owner], asked: Asked, *, with_task: bool = False
+) -> AsyncGenerator[Batch, None]:
+    """The rows of each owner's curves, after a column with the task's id if asked for."""
+    return (_buckets if asked.in_buckets else _points)(call, owners, asked, with_task)
+
+
+async def _points(
+    call: DataCall, owners: Sequence[Owner], asked: Asked, with_task: bool
+) -> AsyncGenerator[Batch, None]:
+    first = True
+    for owner in owners:
+        selection = await selection_among(call, owner, EventType.SCALAR, asked.metrics, asked.variants)
+        if selection is None:
+            continue
+        query = PointsQuery(owner, selection, asked.axis.column, asked.range)
+        async with aclosing(whole_series.walk(call.backend.events, query, first=first)) as found:
+            async for points in found:
+                first = False
+                metrics, variants = zip(*points.names, strict=True)
+                task = [Repeated(np.zeros(len(points), np.int32), [owner.id])] if with_task else []
+                names = [*task, Repeated(points.series, metrics), Repeated(points.series, variants)]
+                relative = [points.since] if asked.axis is Axis.RELATIVE else []
+                yield Batch(len(points), [*names, points.iters, points.timestamps, *relative, points.values])
+                del points
+
+
+async def _buckets(
+    call: DataCall, owners: Sequence[Owner], asked: Asked, with_task: bool
+) -> AsyncGenerator[Batch, None]:
+    place, at_once = 0, _OWNERS_AT_ONCE
+    while place < len(owners):
+        some = owners[place : place + at_once]
+        read = partial(_buckets_of, call, some, asked)
+        try:
+            found = await answers.held_page(read, _bytes_of, first=place == 0)
+        except answers.AnswerTooLarge:
+            if at_once == 1:
+                raise
+            at_once //= 2
+            continue
+        place += len(some)
+        series = [(owner.id, one) for owner, buckets in zip(some, found, strict=True) for one in buckets]
+        del found
+        if series:
+            yield _batch(series, asked.aggregates, with_task)
+        del series
+
+
+async def _buckets_of(call: DataCall, owners: Sequence[Owner], asked: Asked) -> list[list[Buckets]]:
+    """The buckets of each owner."""
+    key = Key.DURATION if asked.axis is Axis.RELATIVE else Key(asked.axis.value)
+    query = HistogramQuery(asked.points, key, True, asked.range, asked.smooth).buckets
+    query = replace(query, aggregates=frozenset(asked.aggregates))
+
+    async def read(owner: Owner) -> list[Buckets]:
+        selection = await selection_among(call, owner, EventType.SCALAR, asked.metrics, asked.variants)
+        if selection is None:
+            return []
+        with answers.reading():
+            return await call.backend.events.scalar_buckets(SeriesQuery(owner, EventType.SCALAR, selection), query)
+
+    return await together(*map(read, owners))
+
+
+def _bytes_of(found: list[list[Buckets]]) -> int:
+    return _BUCKET_BYTES * sum([len(one.x) for buckets in found for one in buckets])
+
+
+def _batch(series: Sequence[tuple[str, Buckets]], aggregates: Sequence[Aggregate], with_task: bool) -> Batch:
+    numbers = np.repeat(np.arange(len(series), dtype=np.int32), [len(one.x) for _, one in series])
+    names = [[one.metric for _, one in series], [one.variant for _, one in series]]
+    if with_task:
+        names = [[task for task, _ in series], *names]
+    columns: list[Any] = [*(Repeated(numbers, each) for each in names), np.concatenate([one.x for _, one in series])]
+    for aggregate in aggregates:
+        values = np.concatenate([one.values[aggregate] for _, one in series])
+        columns.append(values.astype(np.int64) if _kind(aggregate) is Kind.INT else values)
+    return Batch(len(numbers), columns)

@@ -1,0 +1,53 @@
+"""Making links: an address that opens one task or project without a login, for some time."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any, cast
+from urllib.parse import quote, urlsplit
+
+from fastapi import Body
+from pydantic import BaseModel, Field
+
+from apiserver.data.calls import TheCall, bad_parameter
+from apiserver.data.links import LONGEST, DataLinks
+from apiserver.data.places import find_owner, find_project
+from apiserver.data.routes import router
+from apiserver.rpc.errors import ApiError
+
+routes = router()
+
+
+class LinkRequest(BaseModel, extra="forbid"):
+    """What a link should open, and for how long."""
+
+    address: str = Field(max_length=8192, description="An address of a task or project: `/data/tasks/…/scalars.csv`.")
+    seconds: int = Field(3600, ge=1, le=LONGEST, description="How long the link is valid.")
+
+
+@routes.post("/links", operation_id="data.links.make", responses={200: {"description": "The link"}})
+async def make(call: TheCall, wanted: Annotated[LinkRequest, Body()]) -> Any:
+    """Make a link that opens all data of the task or project in `address`, and nothing else, without a login.
+
+    It ends after `seconds`, or when its maker may not read the task any more.
+    """
+    if call.link is not None:
+        raise ApiError(403, 0, "A link cannot make links")
+    parts = urlsplit(wanted.address)
+    covers, address = await _covered(call, parts.path)
+    token = cast(DataLinks, call.request.app.state.data_links).token(call.caller, covers, wanted.seconds)
+    query = "&".join(filter(None, (parts.query, f"token={token}")))
+    link = f"{address}?{query}"
+    server = str(call.request.base_url).rstrip("/")
+    return {"url": server + link, "address": link, "token": token, "expires": int(time.time()) + wanted.seconds}
+
+
+async def _covered(call: TheCall, path: str) -> tuple[str, str]:
+    """What the link covers, and the address with the id of it."""
+    empty, data, kind, *rest = [*path.split("/"), "", "", ""]
+    names = [name for name in rest if name]
+    if (empty, data) != ("", "data") or kind not in ("tasks", "projects") or len(names) < 2:
+        raise bad_parameter("address", "it must be that of a task or project, such as /data/tasks/<id>/scalars.csv")
+    name, what = "/".join(names[:-1]), names[-1]
+    id = (await find_owner(call, name)).id if kind == "tasks" else (await find_project(call, name))["id"]
+    return f"{kind}/{id}", f"/data/{kind}/{quote(id)}/{quote(what)}"

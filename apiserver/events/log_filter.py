@@ -1,0 +1,64 @@
+"""Which log lines a search finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from apiserver.events.model import LogLine, LogPosition
+
+#: Messages that are joined.
+_TOGETHER = 500
+
+
+@dataclass(slots=True, frozen=True)
+class LineFilter:
+    """The lines that match: with one of the levels, if any are named, one of the workers, and such a message."""
+
+    levels: frozenset[str] = frozenset()
+    workers: frozenset[str] = frozenset()
+    message: Callable[[str], bool] | None = None
+    among: Callable[[str], bool] | None = None
+    """True for several messages joined by newlines if one of them matches, and perhaps for others; None: not known.
+
+    For example, a search for "error" need not look at each of 500 messages if their joined text has no "error" in it.
+    """
+
+    def of(self, lines: list[LogLine]) -> list[LogLine]:
+        """The matching lines among these."""
+        return [lines[place] for place in self.places(lines)]
+
+    def places(self, lines: list[LogLine]) -> list[int]:
+        """Where the matching lines are among these."""
+        levels, workers = self.levels, self.workers
+        found = [
+            n
+            for n, line in enumerate(lines)
+            if (not levels or line.level in levels) and (not workers or line.worker in workers)
+        ]
+        return self.by_message(found, [lines[n].message for n in found])
+
+    def by_message(self, places: list[int], messages: Sequence[str]) -> list[int]:
+        """Those places whose messages match."""
+        matches, among = self.message, self.among
+        if matches is None:
+            return places
+        found: list[int] = []
+        for start in range(0, len(places), _TOGETHER):
+            some = messages[start : start + _TOGETHER]
+            if among is None or among("\n".join(some)):
+                found += [place for place, message in zip(places[start:], some, strict=False) if matches(message)]
+        return found
+
+
+class LogHits(NamedTuple):
+    """What a search found in a part of a log."""
+
+    places: list[int]
+    """Where the matching lines are among those that were searched, ascending from 0."""
+    searched: int
+    last: LogPosition | None
+    """The last line that was searched."""
+    ended: bool
+    """Whether no line lies behind those that were searched."""

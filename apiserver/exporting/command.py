@@ -1,0 +1,157 @@
+"""`apiserver export`: reads a project over the API, task by task, into a folder.
+
+A task whose `task.json` is there, with the same time of its last change, is not read again. Everything is written
+under another name first. So what has its name is whole, and an interrupted export goes on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from apiserver.events.model import SAMPLE_TYPES, EventType
+from apiserver.importing.report import ImportFailed, Report, SourceRefused
+from apiserver.importing.runs.export_folder import EVENTS, SCALARS, TASK, file_path, name_of, task_folders
+from apiserver.importing.runs.progress import Progress
+from apiserver.importing.runs.server import Server, address
+from apiserver.stores.documents.query import Document
+
+_TASKS, _LINES, _SAMPLES = 100, 5000, 50
+_FIELDS = (
+    *("name", "type", "status", "comment", "tags", "system_tags", "created", "started", "completed", "last_change"),
+    *("hyperparams", "configuration", "runtime", "execution.artifacts", "project.name"),
+)
+
+
+def export(
+    project: str, folder: Path, *, files: bool, api_url: str | None, files_url: str | None, said: Mapping[str, str]
+) -> bool:
+    """Export a project, by its name or id, with those below it; returns whether everything was exported.
+
+    Raises ImportFailed to give up, and ValueError for options that cannot be meant.
+    """
+    server = Server(address(api_url, files_url, said))
+    server.check()
+    progress = Progress("tasks", 0)
+    report = Report(progress.say, done="exported")
+    try:
+        exporting = _Export(server, folder, report, progress, files)
+        for task in _tasks(server, project):
+            exporting.take(task)
+    finally:
+        progress.clear()
+        server.close()
+    report.close()
+    return not report.problems
+
+
+def _tasks(server: Server, project: str) -> Iterator[Document]:
+    found = server.call("projects.get_all", {"name": f"^{_escaped(project)}$", "search_hidden": True})["projects"]
+    ids = [one["id"] for one in found if one["name"] == project]
+    if not ids:
+        found = server.call("projects.get_all", {"id": [project], "search_hidden": True})["projects"]
+        ids = [one["id"] for one in found]
+    if not ids:
+        raise ImportFailed(f"there is no project '{project}'")
+    asked = {"project": ids, "include_subprojects": True, "only_fields": list(_FIELDS), "search_hidden": True}
+    asked |= {"order_by": ["id"], "page_size": _TASKS}
+    page = 0
+    while some := server.call("tasks.get_all_ex", {**asked, "page": page})["tasks"]:
+        yield from some
+        page += 1
+
+
+def _escaped(name: str) -> str:
+    """The name as a part of a regular expression."""
+    return "".join(f"\\{one}" if one in r"\.^$*+?{}[]|()" else one for one in name)
+
+
+class _Export:
+    def __init__(self, server: Server, folder: Path, report: Report, progress: Progress, files: bool) -> None:
+        self._server = server
+        self._folder = folder
+        self._report = report
+        self._progress = progress
+        self._with_files = files
+
+    def take(self, task: Document) -> None:
+        """Export a task, if it has changed since it was exported."""
+        count = self._report.count("tasks")
+        count.found += 1
+        folder = task_folders(self._folder) / task["id"]
+        where = self._server.where
+        about = {**task, "files": self._with_files, "server": where.api_url, "files_url": where.files_url}
+        if _is_same(folder / TASK, about):
+            count.known += 1
+            return
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / TASK).unlink(missing_ok=True)
+            url = f"{where.api_url}/data/tasks/{task['id']}/scalars.parquet"
+            self._server.fetch(url, folder / SCALARS)
+            self._write_events(task["id"], folder / EVENTS)
+            for artifact in task.get("execution", {}).get("artifacts", ()):
+                self._take_file(artifact.get("uri"))
+            _write(folder / TASK, json.dumps(about, ensure_ascii=False, indent=1).encode("utf-8", "replace"))
+            count.taken += 1
+        except (SourceRefused, OSError) as error:
+            count.left += 1
+            self._report.problem("task", f"{task['name']} ({task['id']})", str(error))
+
+    def _write_events(self, task: str, path: Path) -> None:
+        part = path.with_suffix(".part")
+        with part.open("wb") as file:
+            for event in self._events(task):
+                if event["type"] == EventType.IMAGE:
+                    self._take_file(event.get("url"))
+                file.write(orjson.dumps(event) + b"\n")
+        part.replace(path)
+
+    def _events(self, task: str) -> Iterator[Document]:
+        """Log lines by time, then samples by type and iteration."""
+        asked: Document = {"task": task, "batch_size": _LINES, "navigate_earlier": False}
+        while lines := self._server.call("events.get_task_log", asked)["events"]:
+            yield from lines
+            self._progress.advance(events=len(lines))
+            asked["from_timestamp"] = lines[-1]["timestamp"]
+        for type in SAMPLE_TYPES:
+            asked = {"task": task, "event_type": type.value, "batch_size": _SAMPLES, "order": "asc"}
+            while (answer := self._server.call("events.get_task_events", asked))["events"]:
+                yield from answer["events"]
+                self._progress.advance(events=len(answer["events"]))
+                asked["scroll_id"] = answer["scroll_id"]
+
+    def _take_file(self, url: Any) -> None:
+        """Copy a file of this server."""
+        name = name_of(str(url), self._server.where.files_url)
+        if not self._with_files or name is None:
+            return
+        path, count = file_path(self._folder, name), self._report.count("files")
+        count.found += 1
+        try:
+            if path is None:
+                raise OSError("it cannot have this name here")
+            if not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._server.fetch(str(url), path)
+            count.taken += 1
+        except (SourceRefused, OSError) as error:
+            count.left += 1
+            self._report.problem("file", name, str(error))
+
+
+def _is_same(path: Path, about: Document) -> bool:
+    try:
+        return bool(orjson.loads(path.read_bytes()) == orjson.loads(orjson.dumps(about)))
+    except (OSError, orjson.JSONDecodeError):
+        return False
+
+
+def _write(path: Path, content: bytes) -> None:
+    part = path.with_suffix(".part")
+    part.write_bytes(content)
+    part.replace(path)

@@ -1,0 +1,42 @@
+"""Makes the last values of tasks and models anew from their events. What the source had computed may be outdated.
+
+This is no change of a task, so its times stay those of the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from apiserver.copying.retrying import Say, patiently
+from apiserver.events.model import Owner
+from apiserver.services.last_metrics import LastMetrics
+from apiserver.stores.documents.base import DocumentStore
+from apiserver.stores.documents.query import Document, In, Update
+from apiserver.stores.events.base import EventStore
+
+_TIMES = ("last_update", "last_change")
+_PAGE = 1000
+
+
+async def make_last_values(events: EventStore, documents: DocumentStore, say: Say) -> None:
+    """Make those of all owners that have events which their documents may not show."""
+    owners = sorted([owner async for owner in events.owners_to_restate()], key=_collection)
+    times = [await _times(collection, list(some), documents, say) for collection, some in groupby(owners, _collection)]
+    await LastMetrics(events, documents).restate()
+    for collection, before in zip(dict.fromkeys(map(_collection, owners)), times, strict=True):
+        for one in before:
+            said = {name: one[name] for name in _TIMES if name in one}
+            await patiently(say, documents.update, collection, {"id": one["id"]}, Update(set=said))
+
+
+def _collection(owner: Owner) -> str:
+    return "models" if owner.is_model else "tasks"
+
+
+async def _times(collection: str, owners: Sequence[Owner], documents: DocumentStore, say: Say) -> list[Document]:
+    found: list[Document] = []
+    for start in range(0, len(owners), _PAGE):
+        ids = {"id": In([owner.id for owner in owners[start : start + _PAGE]])}
+        found += await patiently(say, documents.find, collection, ids, projection=_TIMES)
+    return found

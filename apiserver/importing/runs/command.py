@@ -1,0 +1,103 @@
+"""`apiserver import tensorboard` and its like: imports the runs of another tracker into a running server."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from apiserver.importing.report import ImportFailed, Report
+from apiserver.importing.runs.model import Source
+from apiserver.importing.runs.progress import Progress
+from apiserver.importing.runs.server import Server, address
+from apiserver.importing.runs.taking import Taking
+
+#: Reading makes some 100,000 objects at a time, none of them in a cycle. Looking for cycles as often as Python does by
+#: itself would take longer than the reading.
+_SELDOM = (1_000_000, 20, 20)
+#: By source, what was looked for where nothing was found.
+_LOOKED_FOR = {
+    "tensorboard": "event files",
+    "mlflow": "runs",
+    "wandb": ".wandb files",
+    "neptune": "files named <run>_part_<n>.parquet",
+    "export": "tasks",
+    "table": "points",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be imported: the kind of source, where it is, the project, and whether with files, and followed."""
+
+    source: str
+    place: str
+    project: str | None
+    files: bool = False
+    follow: bool = False
+    metric: str | None = None
+    """The metric of a table that names none."""
+
+
+def import_runs(wanted: Wanted, api_url: str | None, files_url: str | None, environment: Mapping[str, str]) -> bool:
+    """Import, and say what was imported; returns whether that was everything.
+
+    Raises ImportFailed to give up or if there is nothing to import, and ValueError for options that cannot be meant.
+    """
+    server = Server(address(api_url, files_url, environment))
+    source = opened(wanted)
+    server.check()
+    progress = Progress(source.unit, 0 if wanted.follow else source.total())
+    report = Report(progress.say)
+    taking = Taking(server, report, progress, with_files=wanted.files)
+    often = gc.get_threshold()
+    gc.set_threshold(*_SELDOM)
+    try:
+        if wanted.follow:
+            taking.follow(source)
+        else:
+            taking.take(source)
+    except KeyboardInterrupt:
+        if not wanted.follow:
+            raise
+    finally:
+        gc.set_threshold(*often)
+        progress.clear()
+        server.close()
+    report.close()
+    if not (wanted.follow or report.problems or "runs" in report.counts):
+        raise ImportFailed(f"no {_LOOKED_FOR[wanted.source]} found in '{wanted.place}'")
+    return not report.problems
+
+
+def opened(wanted: Wanted) -> Source:
+    """The source that is wanted. Raises ImportFailed or ValueError."""
+    place = wanted.place
+    match wanted.source:
+        case "tensorboard":
+            from apiserver.importing.runs.tensorboard.files import TensorboardFolder
+
+            return TensorboardFolder(Path(place), wanted.project)
+        case "mlflow":
+            from apiserver.importing.runs.mlflow.experiments import Mlflow
+            from apiserver.importing.runs.mlflow.opening import store_at
+
+            return Mlflow(store_at(place), wanted.project)
+        case "wandb":
+            from apiserver.importing.runs.wandb.runs import WandbFolder
+
+            return WandbFolder(Path(place), wanted.project)
+        case "neptune":
+            from apiserver.importing.runs.neptune import NeptuneFolder
+
+            return NeptuneFolder(Path(place), wanted.project)
+        case "export":
+            from apiserver.importing.runs.exported import ExportFolder
+
+            return ExportFolder(Path(place), wanted.project)
+        case "table":
+            from apiserver.importing.runs.table import TableFile
+
+            return TableFile(Path(place), wanted.project, wanted.metric)
+    raise ValueError(f"'{wanted.source}' is no source")

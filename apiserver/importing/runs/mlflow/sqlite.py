@@ -1,0 +1,93 @@
+"""MLflow's store in an SQLite file, `mlflow.db`, which is only read."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
+
+from apiserver.importing.report import ImportFailed
+from apiserver.importing.runs.folders import file_at, files_below, is_below
+from apiserver.importing.runs.mlflow.stores import Recorded, Values
+from apiserver.importing.runs.model import Artifact, Problem, Unmapped
+from apiserver.protobuf_wire import Malformed
+
+_ROWS = 50_000
+
+
+class SqliteStore:
+    """The store in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        if not path.is_file():
+            raise ImportFailed(f"there is no file '{path}'")
+        with _errors(ImportFailed):
+            self._database = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True)
+            self._database.text_factory = lambda text: text.decode(errors="replace")
+            self._database.execute("SELECT run_uuid FROM runs LIMIT 1")
+
+    def count(self) -> int:
+        with _errors(ImportFailed):
+            found: tuple[int] = self._database.execute("SELECT count(*) FROM runs").fetchone()
+            return found[0]
+
+    def runs(self) -> Iterator[Recorded | Problem | Unmapped]:
+        asked = (
+            "SELECT r.run_uuid, e.name, r.name, r.status, r.start_time, r.end_time, r.artifact_uri, r.lifecycle_stage "
+            "FROM runs r JOIN experiments e USING (experiment_id) ORDER BY r.start_time, r.run_uuid"
+        )
+        with _errors(ImportFailed):
+            rows = self._database.execute(asked)
+            while some := rows.fetchmany(100):
+                for *row, stage in some:
+                    id, experiment, name = (str(one or "") for one in row[:3])
+                    if stage == "deleted":
+                        yield Unmapped("deleted run", name or id)
+                        continue
+                    start, end = (one if isinstance(one, int) else None for one in row[4:6])
+                    found = Recorded(id, experiment, name, str(row[3]), start, end, str(row[6] or ""))
+                    found.params, found.tags = self._texts("params", id), self._texts("tags", id)
+                    yield found
+
+    def metrics(self, run: Recorded) -> dict[str, object]:
+        asked = "SELECT key, count(*), max(timestamp), max(step) FROM metrics WHERE run_uuid = ? GROUP BY key"
+        with _errors(Malformed):
+            return {str(key): rest for key, *rest in self._database.execute(asked, (run.id,))}
+
+    def points(self, run: Recorded, key: str) -> Iterator[Values | Problem]:
+        asked = (
+            "SELECT timestamp, CASE WHEN is_nan THEN 'nan' ELSE value END, step FROM metrics "
+            "WHERE run_uuid = ? AND key = ? ORDER BY step, timestamp, rowid"
+        )
+        with _errors(Malformed):
+            rows = self._database.execute(asked, (run.id, key))
+            while some := rows.fetchmany(_ROWS):
+                try:
+                    yield Values.of(*zip(*some, strict=True)).with_infinities()
+                except Malformed as error:
+                    yield Problem(f"metric {key}", f"{len(some):,} points are left out: {error}")
+
+    def artifacts(self, run: Recorded) -> Iterator[Artifact | Problem | Unmapped]:
+        """Those in a folder beside the database: nothing else of this machine is read, whatever the database says."""
+        where = urlsplit(run.artifacts)
+        folder = Path(unquote(where.path))
+        if where.scheme not in ("", "file") or not is_below(folder, self._path.parent):
+            yield Unmapped("folder of artifacts that is not beside the database", run.artifacts)
+            return
+        for name, path in files_below(folder):
+            yield Artifact(name, file_at(path))
+
+    def _texts(self, table: str, id: str) -> dict[str, str]:
+        rows = self._database.execute(f"SELECT key, value FROM {table} WHERE run_uuid = ?", (id,))
+        return {str(key): str(value or "") for key, value in rows}
+
+
+@contextmanager
+def _errors(kind: type[Exception]) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise kind(f"MLflow's database: {error}") from error

@@ -1,0 +1,86 @@
+"""What the three kinds of MLflow's stores have in common: experiments with runs, whose metrics are read key by key."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from apiserver.events.model import Float64Array, Int64Array
+from apiserver.importing.runs.model import Artifact, Problem, Unmapped
+from apiserver.protobuf_wire import Malformed
+
+#: MLflow's database and server answer the largest number for infinity.
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+#: A number, or its text.
+Number: TypeAlias = int | float | str | bytes
+
+
+@dataclass(slots=True)
+class Recorded:
+    """What a store says of a run. Times are epoch milliseconds."""
+
+    id: str
+    experiment: str
+    name: str = ""
+    status: str = "FINISHED"
+    start: int | None = None
+    end: int | None = None
+    artifacts: str = ""
+    """Where they are, as the store says."""
+    params: dict[str, str] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Values:
+    """Some points of one metric, in their order: columns of equal length."""
+
+    timestamps: Int64Array
+    values: Float64Array
+    steps: Int64Array
+
+    @classmethod
+    def of(cls, timestamps: Iterable[Number], values: Iterable[Number], steps: Iterable[Number]) -> Values:
+        """The columns of numbers. Raises Malformed for what is no 64-bit number."""
+        try:
+            floats = np.array(list(map(float, values)), np.float64)
+            times, numbers = (np.array(list(map(int, column)), np.int64) for column in (timestamps, steps))
+        except (ValueError, OverflowError, TypeError) as error:
+            raise Malformed(f"not a number: {error}") from None
+        return cls(times, floats, numbers)
+
+    def with_infinities(self) -> Values:
+        """The same with an infinity for each largest number."""
+        floats = np.where(np.abs(self.values) == _LARGEST, np.copysign(math.inf, self.values), self.values)
+        return Values(self.timestamps, floats, self.steps)
+
+
+class MlflowStore(Protocol):
+    """A store of MLflow. Its methods raise ImportFailed to give up, and OSError or ValueError for one run."""
+
+    def count(self) -> int:
+        """About how many runs there are; 0 if that is not known."""
+
+    def runs(self) -> Iterator[Recorded | Problem | Unmapped]:
+        """All runs of all experiments, without deleted ones."""
+
+    def metrics(self, run: Recorded) -> dict[str, object]:
+        """The keys of a run's metrics, each with JSON that changes when points are added."""
+
+    def points(self, run: Recorded, key: str) -> Iterator[Values | Problem]:
+        """The points of a metric, in the order in which they were logged, in pieces."""
+
+    def artifacts(self, run: Recorded) -> Iterator[Artifact | Problem | Unmapped]:
+        """The files of a run."""
+
+
+def as_json(value: object) -> str:
+    """JSON in one form, to be compared."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)

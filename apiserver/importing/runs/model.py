@@ -1,0 +1,202 @@
+"""What a source gives: runs, and the parts of a run in their order. Nothing here does I/O.
+
+Times of runs are epoch seconds, timestamps of events are epoch milliseconds. A source that fails at a part gives a
+`Problem` or `Unmapped` instead, and goes on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, BinaryIO, Protocol, TypeAlias
+
+import numpy as np
+
+from apiserver.events.event_types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from apiserver.events.model import Float64Array, Int64Array, JsonObject
+
+
+@dataclass(slots=True)
+class Run:
+    """What a task is made of. A source may go on filling it in while its parts are taken."""
+
+    source: str
+    """What identifies the run, wherever it is imported from: the same text means the same task."""
+    project: str
+    name: str
+    status: str = "completed"
+    """created, in_progress, stopped, closed, failed, completed or published."""
+    tags: list[str] = field(default_factory=list)
+    system_tags: list[str] | None = None
+    """Such as "archived"; None if the source has none of them."""
+    comment: str = ""
+    started: float | None = None
+    completed: float | None = None
+    parameters: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By section and name."""
+    configuration: dict[str, str] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict)
+    """Kept as runtime properties."""
+
+    def seen(self, first: float, last: float) -> None:
+        """Widen the time of the run to these epoch seconds."""
+        if math.isfinite(first) and math.isfinite(last) and first > 0:
+            self.started = first if self.started is None else min(self.started, first)
+            self.completed = last if self.completed is None else max(self.completed, last)
+
+
+@dataclass(slots=True)
+class Points:
+    """Points of one series: columns of equal length."""
+
+    metric: str
+    variant: str
+    iters: Int64Array
+    timestamps: Int64Array
+    values: Float64Array
+
+
+@dataclass(slots=True)
+class Line:
+    """A line of the log."""
+
+    timestamp: int
+    text: str
+    level: str = ""
+    worker: str = ""
+    metric: str = ""
+    variant: str = ""
+    iter: int | None = None
+
+
+@dataclass(slots=True)
+class Figure:
+    """A plot: a figure of Plotly."""
+
+    metric: str
+    variant: str
+    iter: int
+    timestamp: int
+    figure: JsonObject
+
+
+@dataclass(slots=True)
+class Image:
+    """An image, or another medium that a browser can show; `suffix` is that of its file: ".png"."""
+
+    metric: str
+    variant: str
+    iter: int
+    timestamp: int
+    suffix: str
+    content: File
+
+
+@dataclass(slots=True)
+class Artifact:
+    """A file of the run."""
+
+    name: str
+    content: File
+    file_name: str = ""
+
+
+@dataclass(slots=True)
+class File:
+    """A file's content, which is opened when it is needed."""
+
+    size: int
+    open: Callable[[], BinaryIO]
+
+
+@dataclass(slots=True)
+class Other:
+    """An event in the form in which it is sent, without its task."""
+
+    event: JsonObject
+
+
+@dataclass(slots=True)
+class Problem:
+    """Something that is broken: what it is of, and why it cannot be read."""
+
+    of: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Unmapped:
+    """Something that has no place here, such as a graph or an audio clip."""
+
+    kind: str
+    name: str
+
+
+@dataclass(slots=True)
+class Position:
+    """All parts so far need not be given again if reading goes on from `text`; `done` more units are done."""
+
+    text: str
+    done: int = 0
+
+
+Part: TypeAlias = Points | Line | Figure | Image | Artifact | Other | Problem | Unmapped | Position
+
+
+class RunSource(Protocol):
+    """One run that can be read."""
+
+    @property
+    def run(self) -> Run:
+        """What is known of the run so far."""
+
+    def parts(self, position: str | None) -> Iterator[Part]:
+        """The parts behind a position (None: all of them), with positions in between."""
+
+
+class Source(Protocol):
+    """A place with runs. Its methods raise ImportFailed to give up."""
+
+    unit: str
+    """What `total` counts: "bytes", "runs"."""
+
+    def total(self) -> int:
+        """How much there is to read; 0 if that is not known."""
+
+    def runs(self) -> Iterator[RunSource | Problem | Unmapped]:
+        """All runs, and what cannot be one."""
+
+
+def names_of(tag: str) -> tuple[str, str]:
+    """The metric and variant of a tag, so that no two tags have the same.
+
+    "train/loss" is ("train", "loss"). A tag that cannot be cut at its last slash is both: ("loss", "loss").
+    """
+    metric, _, variant = tag.rpartition("/")
+    return (metric, variant) if metric and variant and metric != variant else (tag, tag)
+
+
+def milliseconds(seconds: float) -> int:
+    """Epoch seconds as a timestamp; what has no date gets the nearest one that has."""
+    if not math.isfinite(seconds):
+        return 0
+    return max(EARLIEST_TIMESTAMP, min(LATEST_TIMESTAMP, round(seconds * 1000)))
+
+
+def clamped(timestamps: Int64Array) -> Int64Array:
+    """Timestamps, the nearest that have a date for those that have none."""
+    return np.clip(timestamps, EARLIEST_TIMESTAMP, LATEST_TIMESTAMP)
+
+
+def bars(title: str, edges: list[float], counts: list[float]) -> JsonObject:
+    """A figure of a histogram, as the ClearML SDK makes it: a bar for each bin, as wide as the bin.
+
+    `edges` are one more than `counts`.
+    """
+    widths = [right - left for left, right in pairwise(edges)]
+    centers = [left + width / 2 for left, width in zip(edges, widths, strict=False)]
+    trace: dict[str, Any] = {"type": "bar", "name": title, "x": centers, "y": counts, "width": widths}
+    layout = {"title": title, "xaxis": {"title": ""}, "yaxis": {"title": ""}, "barmode": "group", "bargap": 0}
+    return {"data": [trace], "layout": layout}

@@ -1,0 +1,22 @@
+"""Names of files on the server, made of names that a source chose."""
+
+from __future__ import annotations
+
+import hashlib
+
+#: The server takes names of up to 1,024 bytes.
+_MOST_BYTES = 900
+
+
+def file_name(*names: str) -> str:
+    """The name of a file that lies in folders: each of `names` may have folders of its own, but leads nowhere else.
+
+    For example, ("runs", "../a//b", "c.png") is "/runs/_/a/b/c.png".
+    """
+    parts = [part for name in names for part in name.replace("\0", "_").split("/") if part]
+    plain = "/".join("_" if part in (".", "..") else part for part in parts)
+    name = plain.encode("utf-8", "replace").decode()
+    if len(name.encode()) > _MOST_BYTES:
+        digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+        name = f"{name.encode()[: _MOST_BYTES // 2].decode(errors='ignore')}/{digest}-{name[-100:].rpartition('/')[2]}"
+    return f"/{name}"

@@ -1,0 +1,245 @@
+"""Sends the parts of one run to its task: in few large requests, in a thread, while the source is read on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, BinaryIO
+
+from apiserver.events.model import JsonObject
+from apiserver.importing.report import Report, SourceRefused
+from apiserver.importing.runs import bodies
+from apiserver.importing.runs.model import Artifact, Figure, Image, Line, Other, Points
+from apiserver.importing.runs.names import file_name
+from apiserver.importing.runs.progress import Progress
+from apiserver.importing.runs.server import Server
+
+#: Events of a request, and bytes of those that are not points.
+_POINTS, _LINES, _BYTES = 20_000, 5_000, 4 * 2**20
+_LOG = "log lines"
+#: The server takes no larger request.
+_MOST_BYTES = 15 * 2**20
+#: Artifacts of so many bytes are written into the task at once: an interrupted import uploads as many again.
+_FILE_BYTES = 64 * 2**20
+#: Requests that wait to be sent.
+_WAITING = 2
+
+
+class RunSender:
+    """Sends to one task. The first `lines_sent` lines were sent before. `lines_refused` is called with how many of
+    the others the server refuses.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        task: str,
+        folder: str,
+        lines_sent: int,
+        lines_refused: Callable[[int], None],
+        report: Report,
+        progress: Progress,
+    ) -> None:
+        self._server = server
+        self._task = task
+        self._folder = folder
+        self._report = report
+        self._progress = progress
+        self._lines_sent = lines_sent
+        self._lines_refused = lines_refused
+        self._points: list[Points] = []
+        self._points_kept = 0
+        self._lines: list[Line] = []
+        self._samples: list[bytes] = []
+        self._bytes_kept = 0
+        self._artifacts: list[JsonObject] = []
+        self._digests: dict[str, str] | None = None
+        """Those of the task's files by address, once they are asked for."""
+        self._thread = ThreadPoolExecutor(1)
+        self._waiting: deque[Future[None]] = deque()
+        self.unsaved = 0
+        """Events since `saved` was called."""
+        self.lines = 0
+        """Lines that were taken, now or before; those that are too long are not."""
+
+    def add(self, part: Points | Line | Figure | Image | Artifact | Other) -> None:
+        """Take a part, and send some of those that were taken. Raises ImportFailed."""
+        match part:
+            case Points():
+                for start in range(0, len(part.iters), _POINTS):
+                    self._add_points(_rows(part, start, start + _POINTS))
+            case Line():
+                self._add_line(part)
+            case Figure():
+                self._add_sample(bodies.of_figure(self._task, part), f"plot {part.metric}/{part.variant}")
+            case Image():
+                self._add_image(part)
+            case Artifact():
+                self._add_artifact(part)
+            case Other():
+                self._add_sample(bodies.of_event(self._task, part.event), str(part.event.get("metric")))
+
+    def flush(self) -> None:
+        """Return when the server has everything. Raises ImportFailed."""
+        self._send_points()
+        self._send_lines()
+        self._send_samples()
+        while self._waiting:
+            self._waiting.popleft().result()
+        self._send_artifacts()
+        self.unsaved = 0
+
+    def close(self) -> None:
+        """End the thread; what was not flushed may be lost."""
+        self._thread.shutdown(cancel_futures=True)
+
+    # --- points ------------------------------------------------------------------------------------
+
+    def _add_points(self, points: Points) -> None:
+        if self._points_kept + len(points.iters) > _POINTS:
+            self._send_points()
+        self._points.append(points)
+        self._points_kept += len(points.iters)
+
+    def _send_points(self) -> None:
+        if self._points:
+            self._send(bodies.of_points(self._task, self._points), "points", self._points_kept)
+            self._points, self._points_kept = [], 0
+
+    # --- lines -------------------------------------------------------------------------------------
+
+    def _add_line(self, line: Line) -> None:
+        if len(line.text) > _BYTES:
+            self._report.problem("log", line.metric, f"a text of {len(line.text):,} characters is too long")
+            return
+        self.lines += 1
+        if self._lines_sent > 0:
+            self._lines_sent -= 1
+            return
+        self._lines.append(line)
+        self._bytes_kept += len(line.text)
+        if len(self._lines) >= _LINES or self._bytes_kept >= _BYTES:
+            self._send_lines()
+
+    def _send_lines(self) -> None:
+        if self._lines:
+            self._send(bodies.of_lines(self._task, self._lines), _LOG, len(self._lines))
+            self._lines, self._bytes_kept = [], 0
+
+    # --- samples and files -------------------------------------------------------------------------
+
+    def _add_sample(self, body: bytes, name: str) -> None:
+        if len(body) > _MOST_BYTES:
+            self._report.problem("event", name, f"{len(body):,} bytes are too much")
+            return
+        if sum(map(len, self._samples)) + len(body) > _BYTES:
+            self._send_samples()
+        self._samples.append(body)
+
+    def _send_samples(self) -> None:
+        if self._samples:
+            self._send(b"".join(self._samples), "plots, images and other events", len(self._samples))
+            self._samples = []
+
+    def _add_image(self, image: Image) -> None:
+        name = f"{image.variant.replace('/', '_')}_{image.iter:08d}{image.suffix}"
+        try:
+            with image.content.open() as content:
+                url = self._server.address_of(file_name(self._folder, "metrics", image.metric, name))
+                self._server.put_file(url, content, image.content.size)
+        except (OSError, SourceRefused) as error:
+            self._report.problem("image", f"{image.metric}/{image.variant}", str(error))
+            return
+        body = bodies.of_image(self._task, image.metric, image.variant, image.iter, image.timestamp, url)
+        self._add_sample(body, image.metric)
+
+    def _add_artifact(self, artifact: Artifact) -> None:
+        last = artifact.file_name or artifact.name.rpartition("/")[2]
+        url = self._server.address_of(file_name(self._folder, "artifacts", artifact.name, last))
+        try:
+            digest = self._put_artifact(artifact, url)
+        except (OSError, SourceRefused) as error:
+            self._report.problem("artifact", artifact.name, str(error))
+            return
+        entry: dict[str, Any] = {"key": artifact.name, "type": "custom", "mode": "output", "uri": url}
+        self._artifacts.append(entry | {"content_size": artifact.content.size, "hash": digest})
+        if sum(one["content_size"] for one in self._artifacts) >= _FILE_BYTES:
+            self._send_artifacts()
+        count = self._report.count("artifacts")
+        count.found, count.taken = count.found + 1, count.taken + 1
+
+    def _send_artifacts(self) -> None:
+        if self._artifacts:
+            request = {"task": self._task, "artifacts": self._artifacts, "force": True}
+            self._server.call("tasks.add_or_update_artifacts", request)
+            self._artifacts = []
+
+    def _put_artifact(self, artifact: Artifact, url: str) -> str:
+        """Upload a file, unless the task has it with the same content; returns its digest, which the task keeps."""
+        size = artifact.content.size
+        if self._digests is None:
+            self._digests = self._server.digests(self._task)
+        if (known := self._digests.get(url)) and self._server.has_file(url, size):
+            with artifact.content.open() as content:
+                hashed = _Hashed(content)
+                while hashed.read(_BYTES):
+                    pass
+            if hashed.digest.hexdigest() == known:
+                return known
+        with artifact.content.open() as content:
+            hashed = _Hashed(content)
+            self._server.put_file(url, hashed, size)
+        return hashed.digest.hexdigest()
+
+    # --- the thread --------------------------------------------------------------------------------
+
+    def _send(self, body: bytes, kind: str, events: int) -> None:
+        self.unsaved += events
+        while len(self._waiting) >= _WAITING:
+            self._waiting.popleft().result()
+        self._waiting.append(self._thread.submit(self._post, body, kind, events))
+
+    def _post(self, body: bytes, kind: str, events: int) -> None:
+        try:
+            answer = self._server.send("events.add_batch", body)
+            refused = {str(reason): int(n) for reason, n in answer.get("errors_info", {}).items()}
+        except SourceRefused as error:
+            refused = {str(error): events}
+        if refused and kind == _LOG:
+            self._lines_refused(sum(refused.values()))
+        count = self._report.count(kind)
+        count.found += events
+        count.left += sum(refused.values())
+        count.taken += events - sum(refused.values())
+        for reason, number in refused.items():
+            self._report.problem(kind, f"({number:,} of task {self._task})", reason)
+        self._progress.advance(events=events)
+
+
+class _Hashed:
+    """A file that is hashed while it is sent. It is sent anew from its beginning."""
+
+    def __init__(self, content: BinaryIO) -> None:
+        self._content = content
+        self.digest = hashlib.sha256()
+
+    def read(self, size: int) -> bytes:
+        data = self._content.read(size)
+        self.digest.update(data)
+        return data
+
+    def tell(self) -> int:
+        return self._content.tell()
+
+    def seek(self, position: int) -> int:
+        self.digest = hashlib.sha256()
+        return self._content.seek(position)
+
+
+def _rows(points: Points, start: int, stop: int) -> Points:
+    if start == 0 and stop >= len(points.iters):
+        return points
+    columns = (points.iters[start:stop], points.timestamps[start:stop], points.values[start:stop])
+    return Points(points.metric, points.variant, *columns)

@@ -1,0 +1,264 @@
+"""Takes the runs of a source into a server: a task for each run, found again by what identifies the run.
+
+How far a run has been read is kept in its task. It is written only once the server has everything up to there. So
+another import goes on from there, whatever ended the one before. Points and samples that are sent again replace
+themselves. Lines would not: so it is counted how many lines the server has taken or refused, and as many are passed
+over. Refused ones are written down before more lines are sent. For example, 5 of the source's lines are before the
+position, the task has 7, and the server refused 1: so the next 3 lines of the source were sent before. An import that
+is killed just between a refusal and the writing down may still double as many lines as were refused at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+import msgspec
+import orjson
+
+from apiserver.importing.report import Report, SourceRefused
+from apiserver.importing.runs.model import Artifact, Position, Problem, Run, RunSource, Source, Unmapped
+from apiserver.importing.runs.progress import Progress
+from apiserver.importing.runs.sending import RunSender
+from apiserver.importing.runs.server import Server
+from apiserver.stores.documents.query import Document
+
+#: Runs that are looked up at once.
+_PAGE = 100
+#: After so many events or seconds, it is written how far a run has been read.
+_SAVE_EVENTS, _SAVE_SECONDS = 1_000_000, 5.0
+#: How often a source that grows is looked at.
+_FOLLOW_SECONDS = 1.0
+#: What may be raised while something is read that is not as it should be.
+_BROKEN = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
+#: The server takes no more parameters of a section.
+_MOST_PARAMETERS = 10_000
+
+
+class State(msgspec.Struct):
+    """How far a run has been read: kept in its task as JSON."""
+
+    at: str | None = None
+    """The source's position."""
+    lines: int = 0
+    """Lines of the source up to there, without those that are too long to be sent."""
+    refused: int = 0
+    """Lines that the server has refused, up to there or behind it."""
+    started: float | None = None
+    completed: float | None = None
+    files: bool = False
+    """Whether artifacts were imported, too."""
+    about: str = ""
+    """The digest of what the source said of the run before its parts were read."""
+
+
+@dataclass(slots=True)
+class Taking:
+    """An import into one server."""
+
+    server: Server
+    report: Report
+    progress: Progress
+    with_files: bool = False
+    goes_on: bool = False
+    """The runs are still growing, so their tasks stay in progress."""
+    _known: dict[str, tuple[str, State]] = field(default_factory=dict, init=False)
+    """By source, the task and state of runs that were taken or looked up."""
+
+    def take(self, source: Source) -> None:
+        """Import all runs as they are now. Raises ImportFailed."""
+        runs = source.runs()
+        while page := list(islice(runs, _PAGE)):
+            self._look_up(one.run.source for one in page if not isinstance(one, Problem | Unmapped))
+            for one in page:
+                if isinstance(one, Problem):
+                    self.report.problem("run", one.of, one.reason)
+                elif isinstance(one, Unmapped):
+                    self.report.no_place(one.kind, one.name)
+                else:
+                    self._take(one)
+
+    def follow(self, source: Source) -> None:
+        """Import again and again, until the user interrupts it."""
+        self.goes_on = True
+        while True:
+            self.take(source)
+            time.sleep(_FOLLOW_SECONDS)
+
+    def _look_up(self, sources: Iterable[str]) -> None:
+        unknown = [source for source in sources if source not in self._known]
+        if unknown:
+            for run in self.server.call("tasks.get_imported_runs", {"sources": unknown})["runs"]:
+                self._known[run["source"]] = (run["task"], _state(run["position"]))
+
+    def _take(self, one: RunSource) -> None:
+        count = self.report.count("runs")
+        count.found += 1
+        try:
+            changed = self._take_parts(one)
+        except (SourceRefused, OSError, *_BROKEN) as error:
+            count.left += 1
+            self.report.problem("run", one.run.name, str(error))
+            return
+        count.taken, count.known = count.taken + changed, count.known + (not changed)
+
+    def _take_parts(self, one: RunSource) -> bool:
+        """Import what is new of a run; returns whether there was anything."""
+        run, known = one.run, self._known.get(one.run.source)
+        state = State() if known is None else known[1]
+        if self.with_files and not state.files:
+            state = State(refused=state.refused)
+        writer = _RunWriter(self, run, known[0] if known else None, state)
+        run.started = run.started if state.started is None else state.started
+        run.completed = run.completed if state.completed is None else state.completed
+        try:
+            for part in one.parts(state.at):
+                match part:
+                    case Problem():
+                        self.report.problem("run", f"{run.name}: {part.of}", part.reason)
+                    case Unmapped():
+                        self.report.no_place(part.kind, part.name)
+                    case Position():
+                        self.progress.advance(done=part.done)
+                        writer.passed(part.text)
+                    case Artifact() if not self.with_files:
+                        self.report.no_place("artifact, without --files", part.name)
+                    case _:
+                        writer.add(part)
+            return writer.finish()
+        finally:
+            writer.close()
+
+    def remember(self, source: str, task: str, state: State) -> None:
+        """Keep what is known of a run, for the next look at it."""
+        self._known[source] = (task, state)
+
+
+class _RunWriter:
+    """Writes one run: its task when there is something to write, its events, and how far it has been read."""
+
+    def __init__(self, taking: Taking, run: Run, task: str | None, state: State) -> None:
+        self._taking = taking
+        self._run = run
+        self._task = task
+        self._state = state
+        self._sender: RunSender | None = None
+        self._lines_before = state.lines
+        self._save_at = time.monotonic() + _SAVE_SECONDS
+        self._at, self._lines_at = state.at, state.lines
+        self._about = _digest(_about(run, taking.goes_on))
+
+    def add(self, part: Any) -> None:
+        if self._sender is None:
+            self._sender = self._begin()
+        self._sender.add(part)
+
+    @property
+    def _lines(self) -> int:
+        return self._lines_before + (self._sender.lines if self._sender else 0)
+
+    def passed(self, at: str) -> None:
+        """Everything so far was added: remember the position, and write it now and then."""
+        self._at, self._lines_at = at, self._lines
+        if self._sender is None or (self._sender.unsaved < _SAVE_EVENTS and time.monotonic() < self._save_at):
+            return
+        self._sender.flush()
+        self._call(self._position())
+        self._save_at = time.monotonic() + _SAVE_SECONDS
+
+    def finish(self) -> bool:
+        """Write the rest; returns whether anything is new."""
+        if self._sender is not None:
+            self._sender.flush()
+        is_as_before = (self._at, self._about) == (self._state.at, self._state.about)
+        if self._task is not None and self._sender is None and is_as_before:
+            return False
+        self._state.about, self._lines_at, self._state.files = self._about, self._lines, self._taking.with_files
+        self._call({**_about(self._run, self._taking.goes_on), **self._position()})
+        return True
+
+    def close(self) -> None:
+        if self._sender is not None:
+            self._sender.close()
+
+    def _begin(self) -> RunSender:
+        sent = 0
+        if self._task is None:
+            self._call(_about(self._run, goes_on=True))
+            assert self._task is not None
+        else:
+            found = self._taking.server.call("events.get_task_log", {"task": self._task, "batch_size": 1})
+            sent = max(0, int(found.get("total") or 0) + self._state.refused - self._state.lines)
+        folder = f"{self._run.project}/{self._run.name.replace('/', '_')}.{self._task}"
+        taking = self._taking
+        return RunSender(taking.server, self._task, folder, sent, self._lines_refused, taking.report, taking.progress)
+
+    def _lines_refused(self, lines: int) -> None:
+        """Called in the sender's thread, so before it sends more."""
+        self._state.refused += lines
+        self._call({"position": msgspec.json.encode(self._state).decode()})
+
+    def _position(self) -> Document:
+        self._state.at, self._state.lines = self._at, self._lines_at
+        self._state.started, self._state.completed = self._run.started, self._run.completed
+        return {"position": msgspec.json.encode(self._state).decode()}
+
+    def _call(self, request: Document) -> None:
+        done = self._taking.server.call("tasks.import_run", {"source": self._run.source, **request})
+        self._task = done["id"]
+        self._taking.remember(self._run.source, done["id"], self._state)
+
+
+def _about(run: Run, goes_on: bool) -> Document:
+    """The request that makes the task of a run, or updates it. What a run does not say stays as it is."""
+    times = {"started": run.started, "completed": None if goes_on else run.completed}
+    said = {name: _iso(value) for name, value in times.items() if value is not None}
+    params = {
+        section: {name: {"section": section, "name": name, "value": value} for name, value in _most(entries)}
+        for section, entries in run.parameters.items()
+    }
+    more = {
+        "tags": run.tags,
+        "comment": run.comment,
+        "hyperparams": {section: entries for section, entries in params.items() if entries},
+        "configuration": {name: {"name": name, "value": value} for name, value in run.configuration.items()},
+        "runtime": run.properties,
+    }
+    about: Document = {
+        "name": run.name or "run",
+        "project_name": run.project,
+        "status": "in_progress" if goes_on else run.status,
+    }
+    if run.system_tags is not None:
+        about["system_tags"] = run.system_tags
+    if "started" in said:
+        about["created"] = said["started"]
+    return {**about, **said, **{name: value for name, value in more.items() if value}}
+
+
+def _digest(about: Document) -> str:
+    return hashlib.blake2b(orjson.dumps(about, option=orjson.OPT_SORT_KEYS), digest_size=12).hexdigest()
+
+
+def _most(entries: dict[str, str]) -> Iterator[tuple[str, str]]:
+    return islice(entries.items(), _MOST_PARAMETERS)
+
+
+def _iso(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(0, UTC).isoformat()
+
+
+def _state(position: str | None) -> State:
+    """The state that is kept in a task; a new one if there is none."""
+    try:
+        return msgspec.json.decode(position or "{}", type=State)
+    except msgspec.DecodeError:
+        return State()

@@ -1,0 +1,180 @@
+"""Reads one record of an event file by itself: text, images, histograms, hyperparameters, and scalars of any form.
+
+A summary's value is of the kind that its plugin says, or that its field has. A plugin is named only with the first
+value of a tag, so it is remembered.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from apiserver.events.model import Float64Array
+from apiserver.importing.runs.model import (
+    Figure,
+    File,
+    Image,
+    Line,
+    Part,
+    Points,
+    Problem,
+    Run,
+    Unmapped,
+    bars,
+    milliseconds,
+    names_of,
+)
+from apiserver.protobuf_wire import FIXED32, Malformed, Message
+
+#: Fields of an event that have no place here.
+_OTHER_EVENTS = {4: "graph", 8: "run metadata", 9: "meta graph"}
+#: By the number of a tensor's type: the form of its numbers, and the field that has them, if they are not packed.
+_FLOATS = {1: ("<f4", 5), 2: ("<f8", 6)}
+_INTEGERS = {3: ("<i4", 7), 4: ("u1", 7), 5: ("<i2", 7), 6: ("i1", 7), 9: ("<i8", 10), 10: ("?", 11)}
+_STRING, _BFLOAT16, _HALF = 7, 14, 19
+_SUFFIXES = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg", b"GIF8": ".gif", b"RIFF": ".webp", b"BM": ".bmp"}
+#: The most numbers of a tensor that is a histogram: three for each bin.
+_MOST_BINS = 100_000
+
+
+@dataclass(slots=True)
+class EventReader:
+    """Reads the events of one run."""
+
+    run: Run
+    plugins: dict[str, str] = field(default_factory=dict)
+
+    def parts(self, record: bytes, name: str) -> Iterator[Part]:
+        """What a record holds. `name` says where it is, for problems."""
+        try:
+            yield from self._event(Message(record))
+        except (Malformed, ValueError, OverflowError) as error:
+            yield Problem(name, str(error))
+
+    def _event(self, event: Message) -> Iterator[Part]:
+        wall_time = event.float64(1)
+        for number, kind in _OTHER_EVENTS.items():
+            if number in event:
+                yield Unmapped(kind, self.run.name)
+        if 6 in event:
+            yield Line(milliseconds(wall_time), event.message(6).text(2))
+        values = event.messages(5)
+        if values:
+            self.run.seen(wall_time, wall_time)
+        for summary in values:
+            for value in summary.messages(1):
+                yield from self._value(value, event.integer(2), wall_time)
+
+    def _value(self, value: Message, step: int, wall_time: float) -> Iterator[Part]:
+        tag = value.text(1)
+        plugin = self._plugin(tag, value)
+        metric, variant = names_of(tag)
+        time = milliseconds(wall_time)
+        if plugin == "hparams":
+            self._hyperparameters(value.message(9).message(1).message(2))
+        elif 2 in value:
+            yield _point(metric, variant, step, time, float(np.frombuffer(value.each(2, FIXED32)[-1], "<f4")[0]))
+        elif 4 in value:
+            yield _image(metric, variant, step, time, value.message(4).bytes(4))
+        elif 5 in value:
+            yield Figure(metric, variant, step, time, _histogram(tag, value.message(5)))
+        elif 8 in value:
+            yield from self._tensor(plugin, tag, step, time, value.message(8))
+        else:
+            yield Unmapped("audio clip" if 6 in value else plugin or "empty value", tag)
+
+    def _plugin(self, tag: str, value: Message) -> str:
+        if 9 in value and (said := value.message(9).message(1).text(1)):
+            self.plugins[tag] = said
+        return self.plugins.get(tag, "")
+
+    def _tensor(self, plugin: str, tag: str, step: int, time: int, tensor: Message) -> Iterator[Part]:
+        metric, variant = names_of(tag)
+        if plugin == "images":
+            for number, content in enumerate(tensor.each(8)[2:]):  # width and height come first
+                yield _image(metric, f"{variant}/{number}" if number else variant, step, time, content)
+        elif tensor.integer(1) == _STRING and plugin in ("text", ""):
+            for content in tensor.each(8):
+                yield Line(time, content.decode(errors="replace"), metric=metric, variant=variant, iter=step)
+        elif plugin == "histograms":
+            bins = _numbers(tensor).reshape(-1, 3)
+            if len(bins):
+                edges = [*bins[:, 0].tolist(), float(bins[-1, 1])]
+                yield Figure(metric, variant, step, time, bars(tag, edges, bins[:, 2].tolist()))
+        elif plugin in ("scalars", "") and tensor.integer(1) != _STRING and (numbers := _numbers(tensor)).size == 1:
+            yield _point(metric, variant, step, time, float(numbers[0]))
+        else:
+            yield Unmapped(plugin or "tensor", tag)
+
+    def _hyperparameters(self, content: Message) -> None:
+        """Take the parameters of a session's start, and the status of its end."""
+        found = self.run.parameters.setdefault("hparams", {})
+        for entry in content.message(3).messages(1):
+            found[entry.text(1)] = _parameter(entry.message(2))
+        if 3 in content and (start := content.message(3).float64(5)) > 0:
+            self.run.seen(start, start)
+        if 4 in content:
+            end = content.message(4)
+            self.run.status = {2: "failed", 3: "in_progress"}.get(end.integer(1), self.run.status)
+
+
+def _parameter(value: Message) -> str:
+    """A value as JSON has it: a number (field 2), a text (3) or a truth (4)."""
+    if 3 in value:
+        return value.text(3)
+    if 4 in value:
+        return str(bool(value.integer(4)))
+    number = value.float64(2)
+    return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
+
+
+def _point(metric: str, variant: str, step: int, time: int, value: float) -> Points:
+    return Points(metric, variant, np.array([step]), np.array([time]), np.array([value]))
+
+
+def _image(metric: str, variant: str, step: int, time: int, content: bytes) -> Image:
+    suffix = next((suffix for start, suffix in _SUFFIXES.items() if content.startswith(start)), ".png")
+    return Image(metric, variant, step, time, suffix, File(len(content), lambda: io.BytesIO(content)))
+
+
+def _histogram(tag: str, histogram: Message) -> dict[str, object]:
+    """The figure of a histogram as older writers send it: upper limits of bins, the last ones endless, and counts."""
+    limits, counts = histogram.floats(6, "<f8").tolist(), histogram.floats(7, "<f8").tolist()
+    least, greatest = histogram.float64(1), histogram.float64(2)
+    if len(limits) != len(counts):
+        raise Malformed("a histogram has more limits than bins")
+    edges = [min(max(limit, least), greatest) for limit in (-math.inf, *limits)]
+    used = [n for n, count in enumerate(counts) if count]
+    first, last = (used[0], used[-1] + 1) if used else (0, 0)
+    return bars(tag, edges[first : last + 1], counts[first:last])
+
+
+def _numbers(tensor: Message) -> Float64Array:
+    """The numbers of a tensor. Raises Malformed if they are of another type."""
+    kind, content = tensor.integer(1), tensor.bytes(4)
+    if kind in _FLOATS:
+        form, number = _FLOATS[kind]
+        found = np.frombuffer(content, form).astype(np.float64) if content else tensor.floats(number, form)
+    elif kind in _INTEGERS:
+        form, number = _INTEGERS[kind]
+        packed = np.frombuffer(content, form) if content else np.array(tensor.integers(number), np.int64)
+        found = packed.astype(np.float64)
+    elif kind in (_HALF, _BFLOAT16):
+        bits = np.frombuffer(content, "<u2") if content else np.array(tensor.integers(13), np.int64).astype(np.uint16)
+        found = _half(bits.astype(np.uint16), kind)
+    else:
+        raise Malformed(f"a tensor has numbers of the type {kind}")
+    if found.size > _MOST_BINS:
+        raise Malformed(f"a tensor has {found.size:,} numbers")
+    return found
+
+
+def _half(bits: npt.NDArray[np.uint16], kind: int) -> Float64Array:
+    if kind == _HALF:
+        return bits.view(np.float16).astype(np.float64)
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)

@@ -1,0 +1,1 @@
+"""Numbers about the server for Prometheus: counted while it works (`counters.py`), and answered at `/metrics`."""

@@ -1,0 +1,61 @@
+"""What a process counts while it works: requests and how long they took, events, bytes, holds of the event loop."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+#: Upper bounds of the buckets of durations, in seconds.
+BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+#: Counts of a process, or of several together, as JSON.
+Snapshot = dict[str, Any]
+
+
+class Counters:
+    """The counters of one process. They only grow. All are changed on the event loop."""
+
+    def __init__(self) -> None:
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._durations: defaultdict[str, list[float]] = defaultdict(lambda: [0.0] * (len(BOUNDS) + 2))
+        self._counts: Counter[str] = Counter()
+
+    def request(self, endpoint: str, status: int, seconds: float) -> None:
+        """Count a request that was answered. `endpoint` is one of the server's own names, never a client's text."""
+        self._requests[endpoint, status] += 1
+        durations = self._durations[endpoint]
+        durations[bisect_left(BOUNDS, seconds)] += 1
+        durations[-1] += seconds
+
+    def count(self, name: str, by: float = 1) -> None:
+        """Count something else."""
+        self._counts[name] += by  # type: ignore[assignment]
+
+    def snapshot(self) -> Snapshot:
+        """All counts so far."""
+        return {
+            "requests": [[endpoint, status, count] for (endpoint, status), count in self._requests.items()],
+            "durations": {endpoint: list(durations) for endpoint, durations in self._durations.items()},
+            "counts": dict(self._counts),
+        }
+
+
+def together(snapshots: Iterable[Snapshot]) -> Snapshot:
+    """The sums of several processes' counts."""
+    requests: Counter[tuple[str, int]] = Counter()
+    durations: dict[str, list[float]] = {}
+    counts: Counter[str] = Counter()
+    for one in snapshots:
+        for endpoint, status, count in one["requests"]:
+            requests[endpoint, status] += count
+        for endpoint, seconds in one["durations"].items():
+            known = durations.get(endpoint)
+            durations[endpoint] = seconds if known is None else [a + b for a, b in zip(known, seconds, strict=True)]
+        counts.update(one["counts"])
+    return {
+        "requests": [[endpoint, status, count] for (endpoint, status), count in requests.items()],
+        "durations": durations,
+        "counts": dict(counts),
+    }

@@ -1,0 +1,88 @@
+"""Tasks of runs that another tracker recorded: `apiserver import` makes them, finds them again, and updates them.
+
+The id of such a task is made from its company and from what identifies the run there. So a second import of the same
+run finds the task of the first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from apiserver.rpc.errors import validation_error
+from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.project_tree import find_or_create, touch_projects
+from apiserver.services.queries import parse_time
+from apiserver.services.tasks.edit import checked_fields
+from apiserver.services.tasks.task_documents import TASKS, change_task, editable, insert_task, new_task, set_fields
+from apiserver.stores.documents.base import DuplicateDocument
+from apiserver.stores.documents.query import Document, In, Update
+from apiserver.times import seconds_since, utc_now
+
+#: The runtime properties of such a task: what it was made from, and how far its events have been read there.
+SOURCE, POSITION = "imported_from", "import_position"
+_TIMES = ("created", "started", "completed")
+
+
+@endpoint("tasks.import_run", "2.34")
+async def import_run(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    task_id, fields = _task_of(call, request["source"]), await _fields(call, request)
+    there = await documents(call).find_one(TASKS, {"id": task_id}, projection=["id"])
+    if there is None and await _made(call, task_id, request["source"], fields):
+        return {"id": task_id, "made": True}
+    await change_task(call, task_id, Update(set=_one_by_one(fields)), statuses=editable(force=True))
+    await touch_projects(call, fields.get("project"))
+    return {"id": task_id, "made": False}
+
+
+@endpoint("tasks.get_imported_runs", "2.34")
+async def get_imported_runs(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    sources = {_task_of(call, source): source for source in request["sources"]}
+    found = await documents(call).find(TASKS, {"id": In(list(sources))}, projection=["id", f"runtime.{POSITION}"])
+    runs = [(sources[task["id"]], task["id"], task.get("runtime", {}).get(POSITION)) for task in found]
+    return {"runs": [dict(zip(("source", "task", "position"), run, strict=True)) for run in runs]}
+
+
+def _task_of(call: Call, source: str) -> str:
+    """The id of the task of a run."""
+    named = f"{call.identity.company}\0{source}".encode()
+    return hashlib.blake2b(named, digest_size=16).hexdigest()
+
+
+def _one_by_one(fields: Document) -> Document:
+    """The fields to set, with each property, configuration and parameter by itself: others stay."""
+    flat: Document = {}
+    for section in ("runtime", "configuration"):
+        flat |= {f"{section}.{name}": value for name, value in fields.pop(section, {}).items()}
+    for section, params in fields.pop("hyperparams", {}).items():
+        flat |= {f"hyperparams.{section}.{name}": value for name, value in params.items()}
+    return {**set_fields(fields), **flat}
+
+
+async def _made(call: Call, task_id: str, source: str, fields: Document) -> bool:
+    """Make the task; False if another call made it meanwhile."""
+    if "name" not in fields:
+        raise validation_error("a new task needs a name", field="name")
+    given = {"type": "training", **fields, "runtime": {**fields.get("runtime", {}), SOURCE: source}}
+    try:
+        await insert_task(call, {**new_task(call, given), "id": task_id})
+    except DuplicateDocument:
+        return False
+    return True
+
+
+async def _fields(call: Call, request: dict[str, Any]) -> Document:
+    """The stored fields of the task that the request sets."""
+    if request.get("project_name") and not request.get("project"):
+        request = {**request, "project": (await find_or_create(call, request["project_name"]))["id"]}
+    fields = await checked_fields(call, request)
+    fields |= {name: parse_time(request[name], name) for name in _TIMES if name in request}
+    if "position" in request:
+        fields["runtime"] = {**fields.get("runtime", {}), POSITION: request["position"]}
+    if "status" in request:
+        fields |= {"status": request["status"], "status_changed": fields.get("completed") or utc_now()}
+        if request["status"] == "published":
+            fields["published"] = fields["status_changed"]
+    if "started" in fields and "completed" in fields:
+        fields["active_duration"] = seconds_since(fields["started"], fields["completed"])
+    return fields

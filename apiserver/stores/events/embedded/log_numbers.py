@@ -1,0 +1,183 @@
+"""Finds log lines by their numbers, and the numbers of positions. The oldest line has number 0.
+
+Blocks know how many lines they have, so only those with wanted lines are read. Hot lines may belong anywhere. So the
+log is cut into segments: each has the lines of one block, and the hot lines behind the block before it. The last
+segment has the hot lines behind all blocks. For example:
+
+    blocks: times 0–400 with 500 lines, 401–700 with 300; hot lines of the times 350, 500, 900 and 901
+    segments: 500 + 1 lines from number 0, 300 + 1 from number 501, 2 from number 802
+    line 803 is the second line of the last segment, which is the hot line of time 901
+
+A log of 10 million lines has 20,000 blocks. `BlockEnds` remembers where they end, because reading that takes 15 ms.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from apiserver.events.model import EventType, Int64Array, LogLine, LogPosition, Owner
+from apiserver.events.queries import SeriesQuery
+from apiserver.stores.events.base import page_of
+from apiserver.stores.events.embedded import lines as codec
+from apiserver.stores.events.embedded.hot import LogPart
+from apiserver.stores.events.embedded.lines import Lines
+from apiserver.stores.events.embedded.logs import hot_line, hot_positions
+from apiserver.stores.events.embedded.names import CODES, series_ids
+
+_ENDS = "SELECT id, last_time, last_sequence, count FROM log_blocks WHERE owner = ? ORDER BY last_time, last_sequence"
+#: What changes when an owner's blocks do.
+_VERSION = (
+    "SELECT id, changed_segment, changed_record, (SELECT sum(lines) FROM series JOIN log_series ON series = series.id"
+    " WHERE owner = owners.id AND type = ?) FROM owners WHERE company = ? AND name = ? AND is_model = ?"
+)
+_Version = tuple[int, int, int, int | None] | None
+#: Each takes 32 bytes.
+MOST_BLOCKS = 500_000
+MOST_LOGS = 1000
+
+
+class _Keys(NamedTuple):
+    """Positions in ascending order."""
+
+    times: Int64Array
+    sequences: Int64Array
+
+    def before(self, others: _Keys) -> npt.NDArray[np.intp]:
+        """How many of these positions lie before each of the others, which are ascending and not among these."""
+        if not len(self.times):
+            return np.zeros(len(others.times), np.intp)
+        times = np.concatenate([self.times, others.times])
+        order = np.lexsort((np.concatenate([self.sequences, others.sequences]), times))
+        return np.flatnonzero(order >= len(self.times)) - np.arange(len(others.times))
+
+
+class _Blocks(NamedTuple):
+    """The blocks of a log, in order."""
+
+    ids: Int64Array
+    ends: _Keys
+    firsts: Int64Array
+    """The number of the first merged line of each segment, then how many merged lines there are."""
+
+
+class BlockEnds:
+    """Where the blocks of some logs end: of those that were asked for last, up to MOST_BLOCKS together.
+
+    A log's blocks are known until they change. Each merge of the owner's events moves the place up to which they are
+    merged, and a deletion of lines makes them fewer. So the blocks are the same while both are.
+    """
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Owner, tuple[_Version, _Blocks]] = OrderedDict()
+        self._lock = threading.Lock()
+        self._count = 0
+
+    def of(self, conn: sqlite3.Connection, owner: Owner) -> _Blocks:
+        """The blocks of the owner's log, as the connection sees them."""
+        company, name, is_model = owner
+        code = CODES[EventType.LOG]
+        version: _Version = conn.execute(_VERSION, (code, company, name, int(is_model))).fetchone()
+        with self._lock:
+            known = self._known.get(owner)
+            if known is not None and known[0] == version:
+                self._known.move_to_end(owner)
+                return known[1]
+        rows = conn.execute(_ENDS, (version and version[0],)).fetchall()
+        ids, times, sequences, counts = np.array(rows, np.int64).reshape(-1, 4).T.copy()
+        blocks = _Blocks(ids, _Keys(times, sequences), np.concatenate([[0], np.cumsum(counts), [np.sum(counts)]]))
+        with self._lock:
+            self._keep(owner, version, blocks)
+        return blocks
+
+    def _keep(self, owner: Owner, version: _Version, blocks: _Blocks) -> None:
+        self._forget(owner)
+        self._known[owner] = version, blocks
+        self._count += len(blocks.ids)
+        while self._count > MOST_BLOCKS or len(self._known) > MOST_LOGS:
+            self._forget(next(iter(self._known)))
+
+    def _forget(self, owner: Owner) -> None:
+        known = self._known.pop(owner, None)
+        self._count -= 0 if known is None else len(known[1].ids)
+
+
+class NumberedLog:
+    """The log of one owner, of which merged lines are read only as they are needed."""
+
+    def __init__(
+        self, conn: sqlite3.Connection, owner: Owner, hot: Sequence[Sequence[LogPart]], known: BlockEnds
+    ) -> None:
+        self._conn = conn
+        self._owner = owner
+        self._ids, self._ends, self._first_merged = known.of(conn, owner)
+        self._parts = [part for table in hot for part in table]
+        unordered = hot_positions(self._parts)
+        self._order = np.lexsort(unordered[::-1])
+        self._hot = _Keys(*(column[self._order] for column in unordered))
+        self._part_ends = np.cumsum([len(part.columns.messages) for part in self._parts], dtype=np.int64)
+        #: The number of the first hot line of each segment, and of the first line of any kind; then how many there are.
+        self._first_hot = np.concatenate([[0], self._hot.before(self._ends), [len(self._hot.times)]])
+        self._firsts = self._first_merged + self._first_hot
+
+    @property
+    def count(self) -> int:
+        """How many lines there are."""
+        return int(self._firsts[-1])
+
+    def lines(self, numbers: Sequence[int]) -> list[LogLine]:
+        """The lines with these ascending numbers, as `EventStore.log_numbered` describes it."""
+        wanted = np.array([number for number in numbers if number < self.count], np.int64)
+        segments = np.searchsorted(self._firsts, wanted, "right") - 1
+        edges = [0, *(np.flatnonzero(np.diff(segments)) + 1).tolist(), len(wanted)]
+        some = (self._some(int(segments[a]), wanted[a:b]) for a, b in itertools.pairwise(edges) if a < b)
+        return page_of(line for lines in some for line in lines)
+
+    def number(self, position: LogPosition) -> int:
+        """How many lines lie before the position."""
+        time, sequence = position
+        segment = _bisect(self._ends, time, sequence)
+        merged = int(self._first_merged[segment])
+        if segment < len(self._ids):
+            block = self._block(segment)
+            merged += _bisect(_Keys(block.timestamps, block.sequences), time, sequence)
+        return merged + _bisect(self._hot, time, sequence)
+
+    def _some(self, segment: int, numbers: Int64Array) -> list[LogLine]:
+        """The lines of a segment that have these numbers."""
+        within = numbers - self._firsts[segment]
+        hot = np.arange(self._first_hot[segment], self._first_hot[segment + 1])
+        if segment == len(self._ids):
+            return [self._hot_line(n) for n in hot[within].tolist()]
+        block = self._block(segment)
+        if not len(hot):
+            return block.take(within).log_lines()
+        times = np.concatenate([block.timestamps, self._hot.times[hot]])
+        order = np.lexsort((np.concatenate([block.sequences, self._hot.sequences[hot]]), times))[within]
+        merged = iter(block.take(order[order < len(block)]).log_lines())
+        return [next(merged) if n < len(block) else self._hot_line(int(hot[n - len(block)])) for n in order.tolist()]
+
+    def _block(self, segment: int) -> Lines:
+        names = {id: name for name, id in series_ids(self._conn, SeriesQuery(self._owner, EventType.LOG)).items()}
+        (body,) = self._conn.execute("SELECT body FROM log_blocks WHERE id = ?", (int(self._ids[segment]),)).fetchone()
+        return codec.decode(body, names)
+
+    def _hot_line(self, n: int) -> LogLine:
+        """The hot line that is the n-th in order."""
+        place = int(self._order[n])
+        part = int(np.searchsorted(self._part_ends, place, "right"))
+        start = int(self._part_ends[part]) - len(self._parts[part].columns.messages)
+        return hot_line(self._parts[part], place - start)
+
+
+def _bisect(keys: _Keys, time: int, sequence: int) -> int:
+    """How many of the positions lie before (time, sequence)."""
+    first, end = np.searchsorted(keys.times, time, "left"), np.searchsorted(keys.times, time, "right")
+    return int(first + np.searchsorted(keys.sequences[first:end], sequence, "left"))

@@ -1,0 +1,108 @@
+"""What the trackers' own packages record, `apiserver import` brings to the server, bit for bit."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.cli import main
+from tests.clients.sdk import ROOT, SCRIPTS
+from tests.harness import PATIENCE, Served
+from tests.importing.runs.test_taking import environment, lines_of, tasks_of
+
+__all__ = ["environment"]
+
+
+@pytest.fixture(scope="module")
+def python() -> Path:
+    """The Python that has the trackers' packages."""
+    found = Path(os.environ.get("TRACKERS_PYTHON", ROOT / ".venv-trackers" / "bin" / "python"))
+    if not found.exists():
+        (pytest.fail if os.environ.get("REQUIRE_ENGINES") == "1" else pytest.skip)(
+            "no packages of other trackers: `make test` installs them, or set TRACKERS_PYTHON"
+        )
+    return found
+
+
+def recorded(python: Path, script: str, place: str, home: Path) -> list[list[Any]]:
+    """Run a script that records; the points that it prints last."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "MLFLOW_ALLOW_FILE_STORE": "true",
+        "WANDB_ERROR_REPORTING": "false",
+    }
+    command = [str(python), str(SCRIPTS / script), place]
+    done = subprocess.run(command, env=environment, cwd=home, capture_output=True, text=True, timeout=PATIENCE)
+    assert not done.returncode, done.stderr
+    points: list[list[Any]] = json.loads(done.stdout.splitlines()[-1])
+    return points
+
+
+def points_of(server: Served) -> list[list[Any]]:
+    """The points of all tasks in the form of the scripts."""
+    found = []
+    for name, task in tasks_of(server).items():
+        with server.client() as client:
+            text = client.get(f"/data/tasks/{task['id']}/scalars.csv").raise_for_status().text
+        for row in csv.DictReader(io.StringIO(text, newline="")):
+            value = repr(float(row["value"])) if row["value"] else "nan"
+            found.append([name, row["metric"], row["variant"], int(row["iter"]), value])
+    return found
+
+
+@pytest.mark.parametrize("server", ["embedded", "engines"], indirect=True)
+def test_tensorboard(server: Served, environment: dict[str, str], python: Path, tmp_path: Path) -> None:
+    points = recorded(python, "track_tensorboard.py", str(tmp_path / "runs"), tmp_path)
+    for _ in range(2):
+        assert main(["import", "tensorboard", str(tmp_path / "runs")]) == 0
+        tasks = tasks_of(server)
+        assert sorted(points_of(server)) == sorted(points)
+        assert lines_of(server, tasks["one"]["id"]) == ["some *text*"]
+    params = tasks["three/of three"]["hyperparams"]["hparams"]
+    assert {name: one["value"] for name, one in params.items()} == {"lr": "0.1", "opt": "adam", "flag": "True"}
+    (plot,) = server.call("events.get_task_plots", {"task": tasks["one"]["id"]})["plots"]
+    assert sum(json.loads(plot["plot_str"])["data"][0]["y"]) == 100
+    (images,) = server.call("events.debug_images", {"metrics": [{"task": tasks["one"]["id"]}]})["metrics"]
+    with server.client() as client:
+        assert client.get(images["iterations"][0]["events"][0]["url"]).content.startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("store", ["mlruns", "sqlite:///mlflow.db"])
+def test_mlflow(server: Served, environment: dict[str, str], python: Path, tmp_path: Path, store: str) -> None:
+    points = recorded(python, "track_mlflow.py", store, tmp_path)
+    for _ in range(2):
+        place = str(tmp_path / store.removeprefix("sqlite:///"))
+        assert main(["import", "mlflow", place, "--files"]) == 0
+        assert sorted(points_of(server)) == sorted(points)
+    (task,) = tasks_of(server).values()
+    assert (task["status"], task["tags"], task["comment"]) == ("completed", ["team: x"], "a note")
+    project = server.call("projects.get_by_id", {"project": task["project"]})["project"]
+    assert project["name"] == "an experiment: ü #1"
+    params = {name: one["value"] for name, one in task["hyperparams"]["params"].items()}
+    assert params == {"lr": "0.1", "layers.0": "8"}
+    (artifact,) = task["execution"]["artifacts"]
+    with server.client() as client:
+        assert (artifact["key"], client.get(artifact["uri"]).text) == ("notes/a.txt", "content")
+
+
+def test_wandb(server: Served, environment: dict[str, str], python: Path, tmp_path: Path) -> None:
+    points = recorded(python, "track_wandb.py", str(tmp_path), tmp_path)
+    for _ in range(2):
+        assert main(["import", "wandb", str(tmp_path / "wandb")]) == 0
+        assert sorted(points_of(server)) == sorted(points)
+    (task,) = tasks_of(server).values()
+    assert (task["name"], task["status"], task["tags"], task["comment"]) == ("one", "completed", ["t"], "a note")
+    params = {name: one["value"] for name, one in task["hyperparams"]["config"].items()}
+    assert params == {"lr": "0.1", "n/a": "[1, 2]"}
+    assert task["hyperparams"]["summary"]["best"]["value"] == "7"
+    assert "printed by the run" in lines_of(server, task["id"])
+    (plot,) = server.call("events.get_task_plots", {"task": task["id"]})["plots"]
+    assert sum(json.loads(plot["plot_str"])["data"][0]["y"]) == 10

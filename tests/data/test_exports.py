@@ -1,0 +1,152 @@
+"""Files that are kept for readers who come back for parts: which one is answered, and when they go."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+from pathlib import Path
+from typing import Any, cast
+
+import arro3.io
+import pytest
+
+from apiserver.data import exports
+from apiserver.data.calls import DataCall
+from apiserver.data.exports import Exports
+from apiserver.rpc.errors import ApiError
+from apiserver.stores.events.base import EventStoreBusy
+from tests.data.conftest import Data, scalar
+from tests.data.test_scalars import columns
+
+pytestmark = pytest.mark.anyio
+
+
+async def iterations(data: Data, address: str, **headers: str) -> list[int]:
+    answer = await data.get(address, headers=headers, expect=206 if "range" in headers else 200)
+    found: list[int] = columns(arro3.io.read_parquet(io.BytesIO(answer.content)))["iter"]
+    return found
+
+
+async def test_parts_are_of_one_file_while_the_run_goes_on(data_anywhere: Data) -> None:
+    data = data_anywhere
+    await data.add(scalar("m", "v", 1, 1))
+    assert await iterations(data, "scalars.parquet") == [1]
+    await data.add(scalar("m", "v", 2, 1))
+    assert await iterations(data, "scalars.parquet", range="bytes=0-") == [1]
+    assert await iterations(data, "scalars.parquet") == [1, 2]
+    assert await iterations(data, "scalars.parquet", range="bytes=0-") == [1, 2]
+
+
+async def test_deleted_points_are_in_no_part(data_anywhere: Data) -> None:
+    data = data_anywhere
+    await data.add(scalar("m", "v", 1, 1))
+    await data.get("scalars.parquet")
+    await data.api.call("events.delete_for_task", {"task": data.task})
+    assert await iterations(data, "scalars.parquet", range="bytes=0-") == []
+
+
+async def test_parameters_keep_their_order(data: Data) -> None:
+    await data.add(*(scalar("m", "v", n, 1) for n in range(5)))
+    assert await iterations(data, "scalars.parquet?from=1&from=3", range="bytes=0-") == [3, 4]
+    assert await iterations(data, "scalars.parquet?from=3&from=1", range="bytes=0-") == [1, 2, 3, 4]
+
+
+async def test_sizes_of_other_formats(data: Data) -> None:
+    await data.add(*(scalar("m", "v", n, 1) for n in range(5)))
+    whole = await data.get("scalars.csv")
+    head = await data.api.raw("HEAD", f"/data/tasks/{data.task}/scalars.csv")
+    assert head.headers["content-length"] == str(len(whole.content))
+    part = await data.get("scalars.csv", headers={"range": "bytes=7-20"}, expect=206)
+    assert part.content == whole.content[7:21]
+
+
+class Kept:
+    """Exports in a folder, and requests for files whose content is a text."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.exports = Exports(folder)
+
+    async def ask(self, name: str, content: str | BaseException = "x", *, part: bool = False, wait: Any = None) -> str:
+        async def write(path: Path) -> None:
+            if wait is not None:
+                await wait
+            if isinstance(content, BaseException):
+                raise content
+            await asyncio.to_thread(path.write_text, content)
+
+        file = await self.exports.file(call(part=part), name, write, None)
+        try:
+            return (await file.read(0, 100)).decode()
+        finally:
+            file.close()
+
+    @property
+    def files(self) -> int:
+        return sum(len(names) for _, _, names in os.walk(self.folder))
+
+
+def call(*, part: bool = False) -> DataCall:
+    class Anything:
+        company = "c"
+        scope: dict[str, Any] = {}  # noqa: RUF012
+        caller: Any
+        request: Any
+        headers = {"range": "bytes=0-"} if part else {}
+
+        def while_connected(self) -> Any:
+            return asyncio.timeout(None)
+
+    found = Anything()
+    found.caller = found.request = found
+    return cast(DataCall, found)
+
+
+async def test_failures_and_clients_that_leave_cost_no_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exports, "_PATIENCE", 1)
+    kept = Kept(tmp_path)
+    for number in range(4):
+        with pytest.raises(EventStoreBusy):
+            await kept.ask(f"failed {number}", EventStoreBusy("down"))
+        leaving = asyncio.create_task(kept.ask(f"left {number}", wait=asyncio.Event().wait()))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        await asyncio.gather(leaving, return_exceptions=True)
+    assert await kept.ask("a", "1") == "1"
+    assert kept.files == 1
+
+
+async def test_more_than_a_few_at_once_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exports, "_PATIENCE", 0.05)
+    kept, going_on = Kept(tmp_path), asyncio.Event()
+    some = [asyncio.create_task(kept.ask(str(n), wait=going_on.wait())) for n in range(2)]
+    await asyncio.sleep(0)
+    with pytest.raises(ApiError) as refused:
+        await kept.ask("one more")
+    assert refused.value.code == 429
+    going_on.set()
+    assert await asyncio.gather(*some) == ["x", "x"]
+
+
+async def test_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Kept(tmp_path)
+    assert await kept.ask("a", "1") == "1"
+    assert await kept.ask("a", "2", part=True) == "1"
+    monkeypatch.setattr(exports, "_LONGEST", -1)
+    assert await kept.ask("a", "3", part=True) == "3"
+    monkeypatch.undo()
+    for number in range(exports._MOST + 20):
+        await kept.ask(str(number))
+    assert kept.files == exports._MOST
+    monkeypatch.setattr(exports, "_KEPT", -1)
+    assert await kept.ask("took long", "4") == "4"  # it is opened before it goes
+    await kept.exports.forget()
+    assert kept.files == 0
+
+
+async def test_what_processes_left_goes_at_the_next_start(tmp_path: Path) -> None:
+    for name in ("999999999", "1", str(os.getpid())):
+        (tmp_path / name).mkdir()
+    Exports(tmp_path).open()
+    assert os.listdir(tmp_path) == ["1"]

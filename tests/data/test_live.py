@@ -1,0 +1,227 @@
+"""Live streams and long polls over HTTP: what they answer, to whom, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+from apiserver.data.links import DataLinks
+from apiserver.live import hub
+from apiserver.rpc.call import Identity
+from apiserver.services.access import credentials
+from tests.data.conftest import Data, scalar
+from tests.data.streams import events_of, stream
+from tests.harness import Served, basic, bearer, new_user
+
+pytestmark = pytest.mark.anyio
+
+LINE = {"type": "log", "msg": "a line"}
+
+
+async def test_a_stream_says_what_changes(data_anywhere: Data) -> None:
+    data = data_anywhere
+    async with stream(data.api, f"/data/tasks/{data.task}/live") as told:
+        ((name, status),) = await told.next()
+        assert (name, status["task"], status["status"]) == ("status", data.task, "created")
+        assert told.status == 200
+        assert told.headers["content-type"] == "text/event-stream"
+        assert (told.headers["cache-control"], told.headers["x-accel-buffering"]) == ("no-store", "no")
+        assert "content-length" not in told.headers
+        await data.add(scalar("loss", "train", 3, 0.5), LINE)
+        assert await told.next() == [
+            ("scalars", {"task": data.task, "series": [["loss", "train", 3, 3]], "count": 1}),
+            ("log", {"task": data.task, "count": 1}),
+        ]
+        await data.api.call("tasks.started", {"task": data.task})
+        ((name, status),) = await told.next()
+        assert (name, status["status"]) == ("status", "in_progress")
+    await data.add(LINE)
+    for address, headers in (
+        (f"/data/live?task={data.task}&since={told.cursor}", {}),
+        ("/data/live?task=ex/amples/first%20try&since=old", {"last_event_id": told.cursor}),
+    ):
+        async with stream(data.api, address, **headers) as again:
+            assert await again.next() == [("log", {"task": data.task, "count": 1})]
+
+
+async def test_a_long_poll_answers_as_soon_as_something_changed(data_anywhere: Data) -> None:
+    data = data_anywhere
+    first = (await data.get("live?wait=20")).json()
+    assert [one["event"] for one in first["events"]] == ["status"]
+    nothing = (await data.get(f"live?wait=0.1&since={first['cursor']}")).json()
+    assert nothing["events"] == []
+    waiting = asyncio.create_task(data.get(f"live?wait=50&since={nothing['cursor']}"))
+    await data.add(scalar("loss", "train", 3, 0.5))
+    answer = (await waiting).json()
+    expected = {"event": "scalars", "task": data.task, "series": [["loss", "train", 3, 3]], "count": 1}
+    assert answer["events"] == [expected]
+    changes = await data.api.call("events.get_changes", {"tasks": [data.task], "cursor": first["cursor"]})
+    assert [one["metric"] for one in changes["changes"][0]["series"]] == ["loss"]
+    answer = (await data.get(f"live?wait=20&since={changes['cursor']}")).json()
+    assert [one["event"] for one in answer["events"]] == ["status"], "a cursor of the API says nothing of statuses"
+
+
+async def test_a_project_is_followed(data: Data) -> None:
+    async with stream(data.api, f"/data/live?project={data.project}") as told:
+        assert [(name, one["task"]) for name, one in await told.next()] == [("status", data.task)]
+        made = await data.api.call("tasks.create", {"name": "new", "type": "training", "project": data.project})
+        assert [(name, one["task"]) for name, one in await told.next()] == [("status", made["id"])]
+        await data.add(scalar("loss", "train", 3, 0.5), task=made["id"])
+        assert [(name, one["task"]) for name, one in await told.next()] == [("scalars", made["id"])]
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter"),
+    [
+        ("", "task"),
+        ("task={task}&since=forged", "since"),
+        ("task={task}&since=é.1", "since"),
+        (f"task={{task}}&since={'x' * 20_000}", "since"),
+        ("task={task}&wait=51", "wait"),
+        ("task={task}&wait=nan", "wait"),
+        ("task={task}&wait=soon", "wait"),
+        ("task={task}&every=1", "every"),
+        ("task=x&" * 1001, "task"),
+        ("project=x&" * 21, "project"),
+        ("task=a/b&" + "&".join(f"task=a/{n}" for n in range(21)), "task"),
+    ],
+)
+async def test_bad_parameters_are_named(data: Data, query: str, parameter: str) -> None:
+    error = await data.error(f"/live?{query.format(task=data.task)}")
+    assert error["parameter"] == parameter
+
+
+async def test_who_may_follow_what(data: Data) -> None:
+    assert (await data.error(f"/live?task={data.task}", auth=None, expect=401))["code"] == 401
+    await data.error("live", auth=("nobody", "nothing-that-anybody-knows"), expect=401)
+    _, made = await credentials.create_user(data.api.backend.documents, "another company", "eve", "admin")
+    theirs = (made.key, made.secret)
+    first = (await data.get("live?wait=0")).json()
+    await data.error("live", auth=theirs, expect=404)
+    await data.error(f"/live?task={data.task}&task=nobody", auth=theirs, expect=404)
+    await data.error(f"/live?project={data.project}", auth=theirs, expect=404)
+    await data.error("/live?task=nobody", expect=404)
+    await data.error("/live?project=nobody", expect=404)
+    await data.api.call("tasks.make_public", {"ids": [data.task]})
+    assert (await data.get("live?wait=0", auth=theirs)).json()["events"][0]["task"] == data.task
+    error = await data.error(f"live?since={first['cursor']}", auth=theirs)
+    assert error["parameter"] == "since"
+
+
+async def test_a_link_follows_what_it_covers_and_ends(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "TURN", 0.05)
+    other = (await data.api.call("tasks.create", {"name": "other", "type": "training"}))["id"]
+    me = (await data.api.call("users.get_current_user"))["user"]
+    links = DataLinks(data.api.backend.settings.token_secret)
+    token = links.token(Identity(me["id"], data.api.backend.settings.company), f"tasks/{data.task}", 2)
+    await data.error(f"/live?task={other}&token={token}", auth=None, expect=404)
+    await data.error(f"/live?project={data.project}&token={token}", auth=None, expect=404)
+    await data.error(f"/live?task={data.task}&task={other}&token={token}", auth=None, expect=404)
+    async with stream(data.api, f"/data/live?task={data.task}&token={token}", authorization="") as told:
+        assert {one["task"] for _, one in await told.next()} == {data.task}
+        while "event: end" not in (said := await told.piece() or "event: end"):
+            assert said == ":\n\n"
+    await data.error(f"live?token={token}", auth=None, expect=401)
+
+
+async def test_streams_end_when_their_key_is_revoked(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "TURN", 0.05)
+    _, (key, secret) = await new_user(data.api, "leaver")
+    async with stream(data.api, f"/data/tasks/{data.task}/live", authorization=basic(key, secret)) as told:
+        await told.next()
+        assert await told.piece() == ":\n\n"
+        await data.api.call("auth.revoke_credentials", {"access_key": key}, auth=(key, secret))
+        while (said := await told.piece()) == ":\n\n":
+            pass
+        assert said == f'event: end\ndata: {{"reason":"{hub.CREDENTIALS}"}}\n\n'
+        assert await told.piece() == ""
+        assert await told.piece() is None
+
+
+async def test_a_stream_by_cookie_goes_on_until_its_login_ends(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "TURN", 0.05)
+    token = (await data.api.call("auth.login"))["token"]
+    page = {"authorization": "", "cookie": f"other=1; clearml_token_basic={token}", "sec_fetch_site": "same-origin"}
+    async with stream(data.api, f"/data/tasks/{data.task}/live", **page) as told:
+        await told.next()
+        for _ in range(3):
+            assert await told.piece() == ":\n\n"
+        await data.api.call("auth.logout", auth=None, headers=bearer(token))
+        while (said := await told.piece()) == ":\n\n":
+            pass
+        assert said is not None
+        assert hub.CREDENTIALS in said
+
+
+async def test_a_user_has_a_bounded_number_of_streams(data: Data) -> None:
+    data.api.backend.live._streams._most = 4
+    _, other = await new_user(data.api, "other")
+    address = f"/data/tasks/{data.task}/live"
+    async with stream(data.api, address), stream(data.api, address), stream(data.api, address) as last:
+        await last.next()
+        answer = await data.get("live", expect=429)
+        assert int(answer.headers["retry-after"]) > 0
+        async with stream(data.api, address, authorization=basic(*other)) as fourth:
+            await fourth.next()
+            answer = await data.get("live", auth=other, expect=503)
+            assert int(answer.headers["retry-after"]) > 0
+    assert (await data.get("live?wait=0")).json()["events"]
+
+
+def following(server: Served, task: str, since: str | None = None) -> Any:
+    """A stream of a task from the server."""
+    return httpx.stream(
+        "GET",
+        f"{server.api_url}/data/live",
+        params={"task": task, **({"since": since} if since else {})},
+        auth=(server.key, server.secret),
+        timeout=30,
+    )
+
+
+def test_nothing_is_missed_when_the_server_is_killed(server: Served) -> None:
+    task = server.call("tasks.create", {"name": "t", "type": "training"})["id"]
+    cursor = None
+    seen: set[int] = set()
+    for start in (0, 5):
+        with following(server, task, cursor) as answer:
+            told = events_of(answer.iter_lines())
+            for n in range(start, start + 5):
+                server.call("events.add", {**scalar("m", "v", n, 1.0), "task": task})
+                while n not in seen:
+                    one = next(told)
+                    if one.event == "scalars":
+                        ((_, _, least, greatest),) = one.data["series"]
+                        seen.update(range(least, greatest + 1))
+                    cursor = one.id or cursor
+        server.call("events.add", {**scalar("m", "v", 100 + start, 1.0), "task": task})
+        server.kill()
+        server.start()
+    with following(server, task, cursor) as answer:
+        told = events_of(answer.iter_lines())
+        while (one := next(told)).event not in ("scalars", "reset"):
+            pass
+        assert one.event == "reset" or one.data["series"][0][3] == 105
+
+
+def test_a_server_that_stops_ends_its_streams_and_does_not_wait_for_them(server: Served) -> None:
+    task = server.call("tasks.create", {"name": "t", "type": "training"})["id"]
+    with following(server, task) as answer:
+        told = events_of(answer.iter_lines())
+        assert [next(told).event for _ in range(2)] == ["", "status"]
+        begun = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - begun < 8, "less than the ten seconds for requests under way"
+        one = next(told)
+        assert (one.event, one.data) == ("end", {"reason": hub.STOPPING})
+        assert one.id
+        assert list(told) == []
+    server.start()
+    with following(server, task, one.id) as answer:
+        told = events_of(answer.iter_lines())
+        assert next(told).event == ""
+        assert next(told).event in ("", "reset"), "of a task without events, a new process cannot tell"

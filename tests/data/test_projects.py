@@ -1,0 +1,188 @@
+"""Tables of projects and tasks, and curves of many tasks."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from tests.data.conftest import Data, scalar
+from tests.data.test_scalars import cells
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def runs(data_anywhere: Data) -> list[str]:
+    """Four tasks beside the first; each has a curve around its number, and a learning rate of 0.1 or 0.2."""
+    data, found = data_anywhere, []
+    for n in range(4):
+        lr = {"section": "Args", "name": "lr", "value": f"0.{1 + n % 2}", "type": "float"}
+        task = {"name": f"run {n}", "type": "training", "project": data.project, "hyperparams": {"Args": {"lr": lr}}}
+        found.append((await data.api.call("tasks.create", task))["id"])
+        await data.add(*(scalar("loss", "train", i, n + i % 2) for i in range(100)), task=found[-1])
+    return found
+
+
+async def test_table_of_tasks(data_anywhere: Data, runs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apiserver.data.lists._PAGE", 2)
+    data = data_anywhere
+    columns = "name,hyperparams.Args/lr,last:loss/train,max:loss/train,max_iter:loss/train,created,status,runtime.none"
+    found = (await data.get(f"/projects/ex/amples/tasks?sort=-last:loss/train,name&columns={columns}")).json()
+    assert [row["name"] for row in found] == ["run 3", "run 2", "run 1", "run 0", "first try"]
+    first = found[0]
+    assert (first["hyperparams.Args/lr"], first["last:loss/train"], first["max_iter:loss/train"]) == ("0.2", 4.0, 1)
+    assert (first["status"], first["runtime.none"], found[4]["max:loss/train"]) == ("created", None, None)
+    assert first["created"].endswith("Z")
+    where = orjson.dumps({"name": "[13]$"}).decode()
+    assert len((await data.get(f"/projects/{data.project}/tasks", params={"where": where})).json()) == 2
+    assert len((await data.get("/projects/ex/tasks")).json()) == 0
+    assert len((await data.get("/projects/ex/tasks?recursive=1")).json()) == 5
+    assert cells((await data.get("/projects/ex/amples/tasks.csv?columns=id,name&sort=created")).text)[2] == [
+        runs[0],
+        "run 0",
+    ]
+    projects = {row["name"]: row["tasks"] for row in (await data.get("/projects")).json()}
+    assert projects == {"ex": 0, "ex/amples": 5}
+
+
+async def test_curves_of_many_tasks(data_anywhere: Data, runs: list[str]) -> None:
+    data = data_anywhere
+    chosen = f"task={runs[2]}&task={runs[0]}"
+    found = (await data.get(f"/projects/ex/amples/scalars?{chosen}&points=2")).json()
+    assert [(row["task"], row["x"], row["mean"]) for row in found] == [
+        *[(runs[2], 0, 2.5), (runs[2], 50, 2.5)],
+        *[(runs[0], 0, 0.5), (runs[0], 50, 0.5)],
+    ]
+    assert len((await data.get("/projects/ex/amples/scalars")).json()) == 400
+    group = "group=hyperparams.Args/lr&metric=loss&variant=train&points=4"
+    curves = (await data.get(f"/projects/ex/amples/scalars?{group}")).json()
+    first = [row for row in curves if row["x"] == 0]
+    assert {row["group"]: (row["runs"], row["mean"], row["min"], row["max"], row["q50"]) for row in first} == {
+        "0.1": (2, 1.5, 0.5, 2.5, 1.5),
+        "0.2": (2, 2.5, 1.5, 3.5, 2.5),
+    }
+    content = (await data.get(f"/projects/ex/amples/scalars.bin?{group}")).content
+    head = orjson.loads(content[4 : 4 + int.from_bytes(content[:4], "little")])
+    assert head["columns"] == ["runs", "mean", "std", "min", "max", "q25", "q50", "q75"]
+    assert head["series"] == [{"group": "0.2", "metric": "loss", "variant": "train", "rows": 4, "x": [0, 32]}]
+    together = (await data.get("/projects/ex/amples/scalars?group=*&points=4&metric=l*")).json()
+    assert {(row["group"], row["runs"], row["mean"]) for row in together} == {("*", 4, 2.0)}
+
+
+async def test_wrong_parameters(data: Data) -> None:
+    other = (await data.api.call("tasks.create", {"name": "other", "type": "training"}))["id"]
+    for query, parameter in (
+        ("tasks?where=[1]", "where"),
+        ("tasks?where={", "where"),
+        ('tasks?where={"status": 5}', "where"),
+        ('tasks?where={"name": "("}', "where"),
+        ('tasks?where={"bogus": ["x"]}', "where"),
+        (f'tasks?where={{"project": ["{data.project}"]}}', "where"),
+        ("tasks?columns=last:loss", "columns"),
+        ("tasks?columns=bogus", "columns"),
+        ("tasks?columns=avg:loss/train", "columns"),
+        ("tasks?sort=bogus", "sort"),
+        ("scalars?group=Args/lr", "group"),
+        ("tasks?sort=min:loss", "sort"),
+        (f"tasks?sort={','.join('abcdefghijk')}", "sort"),
+        (f"scalars?task={other}", "task"),
+        ("scalars?group=*&points=2", "points"),
+        ("scalars?group=*&from=2", "from"),
+        ("scalars?group=last:loss", "group"),
+    ):
+        assert (await data.error(f"/projects/ex/amples/{query}"))["parameter"] == parameter, query
+    await data.error("/projects/none/tasks", expect=404)
+
+
+async def test_names_of_tasks(data: Data) -> None:
+    await data.add(scalar("m", "v", 1, 1))
+    assert len((await data.get("/tasks/ex/amples/first try/scalars")).json()) == 1
+    newer = {"name": "first try", "type": "training", "project": data.project}
+    await data.api.call("tasks.create", newer)
+    assert (await data.get("/tasks/ex/amples/first try/scalars")).json() == []
+    slashed = (await data.api.call("tasks.create", {**newer, "name": "a/b"}))["id"]
+    await data.add(scalar("m", "v", 1, 5), task=slashed)
+    assert (await data.get("/tasks/ex/amples/a/b/scalars")).json()[0]["value"] == 5
+    await data.error(f"/tasks/{'/'.join('x' * 50)}/scalars", expect=404)
+
+
+async def test_windows_into_a_table(data_anywhere: Data, runs: list[str]) -> None:
+    """Windows put together are the whole table, in any order, and each says how long it is."""
+    data = data_anywhere
+    for sort in ("-created", "name", "-last:loss/train", "hyperparams.Args/lr,-name", "-status,id"):
+        for project in ("*", data.project):
+            columns = f"/projects/{project}/tasks?columns=name&sort={sort}"
+            whole = (await data.get(columns)).json()
+            assert len(whole) == 5
+            for size in (1, 2, 5, 7):
+                windows = [await data.get(f"{columns}&offset={start}&limit={size}") for start in range(0, 6, size)]
+                assert [row for window in windows for row in window.json()] == whole
+                assert {window.headers["x-total-count"] for window in windows} == {"5"}
+    assert "x-total-count" not in (await data.get(f"/projects/{data.project}/tasks")).headers
+    behind = await data.get(f"/projects/{data.project}/tasks?offset=9&limit=3")
+    assert (behind.json(), behind.headers["x-total-count"]) == ([], "5")
+
+
+async def test_groups(data_anywhere: Data, runs: list[str]) -> None:
+    data = data_anywhere
+    await data.api.call("tasks.edit", {"task": runs[0], "tags": ["a", "b"]})
+    await data.api.call("tasks.edit", {"task": runs[1], "tags": ["a"]})
+
+    async def groups(query: str, project: str = data.project) -> dict[object, int]:
+        rows = (await data.get(f"/projects/{project}/groups?{query}")).json()
+        return {row["value"]: row["tasks"] for row in rows}
+
+    assert await groups("by=hyperparams.Args/lr") == {"0.1": 2, "0.2": 2, None: 1}
+    assert await groups("by=tags") == {"a": 2, "b": 1, None: 3}
+    assert await groups("by=status", "*") == {"created": 5}
+    assert await groups('by=tags&where={"conditions": [["hyperparams.Args/lr", "is", "0.2"]]}') == {"a": 1, None: 1}
+    assert await groups("by=last:loss/train") == {1.0: 1, 2.0: 1, 3.0: 1, 4.0: 1, None: 1}
+    assert (await data.error(f"/projects/{data.project}/groups?by=bogus"))["parameter"] == "by"
+    await data.api.call("tasks.edit", {"task": runs[0], "script": {"diff": "d" * 1001}})
+    assert (await data.error(f"/projects/{data.project}/groups?by=script.diff"))["parameter"] == "by"
+
+
+async def test_conditions(data_anywhere: Data, runs: list[str]) -> None:
+    data = data_anywhere
+    await data.api.call("tasks.edit", {"task": runs[0], "tags": ["a", "b"]})
+
+    async def names(*conditions: list[object]) -> list[str]:
+        query = {"columns": "name", "sort": "name", "where": orjson.dumps({"conditions": conditions}).decode()}
+        found = await data.get(f"/projects/{data.project}/tasks", params=query)
+        return [row["name"].removeprefix("run ") for row in found.json()]
+
+    lr, last = "hyperparams.Args/lr", "last:loss/train"
+    assert await names([lr, "<", 0.15]) == ["0", "2"]
+    assert await names([lr, ">=", 0.1], [lr, "<=", 2e-1]) == ["0", "1", "2", "3"]
+    assert await names([lr, "is", "0.2", None]) == ["first try", "1", "3"]
+    assert await names([lr, "is not", "0.2", None]) == ["0", "2"]
+    assert await names([last, ">", 2], [last, "<=", 3]) == ["2"]
+    assert await names([last, "is", None]) == ["first try"]
+    assert await names(["tags", "is", "a", "x"]) == ["0"]
+    assert await names(["tags", "is not", "b"], ["name", "contains", "RUN"]) == ["1", "2", "3"]
+    assert await names(["tags", "is", None], [lr, "is", "0.1"]) == ["2"]
+    assert await names(["name", "contains not", "1", "2"]) == ["first try", "0", "3"]
+    assert await names(["created", "<", "2020-01-01"]) == []
+    assert len(await names(["created", ">=", "2020-01-01T00:00:00Z"])) == 5
+    for wrong in (
+        *(
+            "x",
+            [["name", "contains"]],
+            [["name", "like", "x"]],
+            [["bogus", "is", 1]],
+            [[lr, "<", "1"]],
+            [[lr, "<", True]],
+        ),
+        *([["created", ">", "soon"]], [["name", "contains", ""]], [["name", "is", {}]], [["name", "is", 1]] * 51),
+        *([["name", "contains", *("x" * 11)]], [[lr, "<", 1, 2]], [["name"]], [5]),
+    ):
+        where = orjson.dumps({"conditions": wrong}).decode()
+        address = f"/projects/{data.project}/tasks"
+        assert (await data.error(address, params={"where": where}))["parameter"] == "where", wrong
+
+
+async def test_no_link_opens_all_projects(data: Data) -> None:
+    link = await data.api.raw("POST", "/data/links", json={"address": f"/data/projects/{data.project}/tasks"})
+    token = link.json()["token"]
+    await data.get(f"/projects/{data.project}/groups?by=status&token={token}", auth=None)
+    await data.error(f"/projects/*/tasks?token={token}", auth=None, expect=404)

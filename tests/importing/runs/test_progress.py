@@ -1,0 +1,41 @@
+"""How far an import is: a bar on a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from apiserver.importing.runs import progress
+from apiserver.importing.runs.progress import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_has_a_bar_below_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_REDRAW_SECONDS", 0)
+    stream = Terminal()
+    shown = Progress("bytes", 1000, stream)
+    shown.advance(done=500, events=7)
+    shown.say("a line")
+    shown.advance(done=700)
+    shown.clear()
+    bar, line, full = stream.getvalue().replace("\r\x1b[K", "\n").strip().split("\n")
+    assert bar.startswith(f"[{'█' * 15}{' ' * 15}] 500 of 1,000 bytes, 7 events, ")
+    assert line == "a line"
+    assert full.startswith(f"[{'█' * 30}] 1,000 of 1,000 bytes")
+
+
+def test_elsewhere_there_are_lines_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    shown = Progress("bytes", 0, stream)
+    shown.advance(done=1, events=1)
+    assert stream.getvalue() == ""
+    monkeypatch.setattr(progress, "_SAY_SECONDS", 0)
+    shown = Progress("bytes", 0, stream)
+    shown.advance(done=1, events=1234)
+    assert stream.getvalue().startswith("1,234 events, ")
+    assert stream.getvalue().endswith("/s\n")

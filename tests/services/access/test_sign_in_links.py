@@ -1,0 +1,145 @@
+"""Links that sign in once: used twice, at once, too late, guessed, and from other pages."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from apiserver import cli
+from apiserver.services.access import sign_in_links
+from apiserver.services.access.attempts import OF_NAME
+from apiserver.services.access.sign_in_links import LINKS, new_path
+from apiserver.stores.documents.query import Update
+from apiserver.times import from_now
+from tests.harness import Api, Served, new_user, running_api
+
+pytestmark = pytest.mark.anyio
+
+#: What a browser says of a script of the server's own page.
+OWN = {"origin": "http://testserver"}
+
+
+async def new_link(api: Api) -> str:
+    path = await new_path(api.backend.documents, api.backend.settings.company)
+    assert path.startswith("/sign-in#link=")
+    return path.partition("=")[2]
+
+
+async def asked(api: Api, link: str, headers: Mapping[str, str] = OWN) -> httpx.Response:
+    return await api.raw("POST", "/auth.login_by_link", json={"link": link}, auth=None, headers=headers)
+
+
+async def use(api: Api, link: str, headers: Mapping[str, str] = OWN) -> int:
+    answer = await asked(api, link, headers)
+    assert ("set-cookie" in answer.headers) is (answer.status_code == 200)
+    return answer.status_code
+
+
+async def test_a_link_signs_the_admin_in_with_a_cookie(api: Api) -> None:
+    answer = await asked(api, await new_link(api))
+    assert answer.json()["data"] == {}
+    cookie = answer.headers["set-cookie"]
+    assert {"HttpOnly", "SameSite=Lax", "Path=/"} <= set(cookie.split("; "))
+    by_cookie = {"cookie": cookie.partition(";")[0], "origin": "http://testserver"}
+    found = await api.call("users.get_current_user", auth=None, headers=by_cookie)
+    assert (found["user"]["name"], found["user"]["role"]) == ("admin", "admin")
+
+
+async def test_a_link_works_once(api: Api) -> None:
+    link = await new_link(api)
+    assert await use(api, link) == 200
+    api.client.cookies.clear()
+    assert await use(api, link) == 401
+
+
+async def test_of_many_who_use_a_link_at_once_one_is_signed_in(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api.backend.attempts, "begin", lambda name, client: None)
+    link = await new_link(api)
+    assert sorted(await asyncio.gather(*(use(api, link) for _ in range(20)))) == [200, *[401] * 19]
+
+
+async def test_a_link_ends_after_ten_minutes(api: Api) -> None:
+    link = await new_link(api)
+    [kept] = await api.backend.documents.find(LINKS, {})
+    assert from_now(590) < kept["expires"] < from_now(610)
+    assert link not in str(kept)
+    await api.backend.documents.update(LINKS, {}, Update(set={"expires": from_now(-1)}))
+    assert await use(api, link) == 401
+    await new_link(api)
+    assert await api.backend.documents.count(LINKS, {}) == 1
+
+
+async def test_guesses_are_slowed_down_and_the_owner_still_gets_in(api: Api) -> None:
+    link = await new_link(api)
+    statuses = [await use(api, f"guess-{n}") for n in range(1000)]
+    assert statuses == [401] * OF_NAME.burst + [429] * (1000 - OF_NAME.burst)
+    answer = await asked(api, "guess")
+    assert 0 < int(answer.headers["retry-after"]) <= OF_NAME.seconds
+    assert await use(api, link) == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site", "sec-fetch-mode": "cors", "sec-fetch-dest": "empty"},
+        {"sec-fetch-site": "same-origin", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"},
+    ],
+)
+async def test_no_form_and_no_page_of_another_site_uses_a_link(api: Api, headers: dict[str, str]) -> None:
+    link = await new_link(api)
+    assert await use(api, link, headers) == 403
+    answer = await api.raw("GET", f"/auth.login_by_link?link={link}", auth=None)
+    assert (answer.status_code, "set-cookie" in answer.headers) == (403, False)
+    assert await use(api, link) == 200
+
+
+@pytest.mark.parametrize("link", ["", "a" * 101, None, 5, ["a"]])
+async def test_what_can_be_no_link_is_refused_by_name(api: Api, link: Any) -> None:
+    refused = await api.call("auth.login_by_link", {"link": link}, auth=None, headers=OWN, expect=400)
+    assert refused["meta"]["error_data"] == {"field": "link"}
+
+
+async def test_a_link_signs_in_nobody_who_is_no_admin_any_more(api: Api) -> None:
+    link = await new_link(api)
+    await new_user(api, "eve", "admin")
+    await api.backend.documents.update("users", {"name": "admin"}, Update(set={"role": "user"}))
+    assert await use(api, link) == 401
+
+
+async def test_a_link_of_a_server_works_on_another_of_the_same_store(tmp_path: Path) -> None:
+    async with running_api(tmp_path / "data") as first:
+        link = await new_link(first)
+    async with running_api(tmp_path / "data") as second:
+        assert await use(second, link) == 200
+
+
+async def test_without_an_admin_there_is_no_link(api: Api) -> None:
+    with pytest.raises(LookupError):
+        await sign_in_links.new_path(api.backend.documents, "another company")
+
+
+def test_the_command_prints_a_link_while_the_server_runs(server: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["link", "--data", str(server.data), "--port", str(server.port)]
+    assert cli.main(arguments) == 0
+    url, _, link = capsys.readouterr().out.strip().partition("#link=")
+    assert url == f"{server.api_url}/sign-in"
+    own = {"origin": server.api_url}
+    for status in (200, 401):
+        answer = httpx.post(f"{server.api_url}/auth.login_by_link", json={"link": link}, headers=own)
+        assert answer.status_code == status
+
+
+def test_there_is_no_link_to_pages_that_are_turned_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("APISERVER_WEB_URL", "http://ui.example.org")
+    assert cli.main(["link", "--data", str(tmp_path)]) == 1
+    assert "no pages" in capsys.readouterr().err

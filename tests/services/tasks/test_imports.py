@@ -1,0 +1,58 @@
+"""tasks.import_run and get_imported_runs: tasks whose ids are made from what a run is called elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apiserver.services.access import credentials
+from tests.harness import Api
+from tests.services.tasks.calls import get, refused
+
+pytestmark = pytest.mark.anyio
+
+SOURCE = "tensorboard runs/ä.b$"
+RUN: dict[str, Any] = {"source": SOURCE, "name": "a", "project_name": "old/runs"}
+
+
+async def test_a_run_is_made_once_and_then_brought_up_to_date(api: Api) -> None:
+    times = {"started": "2024-02-03T04:05:06+01:00", "completed": "2024-02-03T04:06:06Z"}
+    made = await api.call("tasks.import_run", {**RUN, "status": "in_progress"})
+    id = made["id"]
+    assert made == {"id": id, "made": True}
+    params = {"Args": {"l.r": {"value": "1"}}}
+    more = {"status": "failed", **times, "tags": ["t"], "position": "17", "hyperparams": params}
+    assert await api.call("tasks.import_run", {**RUN, **more}) == {"id": id, "made": False}
+    found = await get(api, id)
+    assert (found["name"], found["type"], found["status"], found["tags"]) == ("a", "training", "failed", ["t"])
+    assert (found["started"], found["active_duration"]) == ("2024-02-03T03:05:06.000000+00:00", 3660)
+    assert found["completed"] == found["status_changed"] == "2024-02-03T04:06:06.000000+00:00"
+    assert found["runtime"] == {"imported_from": SOURCE, "import_position": "17"}
+    assert found["hyperparams"]["Args"]["l.r"]["value"] == "1"
+    project = (await api.call("projects.get_by_id", {"project": found["project"]}))["project"]
+    assert project["name"] == "old/runs"
+
+    again = {"runtime": {"x.y": "z"}, "hyperparams": {"Args": {"n": {"value": "2"}}}}
+    await api.call("tasks.import_run", {"source": SOURCE, **again})
+    assert (await get(api, id))["runtime"] == {**found["runtime"], "x.y": "z"}
+    assert (await get(api, id))["hyperparams"]["Args"].keys() == {"l.r", "n"}
+    runs = (await api.call("tasks.get_imported_runs", {"sources": ["another", SOURCE]}))["runs"]
+    assert runs == [{"source": SOURCE, "task": id, "position": "17"}]
+
+
+async def test_each_company_has_a_task_of_its_own(api: Api) -> None:
+    ours = (await api.call("tasks.import_run", RUN))["id"]
+    _, eve = await credentials.create_user(api.backend.documents, "another company", "eve", "admin")
+    theirs = await api.call("tasks.import_run", RUN, auth=(eve.key, eve.secret))
+    assert theirs["made"]
+    assert theirs["id"] != ours
+
+
+async def test_what_is_refused(api: Api) -> None:
+    for change in ({"source": ""}, {"name": None}, {"started": "soon"}, {"status": "queued"}):
+        assert await refused(api, "tasks.import_run", {**RUN, **change}) == (400, 12)
+    id = (await api.call("tasks.import_run", RUN))["id"]
+    await api.call("tasks.import_run", {**RUN, "status": "published"})
+    assert (await get(api, id))["published"]
+    assert await refused(api, "tasks.import_run", RUN) == (400, 110)

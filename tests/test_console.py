@@ -1,0 +1,118 @@
+"""`apiserver logs`: what it prints of a console, once and while lines come."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+import pytest
+
+from tests.harness import Served
+
+START = 1_700_000_000_000
+
+
+@pytest.fixture
+def task(server: Served) -> str:
+    project = server.call("projects.create", {"name": "examples"})["id"]
+    made: str = server.call("tasks.create", {"name": "a run", "type": "training", "project": project})["id"]
+    return made
+
+
+def log(server: Served, task: str, *lines: tuple[int, str], worker: str = "gpu-1") -> None:
+    """Add lines, each with its time in milliseconds."""
+    common = {"type": "log", "task": task, "worker": worker}
+    events = [json.dumps({**common, "timestamp": START + time, "msg": message}) for time, message in lines]
+    with server.client() as client:
+        assert client.post("/events.add_batch", content="\n".join(events)).status_code == 200
+
+
+@contextmanager
+def printing(server: Served, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """The command, running."""
+    known = {
+        "CLEARML_API_HOST": server.api_url,
+        "CLEARML_API_ACCESS_KEY": server.key,
+        "CLEARML_API_SECRET_KEY": server.secret,
+    }
+    command = [sys.executable, "-m", "apiserver", "logs", *arguments]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env={**os.environ, **known, **environment}, **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def printed(server: Served, *arguments: str) -> str:
+    """What the command prints, which succeeds."""
+    with printing(server, *arguments) as process:
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (0, "")
+        return out
+
+
+def lines(out: IO[str] | None, count: int) -> list[str]:
+    assert out is not None
+    return [out.readline() for _ in range(count)]
+
+
+def test_all_lines_or_the_last_ones(server: Served, task: str) -> None:
+    assert printed(server, task) == ""
+    log(server, task, (2, "b\n"), (1, "a"), (3, "größe"), (3, "größe"))
+    assert printed(server, task) == "a\nb\ngröße\ngröße\n"
+    assert printed(server, "examples/a run", "--tail", "3") == "b\ngröße\ngröße\n"
+    assert printed(server, task, "--tail", "1") == "größe\n"
+    assert printed(server, task, "--tail", "0") == ""
+
+
+def test_lines_are_followed_while_they_come_also_over_a_restart(server: Served, task: str) -> None:
+    log(server, task, (1, "a"), (1, "b"), (1, "b"))
+    with printing(server, task, "-f", "--tail", "2") as process:
+        assert lines(process.stdout, 2) == ["b\n", "b\n"]
+        log(server, task, (1000, "d"))
+        assert lines(process.stdout, 1) == ["d\n"]
+        log(server, task, (500, "c"), worker="gpu-2")  # sent late
+        assert lines(process.stdout, 1) == ["c\n"]
+        server.kill()
+        server.start()
+        log(server, task, (1000, "d"), (1000, "e"))
+        assert lines(process.stdout, 2) == ["d\n", "e\n"]
+        server.call("tasks.delete", {"task": task})
+        assert process.wait(60) == 0
+        assert process.stdout is not None
+        assert process.stdout.read() == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason", "code"),
+    [
+        (("nothing",), "There is no task 'nothing'", 1),
+        (("nothing", "-f"), "There is no task 'nothing'", 1),
+        (("t", "--tail", "-1"), "--tail: -1 is not between 0 and 10000", 2),
+        (("t", "--server", "http://127.0.0.1:1"), "the server does not answer", 1),
+        (("t", "--server", "nowhere"), "'nowhere' is not an address", 2),
+    ],
+)
+def test_what_cannot_be_printed_is_said(server: Served, arguments: tuple[str, ...], reason: str, code: int) -> None:
+    with printing(server, *arguments) as process:
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (code, "")
+        assert reason in err
+        assert "Traceback" not in err
+
+
+def test_a_reader_who_has_enough_is_no_error(server: Served, task: str) -> None:
+    log(server, task, *((n, "x" * 10_000) for n in range(30)))
+    with printing(server, task) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == f"{'x' * 10_000}\n"
+        process.stdout.close()
+        assert process.wait(60) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == ""

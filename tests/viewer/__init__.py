@@ -1,0 +1,1 @@
+"""The viewer: how the server serves it, and its pages in a real browser."""

@@ -1,0 +1,123 @@
+"""Pages in Debian's Chromium, by Playwright. Whatever a page does that no page of ours may do fails its test."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, sync_playwright
+
+from apiserver.resources import path
+from apiserver.rpc.auth import TOKEN_COOKIE
+from tests.clients.chromium import CHROMIUM
+from tests.harness import Served
+
+DESKTOP: dict[str, Any] = {"viewport": {"width": 1400, "height": 900}}
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 390, "height": 844},
+    "device_scale_factor": 2,
+    "is_mobile": True,
+    "has_touch": True,
+}
+_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-proxy-server"]
+#: Says what a policy forbade, where the console would say it only in some cases.
+_TELL_OF_VIOLATIONS = """
+addEventListener('securitypolicyviolation', event => console.error(
+  `policy: ${event.effectiveDirective} forbids ${event.blockedURI} ${event.sample}`))
+"""
+_WITHOUT_NETWORK = ("data:", "blob:", "about:")
+
+
+class Faults:
+    """What pages of a test did wrong: errors, answers of 500 and more, what a policy forbade, foreign hosts asked."""
+
+    def __init__(self) -> None:
+        self._found: list[str] = []
+        self._allowed: list[re.Pattern[str]] = []
+
+    def allow(self, pattern: str) -> None:
+        """Faults in which this is found are what the test is about."""
+        self._allowed.append(re.compile(pattern))
+
+    def add(self, fault: str) -> None:
+        self._found.append(fault)
+
+    def check(self) -> None:
+        """AssertionError if there are any others."""
+        wrong = [one for one in self._found if not any(allowed.search(one) for allowed in self._allowed)]
+        assert not wrong, "\n".join(wrong)
+
+    def watch(self, page: Page, server: Served) -> None:
+        """Note from now on what the page does wrong."""
+        own = {urlsplit(url).netloc for url in (server.api_url, server.files_url)}
+
+        def console(message: ConsoleMessage) -> None:
+            if message.type == "error":
+                self.add(f"console: {message.text} ({message.location['url']})")
+
+        def requested(request: Request) -> None:
+            if not request.url.startswith(_WITHOUT_NETWORK) and urlsplit(request.url).netloc not in own:
+                self.add(f"foreign: {request.url}")
+
+        def answered(response: Response) -> None:
+            if response.status >= 500:
+                self.add(f"answer: {response.status} {response.url}")
+
+        page.add_init_script(_TELL_OF_VIOLATIONS)
+        page.on("console", console)
+        page.on("pageerror", lambda error: self.add(f"error: {error.message}\n{error.stack}"))
+        page.on("request", requested)
+        page.on("response", answered)
+
+
+@contextmanager
+def running_browser() -> Iterator[Browser]:
+    """A browser without a window. The test is skipped if there is none, or fails with REQUIRE_ENGINES=1."""
+    if CHROMIUM is None:
+        _missing("there is no chromium: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def opened_page(
+    browser: Browser, server: Served, faults: Faults, *, key: tuple[str, str] | None, **options: Any
+) -> Iterator[Page]:
+    """A page with cookies of its own, signed in with an access key and its secret, or not at all.
+
+    `options` are those of a Playwright context, such as DESKTOP, PHONE or `color_scheme="dark"`. Addresses may be given
+    without the host: `page.goto("/projects")`. What the page does wrong is noted in `faults`.
+    """
+    context = browser.new_context(base_url=server.api_url, **options)
+    context.set_default_timeout(30_000)
+    if key is not None:
+        context.add_cookies([{"name": TOKEN_COOKIE, "value": token_of(server, key), "url": server.api_url}])
+    page = context.new_page()
+    faults.watch(page, server)
+    yield page
+    context.close()
+
+
+def token_of(server: Served, key: tuple[str, str]) -> str:
+    """A token for the cookie, by an access key and its secret."""
+    with server.client() as client:
+        return str(client.post("/auth.login", auth=key).json()["data"]["token"])
+
+
+def require_pages() -> None:
+    """Skip the test if the pages were not built, or fail with REQUIRE_ENGINES=1."""
+    try:
+        path("viewer/dist/index.html")
+    except FileNotFoundError:
+        _missing("the pages were not built: make viewer")
+
+
+def _missing(reason: str) -> NoReturn:
+    (pytest.fail if os.environ.get("REQUIRE_ENGINES") == "1" else pytest.skip)(reason)

@@ -1,0 +1,73 @@
+"""Fixtures for pages in a browser: `page`, `signed_out_page` and `phone`, on `server`, which has the runs of `lab`.
+
+A page is new in each test. Its test fails if the page logs an error, asks another host, gets an answer of 500 or more,
+or does what its policy forbids; `faults.allow("…")` names what a test expects of these. The tests of a module
+share server, runs and browser, so a test that changes runs makes its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.clients.sdk import sdk_of
+from tests.harness import Served, served
+from tests.viewer.browser import DESKTOP, PHONE, Faults, opened_page, require_pages, running_browser
+from tests.viewer.lab import Lab, fill
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    require_pages()
+    with served(tmp_path_factory.mktemp("viewer") / "data") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def lab(server: Served) -> Lab:
+    return fill(server)
+
+
+@pytest.fixture(scope="module")
+def sdk_run(server: Served, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A run of the real SDK: the ids `task`, `project` and `model`, and the address `page` that the SDK prints.
+
+    It takes some ten seconds.
+    """
+    made: dict[str, str] = sdk_of(server, tmp_path_factory.mktemp("home")).run("browsed.py", "1")
+    return made
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """It ends with its module, because no asynchronous test can run in the same process while there is one."""
+    with running_browser() as running:
+        yield running
+
+
+@pytest.fixture
+def faults() -> Iterator[Faults]:
+    found = Faults()
+    yield found
+    found.check()
+
+
+@pytest.fixture
+def page(browser: Browser, server: Served, faults: Faults) -> Iterator[Page]:
+    with opened_page(browser, server, faults, key=(server.key, server.secret), **DESKTOP) as opened:
+        yield opened
+
+
+@pytest.fixture
+def phone(browser: Browser, server: Served, faults: Faults) -> Iterator[Page]:
+    with opened_page(browser, server, faults, key=(server.key, server.secret), **PHONE) as opened:
+        yield opened
+
+
+@pytest.fixture
+def signed_out_page(browser: Browser, server: Served, faults: Faults) -> Iterator[Page]:
+    faults.allow(r"status of 401")  # the page asks who is signed in
+    with opened_page(browser, server, faults, key=None, **DESKTOP) as opened:
+        yield opened

@@ -1,0 +1,318 @@
+"""Many runs side by side: their differences, results, brushes, groups; all of it in the address."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.harness import Served
+from tests.viewer.lab import RUNS, Lab, add, png, scalars, upload
+
+#: Runs of the large comparison.
+MANY = 1000
+
+
+def compare(lab: Lab, names: Sequence[str] = tuple(RUNS), **query: str) -> str:
+    """The address of a comparison of these runs."""
+    ids = ",".join(lab.tasks[name] for name in names)
+    return f"/projects/{lab.project}/compare?{urlencode({'tasks': ids, **query})}"
+
+
+def rows(table: Locator) -> list[list[str]]:
+    """The texts of a table's cells."""
+    return [[cell.strip() for cell in row.locator("th, td").all_inner_texts()] for row in table.locator("tr").all()]
+
+
+def runs_shown(page: Page) -> list[str]:
+    """The names of the runs in the table of results."""
+    return [name.strip() for name in page.locator("tbody th[scope=row]").all_inner_texts()]
+
+
+def test_curves_of_all_runs_lie_over_each_other(page: Page, lab: Lab) -> None:
+    page.goto(compare(lab))
+    chart = page.get_by_role("figure", name="loss · train")
+    expect(chart).to_have_attribute("aria-label", re.compile(r"resnet-50.*vit-large"))
+    page.get_by_role("checkbox", name="Show vit-large").click()
+    expect(chart).not_to_have_attribute("aria-label", re.compile("vit-large"))
+
+
+def test_a_group_is_one_curve(page: Page, lab: Lab) -> None:
+    page.goto(compare(lab))
+    page.get_by_label("Group").select_option(label="optimizer")
+    chart = page.get_by_role("figure", name="loss · train")
+    expect(chart).to_have_attribute("aria-label", re.compile("adamw, sgd|sgd, adamw"))
+    expect(page.get_by_role("article", name="loss · train")).to_contain_text("faint behind")
+    page.get_by_label("Band").select_option(label="median, quartiles")
+    expect(page).to_have_url(re.compile("group=hyperparams.Args/optimizer&spread=quartiles"))
+
+
+def test_results_are_a_table_with_the_best_marked(page: Page, lab: Lab) -> None:
+    page.goto(compare(lab, tab="table"))
+    page.get_by_label("Metrics show their").select_option("min")
+    page.get_by_role("button", name="loss/train", exact=True).click()
+    table = page.get_by_role("grid")
+    expect(table.locator("thead")).not_to_contain_text("epochs")  # it is the same in all runs
+    order = runs_shown(page)
+    assert len(order) == len(RUNS)
+    assert order[-1] == "broken"
+    best = table.locator("tbody tr").first.locator("[data-best]")
+    expect(best.first).to_contain_text("Best:")
+    page.get_by_role("button", name="loss/train", exact=False).first.click()
+    assert runs_shown(page)[0] == "broken"
+    page.get_by_label("also columns in which all are the same").check()
+    expect(table.locator("thead")).to_contain_text("epochs")
+
+
+def test_what_is_best_is_turned_round(page: Page, lab: Lab) -> None:
+    page.goto(compare(lab, tab="table", number="min", sort="min:loss/train"))
+    best = page.get_by_role("grid").locator("tbody tr")
+    expect(best.first.locator("[data-best]")).not_to_have_count(0)
+    expect(best.last.locator("[data-best]").filter(has_text="Best:")).to_have_count(0)
+    head = page.get_by_role("columnheader", name="loss/train")
+    head.get_by_role("button", name="less is better").click()
+    expect(head.get_by_role("button", name="more is better")).to_be_visible()
+    page.wait_for_url("**flip=loss/train**")
+    expect(best.last.locator("[data-best]").filter(has_text="Best:")).to_have_count(1)
+
+
+def test_what_has_no_known_direction_has_no_best(page: Page, lab: Lab) -> None:
+    page.goto(compare(lab, tab="table", only="gpu_0"))
+    grid = page.get_by_role("grid")
+    expect(grid.locator("tbody tr").first).to_be_visible()
+    expect(grid.locator("[data-best]")).to_have_count(0)
+    grid.get_by_role("button", name="which is best?").click()
+    expect(grid.locator("[data-best]")).not_to_have_count(0)
+
+
+def test_only_what_differs_is_shown(page: Page, lab: Lab) -> None:
+    page.goto(compare(lab, ["resnet-50", "resnet-50 small lr"], tab="differences"))
+    table = page.get_by_role("region", name="Differences")
+    expect(table).to_contain_text("Commit")
+    shown = {row[0]: row[1:] for row in rows(table)}
+    assert shown["lr"] == ["0.1", "0.01"]
+    assert shown["numpy"] == ["2.1.0", "2.1.1"]
+    assert not {"optimizer", "torch", "Repository", "epochs"} & set(shown)
+    page.get_by_label("also what is the same in all runs").check()
+    expect(table).to_contain_text("optimizer")
+    page.get_by_label("Find names and values").fill("numpy")
+    expect(table).not_to_contain_text("Commit")
+
+
+def test_texts_are_compared_line_by_line(page: Page, lab: Lab) -> None:
+    page.goto(compare(lab, ["resnet-50", "vit-base"], tab="differences"))
+    page.locator('[data-row="Configuration/model"]').get_by_role("button", name="Compare lines").first.click()
+    lines = page.get_by_role("region", name="line by line").locator("tbody tr")
+    expect(lines).to_have_count(2)
+    assert lines.first.get_attribute("data-kind") == "changed"
+    assert lines.first.locator("mark").all_inner_texts() == ["0", "2"]
+    assert lines.nth(1).get_attribute("data-kind") == "same"
+    page.reload()
+    expect(lines).to_have_count(2)
+    page.get_by_role("button", name="Close").click()
+    expect(lines).to_have_count(0)
+
+
+def test_a_brush_chooses_runs_on_all_tabs(page: Page, lab: Lab) -> None:
+    page.goto(compare(lab, tab="parallel"))
+    zone = page.locator('[data-axis="hyperparams.Args/lr"]')
+    box = zone.bounding_box()
+    assert box is not None
+    middle = box["x"] + box["width"] / 2
+    page.mouse.move(middle, box["y"] + 1)
+    page.mouse.down()
+    page.mouse.move(middle, box["y"] + box["height"] * 0.3, steps=4)
+    page.mouse.up()
+    expect(
+        page.get_by_text("1 chosen by brushes")
+    ).to_be_visible()  # of the learning rates 0.0003 to 10, one is so large
+    page.get_by_role("tab", name="Table").click()
+    expect(page.locator("tbody th[scope=row]")).to_have_text(["broken"])
+    page.reload()
+    expect(page.locator("tbody th[scope=row]")).to_have_text(["broken"])
+    page.get_by_role("button", name="Clear").click()
+    expect(page.locator("tbody th[scope=row]")).to_have_count(len(RUNS))
+
+
+def test_brushes_and_runs_are_reached_by_keys(page: Page, lab: Lab) -> None:
+    page.goto(compare(lab, tab="parallel"))
+    slider = page.get_by_role("slider", name="Choose runs by optimizer")
+    slider.press("ArrowDown")
+    expect(slider).to_have_attribute("aria-valuetext", "adamw")
+    expect(page.get_by_text("2 chosen by brushes")).to_be_visible()
+    slider.press("Delete")
+    expect(slider).to_have_attribute("aria-valuetext", "all runs")
+    plot = page.get_by_role("group", name=re.compile("^Parallel coordinates"))
+    plot.press("ArrowRight")
+    name = plot.get_by_role("status").locator("b").inner_text()
+    plot.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text(name)
+
+
+def test_a_rectangle_in_the_scatter_chooses_runs(page: Page, lab: Lab) -> None:
+    page.goto(compare(lab, tab="scatter", across="hyperparams.Args/lr", up="max:accuracy/top 1"))
+    plot = page.get_by_role("group", name="accuracy/top 1 over lr")
+    box = plot.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * 0.8, box["y"] + box["height"] * 0.4)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.99, box["y"] + box["height"] * 0.88, steps=4)
+    page.mouse.up()
+    expect(page.get_by_text("1 chosen by brushes")).to_be_visible()
+    expect(page).to_have_url(re.compile("brush=.*brush="))
+
+
+def test_the_base_run_is_chosen_and_runs_come_and_go(page: Page, lab: Lab) -> None:
+    page.goto(compare(lab, ["resnet-50", "vit-base"], tab="differences"))
+    head = page.get_by_role("region", name="Differences").locator("thead th")
+    expect(head.nth(1)).to_contain_text("resnet-50")
+    page.get_by_role("button", name="More about vit-base").click()
+    page.get_by_role("menuitem", name="Compare the others with this run").click()
+    expect(head.nth(1)).to_contain_text("vit-base")
+    page.get_by_label("Add a run by name or id").fill("vit-lar")
+    page.get_by_role("button", name="vit-large").click()
+    expect(head).to_have_count(4)
+    page.get_by_role("button", name="More about vit-large").click()
+    page.get_by_role("menuitem", name="Remove from the comparison").click()
+    expect(head).to_have_count(3)
+    page.go_back()
+    expect(head).to_have_count(4)
+
+
+def test_addresses_of_clearml_lead_here(page: Page, lab: Lab) -> None:
+    ids = f"{lab.tasks['resnet-50']},{lab.tasks['vit-base']}"
+    page.goto(f"/projects/{lab.project}/compare-experiments;ids={ids}/hyper-params/graph")
+    expect(page.get_by_role("group", name=re.compile("^Parallel coordinates of 2 runs"))).to_be_visible()
+    expect(page).to_have_url(re.compile(f"/compare\\?tasks={ids}&tab=parallel"))
+
+
+def test_a_filter_takes_the_place_of_ids_and_stays_live(page: Page, server: Served) -> None:
+    project = server.call("projects.create", {"name": "Filtered", "description": ""})["id"]
+    make = {"project": project, "type": "training"}
+    for name in ("one", "two"):
+        server.call("tasks.create", {**make, "name": name, "tags": ["sweep"]})
+    server.call("tasks.create", {**make, "name": "other"})
+    page.goto(f"/projects/{project}/compare?{urlencode({'where': json.dumps({'tags': ['sweep']}), 'tab': 'table'})}")
+    names = page.locator("tbody th[scope=row]")
+    expect(names).to_have_count(2)
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    server.call("tasks.create", {**make, "name": "three", "tags": ["sweep"]})
+    expect(names).to_have_count(3, timeout=15_000)
+    page.goto(f"/projects/*/compare?{urlencode({'where': json.dumps({'tags': ['sweep']}), 'tab': 'table'})}")
+    expect(names).to_have_count(3)
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+
+
+def test_a_running_run_moves(page: Page, server: Served, lab: Lab) -> None:
+    task = server.call("tasks.create", {"name": "moving", "project": lab.projects["Language"], "type": "training"})[
+        "id"
+    ]
+    add(server, scalars(task, "loss", "live", [5.0, 4.0], 1_790_000_000_000))
+    ids = f"{task},{lab.tasks['tokenizer']}"
+    page.goto(f"/projects/{lab.projects['Language']}/compare?tasks={ids}&tab=table&find=loss")
+    row = page.locator("tbody tr", has_text="moving")
+    expect(row).to_contain_text("4")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    add(server, scalars(task, "loss", "live", [3.125], 1_790_000_100_000))
+    expect(row).to_contain_text("3.125")
+
+
+@pytest.fixture(scope="module")
+def many(server: Served) -> list[str]:
+    """The ids of a thousand runs, each with a learning rate and a loss."""
+    project = server.call("projects.create", {"name": "Many", "description": ""})["id"]
+    ids, events = [], []
+    with server.client() as client:
+        for n in range(MANY):
+            lr = {"section": "Args", "name": "lr", "value": f"{10 ** (-5 + 4 * n / MANY):.4g}", "type": "float"}
+            task = {"name": f"trial {n}", "project": project, "type": "training", "hyperparams": {"Args": {"lr": lr}}}
+            ids.append(client.post("/tasks.create", json=task).json()["data"]["id"])
+            events += scalars(ids[-1], "loss", "train", [2.0 + n / MANY, 1.0 + n / MANY], 1_790_000_000_000)
+    add(server, events)
+    return ids
+
+
+def test_a_thousand_runs(page: Page, many: list[str]) -> None:
+    page.goto(f"/projects/*/compare?tasks={','.join(many)}")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Compare 1,000 runs")
+    chart = page.get_by_role("figure", name="loss · train")
+    expect(chart).to_have_attribute("aria-label", re.compile("all 1,000 runs"))
+    page.get_by_role("tab", name="Table").click()
+    grid = page.get_by_role("grid")
+    expect(grid).to_have_attribute("aria-rowcount", str(MANY + 1))
+    assert grid.locator("tbody tr").count() < 100
+    page.get_by_role("tab", name="Differences").click()
+    expect(page.get_by_role("region", name="Differences")).to_contain_text("lr")
+    page.get_by_role("tab", name="Parallel coordinates").click()
+    slider = page.get_by_role("slider", name="Choose runs by lr")
+    slider.press("ArrowUp")
+    expect(page.get_by_text(re.compile(r"\d+ chosen by brushes"))).to_be_visible()
+
+
+@pytest.fixture(scope="module")
+def twin(server: Served, lab: Lab) -> str:
+    """The id of a run with the same plots and images as the first one, but at the iterations 100 and 250."""
+    made = {"name": "twin", "project": lab.projects["Language"], "type": "training"}
+    task: str = server.call("tasks.create", made)["id"]
+    figure = {"type": "table", "header": {"values": ["class"]}, "cells": {"values": [["cat"]]}}
+    common = {"task": task, "timestamp": 1_790_000_000_000}
+    for iteration in (100, 250):
+        url = upload(server, f"twin/{iteration}.png", png(8, 8, (iteration, 0, 0)))
+        image = {"type": "training_debug_image", "metric": "samples", "variant": "input", "url": url, "key": url}
+        plot = {"type": "plot", "metric": "summary", "variant": "table", "plot_str": json.dumps({"data": [figure]})}
+        add(server, [{**common, **image, "iter": iteration}, {**common, **plot, "iter": iteration}])
+    return task
+
+
+def test_plots_are_side_by_side_at_one_iteration(page: Page, lab: Lab, twin: str) -> None:
+    page.goto(f"/projects/*/compare?tasks={lab.run},{twin}&tab=plots")
+    first = page.get_by_role("article", name="summary / table of resnet-50")
+    other = page.get_by_role("article", name="summary / table of twin")
+    expect(first).to_contain_text("iteration 300")
+    expect(other).to_contain_text("iteration 250")
+    page.get_by_role("button", name="Iteration before").click()
+    expect(first).to_contain_text("iteration 200")
+    expect(other).to_contain_text("iteration 250")
+    expect(page).to_have_url(re.compile("iter=250"))
+    page.reload()
+    expect(first).to_contain_text("iteration 200")
+    page.get_by_role("button", name="Newest").click()
+    expect(first).to_contain_text("iteration 300")
+    expect(page.get_by_role("region", name="confusion")).to_contain_text("Without: twin")
+
+
+def test_images_are_side_by_side_at_one_iteration(page: Page, lab: Lab, twin: str) -> None:
+    page.goto(f"/projects/*/compare?tasks={lab.run},{twin}&tab=images&iter=220")
+    first = page.get_by_role("figure", name="samples / input of resnet-50")
+    other = page.get_by_role("figure", name="samples / input of twin")
+    expect(first).to_contain_text("200")
+    expect(other).to_contain_text("100")
+    first.get_by_role("button").click()
+    opened = page.get_by_role("dialog", name="samples / input of resnet-50")
+    expect(opened).to_contain_text("iteration 200")
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("dialog", name="samples / input of twin")).to_contain_text("iteration 100")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_without_runs_the_page_says_what_to_do(page: Page, lab: Lab) -> None:
+    page.goto(f"/projects/{lab.project}/compare")
+    expect(page.get_by_role("heading", name="No runs are selected")).to_be_visible()
+    page.goto(f"/projects/{lab.project}/compare?tasks={'0' * 32}")
+    expect(page.get_by_role("heading", name="None of these runs is there any more")).to_be_visible()
+
+
+def test_names_of_users_are_text(page: Page, server: Served, lab: Lab) -> None:
+    name = "<img src=x onerror=alert(1)>"
+    lr = {"section": "Args", "name": name, "value": name, "type": "str"}
+    task = {"name": name, "project": lab.project, "type": "training", "hyperparams": {"Args": {name: lr}}}
+    id = server.call("tasks.create", task)["id"]
+    for tab in ("table", "differences", "parallel", "scatter"):
+        page.goto(f"/projects/{lab.project}/compare?tasks={id},{lab.run}&tab={tab}")
+        expect(page.get_by_role("link", name=name).first).to_be_visible()
+        assert page.locator("img").count() == 0

@@ -1,0 +1,310 @@
+"""The console of a run: a log of many lines scrolled, searched and followed; hostile lines change and run nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+from zlib import compressobj
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.harness import Served
+from tests.viewer.lab import Lab
+
+#: So many rows are higher than the highest element: one pixel of the scroll bar is more than one of rows.
+LINES = 460_000
+START = 1_760_000_000_000
+_AT_ONCE = 100_000
+
+
+class Log:
+    """A run with a log."""
+
+    def __init__(self, server: Served, name: str) -> None:
+        self._server = server
+        self.task = str(server.call("tasks.create", {"name": name, "type": "training"})["id"])
+
+    @property
+    def address(self) -> str:
+        return f"/projects/*/tasks/{self.task}/console"
+
+    def add(self, messages: Sequence[str], start: int = START, step: int = 10, **more: Any) -> None:
+        """Add a line for each message, the first one at `start`."""
+        common = {"type": "log", "task": self.task, "worker": "w", **more}
+        for first in range(0, len(messages), _AT_ONCE):
+            some = enumerate(messages[first : first + _AT_ONCE], first)
+            rows = [{**common, "timestamp": start + step * n, "msg": message} for n, message in some]
+            body = "\n".join(map(json.dumps, rows)).encode()
+            gzip = compressobj(1, wbits=31)
+            headers = {"content-type": "application/json-lines", "content-encoding": "gzip"}
+            with self._server.client() as client:
+                content = gzip.compress(body) + gzip.flush()
+                answer = client.post("/events.add_batch", content=content, headers=headers)
+            assert answer.json()["data"]["errors"] == 0, answer.text
+
+
+@pytest.fixture(scope="module")
+def long_log(server: Served) -> Log:
+    log = Log(server, "long log")
+    log.add([f"step {n} done" for n in range(LINES)])
+    return log
+
+
+def line(page: Page, number: int) -> Locator:
+    """The row of a line; the first line has number 1."""
+    return page.locator(f'[role="log"] [data-line="{number}"]')
+
+
+def first_line(page: Page) -> int:
+    """The number of the line at the top of the window, once its text is there and tells the same number."""
+    number = page.wait_for_function(
+        """() => {
+            const list = document.querySelector('[role="log"]');
+            const box = list?.getBoundingClientRect();
+            const row = box && document.elementFromPoint(box.left + 200, box.top + 9)?.closest('[data-line]');
+            const step = /step (\\d+) done/.exec(row?.textContent ?? '');
+            return step && Number(step[1]) + 1 === Number(row.dataset.line) ? Number(row.dataset.line) : null;
+        }"""
+    )
+    return int(number.json_value())
+
+
+def opened(page: Page, address: str) -> Locator:
+    page.goto(address)
+    log = page.get_by_role("log", name="Console")
+    log.locator("[data-line]").first.wait_for()
+    return log
+
+
+def test_a_long_log_begins_at_its_end_and_is_scrolled_freely(page: Page, long_log: Log) -> None:
+    log = opened(page, long_log.address)
+    expect(line(page, LINES)).to_be_in_viewport()
+    expect(line(page, LINES)).to_contain_text(f"step {LINES - 1} done")
+    log.evaluate("list => { list.scrollTop = list.scrollHeight / 2 }")
+    page.wait_for_url("**line=*")
+    middle = first_line(page)
+    assert abs(middle - LINES / 2) < LINES / 100
+    log.hover()
+    page.mouse.wheel(0, 180)
+    expect(line(page, middle)).not_to_be_in_viewport()
+    assert first_line(page) == middle + 10
+    log.focus()
+    page.keyboard.press("Home")
+    assert first_line(page) == 1
+    page.keyboard.press("End")
+    expect(line(page, LINES)).to_be_in_viewport()
+    assert log.locator("[data-line]").count() < 150
+
+
+def test_the_address_leads_back_to_the_line_at_the_top(page: Page, long_log: Log) -> None:
+    opened(page, f"{long_log.address}?line=200001")
+    assert first_line(page) == 200_001
+    page.reload()
+    assert first_line(page) == 200_001
+
+
+def test_a_search_looks_through_the_whole_log(page: Page, long_log: Log) -> None:
+    opened(page, long_log.address)
+    page.get_by_label("Search in the log").fill("99999 done")
+    page.get_by_text("4 hits", exact=True).wait_for()
+    page.keyboard.press("Enter")
+    expect(line(page, 100_000)).to_be_in_viewport()
+    expect(line(page, 100_000).locator("mark")).to_have_text("99999 done")
+    page.get_by_text("1 of 4 hits").wait_for()
+    page.keyboard.press("Shift+Enter")
+    expect(line(page, 400_000)).to_be_in_viewport()
+    marks = page.get_by_role("img", name="Where the 4 hits are")
+    # The fourth one is where the page is now, which has another colour.
+    assert _marked(marks) == pytest.approx([k * 100_000 / LINES for k in (1, 2, 3)], abs=0.01)
+    page.get_by_role("button", name="Only hits").click()
+    page.get_by_text(f"4 of {LINES:,} events").wait_for()
+    numbers = [one.get_attribute("data-line") for one in page.locator("[data-line]").all()]
+    assert numbers == ["100000", "200000", "300000", "400000"]
+    expect(line(page, 300_000)).to_contain_text("step 299999 done")
+    page.wait_for_function("() => location.search.includes('only')")  # the address follows a moment later
+    page.reload()
+    page.get_by_text(f"4 of {LINES:,} events").wait_for()
+
+
+def test_a_wrong_expression_is_explained(page: Page, long_log: Log, faults: Any) -> None:
+    faults.allow("status of 400")
+    opened(page, f"{long_log.address}?q=(&regex=1")
+    page.get_by_text("regex: ").wait_for()
+    page.get_by_label("Search in the log").fill("step 7[0-9]{3} done$")
+    page.get_by_text("1,000 hits", exact=True).wait_for()
+
+
+def test_a_time_leads_to_its_line_and_a_line_to_the_curves(page: Page, long_log: Log) -> None:
+    opened(page, f"{long_log.address}?time={START + 10 * 123_456 - 3}")
+    expect(line(page, 123_457)).to_be_in_viewport()
+    expect(line(page, 123_457)).to_have_attribute("data-chosen", "")
+    detail = page.get_by_role("region", name="Line 123457")
+    expect(detail).to_contain_text("step 123456 done")
+    address = detail.get_by_role("link", name="On the curves").get_attribute("href")
+    assert address == f"/projects/*/tasks/{long_log.task}/scalars?at={START + 10 * 123_456}"
+
+
+def test_new_lines_are_followed_only_at_the_end(page: Page, server: Served) -> None:
+    log = Log(server, "growing")
+    log.add([f"step {n} done" for n in range(500)])
+    opened(page, log.address)
+    expect(line(page, 500)).to_be_in_viewport()
+    log.add(["after the end"], START + 10**6)
+    expect(line(page, 501)).to_be_in_viewport()
+    page.keyboard.press("g")
+    page.keyboard.press("g")
+    assert first_line(page) == 1
+    log.add(["one", "more"], START + 10**7)
+    page.get_by_role("button", name="2 new lines").click()
+    expect(line(page, 503)).to_be_in_viewport()
+    expect(page.get_by_role("button", name="new lines")).to_have_count(0)
+
+
+def test_late_lines_do_not_move_what_is_read(page: Page, server: Served) -> None:
+    log = Log(server, "late lines")
+    log.add([f"step {n} done" for n in range(500)])
+    opened(page, f"{log.address}?line=301")
+    assert first_line(page) == 301
+    log.add(["late"] * 20, START + 5, step=0)
+    expect(line(page, 321)).to_contain_text("step 300 done")
+    top = page.locator('[role="log"]').bounding_box()
+    row = line(page, 321).bounding_box()
+    assert top
+    assert row
+    assert abs(row["y"] - top["y"]) < 3
+
+
+def test_levels_and_workers_are_filtered_on_the_server(page: Page, server: Served) -> None:
+    log = Log(server, "levels")
+    for n in range(30):
+        log.add([f"line {n}"], START + n, level=("info", "warning", "error")[n % 3], worker=("a", "b")[n % 2])
+    opened(page, log.address)
+    page.get_by_label("Levels").select_option("Errors")
+    page.get_by_text("10 of 30 events").wait_for()
+    page.get_by_label("Workers").select_option("b")
+    page.get_by_text("5 of 30 events").wait_for()
+    assert [one.get_attribute("data-line") for one in page.locator("[data-line]").all()] == [
+        "6",
+        "12",
+        "18",
+        "24",
+        "30",
+    ]
+    log.add(["one more"], START + 100, level="error", worker="b")
+    page.get_by_text("6 of 31 events").wait_for()
+    expect(line(page, 31)).to_contain_text("one more")
+
+
+def test_an_event_of_several_lines_shows_the_first_and_leads_to_the_others(page: Page, server: Served) -> None:
+    log = Log(server, "several lines")
+    log.add(
+        ["\nTraceback:\n  \x1b[31mfile\n  red\x1b[0m\nValueError\n", "alone", " 50%|██ | 5/10 [00:01<00:01, 5it/s]"],
+        level="error",
+    )
+    opened(page, log.address)
+    page.get_by_text("3 events", exact=True).wait_for()
+    expect(line(page, 1)).to_contain_text("Traceback:")
+    expect(line(page, 1)).not_to_contain_text("ValueError")
+    expect(line(page, 2)).to_have_attribute("data-level", "error")
+    expect(line(page, 3)).not_to_have_attribute("data-level", "error")
+    page.get_by_role("button", name="+3 lines").click()
+    whole = page.get_by_label("The whole message")
+    expect(whole).to_contain_text("ValueError")
+    expect(whole.locator("span > span")).to_have_count(2)
+
+
+def test_progress_bars_are_folded(page: Page, server: Served) -> None:
+    log = Log(server, "bars")
+    bars = [f"train: {n}%|{'█' * (n // 10)}| {n}/100 [00:01<00:09, 9.9it/s]" for n in range(101)]
+    log.add(["begin", *bars, "  0%|  | 0/9\r 50%|█ | 5/9\r100%|██| 9/9", "end"])
+    opened(page, log.address)
+    rows = page.locator("[data-line]")
+    expect(rows).to_have_count(4)
+    expect(line(page, 102)).to_contain_text("100/100")
+    expect(line(page, 103)).to_contain_text("100%|██| 9/9")
+    expect(line(page, 103)).not_to_contain_text("50%")
+    line(page, 102).get_by_role("button", name="+100").click()
+    expect(line(page, 2)).to_contain_text("0/100")
+
+
+def test_colours_of_terminals(page: Page, server: Served) -> None:
+    log = Log(server, "colours")
+    log.add(["\x1b[31mred\x1b[0m plain \x1b[38;2;1;2;3mown\x1b[0m", "\x1b[1mgoes on", "here\x1b[0m not here"])
+    opened(page, log.address)
+    expect(line(page, 1).locator("bdi")).to_have_text("red plain own")
+    expect(line(page, 1).locator("bdi span").last).to_have_css("color", "rgb(1, 2, 3)")
+    expect(line(page, 3).locator("bdi span")).to_have_text("here")
+    expect(line(page, 3).locator("bdi span")).to_have_css("font-weight", "700")
+
+
+def test_hostile_lines_run_and_change_nothing(page: Page, server: Served) -> None:
+    log = Log(server, "hostile")
+    hostile = [
+        '<img src=x onerror="document.title=1"><script>alert(1)</script>',
+        "javascript:alert(1)",
+        "\u202egnirts a\u202c \u2066left",
+        "nul \0 bell \x07",
+        "\x1b]0;title\x07\x1b[2J\x1b[999999;1Hcleared",
+        f"{chr(27)}[" * 50_000,
+        "x" * 1_000_000,
+        "a\nb\nc",
+        "\U0001f600" * 3000,
+        "",
+    ]
+    log.add(hostile)
+    opened(page, log.address)
+    expect(line(page, 1)).to_contain_text(hostile[0])
+    expect(line(page, 4)).to_contain_text("nul ␀ bell ␇")
+    expect(line(page, 5).locator("bdi")).to_have_text("cleared")
+    expect(line(page, 7)).to_contain_text("1,000,000 characters")
+    expect(line(page, 8)).to_contain_text("+2 linesa")
+    heights = page.locator("[data-line]").evaluate_all("rows => rows.map(row => row.offsetHeight)")
+    assert heights == [18] * len(hostile)
+    line(page, 7).click()
+    page.get_by_text("The first 200,000 of 1,000,000 characters").wait_for()
+    line(page, 8).click()
+    expect(page.get_by_label("The whole message")).to_have_text("a\nb\nc")
+    assert page.title().startswith("hostile")
+
+
+def test_a_run_without_a_log_says_so(page: Page, server: Served) -> None:
+    log = Log(server, "no log")
+    page.goto(log.address)
+    page.get_by_text("has written no line yet").wait_for()
+    log.add(["first"])
+    expect(line(page, 1)).to_contain_text("first")
+
+
+def test_the_console_fits_on_a_phone(phone: Page, lab: Lab) -> None:
+    phone.goto(f"{lab.at('resnet-50')}/console")
+    log = phone.get_by_role("log", name="Console")
+    expect(log.locator("[data-line]").last).to_be_visible()
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+    box = log.bounding_box()
+    assert box
+    assert box["height"] > 200
+
+
+def _marked(marks: Locator) -> list[float]:
+    """Where the marks lie in the strip, from 0 to 1, by its pixels."""
+    found: list[float] = marks.evaluate(
+        """canvas => {
+            const colour = getComputedStyle(canvas).getPropertyValue('--warn');
+            const probe = document.createElement('canvas').getContext('2d');
+            probe.fillStyle = colour; probe.fillRect(0, 0, 1, 1);
+            const wanted = probe.getImageData(0, 0, 1, 1).data.join();
+            const {width, height} = canvas;
+            const pixels = canvas.getContext('2d').getImageData(0, 0, width, height).data;
+            const rows = [];
+            for (let y = 0; y < height; y++) {
+              const at = 4 * (y * width + (width >> 1));
+              const is = pixels.slice(at, at + 4).join() === wanted;
+              if (is && rows.at(-1)?.[1] !== y - 1) rows.push([y, y]);
+              else if (is) rows.at(-1)[1] = y;
+            }
+            return rows.map(([y]) => y / height);
+        }"""
+    )
+    return found

@@ -1,0 +1,224 @@
+"""Changing a run on its page: name, comment, tags, parameters, and what the menu of actions does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.harness import Served
+from tests.viewer.browser import DESKTOP, Faults, opened_page
+from tests.viewer.lab import Lab
+
+Make = Callable[..., str]
+
+
+@pytest.fixture
+def make(server: Served, lab: Lab) -> Make:
+    """Makes a run, a draft unless a status is given, and answers its id."""
+
+    def make(status: str = "created", **fields: Any) -> str:
+        task = server.call("tasks.create", {"name": "mine", "type": "training", "project": lab.project, **fields})["id"]
+        if status != "created":
+            server.call("tasks.started", {"task": task})
+        if status not in ("created", "in_progress"):
+            server.call(f"tasks.{status}", {"task": task})
+        return str(task)
+
+    return make
+
+
+def show(page: Page, lab: Lab, task: str) -> None:
+    page.goto(f"/projects/{lab.project}/tasks/{task}/overview")
+    page.get_by_role("region", name="Parameters").wait_for()
+
+
+def task_of(server: Served, task: str) -> dict[str, Any]:
+    found: dict[str, Any] = server.call("tasks.get_by_id", {"task": task})["task"]
+    return found
+
+
+def choose(page: Page, action: str) -> None:
+    page.get_by_role("button", name="Actions").click()
+    page.get_by_role("menuitem", name=action, exact=True).click()
+
+
+def parameters(**values: str) -> dict[str, Any]:
+    return {"Args": {name: {"section": "Args", "name": name, "value": value} for name, value in values.items()}}
+
+
+def test_name_comment_and_tags(page: Page, server: Served, lab: Lab, make: Make) -> None:
+    task = make("completed", tags=["old"])
+    show(page, lab, task)
+    page.get_by_role("button", name="Change the name of the run").click()
+    page.get_by_role("textbox", name="name of the run").fill("better")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="better")).to_be_visible()
+    page.get_by_role("button", name="+ tag").click()
+    page.get_by_role("combobox", name="New tag").fill("new")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Remove the tag old").click()
+    expect(page.get_by_role("group", name="Tags")).not_to_contain_text("old")
+    page.get_by_role("button", name="Add a comment").click()
+    page.get_by_role("textbox", name="Comment").fill("It went well.")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("region", name="Comment")).to_contain_text("It went well.")
+    page.reload()
+    expect(page.get_by_role("heading", name="better")).to_be_visible()
+    found = task_of(server, task)
+    assert (found["name"], found["tags"], found["comment"]) == ("better", ["new"], "It went well.")
+
+
+def test_an_edit_that_is_refused_goes_back_and_says_why(
+    page: Page, faults: Faults, server: Served, lab: Lab, make: Make
+) -> None:
+    faults.allow("status of 400")
+    task = make()
+    show(page, lab, task)
+    server.call("tasks.delete", {"task": task})
+    page.get_by_role("button", name="Change the name of the run").click()
+    page.get_by_role("textbox", name="name of the run").fill("too late")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="mine")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="Invalid task id")).to_be_visible()
+
+
+def test_parameters_of_a_draft(page: Page, server: Served, lab: Lab, make: Make) -> None:
+    task = make(hyperparams=parameters(lr="0.1", old="x", seed="7"))
+    show(page, lab, task)
+    region = page.get_by_role("region", name="Parameters")
+    region.get_by_role("button", name="Edit").click()
+    region.get_by_role("textbox", name="Value of lr").fill("0.2")
+    region.get_by_role("button", name="Remove old").click()
+    region.get_by_role("button", name="Add a parameter").click()
+    region.get_by_role("textbox", name="Name").last.fill("clip")
+    region.get_by_role("textbox", name="Value of clip").fill("1")
+    region.get_by_role("button", name="Save").click()
+    expect(region.get_by_role("rowheader")).to_have_text(["clip", "lr", "seed"])
+    stored = {name: one["value"] for name, one in task_of(server, task)["hyperparams"]["Args"].items()}
+    assert stored == {"lr": "0.2", "seed": "7", "clip": "1"}
+
+
+def test_parameters_of_a_run_that_has_begun_are_locked(page: Page, lab: Lab, make: Make) -> None:
+    show(page, lab, make("completed", hyperparams=parameters(lr="1")))
+    edit = page.get_by_role("region", name="Parameters").get_by_role("button", name="Edit")
+    expect(edit).to_be_disabled()
+    expect(edit).to_have_attribute(
+        "title", "The run has begun: its parameters say what it ran with. Clone or reset it to change them."
+    )
+
+
+def test_clone_then_enqueue_then_dequeue(page: Page, server: Served, lab: Lab, make: Make) -> None:
+    task = make("completed", hyperparams=parameters(lr="1"))
+    show(page, lab, task)
+    choose(page, "Clone…")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("textbox", name="Name").fill("second try")
+    dialog.get_by_role("button", name="Clone").click()
+    page.get_by_role("heading", name="second try").wait_for()
+    clone = page.url.rpartition("/tasks/")[2].partition("/")[0]
+    assert task_of(server, clone)["parent"] == task
+    choose(page, "Enqueue…")
+    page.get_by_role("dialog").get_by_role("button", name="Enqueue").click()
+    expect(page.get_by_text("queued", exact=True)).to_be_visible()
+    choose(page, "Dequeue")
+    expect(page.get_by_text("draft", exact=True)).to_be_visible()
+    assert task_of(server, clone)["status"] == "created"
+
+
+def test_abort_and_reset(page: Page, server: Served, lab: Lab, make: Make) -> None:
+    task = make("in_progress")
+    event = {"type": "training_stats_scalar", "task": task, "metric": "loss", "variant": "a", "value": 1}
+    server.call("events.add", event)
+    show(page, lab, task)
+    choose(page, "Abort")
+    expect(page.get_by_text("aborted", exact=True)).to_be_visible()
+    choose(page, "Reset…")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("all scalars, plots, images and console lines")
+    dialog.get_by_role("button", name="Reset").click()
+    expect(page.get_by_text("draft", exact=True)).to_be_visible()
+    assert task_of(server, task)["status"] == "created"
+
+
+def test_publish_locks_a_run(page: Page, server: Served, lab: Lab, make: Make) -> None:
+    task = make("completed")
+    show(page, lab, task)
+    choose(page, "Publish…")
+    page.get_by_role("dialog").get_by_role("button", name="Publish").click()
+    expect(page.get_by_text("published", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Actions").click()
+    reset = page.get_by_role("menuitem", name="Reset…", exact=True)
+    expect(reset).to_have_attribute("aria-disabled", "true")
+    expect(reset).to_have_attribute("title", "It is published: clone it instead")
+    reset.click(force=True)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_move_to_another_project(page: Page, server: Served, lab: Lab, make: Make) -> None:
+    task = make()
+    show(page, lab, task)
+    choose(page, "Move to a project…")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("combobox", name="Project").fill("Elsewhere/new")
+    dialog.get_by_role("button", name="Move").click()
+    expect(page.get_by_role("link", name="Elsewhere/new")).to_be_visible()
+
+
+def test_archive_restore_and_delete(page: Page, faults: Faults, server: Served, lab: Lab, make: Make) -> None:
+    task = make("completed")
+    show(page, lab, task)
+    choose(page, "Archive")
+    expect(page.get_by_text("archived", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("archived", exact=True)).to_have_count(0)
+    choose(page, "Archive")
+    expect(page.get_by_text("archived", exact=True)).to_be_visible()
+    choose(page, "Delete…")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("can't be brought back")
+    dialog.get_by_role("button", name="Delete").click()
+    page.wait_for_url(f"**/projects/{lab.project}")
+    assert server.call("tasks.get_all", {"id": [task]})["tasks"] == []
+
+
+def test_a_guest_sees_everything_and_is_offered_no_change(
+    browser: Browser, faults: Faults, server: Served, lab: Lab, make: Make
+) -> None:
+    task = make(hyperparams=parameters(lr="1"), comment="Look at this.")
+    with opened_page(browser, server, faults, key=(server.key, server.secret), **DESKTOP) as page:
+        page.route("**/users.get_current_user", as_guest)
+        show(page, lab, task)
+        expect(page.get_by_role("region", name="Comment")).to_contain_text("Look at this.")
+        for name in ("Actions", "Edit", "+ tag", "Change the name of the run"):
+            expect(page.get_by_role("button", name=name)).to_have_count(0)
+
+
+def as_guest(route: Any) -> None:
+    """Says that who asks is a guest: what they may do is the server's to decide, what is offered the page's."""
+    response = route.fetch()
+    answer = response.json()
+    answer["data"]["user"]["role"] = "guest"
+    route.fulfill(response=response, json=answer)
+
+
+def test_each_field_that_opens_has_the_focus(page: Page, lab: Lab, make: Make) -> None:
+    show(page, lab, make("completed"))
+    page.get_by_role("button", name="Change the name of the run").click()
+    expect(page.get_by_role("textbox", name="name of the run")).to_be_focused()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Add a comment").click()
+    expect(page.get_by_role("textbox", name="Comment")).to_be_focused()
+    page.keyboard.type("good")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="+ tag").click()
+    page.keyboard.type("tag 1000")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("group", name="Tags")).to_contain_text("tag 1000")
+    page.get_by_role("button", name="+ tag").wait_for()  # the field has closed
+    for _ in range(2):
+        page.keyboard.press("/")
+        expect(page.get_by_role("combobox", name="Search projects")).to_be_focused()
+        page.keyboard.press("Escape")

@@ -1,0 +1,44 @@
+"""The pages in a browser: they are shown, and what must not happen on a page fails the test."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.harness import Served
+from tests.viewer.browser import DESKTOP, Faults, opened_page
+from tests.viewer.lab import Lab
+
+
+def test_a_run_is_shown_at_the_address_that_the_sdk_prints(page: Page, lab: Lab) -> None:
+    page.goto(f"/projects/{lab.project}/tasks/{lab.run}/output/log")
+    page.get_by_role("heading", name="resnet-50").wait_for()
+
+
+def test_the_page_that_the_sdk_prints_shows_its_run(page: Page, sdk_run: dict[str, str]) -> None:
+    page.goto(sdk_run["page"])
+    assert page.url.endswith(f"/projects/{sdk_run['project']}/tasks/{sdk_run['task']}/output/log")
+    page.get_by_role("heading", name="run 1").wait_for()
+
+
+@pytest.mark.parametrize(
+    ("script", "fault"),
+    [
+        ("fetch('http://127.0.0.1:9/x').catch(() => 0)", "policy: connect-src"),
+        ("setTimeout('1')", "policy: "),
+        ("document.body.innerHTML = '<b>'", "policy: require-trusted-types-for"),
+        ("new Image().src = 'http://evil.example/x.png'", "policy: img-src"),
+        ("setTimeout(() => { throw new Error('broken') })", "error: broken"),
+        ("console.error('wrong')", "console: wrong"),
+    ],
+)
+def test_what_no_page_may_do_fails_its_test(browser: Browser, server: Served, script: str, fault: str) -> None:
+    faults = Faults()
+    with opened_page(browser, server, faults, key=(server.key, server.secret), **DESKTOP) as page:
+        page.goto("/")
+        page.locator("#page > *").first.wait_for()
+        faults.check()
+        page.evaluate(f"() => {{ try {{ {script} }} catch {{}} }}")
+        page.wait_for_timeout(200)
+    with pytest.raises(AssertionError, match=fault):
+        faults.check()

@@ -1,0 +1,92 @@
+"""Search over everything: the palette and the page; the pages of models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.harness import Served
+from tests.viewer.lab import Lab
+
+
+def test_the_palette_finds_and_opens_by_keys_alone(page: Page, lab: Lab) -> None:
+    page.goto(lab.at("vit-base"))
+    page.get_by_role("heading", name="vit-base").wait_for()
+    page.keyboard.press("/")
+    dialog = page.get_by_role("dialog", name="Search")
+    dialog.get_by_role("combobox").wait_for()
+    page.keyboard.type("resnet-50")
+    first = dialog.get_by_role("option", selected=True)
+    models = dialog.get_by_role("group", name="Models").get_by_role("option")
+    expect(models).to_contain_text(["resnet-50 weights"])
+    expect(dialog.get_by_role("group", name="Runs").get_by_role("option")).to_have_count(2)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(first).to_contain_text("resnet-50 weights")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="resnet-50 weights").wait_for()
+    assert page.url.endswith(f"/models/{lab.models['resnet-50']}")
+    expect(dialog).to_have_count(0)
+
+
+def test_the_search_is_in_the_address(page: Page, lab: Lab) -> None:
+    page.goto("/search?q=coco")
+    expect(page.get_by_role("group", name="Data sets").get_by_role("option")).to_contain_text(["coco"])
+    page.get_by_role("combobox").fill("Which")
+    expect(page.get_by_role("group", name="Reports").get_by_role("option")).to_contain_text(["Which model?"])
+    page.wait_for_url("**/search?q=Which")
+    page.get_by_role("combobox").fill("no such thing at all")
+    expect(page.get_by_text("Nothing has all words of")).to_be_visible()
+
+
+def test_there_are_ten_of_each_and_more_when_asked(page: Page, server: Served, lab: Lab) -> None:
+    for number in range(12):
+        server.call("tasks.create", {"name": f"manifold {number}", "type": "training", "project": lab.project})
+    page.goto("/search?q=manifold")
+    runs = page.get_by_role("group", name="Runs").get_by_role("option")
+    expect(runs).to_have_count(10)
+    page.get_by_role("button", name="More runs").click()
+    expect(runs).to_have_count(12)
+    page.wait_for_url("**kind=runs**")
+
+
+def test_an_older_answer_never_replaces_a_newer_one(page: Page, server: Served, lab: Lab) -> None:
+    def slow(route: Any) -> None:
+        if '"vit' in (route.request.post_data or ""):
+            page.wait_for_timeout(400)
+        route.continue_()
+
+    page.route("**/tasks.get_all_ex", slow)
+    page.goto("/search?q=vit")
+    page.get_by_role("combobox").fill("broken")
+    expect(page.get_by_role("group", name="Runs").get_by_role("option")).to_have_count(1)
+    page.wait_for_timeout(600)
+    expect(page.get_by_role("group", name="Runs").get_by_role("option")).to_contain_text(["broken"])
+
+
+def test_the_models_of_a_project(page: Page, lab: Lab) -> None:
+    page.goto(f"/projects/{lab.project}/models")
+    page.get_by_role("link", name="resnet-50 weights").click()
+    expect(page.get_by_role("region", name="Labels")).to_contain_text("dog")
+    expect(page.get_by_role("region", name="About")).to_contain_text("PyTorch")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download resnet-50 weights").click()
+    assert download.value.path().read_bytes() == b"weights"
+    page.get_by_role("region", name="About").get_by_role("link", name="resnet-50").click()
+    page.get_by_role("heading", name="resnet-50", exact=True).wait_for()
+
+
+def test_a_model_is_renamed_and_published(page: Page, server: Served, lab: Lab) -> None:
+    made = server.call("models.create", {"name": "m", "uri": "s3://b/m", "project": lab.project, "ready": False})["id"]
+    page.goto(f"/projects/{lab.project}/models/{made}")
+    page.get_by_role("button", name="Change the name of the model").click()
+    page.get_by_role("textbox", name="name of the model").fill("renamed")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="renamed")).to_be_visible()
+    page.get_by_role("button", name="Actions").click()
+    page.get_by_role("menuitem", name="Publish").click()
+    page.get_by_role("dialog").get_by_role("button", name="Publish").click()
+    expect(page.get_by_text("published", exact=True)).to_be_visible()
+    model = server.call("models.get_by_id", {"model": made})["model"]
+    assert (model["name"], model["ready"]) == ("renamed", True)

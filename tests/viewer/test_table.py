@@ -1,0 +1,304 @@
+"""The table of runs: order, filters, groups, columns, curves, selection and actions, views, live changes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.harness import Served
+from tests.viewer.lab import Lab, add, scalars
+
+MANY = 400
+
+
+@pytest.fixture(scope="module")
+def many(server: Served) -> str:
+    """A project of 400 runs, with learning rates of 0 to 9, and tags."""
+    project = str(server.call("projects.create", {"name": "Many"})["id"])
+    for n in range(MANY):
+        lr = {"section": "Args", "name": "lr", "value": str(n % 10), "type": "int"}
+        tags = ["even"] if n % 2 == 0 else []
+        task = _draft(f"run {n:04d}", project=project, hyperparams={"Args": {"lr": lr}}, tags=tags)
+        server.call("tasks.create", task)
+    return project
+
+
+@pytest.fixture
+def few(server: Served, lab: Lab) -> tuple[str, list[str]]:
+    """A project of three drafts, and their ids."""
+    project = str(server.call("projects.create", {"name": f"Few {uuid4()}"})["id"])
+    drafts = [_draft(name, project=project) for name in ("one", "two", "three")]
+    return project, [server.call("tasks.create", draft)["id"] for draft in drafts]
+
+
+def _draft(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": "training", **more}
+
+
+def shown(page: Page, count: int = 3) -> list[str]:
+    """The names of the first runs that are seen."""
+    links = page.get_by_role("grid").or_(page.get_by_role("treegrid")).get_by_role("link")
+    return [text.strip() for text in links.all_inner_texts()[:count]]
+
+
+def test_any_row_is_scrolled_to(page: Page, many: str) -> None:
+    page.goto(f"/projects/{many}?sort=name")
+    grid = page.get_by_role("grid", name="Runs")
+    expect(grid.get_by_role("link", name="run 0000")).to_be_visible()
+    expect(grid).to_have_attribute("aria-rowcount", str(MANY + 1))
+    grid.evaluate("grid => grid.scrollTop = grid.scrollHeight / 2")
+    expect(grid.get_by_role("link", name=f"run {MANY // 2:04d}")).to_be_visible()
+    grid.focus()
+    page.keyboard.press("End")
+    last = grid.get_by_role("row", name=f"run {MANY - 1:04d}")
+    expect(last).to_be_in_viewport()
+    expect(last).to_have_attribute("aria-rowindex", str(MANY + 1))
+    assert grid.get_by_role("row").count() < 150
+
+
+def test_a_click_sorts_and_the_address_says_it(page: Page, lab: Lab) -> None:
+    page.goto(f"/projects/{lab.project}?cols=name,status,hyperparams.Args/lr,min:loss/train")
+    grid = page.get_by_role("grid", name="Runs")
+    expect(grid.get_by_role("link", name="vit-base")).to_be_visible()
+    head = grid.get_by_role("columnheader", name="lr Args")
+    head.get_by_role("button").first.click()
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    page.wait_for_url("**sort=hyperparams.Args/lr**")
+    expect(grid.get_by_role("row").nth(1)).to_contain_text("vit-large")
+    head.get_by_role("button").first.click()
+    expect(grid.get_by_role("row").nth(1)).to_contain_text("broken")
+    page.go_back()
+    expect(grid.get_by_role("row").nth(1)).to_contain_text("vit-large")
+
+
+def test_typed_filters(page: Page, lab: Lab) -> None:
+    page.goto(f"/projects/{lab.project}?sub=0")
+    grid = page.get_by_role("grid", name="Runs")
+    expect(grid.get_by_role("link", name="broken")).to_be_visible()
+    page.get_by_role("button", name="+ Filter").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Column").select_option("hyperparams.Args/lr")
+    dialog.get_by_label("Number", exact=True).check()
+    dialog.get_by_role("textbox", name="Number").fill("1e-2")
+    dialog.get_by_role("button", name="Filter", exact=True).click()
+    expect(grid.get_by_role("link", name="broken")).to_have_count(0)
+    assert sorted(shown(page, 9)) == ["resnet-50 small lr", "vit-base", "vit-large"]
+    page.get_by_role("button", name="+ Filter").click()
+    dialog.get_by_label("Column").select_option("hyperparams.Args/optimizer")
+    dialog.get_by_role("checkbox", name="sgd").check()
+    dialog.get_by_role("button", name="Filter", exact=True).click()
+    expect(grid.get_by_role("link", name="vit-base")).to_have_count(0)
+    expect(page.get_by_role("status").filter(has_text="1 run")).to_be_visible()
+    page.get_by_role("button", name="Remove the filter lr ≤ 0.01").click()
+    expect(grid.get_by_role("link", name="running now")).to_be_visible()
+
+
+def test_search_finds_nothing_and_says_so(page: Page, lab: Lab) -> None:
+    page.goto(f"/projects/{lab.project}")
+    page.get_by_role("searchbox", name="Search runs").fill("vit")
+    expect(page.get_by_role("link", name="broken")).to_have_count(0)
+    page.get_by_role("searchbox", name="Search runs").fill("no such run")
+    page.get_by_role("button", name="Show all runs").click()
+    expect(page.get_by_role("link", name="broken")).to_be_visible()
+
+
+def test_groups_open_and_close(page: Page, many: str) -> None:
+    page.goto(f"/projects/{many}?group=tags&sort=name")
+    table = page.get_by_role("treegrid", name="Runs")
+    group = table.get_by_role("row", name="Tags: even")
+    expect(group).to_contain_text("200 runs")
+    expect(table.get_by_role("row", name="Tags: none")).to_contain_text("200 runs")
+    group.get_by_role("button").click()
+    expect(table.get_by_role("link", name="run 0002")).to_be_visible()
+    expect(table.get_by_role("link", name="run 0001")).to_have_count(0)
+    group.get_by_role("button").click()
+    expect(table.get_by_role("link", name="run 0002")).to_have_count(0)
+
+
+def test_columns_are_chosen_and_a_curve_is_drawn(page: Page, lab: Lab) -> None:
+    page.goto(f"/projects/{lab.project}")
+    page.get_by_role("button", name="Columns", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Columns")
+    dialog.get_by_role("searchbox").fill("loss/train")
+    metric = dialog.get_by_role("group", name="loss/train", exact=True)
+    metric.get_by_role("button", name="least", exact=True).click()
+    metric.get_by_role("button", name="curve").click()
+    dialog.get_by_role("button", name="Done").click()
+    grid = page.get_by_role("grid", name="Runs")
+    expect(grid.get_by_role("columnheader", name="loss/train least")).to_be_visible()
+    curve = grid.get_by_role("img", name="loss/train of resnet-50", exact=True)
+    expect(curve).to_be_visible()
+    pixels = "it => it.getContext('2d').getImageData(0, 0, it.width, it.height).data.some((one) => one > 0)"
+    assert curve.evaluate(pixels)
+
+
+def test_usual_columns_have_metrics_and_parameters(page: Page, lab: Lab) -> None:
+    page.goto(f"/projects/{lab.project}?sub=0")
+    heads = page.get_by_role("grid", name="Runs").get_by_role("columnheader")
+    expect(heads.filter(has_text="loss/train last")).to_be_visible()
+    expect(heads.filter(has_text="lr Args")).to_be_visible()
+    expect(heads.filter(has_text="monitor")).to_have_count(0)
+    expect(page.get_by_role("row", name="vit-base")).to_contain_text("0.001")
+    before = heads.all_inner_texts()
+    page.reload()
+    expect(heads.filter(has_text="loss/train last")).to_be_visible()
+    assert heads.all_inner_texts() == before
+    assert "cols" not in page.url
+    page.goto(f"/projects/{lab.project}?sub=0&cols=name,status")
+    expect(page.get_by_role("row", name="vit-base")).to_be_visible()
+    assert heads.count() == 3
+
+
+def test_rows_are_marked_and_the_address_keeps_it(page: Page, lab: Lab) -> None:
+    page.goto(f"/projects/{lab.project}?sub=0&sort=name")
+    page.get_by_role("checkbox", name="Select vit-large").click()
+    page.get_by_role("button", name="Mark the selected runs").click()
+    page.get_by_role("menuitem", name="Pin to the top").click()
+    page.get_by_role("button", name="Mark the selected runs").click()
+    page.get_by_role("menuitem", name="Orange").click()
+    table = page.get_by_role("treegrid", name="Runs")
+    expect(table.get_by_role("row").nth(2)).to_contain_text("vit-large")
+    page.get_by_role("button", name="Select none").click()
+    page.get_by_role("checkbox", name="Select broken").click()
+    page.get_by_role("button", name="Mark the selected runs").click()
+    page.get_by_role("menuitem", name="Hide", exact=True).click()
+    expect(table.get_by_role("link", name="broken")).to_have_count(0)
+    page.reload()
+    expect(table.get_by_role("row").nth(2)).to_contain_text("vit-large")
+    expect(table.locator("[data-colour='1']")).to_have_count(1)
+    page.get_by_role("button", name="Show 1 hidden").click()
+    expect(table.get_by_role("link", name="broken")).to_be_visible()
+
+
+def test_a_row_is_marked_from_its_own_menu(page: Page, lab: Lab) -> None:
+    page.goto(f"/projects/{lab.project}?sub=0&sort=name")
+    row = page.get_by_role("row", name="vit-large")
+    row.hover()
+    row.get_by_role("button", name="Mark vit-large").click()
+    page.get_by_role("menuitem", name="Orange").click()
+    expect(row.locator("[data-colour='1']")).to_have_count(1)
+    row.get_by_role("button", name="Mark vit-large").click()
+    page.get_by_role("menuitem", name="Hide", exact=True).click()
+    expect(row).to_have_count(0)
+    page.wait_for_url("**hide=**")
+
+
+def test_keys_move_and_select(page: Page, lab: Lab) -> None:
+    page.goto(f"/projects/{lab.project}?sub=0&sort=name")
+    expect(page.get_by_role("link", name="broken")).to_be_visible()
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("X")
+    actions = page.get_by_role("toolbar", name="What to do with the selected runs")
+    expect(actions).to_contain_text("3 selected")
+    page.keyboard.press("Escape")
+    expect(actions).to_have_count(0)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/tasks/**")
+
+
+def test_all_that_match_are_selected(page: Page, many: str) -> None:
+    conditions = quote(json.dumps([["hyperparams.Args/lr", "<", 2]]))
+    page.goto(f"/projects/{many}?where={conditions}")
+    expect(page.get_by_role("grid", name="Runs")).to_have_attribute("aria-rowcount", "81")
+    box = page.get_by_role("grid", name="Runs").get_by_role("checkbox").nth(1)
+    box.click()
+    expect(box).to_be_checked()
+    page.get_by_role("checkbox", name="Select none").click()
+    expect(box).not_to_be_checked()
+    page.get_by_role("checkbox", name="Select all runs that match").click()
+    expect(page.get_by_role("toolbar", name="What to do with the selected runs")).to_contain_text("80 selected")
+
+
+def test_many_runs_are_tagged_archived_and_deleted(page: Page, server: Served, few: tuple[str, list[str]]) -> None:
+    project, ids = few
+    page.goto(f"/projects/{project}?sort=name")
+    grid = page.get_by_role("grid", name="Runs")
+
+    def select(*names: str) -> None:
+        for name in names:
+            page.get_by_role("checkbox", name=f"Select {name}", exact=True).click()
+
+    select("one", "two")
+    page.get_by_role("button", name="Tags", exact=True).last.click()
+    page.get_by_label("Add").fill("best, new")
+    page.get_by_role("button", name="Change the tags").click()
+    expect(grid.get_by_role("row", name="Select one")).to_contain_text("best")
+    select("one")
+    page.get_by_role("button", name="Archive", exact=True).click()
+    expect(grid.get_by_role("link", name="one")).to_have_count(0)
+    expect(page.get_by_text("Archived 1 run")).to_be_visible()
+    server.call("tasks.started", {"task": ids[2]})
+    select("two", "three")
+    page.get_by_role("button", name="Delete", exact=True).click()
+    page.get_by_role("button", name="Delete 2 runs").click()
+    expect(page.get_by_text("Deleted 1 run. Not done for 1 run:")).to_be_visible()
+    expect(grid.get_by_role("link", name="two")).to_have_count(0)
+    assert {one["id"] for one in server.call("tasks.get_all", {"project": [project]})["tasks"]} == {ids[0], ids[2]}
+
+
+def test_runs_are_compared(page: Page, lab: Lab) -> None:
+    page.goto(f"/projects/{lab.project}?sub=0")
+    for name in ("vit-base", "vit-large"):
+        page.get_by_role("checkbox", name=f"Select {name}", exact=True).click()
+    page.get_by_role("button", name="Compare").click()
+    page.wait_for_url("**/compare?**")
+    expect(page.get_by_text("vit-large").first).to_be_visible()
+
+
+def test_all_runs_that_match_are_compared(page: Page, lab: Lab) -> None:
+    conditions = quote(json.dumps([["hyperparams.Args/optimizer", "is", "adamw"]]))
+    page.goto(f"/projects/{lab.project}?sub=0&where={conditions}&group=hyperparams.Args/lr")
+    page.get_by_role("link", name="Compare all").click()
+    expect(page.get_by_role("heading", name="Compare 2 runs")).to_be_visible()
+    expect(page.get_by_label("Group")).to_have_value("hyperparams.Args/lr")
+
+
+def test_a_group_is_compared(page: Page, lab: Lab) -> None:
+    page.goto(f"/projects/{lab.project}?sub=0&group=hyperparams.Args/optimizer")
+    group = page.get_by_role("row", name="optimizer: sgd")
+    group.get_by_role("link", name="Compare").click()
+    expect(page.get_by_role("heading", name="Compare 4 runs")).to_be_visible()
+
+
+def test_a_view_is_saved_and_opened(page: Page, lab: Lab) -> None:
+    page.goto(f"/projects/{lab.project}?sort=name&group=status")
+    page.get_by_role("button", name="Views", exact=True).click()
+    page.get_by_role("menuitem", name="Save this view…").click()
+    page.get_by_label("Name", exact=True).fill("by status")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("Saved by status")).to_be_visible()
+    page.goto(f"/projects/{lab.project}")
+    page.get_by_role("button", name="Views", exact=True).click()
+    page.get_by_role("menuitemradio", name="by status").click()
+    page.wait_for_url("**group=status**")
+    expect(page.get_by_role("row", name="Status: completed")).to_be_visible()
+
+
+def test_rows_change_while_the_runs_do(page: Page, server: Served, few: tuple[str, list[str]]) -> None:
+    project, ids = few
+    page.goto(f"/projects/{project}?cols=name,status,last:loss/train&sort=name")
+    grid = page.get_by_role("grid", name="Runs")
+    row = grid.get_by_role("row", name="Select one")
+    expect(row).to_contain_text("draft")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    server.call("tasks.started", {"task": ids[0]})
+    expect(row).to_contain_text("running")
+    add(server, scalars(ids[0], "loss", "train", [3.0, 0.125], 1_700_000_000_000))
+    expect(row).to_contain_text("0.125")
+    server.call("tasks.create", _draft("zebra", project=project))
+    expect(grid.get_by_role("link", name="zebra")).to_be_visible()
+
+
+def test_a_phone_shows_the_most_important_columns(phone: Page, lab: Lab) -> None:
+    phone.goto(f"/projects/{lab.project}")
+    grid = phone.get_by_role("grid", name="Runs")
+    expect(grid.get_by_role("link", name="vit-base")).to_be_visible()
+    assert grid.get_by_role("columnheader").count() == 4

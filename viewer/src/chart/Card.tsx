@@ -1,0 +1,156 @@
+/** A chart with its title, menu, names of lines, and how many points it shows. It exists only while it is on screen. */
+
+import { useSignalEffect } from "@preact/signals";
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+
+import { Menu, type MenuItem } from "../parts/Menu";
+import { wordsOf } from "../parts/Notice";
+import { counted } from "../parts/times";
+import { dark } from "../state/session";
+import css from "./Card.module.css";
+import { Cause } from "./Cause";
+import { Chart, type Drawn, type Picked } from "./Chart";
+import { useCurves, type Count } from "./curves";
+import type { Line } from "./line";
+import { LEFT } from "./options";
+import type { Page } from "./page";
+import { useOnScreen } from "./screen";
+import type { ChartSpec } from "./source";
+import type { Range } from "./align";
+import { askedAxis, type View } from "./view";
+
+export interface CardProps {
+  readonly spec: ChartSpec;
+  readonly view: View;
+  readonly page: Page;
+  readonly height: number;
+  readonly onView: (change: Partial<View>, push: boolean) => void;
+  /** Further entries of the menu. */
+  readonly items?: (lines: readonly Line[], drawn: Drawn | null) => readonly (MenuItem | string | null)[];
+  readonly children?: ComponentChildren;
+}
+
+/** Pixels of the title, the names and the line below. */
+const AROUND = 68;
+
+export function Card(props: CardProps): JSX.Element {
+  const [element, seen] = useOnScreen<HTMLElement>();
+  return (
+    <article ref={element} class={css["card"]} style={{ height: `${props.height + AROUND}px` }} aria-label={props.spec.title}>
+      {seen && <Content {...props} />}
+    </article>
+  );
+}
+
+function Content({ spec, view, page, height, onView, items, children }: CardProps): JSX.Element {
+  const place = useRef<HTMLDivElement>(null);
+  const [drawn, setDrawn] = useState<Drawn | null>(null);
+  const [width, setWidth] = useState<number | null>(null);
+  const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
+  const [picked, setPicked] = useState<Picked | null>(null);
+  useLayoutEffect(() => setWidth(place.current!.clientWidth - LEFT), []);
+
+  const shown = useCurves(spec, view, page, width);
+  useEffect(() => page.changes.listen(spec, shown.again), [spec.metric, page]);
+
+  const lines = useMemo(() => shown.lines.filter(({ key }) => !hidden.has(key)), [shown.lines, hidden]);
+  const mark = view.at !== null && shown.kind === "timestamp" ? view.at : null;
+  const { tasks } = page.source;
+  const task = ({ line }: Picked): string | undefined => line.task ?? (tasks.length === 1 ? tasks[0] : undefined);
+  const toggle = (key: string, alone: boolean): void => {
+    const others = shown.lines.map((line) => line.key).filter((one) => one !== key);
+    const next = new Set(hidden);
+    if (alone) setHidden(new Set(others.every((one) => hidden.has(one)) ? [] : others));
+    else setHidden((next.delete(key) || next.add(key), next));
+  };
+  return (
+    <>
+      <header class={css["head"]}>
+        <h3 title={spec.title}>{spec.title}</h3>
+        {children}
+        {items && (
+          <Menu label={`Menu of ${spec.title}`} class={css["button"] ?? ""} items={items(lines, drawn)}>
+            ⋯
+          </Menu>
+        )}
+      </header>
+      <Names lines={shown.lines} hidden={hidden} toggle={toggle} {...(spec.of !== undefined && { of: spec.of })} />
+      <div ref={place} style={{ height: `${height}px` }}>
+        {shown.error ? (
+          <div class={css["error"]} role="alert">
+            {wordsOf(shown.error)} <button onClick={shown.again}>Try again</button>
+          </div>
+        ) : shown.lines.length > 0 ? (
+          <Chart
+            id={spec.id}
+            label={nameOf(spec, shown.lines)}
+            lines={lines}
+            kind={shown.kind}
+            logX={view.logX && shown.kind !== "timestamp"}
+            logY={view.logY}
+            trimmed={view.trimmed}
+            range={shown.range}
+            height={height}
+            together={page.together}
+            mark={mark}
+            onZoom={(range: Range | null, push: boolean) => onView({ range }, push)}
+            onPick={setPicked}
+            onReady={setDrawn}
+          />
+        ) : (
+          !shown.waiting && <div class={css["error"]}>No points</div>
+        )}
+      </div>
+      {picked && task(picked) && (
+        <Cause picked={picked} task={task(picked)!} axis={askedAxis(view.axis)} close={() => setPicked(null)} />
+      )}
+      <footer class={css["foot"]} aria-busy={shown.waiting}>
+        {shown.count && shown.lines.length > 0 && inWords(shown.count)}
+        {shown.lines.some(({ outer }) => outer) && "least and greatest mean of a run faint behind; a spike may be higher"}
+      </footer>
+    </>
+  );
+}
+
+function inWords({ points, wrong }: Count): string {
+  const all = `${counted(points)} points, all extremes shown`;
+  return wrong ? `${all}, ${counted(wrong)} ${wrong === 1 ? "is" : "are"} NaN or infinite` : all;
+}
+
+/** "loss: train, val" */
+function nameOf(spec: ChartSpec, lines: readonly Line[]): string {
+  const names = lines.slice(0, 10).map(({ name }) => name);
+  if (lines.length > names.length) names.push(`and ${lines.length - names.length} more`);
+  return `${spec.title}: ${names.join(", ")}`;
+}
+
+/** The lines' names. A click hides a line or shows it; with Shift, or twice, it is alone. */
+function Names(props: {
+  lines: readonly Line[];
+  hidden: ReadonlySet<string>;
+  toggle: (key: string, alone: boolean) => void;
+  of?: number;
+}): JSX.Element {
+  const { lines, hidden, toggle, of } = props;
+  const [shade, setShade] = useState(dark.peek() ? 1 : 0);
+  useSignalEffect(() => setShade(dark.value ? 1 : 0));
+  return (
+    <div class={css["names"]}>
+      {lines.map(({ key, name, colour, dashed }) => (
+        <button
+          key={key}
+          type="button"
+          aria-pressed={!hidden.has(key)}
+          title={name}
+          onClick={(event) => toggle(key, event.shiftKey)}
+          onDblClick={() => toggle(key, true)}
+        >
+          <i data-dashed={dashed ? "" : undefined} style={{ borderColor: colour[shade] }} />
+          <span>{name}</span>
+        </button>
+      ))}
+      {of !== undefined && <em>of {counted(of)}</em>}
+    </div>
+  );
+}

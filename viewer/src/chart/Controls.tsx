@@ -1,0 +1,156 @@
+/** The controls above charts: which names, which axis, how smooth, which scales, how large. */
+
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+
+import type { Size } from "./Charts";
+import css from "./Controls.module.css";
+import { SMOOTHINGS, smoothingOf, textOfSmoothing } from "./smoothing";
+import { ofNames, type AxisChoice, type View } from "./view";
+
+export interface AxisOption {
+  readonly label: string;
+  readonly axis: AxisChoice;
+}
+
+export const AXES: readonly AxisOption[] = [
+  { label: "Iteration", axis: "iter" },
+  { label: "Time since start", axis: "relative" },
+  { label: "Time", axis: "timestamp" },
+];
+
+interface Props {
+  readonly view: View;
+  readonly onView: (change: Partial<View>, push: boolean) => void;
+  readonly axes: readonly AxisOption[];
+  readonly size: Size;
+  readonly onSize: (size: Size) => void;
+  readonly children?: ComponentChildren;
+}
+
+export function Controls({ view, onView, axes, size, onSize, children }: Props): JSX.Element {
+  const axis = JSON.stringify(view.axis);
+  const known = axes.some((one) => JSON.stringify(one.axis) === axis);
+  return (
+    <div class={css["controls"]} role="group" aria-label="How charts are shown">
+      <Find find={view.find} onFind={(find) => onView({ find }, false)} />
+      <label>
+        <span>x</span>
+        <select
+          aria-label="Horizontal axis"
+          value={axis}
+          onChange={(event) => onView({ axis: JSON.parse(event.currentTarget.value) as AxisChoice, range: null }, true)}
+        >
+          {axes.map((one) => (
+            <option key={one.label} value={JSON.stringify(one.axis)}>
+              {one.label}
+            </option>
+          ))}
+          {!known && <option value={axis}>Another curve</option>}
+        </select>
+      </label>
+      <Smooth smooth={view.smooth} onSmooth={(smooth, push) => onView({ smooth }, push)} />
+      <Toggle on={view.logY} set={(logY) => onView({ logY, logX: view.logX }, false)}>
+        log y
+      </Toggle>
+      <Toggle on={view.logX} set={(logX) => onView({ logX, logY: view.logY, range: null }, false)}>
+        log x
+      </Toggle>
+      <Toggle on={view.trimmed} set={(trimmed) => onView({ trimmed }, false)}>
+        without outliers
+      </Toggle>
+      <select aria-label="Size of charts" value={size} onChange={(event) => onSize(event.currentTarget.value as Size)}>
+        <option value="small">Small</option>
+        <option value="medium">Medium</option>
+        <option value="large">Large</option>
+      </select>
+      {children}
+      {view.range && (
+        <button type="button" onClick={() => onView({ range: null }, true)}>
+          Show all of x
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** Typing does not ask at each letter. */
+const PAUSE = 200;
+
+function Find({ find, onFind }: { find: string; onFind: (find: string) => void }): JSX.Element {
+  const [text, setText] = useState(find);
+  const sent = useRef(find);
+  useEffect(() => {
+    if (find !== sent.current) setText((sent.current = find));
+  }, [find]);
+  useEffect(() => {
+    if (text === sent.current) return;
+    const timer = setTimeout(() => onFind((sent.current = text)), PAUSE);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return (
+    <input
+      type="search"
+      class={css["find"]}
+      placeholder="Names (regular expression)"
+      aria-label="Find charts by name, as a regular expression"
+      aria-invalid={ofNames(text) === null}
+      title={ofNames(text) ? "" : "Not a valid expression: names that contain it are shown"}
+      value={text}
+      onInput={(event) => setText(event.currentTarget.value)}
+    />
+  );
+}
+
+function Smooth({ smooth, onSmooth }: { smooth: string; onSmooth: (smooth: string, push: boolean) => void }): JSX.Element {
+  const { kind, amount } = smoothingOf(smooth);
+  const { slider } = kind;
+  const [shown, setShown] = useState(amount);
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useEffect(() => setShown(amount), [kind, amount]);
+  return (
+    <label>
+      <span>Smooth</span>
+      <select
+        aria-label="Smoothing"
+        value={kind.name}
+        onChange={(event) => {
+          const chosen = SMOOTHINGS.find(({ name }) => name === event.currentTarget.value)!;
+          onSmooth(textOfSmoothing(chosen, chosen.slider?.usual ?? 0), true);
+        }}
+      >
+        {SMOOTHINGS.map(({ name, label }) => (
+          <option key={name} value={name}>
+            {label}
+          </option>
+        ))}
+      </select>
+      {slider && (
+        <>
+          <input
+            type="range"
+            aria-label="How smooth"
+            min={0}
+            max={slider.steps}
+            value={slider.toStep(shown)}
+            onInput={(event) => {
+              const next = slider.ofStep(Number(event.currentTarget.value));
+              setShown(next);
+              clearTimeout(timer.current);
+              timer.current = setTimeout(() => onSmooth(textOfSmoothing(kind, next), false), 120);
+            }}
+          />
+          <output>{shown}</output>
+        </>
+      )}
+    </label>
+  );
+}
+
+function Toggle({ on, set, children }: { on: boolean; set: (on: boolean) => void; children: ComponentChildren }): JSX.Element {
+  return (
+    <button type="button" class={css["toggle"]} aria-pressed={on} onClick={() => set(!on)}>
+      {children}
+    </button>
+  );
+}

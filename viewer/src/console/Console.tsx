@@ -1,0 +1,356 @@
+/** The log of a run: scrolled freely, followed at its end, searched as a whole. */
+
+import type { JSX } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+
+import { follow } from "../api/live";
+import { useKeys } from "../parts/keys";
+import { Empty, Failed, Waiting } from "../parts/Notice";
+import { counted } from "../parts/times";
+import { say } from "../parts/Toast";
+import type { Place } from "../routes";
+import { Rows, type RowsHandle } from "../scroll/Rows";
+import { adjust, query } from "../state/address";
+import { remember, remembered } from "../state/session";
+import { linesAt, linesFrom, numberOf } from "./ask";
+import { ConsoleBar } from "./ConsoleBar";
+import css from "./Console.module.css";
+import { Detail } from "./Detail";
+import { Log, type ShownLine } from "./log";
+import { plain } from "./ansi";
+import { Marks } from "./Marks";
+import { Text, patternOf } from "./Text";
+import { clock, filterOf, kindOf, marksOf, viewOf } from "./view";
+
+const ROW = 18;
+/** The most lines that are copied at once. */
+const MOST_COPIED = 10_000;
+
+export interface Columns {
+  readonly numbers: boolean;
+  readonly times: boolean;
+  readonly folded: boolean;
+}
+
+export function Console({ task, scalars }: { task: string; scalars: Place }): JSX.Element {
+  const [version, setVersion] = useState(0);
+  const log = useMemo(() => new Log(task, () => setVersion((before) => before + 1)), [task]);
+  const list = useRef<RowsHandle>(null);
+  /** Whether the end is followed, as it is until somebody scrolls away from it. */
+  const following = useRef(true);
+  /** Where to go as soon as the rows are there. */
+  const target = useRef<{ line: number; at: "top" | "middle" } | null>(null);
+  const [ready, setReady] = useState(false);
+  const [failed, setFailed] = useState<Error | null>(null);
+  const [chosen, setChosen] = useState<{ first: number; last: number } | null>(null);
+  /** Lines that were there when the end was seen last. */
+  const [seen, setSeen] = useState(0);
+  const [columns, setColumns] = useState<Columns>(() => ({
+    ...{ numbers: true, times: true, folded: true },
+    ...remembered<Partial<Columns>>("console", {}),
+  }));
+
+  const view = viewOf(query.value);
+  const filter = filterOf(view);
+  const marks = marksOf(view);
+  const found = useMemo(() => patternOf(view.text, view.isRegex), [view.text, view.isRegex]);
+
+  useEffect(() => {
+    const stop = new AbortController();
+    const start = placeIn(query.peek());
+    log.anchor = { top: () => list.current?.first() ?? 0, shift: (rows) => list.current?.shift(rows) };
+    numberOf(task, { time: start?.time ?? 0 }, stop.signal).then(
+      ({ line, total }) => {
+        log.total = total;
+        if (start) {
+          const wanted = Math.min(start.line ?? line, Math.max(0, total - 1));
+          following.current = false;
+          target.current = { line: wanted, at: start.time === undefined ? "top" : "middle" };
+          if (start.time !== undefined) setChosen({ first: wanted, last: wanted });
+        }
+        setSeen(total);
+        setReady(true);
+      },
+      (error: Error) => stop.signal.aborted || setFailed(error),
+    );
+    let again = false;
+    let asking = false;
+    async function grow(): Promise<void> {
+      again = true;
+      if (asking) return;
+      asking = true;
+      while (again && !stop.signal.aborted) {
+        again = false;
+        await log.grow(stop.signal).catch(() => undefined); // the next change asks again
+        await new Promise((done) => setTimeout(done, 250));
+      }
+      asking = false;
+    }
+    const leave = follow({ tasks: [task] }, (change) => {
+      if (change.event === "log" || change.event === "reset") void grow();
+    });
+    return () => {
+      stop.abort();
+      leave();
+      log.close();
+    };
+  }, [log]);
+
+  useEffect(() => log.setFolded(columns.folded), [log, columns.folded]);
+  useEffect(() => {
+    const line = lineAtTop();
+    log.setFilter(filter);
+    if (log.total && !following.current) target.current = { line, at: "top" };
+  }, [log, JSON.stringify(filter)]);
+  useEffect(() => log.setMarks(marks), [log, JSON.stringify(marks)]);
+
+  const rows = log.rows;
+  useLayoutEffect(() => {
+    if (!ready || !list.current) return;
+    if (target.current && (!log.filter || log.filter.end > target.current.line || log.filter.done)) {
+      list.current.show(log.rowOf(target.current.line), target.current.at);
+      target.current = null;
+    } else if (following.current) list.current.show(rows - 1);
+  }, [ready, rows, version]);
+  useEffect(() => {
+    if (following.current) setSeen(log.total);
+  }, [log.total, version]);
+
+  function lineAtTop(): number {
+    return log.lineOf(Math.floor(list.current?.first() ?? 0));
+  }
+
+  function onMove(): void {
+    const handle = list.current;
+    if (!handle || target.current) return;
+    following.current = handle.atEnd();
+    if (following.current) setSeen(log.total);
+    adjust({ line: following.current ? null : lineAtTop() + 1, time: null });
+  }
+
+  function show(line: number, at: "top" | "middle" = "middle"): void {
+    following.current = false;
+    const row = log.reveal(line);
+    target.current = { line: log.lineOf(row), at };
+    setVersion((before) => before + 1);
+  }
+
+  function toEnd(): void {
+    following.current = true;
+    target.current = null;
+    list.current?.show(rows - 1);
+    setSeen(log.total);
+    adjust({ line: null, time: null });
+  }
+
+  const hits = log.marks ?? (view.text && view.only ? log.filter : null);
+  function step(by: 1 | -1): void {
+    if (!hits?.numbers.length) return;
+    const from = chosen?.first ?? (by > 0 ? lineAtTop() - 1 : lineAtTop() + (list.current?.fit() ?? 0));
+    const count = hits.numbers.length;
+    const next = by > 0 ? hits.placeAfter(from) : hits.placeAfter(from - 1) - 1;
+    const line = hits.numbers[(next + count) % count]!;
+    setChosen({ first: line, last: line });
+    show(line);
+  }
+
+  function move(by: number): void {
+    const row = chosen ? log.rowOf(chosen.last) + by : Math.floor(list.current?.first() ?? 0);
+    const line = log.lineOf(Math.min(Math.max(row, 0), Math.max(0, rows - 1)));
+    following.current = false;
+    setChosen({ first: line, last: line });
+    list.current?.show(log.rowOf(line), "nearest");
+  }
+
+  async function jump(time: number): Promise<void> {
+    const { line, total } = await numberOf(task, { time });
+    const wanted = Math.min(line, Math.max(0, total - 1));
+    setChosen({ first: wanted, last: wanted });
+    show(wanted);
+  }
+
+  async function copyChosen(): Promise<void> {
+    if (!chosen) return;
+    const [first, last] = [Math.min(chosen.first, chosen.last), Math.max(chosen.first, chosen.last)];
+    const signal = new AbortController().signal;
+    const wanted = log.filter?.numbers.slice(log.filter.placeAfter(first - 1), log.filter.placeAfter(last)).slice(0, MOST_COPIED);
+    const lines = wanted
+      ? await linesAt(task, wanted.slice(0, 1000), signal)
+      : await linesFrom(task, first, Math.min(last - first + 1, MOST_COPIED), signal);
+    await navigator.clipboard.writeText(lines.map((line) => `${plain(line.msg).replace(/\n+$/, "")}\n`).join(""));
+    say(`Copied ${counted(lines.length)} ${lines.length === 1 ? "line" : "lines"}`);
+  }
+
+  function choose(line: number, event: MouseEvent): void {
+    if (getSelection()?.isCollapsed === false) return; // somebody marks text
+    if (event.shiftKey && chosen) setChosen({ first: chosen.first, last: line });
+    else setChosen(chosen?.first === line && chosen.last === line ? null : { first: line, last: line });
+  }
+
+  useKeys("Console", [
+    { keys: ["/"], does: "Search in the log", run: () => document.getElementById("console-search")?.focus() },
+    { keys: ["n"], does: "Next hit", run: () => step(1) },
+    { keys: ["N"], does: "Hit before", run: () => step(-1) },
+    { keys: ["j"], does: "Next line", run: () => move(1) },
+    { keys: ["k"], does: "Line before", run: () => move(-1) },
+    { keys: ["g g"], does: "First line", run: () => show(0, "top") },
+    { keys: ["G"], does: "Last line, and follow", run: toEnd },
+    { keys: ["c"], does: "Copy the chosen lines", run: () => void copyChosen() },
+    { keys: ["Escape"], does: "Close the line", run: () => setChosen(null) },
+  ]);
+
+  const hitRows = useMemo(
+    () => (log.marks ? log.marks.numbers.map((line) => log.rowOf(line)) : []),
+    [log.marks, log.marks?.numbers.length, rows],
+  );
+
+  if (failed) return <Failed error={failed} />;
+  if (!ready) return <Waiting what="Asking for the log" />;
+  if (!log.total) {
+    return (
+      <Empty title="This run has written no line yet">
+        <p>What it prints and logs shows here at once.</p>
+      </Empty>
+    );
+  }
+  const [firstChosen, lastChosen] = chosen
+    ? [Math.min(chosen.first, chosen.last), Math.max(chosen.first, chosen.last)]
+    : [-1, -2];
+  const digits = Math.max(3, counted(log.total).length);
+  const fresh = log.total - seen;
+  const detail = chosen && chosen.first === chosen.last ? log.row(log.rowOf(chosen.first)) : undefined;
+
+  function row(index: number): JSX.Element {
+    const line = log.row(index);
+    const number = log.lineOf(index);
+    const folded = log.foldedInto(index);
+    return (
+      <div
+        key={index}
+        class={css["line"]}
+        data-line={number + 1}
+        data-level={line?.isBar ? undefined : kindOf(line?.level ?? null)}
+        data-hit={log.marks?.has(number) ? "" : undefined}
+        data-chosen={number >= firstChosen && number <= lastChosen ? "" : undefined}
+        onClick={(event) => choose(number, event)}
+      >
+        {columns.numbers && (
+          <span class={css["number"]} style={{ width: `${digits}ch` }}>
+            {counted(number + 1)}
+          </span>
+        )}
+        {columns.times && <span class={css["time"]}>{line ? clock(line.timestamp) : ""}</span>}
+        {folded > 0 && (
+          <button
+            type="button"
+            class={css["folded"]}
+            title={`${counted(folded)} earlier states of this bar: show them`}
+            onClick={(event) => {
+              event.stopPropagation();
+              log.unfold(index);
+            }}
+          >
+            +{counted(folded)}
+          </button>
+        )}
+        {line && line.more > 0 && (
+          <button type="button" class={css["folded"]} title="Show all lines of this event">
+            +{counted(line.more)} {line.more === 1 ? "line" : "lines"}
+          </button>
+        )}
+        <bdi class={css["text"]}>{line ? content(line) : <span class={css["coming"]}>…</span>}</bdi>
+      </div>
+    );
+  }
+
+  function content(line: ShownLine): JSX.Element {
+    return (
+      <>
+        <Text text={line.text} start={line.start} found={found} />
+        {line.length > line.msg.length && <span class={css["cut"]}> … {counted(line.length)} characters</span>}
+      </>
+    );
+  }
+
+  return (
+    <div class={css["console"]}>
+      <ConsoleBar
+        task={task}
+        view={view}
+        filter={filter}
+        log={log}
+        hits={hits}
+        chosen={chosen?.first ?? null}
+        columns={columns}
+        onColumns={(next) => {
+          remember("console", next);
+          setColumns(next);
+        }}
+        onStep={step}
+        onJump={(time) => void jump(time)}
+        onTop={() => show(log.lineOf(0), "top")}
+        onEnd={toEnd}
+        onCopy={chosen ? () => void copyChosen() : null}
+      />
+      {log.error && <Failed error={log.error} again={() => log.again()} />}
+      <div class={css["window"]}>
+        <Rows
+          count={rows}
+          rowHeight={ROW}
+          row={row}
+          label="Console"
+          role="log"
+          attributes={{ "aria-live": "off" }}
+          class={css["rows"]}
+          handle={list}
+          onRange={(first, end) => log.error || log.want(first, end)}
+          onMove={onMove}
+        />
+        {log.marks && (
+          <Marks
+            rows={hitRows}
+            of={rows}
+            current={chosen ? log.rowOf(chosen.first) : null}
+            searched={log.marks.done ? 1 : log.marks.end / Math.max(1, log.total)}
+            onGo={(index) => show(log.lineOf(index))}
+          />
+        )}
+        {fresh > 0 && !following.current && (
+          <button type="button" class={`primary ${css["fresh"]}`} onClick={toEnd}>
+            {counted(fresh)} new {fresh === 1 ? "line" : "lines"} ↓
+          </button>
+        )}
+        {!rows && log.filter && (
+          <p class={css["none"]} role="status">
+            {log.filter.done ? "No line is like that" : "Searching…"}
+          </p>
+        )}
+      </div>
+      {detail && <Detail task={task} line={detail} scalars={scalars} found={found} onClose={() => setChosen(null)} />}
+      <Announcer total={log.total} />
+    </div>
+  );
+}
+
+/** Tells screen readers how many lines came, once in ten seconds. */
+function Announcer({ total }: { total: number }): JSX.Element {
+  const [told, setTold] = useState({ total, text: "" });
+  useEffect(() => {
+    if (total <= told.total) return;
+    const timer = setTimeout(() => setTold({ total, text: `${counted(total - told.total)} new lines in the console` }), 10_000);
+    return () => clearTimeout(timer);
+  }, [total > told.total]);
+  return (
+    <div class="hidden-but-read" role="status">
+      {told.text}
+    </div>
+  );
+}
+
+/** Where the address says to begin: at a line, or at a time. */
+function placeIn(query: URLSearchParams): { line?: number; time?: number } | null {
+  const time = Number(query.get("time") ?? NaN);
+  if (Number.isSafeInteger(time)) return { time };
+  const line = Number(query.get("line") ?? NaN);
+  return Number.isSafeInteger(line) && line > 0 ? { line: line - 1 } : null;
+}

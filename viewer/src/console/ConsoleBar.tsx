@@ -1,0 +1,216 @@
+/** The bar above a console: the search, filters, jumps, and what is shown. */
+
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+
+import { useAsked } from "../parts/asked";
+import { Menu } from "../parts/Menu";
+import { wordsOf } from "../parts/Notice";
+import { SearchField } from "../parts/SearchField";
+import { counted } from "../parts/times";
+import { adjust } from "../state/address";
+import { downloadOf, workersOf, type Wanted } from "./ask";
+import css from "./Console.module.css";
+import type { Columns } from "./Console";
+import type { Log } from "./log";
+import type { Search } from "./search";
+import { LEVELS, type ConsoleView } from "./view";
+
+interface Props {
+  readonly task: string;
+  readonly view: ConsoleView;
+  readonly filter: Wanted | null;
+  readonly log: Log;
+  readonly hits: Search | null;
+  readonly chosen: number | null;
+  readonly columns: Columns;
+  readonly onColumns: (columns: Columns) => void;
+  readonly onStep: (by: 1 | -1) => void;
+  readonly onJump: (time: number) => void;
+  readonly onTop: () => void;
+  readonly onEnd: () => void;
+  readonly onCopy: (() => void) | null;
+}
+
+/** Milliseconds after the last key at which the search begins. */
+const PAUSE = 300;
+
+export function ConsoleBar(props: Props): JSX.Element {
+  const { task, view, filter, log, hits, columns } = props;
+  const [text, setText] = useState(view.text);
+  useEffect(() => setText(view.text), [view.text]);
+  useEffect(() => {
+    if (text === view.text) return;
+    const timer = setTimeout(() => adjust({ q: text }), PAUSE);
+    return () => clearTimeout(timer);
+  }, [text]);
+  const workers = useAsked(`${task}`, (signal) => workersOf(task, signal));
+  const known = [...new Set([...(workers.value ?? []), ...view.workers])];
+
+  return (
+    <div class={css["bar"]} role="toolbar" aria-label="Console">
+      <div class={css["search"]} id="console-search-box">
+        <SearchField
+          label="Search in the log"
+          value={text}
+          field={(element) => {
+            if (element) element.id = "console-search";
+          }}
+          onInput={setText}
+          onKeyDown={(event) => {
+            if (event.key !== "Enter") return;
+            event.preventDefault();
+            if (text !== view.text) adjust({ q: text });
+            else props.onStep(event.shiftKey ? -1 : 1);
+          }}
+        />
+        <button
+          type="button"
+          aria-pressed={view.isRegex}
+          title="Search by a regular expression"
+          onClick={() => adjust({ regex: !view.isRegex })}
+        >
+          .*
+        </button>
+        <button
+          type="button"
+          aria-pressed={view.only}
+          title="Show only the lines that are found"
+          onClick={() => adjust({ only: !view.only })}
+        >
+          Only hits
+        </button>
+      </div>
+      {view.text && <Count log={log} hits={hits} chosen={props.chosen} onStep={props.onStep} />}
+      <select
+        aria-label="Levels"
+        value={view.level}
+        onChange={(event) => adjust({ level: event.currentTarget.value })}
+      >
+        {Object.entries(LEVELS).map(([name, { label }]) => (
+          <option key={name} value={name}>
+            {label}
+          </option>
+        ))}
+      </select>
+      {known.length > 1 && (
+        <select
+          aria-label="Workers"
+          value={view.workers[0] ?? ""}
+          onChange={(event) => adjust({ worker: event.currentTarget.value })}
+        >
+          <option value="">All workers</option>
+          {known.map((name) => (
+            <option key={name} value={name}>
+              {name || "(no name)"}
+            </option>
+          ))}
+        </select>
+      )}
+      <JumpTo onJump={props.onJump} />
+      <span class={css["space"]} />
+      <Total log={log} filter={filter} />
+      <button type="button" title="First line" aria-label="First line" onClick={props.onTop}>
+        ↑
+      </button>
+      <button type="button" title="Last line, and follow" aria-label="Last line" onClick={props.onEnd}>
+        ↓
+      </button>
+      <Menu
+        label="What the console shows"
+        items={[
+          { label: "Line numbers", checked: columns.numbers, run: () => props.onColumns({ ...columns, numbers: !columns.numbers }) },
+          { label: "Times", checked: columns.times, run: () => props.onColumns({ ...columns, times: !columns.times }) },
+          {
+            label: "Fold progress bars",
+            checked: columns.folded,
+            run: () => props.onColumns({ ...columns, folded: !columns.folded }),
+          },
+          null,
+          {
+            label: "Copy the chosen lines",
+            key: "c",
+            why: props.onCopy ? null : "Click a line first; Shift and a click choose up to another",
+            run: () => props.onCopy?.(),
+          },
+          { label: "Download the whole log", run: () => download(downloadOf(task, null), task) },
+          ...(filter ? [{ label: "Download the shown lines", run: () => download(downloadOf(task, filter), task) }] : []),
+        ]}
+      >
+        ⋯
+      </Menu>
+    </div>
+  );
+}
+
+/** "3 of 1,204 hits", with the buttons to step. */
+function Count({ log, hits, chosen, onStep }: Pick<Props, "log" | "hits" | "chosen" | "onStep">): JSX.Element {
+  if (!hits) return <span />;
+  const count = hits.numbers.length;
+  const place = chosen === null || !hits.has(chosen) ? null : hits.placeAfter(chosen);
+  const part = Math.floor((100 * hits.end) / Math.max(1, log.total));
+  return (
+    <span class={css["count"]} role="status">
+      {hits.error ? (
+        <span class={css["wrong"]}>{wordsOf(hits.error)}</span>
+      ) : (
+        <span>
+          {place === null ? "" : `${counted(place)} of `}
+          {counted(count)}
+          {hits.full ? "+" : ""} {count === 1 ? "hit" : "hits"}
+          {!hits.done && ` · ${part} %`}
+        </span>
+      )}
+      <button type="button" aria-label="Hit before" title="Hit before (N)" disabled={!count} onClick={() => onStep(-1)}>
+        ‹
+      </button>
+      <button type="button" aria-label="Next hit" title="Next hit (n)" disabled={!count} onClick={() => onStep(1)}>
+        ›
+      </button>
+    </span>
+  );
+}
+
+function Total({ log, filter }: Pick<Props, "log" | "filter">): JSX.Element {
+  const part = log.filter && !log.filter.done ? ` · ${Math.floor((100 * log.filter.end) / Math.max(1, log.total))} %` : "";
+  const events = log.total === 1 ? "event" : "events";
+  return (
+    <span class={css["total"]} title="What was written at once is one event. It may have several lines.">
+      {filter && log.filter ? `${counted(log.filter.numbers.length)} of ${counted(log.total)} ${events}${part}` : `${counted(log.total)} ${events}`}
+    </span>
+  );
+}
+
+/** A field for a time, in the browser's zone. */
+function JumpTo({ onJump }: Pick<Props, "onJump">): JSX.Element {
+  const [time, setTime] = useState("");
+  return (
+    <form
+      class={css["jump"]}
+      onSubmit={(event) => {
+        event.preventDefault();
+        const wanted = new Date(time).getTime();
+        if (!Number.isNaN(wanted)) onJump(wanted);
+      }}
+    >
+      <input
+        type="datetime-local"
+        step="1"
+        aria-label="Jump to a time"
+        title="Jump to a time"
+        value={time}
+        onInput={(event) => setTime(event.currentTarget.value)}
+      />
+      <button type="submit" disabled={!time}>
+        Go
+      </button>
+    </form>
+  );
+}
+
+function download(address: string, task: string): void {
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = `${task}.log.txt`;
+  link.click();
+}

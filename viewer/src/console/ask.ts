@@ -1,0 +1,99 @@
+/** Asks the server for lines of a log, for their numbers, and for the hits of a search. */
+
+import { data, dataAddress, get } from "../api/client";
+
+/** Characters of a message that a row shows. The rest is asked for when the line is chosen. */
+export const LONGEST = 2000;
+
+export interface Line {
+  /** The number of the line; the oldest one has 0. Late lines change the numbers behind them. */
+  readonly line: number;
+  /** Stays the same, whatever comes. */
+  readonly position: string;
+  readonly timestamp: number;
+  readonly worker: string;
+  readonly level: string | null;
+  readonly iter: number | null;
+  readonly msg: string;
+  /** Characters of the whole message. */
+  readonly length: number;
+}
+
+/** What is searched for, and which lines are looked at. */
+export interface Wanted {
+  readonly text: string;
+  readonly isRegex: boolean;
+  readonly levels: readonly string[];
+  readonly workers: readonly string[];
+}
+
+function addressOf(task: string, what: string): string {
+  return `/data/tasks/${encodeURIComponent(task)}/${what}`;
+}
+
+/** Up to `count` lines from number `first`. An answer ends early after long lines: then it is asked for the rest. */
+export async function linesFrom(task: string, first: number, count: number, signal: AbortSignal): Promise<Line[]> {
+  const lines: Line[] = [];
+  let total = Infinity;
+  while (lines.length < count && first + lines.length < total) {
+    const query = { offset: first + lines.length, limit: count - lines.length, longest: LONGEST };
+    const answer = await get(dataAddress(addressOf(task, "log.json"), query), signal);
+    total = Number(answer.headers.get("x-total-count") ?? 0);
+    const some = (await answer.json()) as Line[];
+    if (!some.length) break;
+    lines.push(...some);
+  }
+  return lines;
+}
+
+/** The lines with these ascending numbers. */
+export async function linesAt(task: string, numbers: readonly number[], signal: AbortSignal): Promise<Line[]> {
+  const lines: Line[] = [];
+  while (lines.length < numbers.length) {
+    const query = { line: numbers.slice(lines.length).map(String), longest: LONGEST };
+    const some = await data<Line[]>(addressOf(task, "log.json"), query, signal);
+    if (!some.length) break;
+    lines.push(...some);
+  }
+  return lines;
+}
+
+/** One line with its whole message. */
+export async function wholeLine(task: string, number: number, signal: AbortSignal): Promise<Line | null> {
+  return (await data<Line[]>(addressOf(task, "log.json"), { line: [String(number)] }, signal))[0] ?? null;
+}
+
+/** The number of the first line at a time, or of the line with a position, and how many lines there are. */
+export function numberOf(
+  task: string,
+  what: { time: number } | { position: string },
+  signal?: AbortSignal,
+): Promise<{ line: number; total: number }> {
+  return data(addressOf(task, "log/line"), what, signal);
+}
+
+export function workersOf(task: string, signal: AbortSignal): Promise<string[]> {
+  return data(addressOf(task, "log/workers"), {}, signal);
+}
+
+/** Part of a search: hits among the lines before number `end`. */
+export interface Hits {
+  readonly lines: readonly number[];
+  readonly end: number;
+  readonly last: string | null;
+  readonly ended: boolean;
+}
+
+export function hits(task: string, wanted: Wanted, after: string | null, signal: AbortSignal): Promise<Hits> {
+  return data(addressOf(task, "log/hits"), { ...queryOf(wanted), after }, signal);
+}
+
+/** Where the whole log can be downloaded as text, or what of it is wanted. */
+export function downloadOf(task: string, wanted: Wanted | null): string {
+  return dataAddress(addressOf(task, "log.txt"), wanted ? queryOf(wanted) : {});
+}
+
+function queryOf({ text, isRegex, levels, workers }: Wanted): Record<string, string | readonly string[] | null> {
+  return { search: text && !isRegex ? text : null, regex: text && isRegex ? text : null, level: levels, worker: workers };
+}
+

@@ -1,0 +1,67 @@
+/**
+ * Progress bars: what a terminal shows of lines that overwrite themselves, and which lines are states of one bar. Pure.
+ *
+ * tqdm writes `\r 10%|█▏   | 10/100 [00:01<00:09, 9.9it/s]` again and again. Some of that reaches the server as one line
+ * with many states, some as many lines.
+ */
+
+import { plain } from "./ansi";
+
+/** The text with each line's last state: "a\rbc\r" → "bc". */
+export function lastStates(text: string): string {
+  if (!text.includes("\r")) return text;
+  return text.split("\n").map(lastState).join("\n");
+}
+
+function lastState(line: string): string {
+  const states = line.split("\r");
+  for (let n = states.length - 1; n > 0; n--) if (plain(states[n]!).trim()) return states[n]!;
+  return states[0]!;
+}
+
+/** A state of a bar: which bar it is, and how far it got. */
+export interface BarState {
+  readonly bar: string;
+  readonly done: number;
+}
+
+/** "train:  10%|█   | 10/100 [00:01<00:09, 9.9it/s]" */
+const BAR = /^([^|]*?)\s*\d+(?:\.\d+)?%\|[^|]*\|\s*([\d.,]+)([kKMGT]?i?)B?\s*\/\s*([\d.,]+[kKMGT]?i?B?)\s*\[[^\]]*\]?/;
+/** "train: 120it [00:10, 12.0it/s]" */
+const COUNTER = /^(.*?)(\d+)\s?(it|B|[kMG]B)\s\[[\d:]+,[^\]]*\]/;
+const FACTORS: Readonly<Record<string, number>> = { "": 1, k: 1e3, K: 1e3, M: 1e6, G: 1e9, T: 1e12 };
+/** Longer lines are no bars. */
+const LONGEST = 2000;
+
+/** The bar that a line shows, or null if it shows none. */
+export function barOf(text: string): BarState | null {
+  if (text.length > LONGEST || !(text.includes("|") || text.includes("["))) return null;
+  const line = plain(lastStates(text)).trim();
+  if (line.includes("\n")) return null;
+  const bar = BAR.exec(line);
+  if (bar) {
+    const [, name, done = "", unit = "", total] = bar;
+    return { bar: `${name}|${total}`, done: Number(done.replaceAll(",", "")) * (FACTORS[unit[0] ?? ""] ?? 1) };
+  }
+  const counter = COUNTER.exec(line);
+  return counter ? { bar: `${counter[1]}|${counter[3]}`, done: Number(counter[2]) } : null;
+}
+
+/** Whether a message is nothing but states of bars. Then its level says nothing: tqdm writes to stderr. */
+export function isOnlyBars(text: string): boolean {
+  if (text.length > LONGEST) return false;
+  const states = text.split(/[\r\n]/).map((one) => plain(one).trim()).filter(Boolean);
+  return states.length > 0 && states.every((one) => (BAR.exec(one) ?? COUNTER.exec(one))?.[0] === one);
+}
+
+/**
+ * Which of these neighbouring lines are followed by a later state of the same bar, and need not be shown.
+ *
+ * For example, of "10/100", "20/100", "20/100", "saved", "30/100" the first two. A bar that begins anew is another one.
+ */
+export function overtaken(lines: readonly (BarState | null)[]): boolean[] {
+  return lines.map((line, n) => {
+    const next = lines[n + 1];
+    return Boolean(line && next && line.bar === next.bar && line.done <= next.done);
+  });
+}

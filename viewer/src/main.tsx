@@ -1,0 +1,47 @@
+/** Starts the pages: shows the one that the address names, and asks for a sign-in first where that is needed. */
+
+import "./theme.css";
+
+import { effect } from "@preact/signals";
+import { Component, render, type ComponentChildren, type JSX } from "preact";
+
+import { signedIn } from "./api/client";
+import { Page } from "./pages/Page";
+import { Failed } from "./parts/Notice";
+import { go, place } from "./state/address";
+import { findUser } from "./state/session";
+
+/** One broken component must not leave an empty page. */
+class Guard extends Component<{ children: ComponentChildren }, { error: Error | null; at: unknown }> {
+  override state = { error: null as Error | null, at: null as unknown };
+
+  override componentDidCatch(error: Error): void {
+    console.error(error);
+    this.setState({ error, at: place.peek() });
+  }
+
+  override render(): ComponentChildren {
+    const { error, at } = this.state;
+    if (error && at === place.value) return <Failed error={error} again={() => this.setState({ error: null })} />;
+    return this.props.children;
+  }
+}
+
+function App(): JSX.Element {
+  return (
+    <Guard>
+      <Page place={place.value} />
+    </Guard>
+  );
+}
+
+effect(() => {
+  if (!signedIn.value && place.value.page !== "sign-in") {
+    go({ page: "sign-in" }, { next: location.pathname + location.search });
+  }
+});
+
+const element = document.getElementById("page")!;
+findUser()
+  .then(() => render(<App />, element))
+  .catch((error: Error) => render(<Failed error={error} again={() => location.reload()} />, element));

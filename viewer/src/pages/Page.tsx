@@ -1,0 +1,63 @@
+/** The page of a place. */
+
+import type { JSX } from "preact";
+
+import { Empty } from "../parts/Notice";
+import { lazily } from "../parts/lazily";
+import { Link } from "../parts/Link";
+import type { Place } from "../routes";
+import { Shell } from "../Shell";
+import { Projects } from "./Projects";
+import { Search } from "./Search";
+import { Short } from "./Short";
+import { SignIn } from "./SignIn";
+
+const Compare = lazily(async () => (await import("./Compare")).Compare);
+const Kinds = lazily(async () => (await import("./more")).Kinds);
+const Model = lazily(async () => (await import("./more")).Model);
+const Models = lazily(async () => (await import("./more")).Models);
+const Report = lazily(async () => (await import("./more")).Report);
+const Reports = lazily(async () => (await import("./more")).Reports);
+const Run = lazily(async () => (await import("./Run")).Run);
+const Runs = lazily(async () => (await import("./Runs")).Runs);
+const Settings = lazily(async () => (await import("./more")).Settings);
+
+export function Page({ place }: { place: Place }): JSX.Element {
+  return place.page === "sign-in" ? <SignIn /> : <Shell>{content(place)}</Shell>;
+}
+
+function content(place: Place): JSX.Element {
+  switch (place.page) {
+    case "projects":
+      return <Projects />;
+    case "runs":
+      return <Runs project={place.project} />;
+    case "run":
+      return <Run key={place.task} project={place.project} task={place.task} tab={place.tab} />;
+    case "compare":
+      return <Compare project={place.project} {...(place.given !== undefined && { given: place.given })} />;
+    case "models":
+      return <Models project={place.project} />;
+    case "model":
+      return <Model key={place.model} project={place.project} model={place.model} />;
+    case "reports":
+      return <Reports />;
+    case "report":
+      return <Report key={place.report} report={place.report} />;
+    case "datasets":
+    case "pipelines":
+      return <Kinds key={place.page} kind={place.page} />;
+    case "short":
+      return <Short id={place.id} />;
+    case "search":
+      return <Search />;
+    case "settings":
+      return <Settings />;
+    default:
+      return (
+        <Empty title="There is no page at this address">
+          <Link to={{ page: "projects" }}>All projects</Link>
+        </Empty>
+      );
+  }
+}

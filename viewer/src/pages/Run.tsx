@@ -1,0 +1,130 @@
+/** One run: its name and status, and the tabs. It asks for what all tabs need; each tab is a component of its own. */
+
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+
+import { api } from "../api/client";
+import { follow } from "../api/live";
+import { Ago } from "../parts/Ago";
+import { useAsked } from "../parts/asked";
+import { EditableTitle } from "../parts/EditableTitle";
+import { useKeys } from "../parts/keys";
+import { Link } from "../parts/Link";
+import { Failed, Waiting } from "../parts/Notice";
+import { Tabs } from "../parts/Tabs";
+import { Tags } from "../parts/Tags";
+import { attempt } from "../parts/Toast";
+import { TABS, type Tab } from "../routes";
+import { ConsoleTab } from "./run/ConsoleTab";
+import { ImagesTab } from "./run/ImagesTab";
+import { OverviewTab } from "./run/OverviewTab";
+import { PlotsTab } from "./run/PlotsTab";
+import { go } from "../state/address";
+import { mayEdit } from "../state/session";
+import { statusText } from "../table/columns";
+import { Actions } from "./run/Actions";
+import { isArchived } from "./run/possible";
+import css from "./Run.module.css";
+import { ScalarsTab } from "./run/ScalarsTab";
+import { SystemTab } from "./run/SystemTab";
+import { FIELDS, type Task } from "./run/task";
+
+/** Change fields of the run. They show at once, and go back if the server refuses; answers whether it took them. */
+export type Edit = (fields: Partial<Pick<Task, "name" | "comment" | "tags">>) => Promise<boolean>;
+
+/** What each tab gets. `changed` asks for the run anew, such as after an edit elsewhere. */
+export interface TabProps {
+  readonly task: Task;
+  readonly changed: () => void;
+  readonly edit: Edit;
+}
+
+const CONTENT: Readonly<Record<Tab, (props: TabProps) => JSX.Element>> = {
+  overview: OverviewTab,
+  scalars: ScalarsTab,
+  system: SystemTab,
+  plots: PlotsTab,
+  images: ImagesTab,
+  console: ConsoleTab,
+};
+const LABELS: Readonly<Record<Tab, string>> = {
+  overview: "Overview",
+  scalars: "Scalars",
+  system: "System",
+  plots: "Plots",
+  images: "Images",
+  console: "Console",
+};
+
+export function Run({ project, task: id, tab }: { project: string; task: string; tab: Tab }): JSX.Element {
+  const asked = useAsked(id, (signal) => oneTask(id, signal));
+  useEffect(
+    () =>
+      follow({ tasks: [id] }, (change) => {
+        if (change.event === "status" || change.event === "reset") asked.again();
+      }),
+    [id],
+  );
+  useKeys("Run", [
+    {
+      keys: TABS.map((_, n) => String(n + 1)),
+      shown: `1–${TABS.length}`,
+      does: "Go to a tab",
+      run: (key) => go({ page: "run", project, task: id, tab: TABS[Number(key) - 1] ?? tab }),
+    },
+    { keys: ["u"], does: "Up to the project's runs", run: () => go({ page: "runs", project: asked.value?.project?.id ?? project }) },
+  ]);
+  const [edited, setEdited] = useState<Partial<Task>>({});
+  useEffect(() => setEdited({}), [asked.value]);
+  const task = asked.value && { ...asked.value, ...edited };
+  const edit: Edit = async (fields) => {
+    setEdited((before) => ({ ...before, ...fields }));
+    const good = await attempt(() => api("tasks.update", { task: id, ...fields }));
+    if (good) asked.again();
+    else setEdited({});
+    return good;
+  };
+  useEffect(() => {
+    document.title = task ? `${task.name} – ${LABELS[tab]}` : "Run";
+  }, [task?.name, tab]);
+  if (asked.error && !task) return <Failed error={asked.error} again={asked.again} />;
+  if (!task) return <Waiting />;
+  const Content = CONTENT[tab];
+  const editable = mayEdit(task);
+  return (
+    <article>
+      <header class={css["head"]}>
+        <nav aria-label="Where this run is" class={css["where"]}>
+          <Link to={{ page: "projects" }}>Projects</Link>
+          {task.project && <Link to={{ page: "runs", project: task.project.id }}>{task.project.name}</Link>}
+        </nav>
+        <EditableTitle text={task.name} what="name of the run" {...(editable && { save: (name) => void edit({ name }) })} />
+        <span class={css["status"]} data-status={task.status}>
+          {statusText(task.status)}
+        </span>
+        {isArchived(task) && <span class={css["status"]}>archived</span>}
+        {(editable || (task.tags?.length ?? 0) > 0) && (
+          <Tags tags={task.tags ?? []} {...(editable && { save: (tags) => void edit({ tags }) })} />
+        )}
+        <span class={css["space"]} />
+        <Ago time={task.last_update} />
+        {editable && <Actions task={task} changed={asked.again} />}
+      </header>
+      <Tabs
+        label="What of the run is shown"
+        chosen={tab}
+        tabs={TABS.map((name) => ({ name, label: LABELS[name], to: { page: "run", project, task: id, tab: name } }))}
+      />
+      <section role="tabpanel" aria-label={LABELS[tab]} class={css["panel"]}>
+        <Content key={tab} task={task} changed={asked.again} edit={edit} />
+      </section>
+    </article>
+  );
+}
+
+async function oneTask(id: string, signal: AbortSignal): Promise<Task> {
+  const { tasks } = await api<{ tasks: Task[] }>("tasks.get_all_ex", { id: [id], only_fields: FIELDS, search_hidden: true }, signal);
+  const [task] = tasks;
+  if (!task) throw new Error("there is no such run, or you may not see it");
+  return task;
+}

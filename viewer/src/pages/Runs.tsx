@@ -1,0 +1,43 @@
+/** The runs of a project, or of all. */
+
+import type { JSX } from "preact";
+import { useEffect } from "preact/hooks";
+
+import { api } from "../api/client";
+import { useAsked } from "../parts/asked";
+import { Link } from "../parts/Link";
+import { ALL } from "../routes";
+import { Table } from "../table/Table";
+import css from "../table/Table.module.css";
+
+interface Project {
+  readonly id: string;
+  readonly name: string;
+  readonly parent?: string;
+}
+
+export function Runs({ project: id }: { project: string }): JSX.Element {
+  const asked = useAsked(
+    id === ALL ? null : id,
+    async (signal) => (await api<{ project: Project }>("projects.get_by_id", { project: id }, signal)).project,
+  );
+  const name = id === ALL ? "All runs" : (asked.value?.name ?? "");
+  useEffect(() => {
+    document.title = name ? `${name} – Runs` : "Runs";
+  }, [name]);
+  const parents = name.split("/").slice(0, -1);
+  return (
+    <article class={css["page"]}>
+      <header class={css["title"]}>
+        <nav aria-label="Where this is" class={css["where"]}>
+          <Link to={{ page: "projects" }}>Projects</Link>
+          {parents.map((one) => (
+            <span key={one}>/ {one}</span>
+          ))}
+        </nav>
+        <h1>{name.split("/").at(-1) || (asked.error ? "Runs" : "…")}</h1>
+      </header>
+      <Table key={id} project={id} />
+    </article>
+  );
+}

@@ -1,0 +1,130 @@
+/** The tab "Plots" of a run: a section for each metric, with the plots of its variants at one iteration. */
+
+import type { JSX } from "preact";
+import { useRef, useState } from "preact/hooks";
+
+import { Board } from "../../frame/Board";
+import { useAsked } from "../../parts/asked";
+import { IterationSlider } from "../../parts/IterationSlider";
+import { useSeen } from "../../parts/near";
+import { Empty, Failed, Waiting } from "../../parts/Notice";
+import { PlotCard } from "../../parts/PlotCard";
+import { adjust, query } from "../../state/address";
+import type { TabProps } from "../Run";
+import { choose, chosenIn, iterationOf } from "./chosen";
+import { SampleBar } from "./SampleBar";
+import css from "./Samples.module.css";
+import { metricsOf, newestPlots, plotsAt, plotsBeside, useSamples, type Metric, type PlotEvent, type PlotsAt } from "./samples";
+
+export function PlotsTab({ task }: TabProps): JSX.Element {
+  const version = useSamples(task.id, "plot");
+  const asked = useAsked(`${task.id} ${version}`, (signal) => metricsOf(task.id, "plot", signal));
+  if (asked.error && !asked.value) return <Failed error={asked.error} again={asked.again} />;
+  if (!asked.value) return <Waiting what="Looking for plots" />;
+  if (!asked.value.length) {
+    return (
+      <Empty title="This run has reported no plots">
+        <p>Tables, matrices, histograms and figures of matplotlib and Plotly show here as soon as they are reported.</p>
+      </Empty>
+    );
+  }
+  const shown = named(asked.value, query.value.get("q") ?? "");
+  return (
+    <>
+      <SampleBar what="plots" all={asked.value.length} shown={shown.length} />
+      <Board>
+        <div class={css["sections"]}>
+          {shown.map((metric) => (
+            <Section key={metric.metric} task={task.id} metric={metric} />
+          ))}
+        </div>
+      </Board>
+    </>
+  );
+}
+
+/** The metrics whose name, or a variant's, has the text in it. */
+export function named(metrics: readonly Metric[], text: string): Metric[] {
+  const wanted = text.toLowerCase();
+  return metrics.flatMap(({ metric, variants }) => {
+    if (metric.toLowerCase().includes(wanted)) return [{ metric, variants }];
+    const found = variants.filter((variant) => `${metric} / ${variant}`.toLowerCase().includes(wanted));
+    return found.length ? [{ metric, variants: found }] : [];
+  });
+}
+
+function Section({ task, metric: { metric, variants } }: { task: string; metric: Metric }): JSX.Element {
+  const element = useRef<HTMLElement>(null);
+  const seen = useSeen(element);
+  const version = useSamples(task, "plot", metric);
+  const chosen = chosenIn(query.value);
+  const at = iterationOf(chosen, metric);
+  const walked = useRef<PlotsAt | null>(null);
+  const key = seen ? `${task} ${metric} ${at ?? `newest ${version}`}` : null;
+  const asked = useAsked(key, (signal) => {
+    const known = walked.current;
+    return known?.plots[0]?.iter === at && at !== null ? Promise.resolve(known) : plotsAt(task, metric, at, signal);
+  });
+  const found = asked.value;
+  const [stepping, setStepping] = useState(false);
+  async function step(by: -1 | 1): Promise<void> {
+    if (!found || stepping) return;
+    setStepping(true);
+    try {
+      walked.current = await plotsBeside(task, found, by);
+      const next = walked.current?.plots[0]?.iter;
+      if (next !== undefined) adjust(choose(chosenIn(query.value), metric, next));
+    } finally {
+      setStepping(false);
+    }
+  }
+  const shown = found?.plots.filter(({ variant }) => variants.includes(variant)) ?? [];
+  const missing = found ? variants.filter((variant) => !shown.some((plot) => plot.variant === variant)) : [];
+  const iter = found?.plots[0]?.iter;
+  return (
+    <section ref={element} aria-label={metric} class={css["section"]} data-wide={variants.length > 1}>
+      <header class={css["head"]}>
+        <h2>{metric || "(no name)"}</h2>
+        {found && iter !== undefined && found.least < found.greatest && (
+          <IterationSlider
+            name={metric}
+            least={found.least}
+            greatest={found.greatest}
+            at={iter}
+            newest={at === null}
+            onChoose={(iteration) => adjust(choose(chosen, metric, iteration))}
+            onStep={(by) => void step(by)}
+          />
+        )}
+      </header>
+      {asked.error && <Failed error={asked.error} again={asked.again} />}
+      {!found && !asked.error && <Waiting />}
+      {found && !found.plots.length && <Empty title="These plots are gone" />}
+      <div class={css["plots"]}>
+        {shown.map((plot, place) => (
+          <Card key={`${plot.variant} ${place}`} plot={plot} />
+        ))}
+        {at === null && missing.length > 0 && <Older task={task} metric={metric} variants={missing} />}
+      </div>
+      {at !== null && missing.length > 0 && (
+        <p class={css["missing"]}>No plot at this iteration: {missing.join(", ")}</p>
+      )}
+    </section>
+  );
+}
+
+/** Variants that have no plot at the metric's newest iteration: their own newest ones. */
+function Older({ task, metric, variants }: { task: string; metric: string; variants: readonly string[] }): JSX.Element {
+  const asked = useAsked(JSON.stringify([task, metric, variants]), (signal) => newestPlots(task, metric, variants, signal));
+  if (asked.error) return <Failed error={asked.error} again={asked.again} />;
+  return (
+    <>
+      {asked.value?.map((plot, place) => <Card key={`${plot.variant} ${place}`} plot={plot} />)}
+    </>
+  );
+}
+
+function Card({ plot: { metric, variant, iter, plot_str } }: { plot: PlotEvent }): JSX.Element {
+  const text = typeof plot_str === "string" ? plot_str : JSON.stringify(plot_str ?? null);
+  return <PlotCard title={variant || metric} name={`${metric} / ${variant}`} iter={iter} text={text} />;
+}

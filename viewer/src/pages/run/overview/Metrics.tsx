@@ -1,0 +1,106 @@
+/** The last, least and greatest value of each curve. While the run goes on, they follow it. */
+
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+
+import { api } from "../../../api/client";
+import { follow } from "../../../api/live";
+import { useAsked } from "../../../parts/asked";
+import { SearchField } from "../../../parts/SearchField";
+import { Section } from "../../../parts/Section";
+import { counted, short } from "../../../parts/times";
+import { metricsOf, type Details, type Metric } from "./details";
+import css from "./Overview.module.css";
+
+const MOST = 100;
+/** The table is asked for anew at most so often, in ms. */
+const PAUSE = 3000;
+/** The iteration of values that were reported without one. */
+const SINGLE = -(2 ** 31);
+
+export function Metrics({ task, found }: { task: string; found: Details["last_metrics"] }): JSX.Element | null {
+  const [search, setSearch] = useState("");
+  const [all, setAll] = useState(false);
+  const metrics = metricsOf(useNewest(task) ?? found);
+  if (!metrics.length) return null;
+  const matching = metrics.filter((one) => `${one.metric}/${one.variant}`.toLowerCase().includes(search.toLowerCase()));
+  const shown = matching.slice(0, all ? 5000 : MOST);
+  return (
+    <Section
+      title="Last metrics"
+      count={metrics.length}
+      tools={<SearchField label="Search metrics" value={search} onInput={setSearch} />}
+    >
+      <div class={css["scroll"]}>
+        <table class={css["numbers"]}>
+          <thead>
+            <tr>
+              <th scope="col">Metric</th>
+              <th scope="col">Last</th>
+              <th scope="col">Least</th>
+              <th scope="col">Greatest</th>
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((one) => (
+              <Row key={`${one.metric}\n${one.variant}`} metric={one} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {matching.length > shown.length && !all && (
+        <button type="button" class={css["small"]} onClick={() => setAll(true)}>
+          Show all {counted(matching.length)}
+        </button>
+      )}
+    </Section>
+  );
+}
+
+function Row({ metric: one }: { metric: Metric }): JSX.Element {
+  return (
+    <tr>
+      <th scope="row">
+        {one.metric}
+        <span class={css["soft"]}> / {one.variant}</span>
+      </th>
+      <td>{number(one.value)}</td>
+      <Extreme value={one.min_value} iteration={one.min_value_iteration} />
+      <Extreme value={one.max_value} iteration={one.max_value_iteration} />
+    </tr>
+  );
+}
+
+function Extreme({ value, iteration }: { value: number | undefined; iteration: number | undefined }): JSX.Element {
+  const where = iteration === undefined || iteration === SINGLE ? undefined : `at iteration ${counted(iteration)}`;
+  return <td title={where}>{number(value)}</td>;
+}
+
+function number(value: number | undefined): string {
+  return typeof value === "number" ? short(value) : "";
+}
+
+/** The metrics as they are now, once points have come; null before. */
+function useNewest(task: string): Details["last_metrics"] | null {
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | null = null;
+    const stop = follow({ tasks: [task] }, ({ event }) => {
+      if (event !== "scalars" && event !== "reset") return;
+      timer ??= setTimeout(() => {
+        timer = null;
+        setTurn((before) => before + 1);
+      }, PAUSE);
+    });
+    return () => {
+      stop();
+      if (timer) clearTimeout(timer);
+    };
+  }, [task]);
+  const asked = useAsked(turn ? `${task} ${turn}` : null, async (signal) => {
+    const fields = { id: [task], only_fields: ["last_metrics"], search_hidden: true };
+    const { tasks } = await api<{ tasks: Details[] }>("tasks.get_all_ex", fields, signal);
+    return tasks[0]?.last_metrics ?? {};
+  });
+  return asked.value;
+}

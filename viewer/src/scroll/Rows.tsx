@@ -1,0 +1,167 @@
+/**
+ * A list of any length, of which only the rows that are seen are in the document. All rows have the same height.
+ *
+ *     <Rows count={1e7} rowHeight={18} label="Console" row={(n) => <div key={n} class={css["line"]}>{n}</div>} />
+ */
+
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useImperativeHandle, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Ref } from "preact";
+
+import css from "./Rows.module.css";
+import { moved, scaleOf, settled, type Where } from "./scale";
+
+/** Rows above and below the seen ones that are drawn, too. */
+const AROUND = 20;
+/** Milliseconds after the last move at which the scroll bar is put to where it belongs. */
+const SETTLED = 150;
+
+export interface RowsHandle {
+  /** Scroll to a row: to the top, to the middle, or no further than to see it. */
+  show: (row: number, at?: "top" | "middle" | "nearest") => void;
+  /** The first row that is seen, with its hidden part: 7.5 is row 7, half of it above the window. */
+  first: () => number;
+  /** How many rows fit into the window. */
+  fit: () => number;
+  /** Whether the last row is seen. */
+  atEnd: () => boolean;
+  /** The same rows stay in sight, though so many came (or went) above them. Call it before `count` changes. */
+  shift: (rows: number) => void;
+  readonly element: HTMLElement;
+}
+
+interface Props {
+  readonly count: number;
+  /** Pixels of a row; each one must be so high. */
+  readonly rowHeight: number;
+  /** Draws a row: the whole element, with its role and key. */
+  readonly row: (index: number) => ComponentChildren;
+  readonly label: string;
+  readonly role?: "grid" | "log" | "list" | "listbox" | "treegrid" | "table";
+  readonly class?: string | undefined;
+  /** Stays above the rows: the head of a table. */
+  readonly head?: ComponentChildren;
+  /** Pixels of the head. */
+  readonly headHeight?: number;
+  /** Columns and rows as a reader of the screen should count them, and other attributes of the element. */
+  readonly attributes?: Readonly<Record<`aria-${string}`, string | number>>;
+  /** Called with the rows that are drawn, whenever they change: from `first` up to but not including `end`. */
+  readonly onRange?: (first: number, end: number) => void;
+  /** Called after each move, also by `show`. */
+  readonly onMove?: () => void;
+  readonly handle?: Ref<RowsHandle>;
+}
+
+export function Rows(props: Props): JSX.Element {
+  const { count, rowHeight, row, headHeight = 0, onRange } = props;
+  const element = useRef<HTMLDivElement>(null);
+  const where = useRef<Where>({ scrolled: 0, top: 0 });
+  const settling = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const [view, setView] = useState(0);
+  const [, draw] = useState("");
+  const latest = useRef(props);
+  latest.current = props;
+
+  const scale = scaleOf(count, rowHeight, Math.max(0, view - headHeight));
+  const { top, scrolled } = where.current;
+  const first = Math.max(0, Math.floor(top / rowHeight) - AROUND);
+  const end = Math.min(count, Math.ceil((top + scale.view) / rowHeight) + AROUND);
+
+  /** The rows that are seen, and where they stand in the element; drawn again only if that changes. */
+  function put(next: Where): void {
+    where.current = next;
+    draw(`${Math.floor(next.top / rowHeight)} ${Math.round(next.scrolled - next.top)}`);
+    latest.current.onMove?.();
+  }
+
+  /** Pixels of the window now, also before the first drawing. */
+  function height(): number {
+    return Math.max(0, (element.current?.clientHeight ?? 0) - (latest.current.headHeight ?? 0));
+  }
+
+  function goTo(pixel: number): void {
+    const next = settled(scaleOf(latest.current.count, rowHeight, height()), pixel);
+    put(next);
+    if (element.current) element.current.scrollTop = next.scrolled;
+  }
+
+  useLayoutEffect(() => {
+    const shown = element.current!;
+    const watch = new ResizeObserver(() => setView(shown.clientHeight));
+    watch.observe(shown);
+    setView(shown.clientHeight);
+    return () => {
+      watch.disconnect();
+      clearTimeout(settling.current);
+    };
+  }, []);
+
+  useLayoutEffect(() => {
+    if (view) goTo(where.current.top); // the same rows, on a new scale
+  }, [count, view, rowHeight]);
+
+  useEffect(() => {
+    if (view) onRange?.(first, end);
+  }, [first, end, view, onRange]);
+
+  useImperativeHandle(
+    props.handle ?? null,
+    () => ({
+      show(index, at = "top") {
+        const before = where.current.top;
+        const start = index * rowHeight;
+        const space = height() - rowHeight;
+        if (at === "top") goTo(start);
+        else if (at === "middle") goTo(start - space / 2);
+        else if (start < before) goTo(start);
+        else if (start > before + space) goTo(start - space);
+      },
+      first: () => where.current.top / rowHeight,
+      fit: () => height() / rowHeight,
+      atEnd: () => where.current.top + height() >= latest.current.count * rowHeight - rowHeight,
+      shift(rows) {
+        where.current = { ...where.current, top: Math.max(0, where.current.top + rows * rowHeight) };
+      },
+      element: element.current!,
+    }),
+    [rowHeight],
+  );
+
+  function onScroll(): void {
+    const now = element.current!.scrollTop;
+    if (Math.abs(now - where.current.scrolled) < 1) return; // it was us
+    put(moved(scale, where.current, now));
+    clearTimeout(settling.current);
+    settling.current = setTimeout(() => goTo(where.current.top), SETTLED);
+  }
+
+  function onKeyDown(event: KeyboardEvent): void {
+    if (event.target !== element.current || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key !== "Home" && event.key !== "End") return;
+    event.preventDefault(); // the browser would go there in steps, some of them small
+    goTo(event.key === "Home" ? 0 : count * rowHeight);
+  }
+
+  const drawn: ComponentChildren[] = [];
+  if (view) for (let index = first; index < end; index++) drawn.push(row(index));
+  const place = scrolled - top + first * rowHeight;
+  return (
+    <div
+      {...props.attributes}
+      ref={element}
+      class={`${css["rows"]} ${props.class ?? ""}`}
+      role={props.role ?? "list"}
+      aria-label={props.label}
+      tabIndex={0}
+      onScroll={onScroll}
+      onKeyDown={onKeyDown}
+    >
+      {props.head}
+      <div class={css["space"]} style={{ height: `${scale.height}px` }}>
+        <div class={css["drawn"]} style={{ transform: `translateY(${place}px)` }}>
+          {drawn}
+        </div>
+      </div>
+    </div>
+  );
+}

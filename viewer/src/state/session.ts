@@ -1,0 +1,75 @@
+/** Who is signed in, and what this browser remembers: the theme, and what a user chose on a page. */
+
+import { effect, signal } from "@preact/signals";
+
+import { api, ServerError, signedIn } from "../api/client";
+
+export interface User {
+  readonly id: string;
+  readonly name: string;
+  readonly company: { readonly id: string; readonly name: string };
+  readonly role: string;
+}
+
+/** null until it is known, or if nobody is signed in. */
+export const user = signal<User | null>(null);
+
+/** Ask who is signed in; `signedIn` tells whether anybody is. Throws ServerError if the server does not answer. */
+export async function findUser(): Promise<void> {
+  try {
+    user.value = (await api<{ user: User }>("users.get_current_user")).user;
+    signedIn.value = true;
+  } catch (error) {
+    if (!(error instanceof ServerError) || error.status !== 401) throw error;
+    user.value = null;
+    signedIn.value = false;
+  }
+}
+
+/** Whether who is signed in may change a thing: guests change nothing, and nobody what another company shares. */
+export function mayEdit(thing: { readonly company?: { readonly id: string } | null }): boolean {
+  const who = user.value;
+  if (!who || who.role === "guest") return false;
+  return !thing.company?.id || thing.company.id === who.company.id;
+}
+
+export type Theme = "system" | "light" | "dark";
+
+/** "system" follows the computer. */
+export const theme = signal<Theme>(remembered<Theme>("theme", "system"));
+
+const darkSystem = matchMedia("(prefers-color-scheme: dark)");
+/** Whether the page is dark now: figures and charts follow it. */
+export const dark = signal(false);
+
+effect(() => {
+  const chosen = theme.value;
+  remember("theme", chosen);
+  applyTheme();
+});
+darkSystem.addEventListener("change", applyTheme);
+
+function applyTheme(): void {
+  dark.value = theme.peek() === "dark" || (theme.peek() === "system" && darkSystem.matches);
+  document.documentElement.dataset["theme"] = dark.value ? "dark" : "light";
+}
+
+/** What was remembered under a name, or `otherwise`. */
+export function remembered<T>(name: string, otherwise: T): T {
+  try {
+    const text = localStorage.getItem(`viewer.${name}`);
+    return text === null ? otherwise : (JSON.parse(text) as T);
+  } catch {
+    return otherwise; // the browser keeps nothing, or something else wrote it
+  }
+}
+
+/** Remember a value, such as an order of charts, in this browser; undefined forgets it. */
+export function remember(name: string, value: unknown): void {
+  try {
+    if (value === undefined) localStorage.removeItem(`viewer.${name}`);
+    else localStorage.setItem(`viewer.${name}`, JSON.stringify(value));
+  } catch {
+    // The browser keeps nothing, or is full: the choice holds until the page is left.
+  }
+}

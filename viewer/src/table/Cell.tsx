@@ -1,0 +1,71 @@
+/** What stands in a cell of the table. */
+
+import type { JSX } from "preact";
+
+import { Spark } from "../chart/Spark";
+import { Ago } from "../parts/Ago";
+import { Link } from "../parts/Link";
+import { statusText, textOf, type Column } from "./columns";
+import type { Row } from "./runs";
+import type { Sparks } from "./sparks";
+import css from "./Table.module.css";
+
+interface Props {
+  readonly column: Column;
+  readonly row: Row;
+  readonly project: string;
+  readonly names: ReadonlyMap<string, string>;
+  readonly sparks: Sparks | null;
+  readonly width: number;
+}
+
+export function Cell({ column, row, project, names, sparks, width }: Props): JSX.Element | string | null {
+  const value = row[column.name];
+  if (column.name === "name") {
+    return (
+      <Link
+        to={{ page: "run", project: row.project ?? project, task: row.id, tab: "overview" }}
+        class={css["link"] ?? ""}
+        title={row.name}
+        tabIndex={-1}
+      >
+        {row.name || "(no name)"}
+      </Link>
+    );
+  }
+  switch (column.kind) {
+    case "time":
+      return <Ago time={value as string | null} />;
+    case "list":
+      return <Tags tags={Array.isArray(value) ? value : []} />;
+    case "curve":
+      return <Spark points={sparks?.get(row.id)} width={width - 20} height={24} label={`${column.title} of ${row.name}`} />;
+    default:
+      break;
+  }
+  if (column.name === "status") return <Status status={String(value ?? "")} />;
+  const text = textOf(column.kind, value, names);
+  return text === "" ? null : <span title={text}>{text}</span>;
+}
+
+export function Status({ status }: { status: string }): JSX.Element {
+  return (
+    <span class={css["status"]} data-status={status}>
+      {statusText(status)}
+    </span>
+  );
+}
+
+function Tags({ tags }: { tags: readonly unknown[] }): JSX.Element | null {
+  const texts = tags.filter((tag): tag is string => typeof tag === "string");
+  if (!texts.length) return null;
+  return (
+    <span title={texts.join(", ")}>
+      {texts.map((tag) => (
+        <span key={tag} class={css["tag"]}>
+          {tag}
+        </span>
+      ))}
+    </span>
+  );
+}

@@ -1,0 +1,136 @@
+/** Named views of a project's table, and short addresses of what is seen. The server keeps both. */
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+
+import { data, post } from "../api/client";
+import { useAsked } from "../parts/asked";
+import { Dialog } from "../parts/Dialog";
+import { focused } from "../parts/focused";
+import { Menu, type MenuItem } from "../parts/Menu";
+import { attempt, say } from "../parts/Toast";
+import { ALL } from "../routes";
+import { go } from "../state/address";
+import { user } from "../state/session";
+import css from "./Dialogs.module.css";
+
+export interface View {
+  readonly id: string;
+  readonly address: string;
+  readonly name: string | null;
+  readonly shared: boolean;
+  readonly user: string;
+  /** The short address. */
+  readonly short: string;
+}
+
+/** The short address of a page; the server keeps what it stands for. */
+export async function shortened(address: string): Promise<string> {
+  return (await post<View>("/data/views", { address })).short;
+}
+
+export function Views({ project }: { project: string }): JSX.Element {
+  const asked = useAsked(project, (signal) => data<View[]>("/data/views", { project }, signal));
+  const [saving, setSaving] = useState(false);
+  const views = asked.value ?? [];
+  const here = location.pathname + location.search;
+  const others = (shared: boolean): MenuItem[] =>
+    views.filter((view) => view.shared === shared).map((view) => ({ label: view.name ?? "", run: () => go(view.address), checked: view.address === here }));
+  const mine = others(false);
+  const shared = others(true);
+  const items: (MenuItem | string | null)[] = [
+    ...(mine.length ? ["My views", ...mine, null] : []),
+    ...(shared.length ? ["Views for everybody", ...shared, null] : []),
+    { label: "Save this view…", run: () => setSaving(true) },
+    ...(views.length ? [{ label: "Delete a view…", run: () => setDeleting(true) }] : []),
+    null,
+    { label: "Copy a short address", run: () => void copyShort() },
+  ];
+  const [deleting, setDeleting] = useState(false);
+  return (
+    <>
+      <Menu items={items} label="Views">
+        Views ▾
+      </Menu>
+      {saving && (
+        <Save
+          project={project}
+          onClose={() => setSaving(false)}
+          saved={() => {
+            setSaving(false);
+            asked.again();
+          }}
+        />
+      )}
+      {deleting && (
+        <Dialog title="Delete views" onClose={() => setDeleting(false)}>
+          <ul class={css["rows"]}>
+            {views.map((view) => (
+              <li key={view.id}>
+                <span>
+                  {view.name}
+                  {view.shared && " (for everybody)"}
+                </span>
+                <button
+                  type="button"
+                  class="danger"
+                  disabled={view.user !== user.value?.id && user.value?.role !== "admin"}
+                  onClick={() => void attempt(() => post(`/data/views/${encodeURIComponent(view.id)}/delete`, {}), `Deleted ${view.name}`).then(asked.again)}
+                >
+                  Delete
+                </button>
+              </li>
+            ))}
+          </ul>
+          {!views.length && <p>There are no views any more.</p>}
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+async function copyShort(): Promise<void> {
+  await attempt(async () => {
+    const short = location.origin + (await shortened(location.pathname + location.search));
+    try {
+      await navigator.clipboard.writeText(short);
+      say(`Copied ${short}`);
+    } catch {
+      say(short); // the browser lets no page write to the clipboard: it can be copied from here
+    }
+  });
+}
+
+function Save({ project, onClose, saved }: { project: string; onClose: () => void; saved: () => void }): JSX.Element {
+  const [name, setName] = useState("");
+  const [shared, setShared] = useState(false);
+  return (
+    <Dialog title="Save this view" onClose={onClose}>
+      <form
+        class={css["form"]}
+        onSubmit={(event) => {
+          event.preventDefault();
+          const view = { address: location.pathname + location.search, name: name.trim(), project, shared };
+          void attempt(() => post("/data/views", view), `Saved ${view.name}`).then((went) => went && saved());
+        }}
+      >
+        <label>
+          Name
+          <input value={name} maxLength={200} required ref={focused} onInput={(event) => setName(event.currentTarget.value)} />
+        </label>
+        <label>
+          <input type="checkbox" checked={shared} onChange={() => setShared(!shared)} /> Everybody sees it
+        </label>
+        <p class={css["hint"]}>
+          It keeps columns, order, filters, groups, pinned, hidden and coloured runs{project === ALL ? "" : " of this project"}. A
+          view of the same name is replaced.
+        </p>
+        <div class={css["buttons"]}>
+          <button type="submit" class="primary" disabled={!name.trim()}>
+            Save
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { pathOf } from "../src/routes";
+import { foundOf, KINDS, questionFor } from "../src/search/kinds";
+
+test("every question is bounded, and asks for the newest if there is no text", () => {
+  for (const kind of KINDS) {
+    const { body } = questionFor(kind, "  ", 11);
+    assert.equal(body["page_size"], 11);
+    assert.equal("search_text" in body, false);
+    assert.equal(questionFor(kind, " resnet lr ", 11).body["search_text"], "resnet lr");
+  }
+});
+
+test("data sets and pipelines are tasks of hidden projects", () => {
+  const { endpoint, body } = questionFor("datasets", "x", 1);
+  assert.equal(endpoint, "tasks.get_all_ex");
+  assert.deepEqual(body["system_tags"], ["dataset"]);
+  assert.equal(body["search_hidden"], true);
+});
+
+test("what was found leads to its page", () => {
+  const run = { id: "t", name: "run", status: "in_progress", project: { id: "p", name: "Vision/.datasets/coco" }, tags: ["a"], system_tags: ["archived"] };
+  const found = foundOf("runs", run);
+  assert.equal(pathOf(found.to), "/projects/p/tasks/t/overview");
+  assert.deepEqual(found.notes, ["Vision/coco", "running", "archived", "#a"]);
+  assert.equal(pathOf(foundOf("models", { id: "m", project: null }).to), "/projects/*/models/m");
+  assert.equal(pathOf(foundOf("projects", { id: "p", name: "P" }).to), "/projects/p");
+  assert.equal(pathOf(foundOf("reports", { id: "r" }).to), "/reports/r");
+});

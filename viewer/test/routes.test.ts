@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { pathOf, placeOf, TABS, type Place } from "../src/routes";
+
+const RUN = { page: "run", project: "p", task: "t" } as const;
+
+const ADDRESSES: readonly (readonly [string, Place])[] = [
+  ["/", { page: "projects" }],
+  ["/projects/*/experiments/t/output/log", { ...RUN, project: "*", tab: "console" }],
+  ["/projects/p/tasks/t/output/log", { ...RUN, tab: "console" }],
+  ["/projects/p/tasks/t/execution", { ...RUN, tab: "overview" }],
+  ["/projects/p/experiments/t/output/metrics/scalar", { ...RUN, tab: "scalars" }],
+  ["/projects/p/experiments/t/info-output/metrics/plots", { ...RUN, tab: "plots" }],
+  ["/projects/p/tasks/t/hyper-params/hyper-param/Args", { ...RUN, tab: "overview" }],
+  ["/projects/p/models/m/general", { page: "model", project: "p", model: "m" }],
+  ["/datasets/simple/p/experiments/t", { ...RUN, tab: "overview" }],
+  ["/pipelines/p/experiments/t", { ...RUN, tab: "overview" }],
+  ["/reports/p/r", { page: "report", report: "r" }],
+  ["/projects/a%2Fb/tasks/%E0%A4%A", { page: "run", project: "a/b", task: "%E0%A4%A", tab: "overview" }],
+  ["/projects/p/compare", { page: "compare", project: "p" }],
+  ["/projects/p/compare-experiments;ids=a,b", { page: "compare", project: "p", given: "a,b" }],
+  ["/projects/*/compare-tasks;ids=a,b/scalars/graph", { page: "compare", project: "*", given: "a,b/scalars/graph" }],
+  ["/projects/p/compare-nothing", { page: "unknown" }],
+  ["/nothing", { page: "unknown" }],
+];
+
+for (const [address, place] of ADDRESSES) {
+  test(`${address} is understood`, () => assert.deepEqual(placeOf(address), place));
+}
+
+test("the address of a place leads back to it", () => {
+  const names = ["p", "*", "a/b", "ü ö", "%41", "?#&"];
+  for (const project of names) {
+    for (const tab of TABS) {
+      const place: Place = { page: "run", project, task: "t", tab };
+      assert.deepEqual(placeOf(pathOf(place)), place);
+    }
+    assert.deepEqual(placeOf(pathOf({ page: "runs", project })), { page: "runs", project });
+  }
+});
