@@ -85,3 +85,18 @@ test("an error is told, and the rows are asked for again when they are wanted ag
   pages.want(0, 10);
   assert.equal(questions.length, 2);
 });
+
+test("rows that have other numbers are shown there, and asked for anew", async () => {
+  const { pages, questions } = list();
+  pages.want(0, 20);
+  questions[0]!.answer(rows(0));
+  questions[1]!.answer(rows(10));
+  await soon();
+  pages.move(3);
+  assert.deepEqual([pages.get(2), pages.get(3), pages.get(15), pages.get(22)], [undefined, "row 0", "row 12", "row 19"]);
+  pages.want(0, 10);
+  questions.at(-1)!.answer(rows(0, "new"));
+  await soon();
+  pages.move(-8);
+  assert.deepEqual([pages.get(0), pages.get(1), pages.get(2)], ["new 8", "new 9", "row 7"]);
+});

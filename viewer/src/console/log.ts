@@ -49,7 +49,8 @@ export class Log {
   readonly #came = new Set<number>();
   readonly #lines: Pages<ShownLine>;
   #filtered: Pages<ShownLine>;
-  #growing = false;
+  /** The last question for the number of lines: the next one waits for it. */
+  #counted: Promise<boolean> = Promise.resolve(false);
 
   constructor(
     readonly task: string,
@@ -59,6 +60,9 @@ export class Log {
       size: PAGE,
       ask: async (first, count, signal) => {
         const lines = shown(await linesFrom(task, first, count, signal));
+        // Late lines came since the page was asked for last: they may have moved the line at the top, too.
+        const known = lines.map((_, n) => this.#lines.get(first + n));
+        if (known.some((line, n) => line && line.position !== lines[n]!.position)) await this.#count(signal);
         if (!signal.aborted) this.#came.add(first);
         return lines;
       },
@@ -174,36 +178,44 @@ export class Log {
     return this.rowOf(line);
   }
 
-  /** Ask how many lines there are now, and whether the line at the top has another number. */
+  /** Ask how many lines there are now, and show the new ones. */
   async grow(signal: AbortSignal): Promise<void> {
-    if (this.#growing) return;
-    this.#growing = true;
-    try {
-      const row = Math.floor(this.anchor?.top() ?? 0);
-      const top = this.row(row);
-      const { line, total } = await numberOf(this.task, top ? { position: top.position } : { time: 0 }, signal);
-      const before = this.total;
-      const moved = top ? line - top.line : 0;
-      if (moved || total < before) this.#renumber(moved);
-      else this.#lines.stale(Math.min(this.lineOf(row), before));
-      this.total = total;
-      this.filter?.more();
-      this.marks?.more();
-      this.changed();
-    } finally {
-      this.#growing = false;
-    }
+    const from = Math.min(this.lineOf(Math.floor(this.anchor?.top() ?? 0)), this.total);
+    const moved = await this.#count(signal);
+    if (!moved) this.#lines.stale(from);
+    this.filter?.more();
+    this.marks?.more();
+    this.changed();
+  }
+
+  /** Ask how many lines there are now, and whether the one at the top has another number: then all have one. */
+  #count(signal: AbortSignal): Promise<boolean> {
+    const counted = this.#counted
+      .catch(() => false)
+      .then(async () => {
+        const row = Math.floor(this.anchor?.top() ?? 0);
+        const top = this.row(row);
+        const { line, total } = await numberOf(this.task, top ? { position: top.position } : { time: 0 }, signal);
+        const by = top ? line - this.lineOf(row) : 0;
+        const moved = by !== 0 || total < this.total;
+        if (moved) this.#renumber(by);
+        this.total = total;
+        if (moved) this.changed();
+        return moved;
+      });
+    this.#counted = counted;
+    return counted;
   }
 
   /** Lines came above the top, or some were deleted: the same ones stay in sight, under new numbers. */
-  #renumber(moved: number): void {
+  #renumber(by: number): void {
     this.#folds.clear();
     this.#unfolded = [];
     this.#came.clear();
     if (this.filter) this.setFilter(this.filter.wanted);
-    else this.anchor?.shift(moved);
+    else this.anchor?.shift(by);
     if (this.marks) this.setMarks(this.marks.wanted);
-    this.#lines.stale();
+    this.#lines.move(by);
   }
 
   close(): void {

@@ -21,7 +21,7 @@ export class Pages<T> {
   readonly #size: number;
   readonly #most: number;
   /** By number; the one that was wanted last is the last one. Stale pages are shown until new ones come. */
-  readonly #kept = new Map<number, { rows: readonly T[]; fresh: boolean }>();
+  readonly #kept = new Map<number, { rows: T[]; fresh: boolean }>();
   readonly #asked = new Map<number, AbortController>();
 
   constructor({ ask, changed, size = 200, most = 60 }: Options<T>) {
@@ -69,6 +69,22 @@ export class Pages<T> {
     for (const [number, page] of this.#kept) if (number >= from) page.fresh = false;
   }
 
+  /** All rows have other numbers, `by` more than before: they are shown there, and asked for anew when wanted. */
+  move(by: number): void {
+    for (const [number, asked] of this.#asked) this.#giveUp(number, asked);
+    const before = [...this.#kept];
+    this.#kept.clear();
+    for (const [number, { rows }] of before) {
+      rows.forEach((row, n) => {
+        const at = number * this.#size + n + by;
+        if (at < 0) return;
+        const page = Math.floor(at / this.#size);
+        if (!this.#kept.has(page)) this.#kept.set(page, { rows: [], fresh: false });
+        this.#kept.get(page)!.rows[at % this.#size] = row;
+      });
+    }
+  }
+
   /** Forget everything, and ask for nothing any more. */
   clear(): void {
     for (const [number, asked] of this.#asked) this.#giveUp(number, asked);
@@ -83,7 +99,7 @@ export class Pages<T> {
       if (asked.signal.aborted) return;
       this.#asked.delete(number);
       this.#kept.delete(number);
-      this.#kept.set(number, { rows, fresh: true });
+      this.#kept.set(number, { rows: [...rows], fresh: true });
       for (const old of [...this.#kept.keys()].slice(0, Math.max(0, this.#kept.size - this.#most))) this.#kept.delete(old);
       this.#changed();
     } catch (error) {
