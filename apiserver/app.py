@@ -60,7 +60,7 @@ from apiserver.services.store_errors import STORE_ERRORS
 from apiserver.settings import Settings
 from apiserver.stores.files.disk import FileStore
 from apiserver.vendors import baseten, modelarts, pai
-from apiserver.viewer.addresses import FIRST_STEPS, first_step
+from apiserver.viewer.addresses import FIRST_STEPS, first_step, is_browser
 from apiserver.viewer.server import Elsewhere, Viewer
 
 #: The vendors whose APIs the server answers, beside ClearML's.
@@ -87,7 +87,8 @@ class App:
     - `/files`, `/files/…`: the file server.
     - `/`, `/projects/…`, `/assets/…` and the like, when a browser asks for them: the viewer.
     - `/data/…`, `/v1/metrics`, `/health`, `/openapi.json` and the paths of the vendors' APIs: FastAPI.
-    - anything else: the dispatcher, which answers that there is no such endpoint.
+    - anything else: the dispatcher, which answers that there is no such endpoint; a browser that asks for an address
+      without a dot, such as `/login`, gets the viewer's page that says so.
     """
 
     def __init__(
@@ -115,6 +116,7 @@ class App:
         self._files = _counted(files, backend.counters, "files")
         self._viewer = viewer
         self._others = _counted(others, backend.counters)
+        self._first_steps = {first_step(route.path) for route in others.routes if isinstance(route, Route)}
         self._pages = _counted(viewer, backend.counters, "viewer") if viewer else self._others
         self._entry = _with_cors(self._answer, allowed_origins)
 
@@ -141,9 +143,13 @@ class App:
         if self._api.serves(path):
             return self._api
         step = first_step(path)
+        if step == FILES[1:]:
+            return self._files
         if step in FIRST_STEPS:
-            return self._pages if self._viewer is not None and self._viewer.serves(scope) else self._others
-        return self._files if step == FILES[1:] else self._others
+            is_viewers = self._viewer is not None and self._viewer.serves(scope)
+        else:
+            is_viewers = step not in self._first_steps and "." not in step and is_browser(scope)
+        return self._pages if is_viewers else self._others
 
 
 def create_app(settings: Settings) -> App:

@@ -10,8 +10,8 @@ from fastapi import Query, Response
 
 from apiserver.aggregation import log_search
 from apiserver.data.calls import TheCall, bad_parameter
-from apiserver.data.logs import Regex, Search, filter_of, position_text
-from apiserver.data.parameters import Int64, Names
+from apiserver.data.logs import Wanted, position_text
+from apiserver.data.parameters import Int64
 from apiserver.data.places import find_owner
 from apiserver.data.routes import router
 from apiserver.events.model import EventType, LogPosition
@@ -46,10 +46,7 @@ def _responses(description: str) -> dict[int | str, dict[str, Any]]:
 async def hits(
     call: TheCall,
     task: str,
-    search: Search = None,
-    regex: Regex = None,
-    levels: Annotated[Names, Query(alias="level")] = [],  # noqa: B006
-    workers: Annotated[Names, Query(alias="worker")] = [],  # noqa: B006
+    wanted: Wanted,
     after: After = None,
 ) -> Response:
     """Searches in the log for about half a second: `{"lines": [17, 905], "end": 240000, "last": "…", "ended": false}`.
@@ -58,7 +55,6 @@ async def hits(
     the rest with `after=` and the answer's `last`, until `ended` is true.
     """
     owner = await find_owner(call, task)
-    wanted = filter_of(levels, workers, search, regex)
     series = SeriesQuery(owner, EventType.LOG)
     async with call.while_connected():
         found = await log_search.hits(call.backend.events, series, wanted, _position("after", after), _MOST)

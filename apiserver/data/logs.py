@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import Query, Response
+from fastapi import Depends, Query, Response
 
 from apiserver import answers
 from apiserver.aggregation import log_search
@@ -46,8 +46,6 @@ _COLUMNS = (
 #: `length` is that of the whole message, in characters.
 _NUMBERED = (Column("line", Kind.INT), Column("position", Kind.TEXT), *_COLUMNS, Column("length", Kind.INT))
 
-Search = Annotated[str | None, Query(max_length=1000, description="Only lines with this text, in upper or lower case.")]
-Regex = Annotated[str | None, Query(max_length=1000, description="Only lines that this RE2 pattern matches.")]
 Tail = Annotated[int | None, Query(ge=1, le=_MOST_TAIL, description="Only the last so many lines.")]
 
 Offset = Annotated[
@@ -73,14 +71,38 @@ Longest = Annotated[
 ]
 
 
+async def filter_of(
+    search: Annotated[
+        str | None, Query(max_length=1000, description="Only lines with this text, in upper or lower case.")
+    ] = None,
+    regex: Annotated[
+        str | None, Query(max_length=1000, description="Only lines that this RE2 pattern matches.")
+    ] = None,
+    levels: Annotated[Names, Query(alias="level")] = [],  # noqa: B006
+    workers: Annotated[Names, Query(alias="worker")] = [],  # noqa: B006
+) -> LineFilter:
+    """The lines that a search asks for. 400 for both `search` and `regex`, and for a wrong expression."""
+    message, among = None, None
+    if search is not None and regex is not None:
+        raise bad_parameter("regex", "give either 'search' or 'regex'")
+    if search is not None:
+        message = among = log_search.text(search, any_case=True)
+    if regex is not None:
+        try:
+            message, among = patterns.compile_pattern("regex", regex), patterns.among_lines(regex)
+        except InvalidFilter as error:
+            raise bad_parameter("regex", str(error).partition(": ")[2]) from None
+    return LineFilter(frozenset(level.lower() for level in levels), frozenset(workers), message, among)
+
+
+Wanted = Annotated[LineFilter, Depends(filter_of)]
+
+
 @table(routes, "/tasks/{task:path}/log", FORMATS)
 async def of_task(
     call: TheCall,
     task: str,
-    search: Search = None,
-    regex: Regex = None,
-    levels: Annotated[Names, Query(alias="level")] = [],  # noqa: B006
-    workers: Annotated[Names, Query(alias="worker")] = [],  # noqa: B006
+    wanted: Wanted,
     start: From = None,
     stop: To = None,
     tail: Tail = None,
@@ -97,7 +119,7 @@ async def of_task(
     owner = await find_owner(call, task)
     options = Options(csv == "plain")
     if offset is not None or limit is not None or numbers:
-        if search is not None or regex is not None or levels or workers or (start, stop, tail) != (None,) * 3:
+        if wanted != LineFilter() or (start, stop, tail) != (None,) * 3:
             raise bad_parameter("offset", "lines are numbered in the whole log: leave filters, 'from' and 'to' out")
         if numbers and (offset is not None or limit is not None):
             raise bad_parameter("line", "give either 'line', or 'offset' and 'limit'")
@@ -106,7 +128,6 @@ async def of_task(
         return await _window(call, owner, asked, longest, options)
     if longest is not None:
         raise bad_parameter("longest", "it is for windows: give 'offset', 'limit' or 'line', too")
-    wanted = filter_of(levels, workers, search, regex)
     times = range_of(start, stop)
 
     def make() -> Table:
@@ -139,26 +160,6 @@ async def _window(
 def position_text(position: LogPosition) -> str:
     """A line's position as text: its timestamp, a dot, and its place among lines of that timestamp."""
     return f"{position.timestamp}.{position.sequence}"
-
-
-def filter_of(
-    levels: Sequence[str], workers: Sequence[str], search: str | None = None, regex: str | None = None
-) -> LineFilter:
-    """The filter that the parameters ask for. 400 for both `search` and `regex`, and for a wrong expression."""
-    message = _message(search, regex)
-    among = message if regex is None else patterns.among_lines(regex)
-    return LineFilter(frozenset(level.lower() for level in levels), frozenset(workers), message, among)
-
-
-def _message(search: str | None, regex: str | None) -> Callable[[str], bool] | None:
-    if regex is None:
-        return None if search is None else log_search.text(search, any_case=True)
-    if search is not None:
-        raise bad_parameter("regex", "give either 'search' or 'regex'")
-    try:
-        return patterns.compile_pattern("regex", regex)
-    except InvalidFilter as error:
-        raise bad_parameter("regex", str(error).partition(": ")[2]) from None
 
 
 async def _all(call: DataCall, owner: Owner, wanted: LineFilter, times: Range) -> AsyncGenerator[Batch, None]:

@@ -50,7 +50,8 @@ class DataRoute(APIRoute):
 
     def get_route_handler(self) -> Handler:
         answer = super().get_route_handler()
-        known = _COMMON | {parameter.alias for parameter in self.dependant.query_params}
+        asking = (self.dependant, *self.dependant.dependencies)
+        known = _COMMON | {parameter.alias for one in asking for parameter in one.query_params}
         has_body = self.body_field is not None
 
         async def handle(request: Request) -> Response:

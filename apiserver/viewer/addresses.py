@@ -23,7 +23,12 @@ FIRST_STEPS = _PAGES | {ASSETS, FRAME, PAPER, LICENCES}
 def is_page(scope: Scope) -> bool:
     """Whether a browser asks for a page. Programs that ask for the same address get what the API says to it."""
     path: str = scope["path"]
-    if scope["method"] not in ("GET", "HEAD") or first_step(path) not in _PAGES or path.startswith("//"):
+    return is_browser(scope) and first_step(path) in _PAGES and not path.startswith("//")
+
+
+def is_browser(scope: Scope) -> bool:
+    """Whether a browser asks for what it would show, as its `Accept` says."""
+    if scope["method"] not in ("GET", "HEAD"):
         return False
     return any(name == b"accept" and b"text/html" in value for name, value in scope["headers"])
 

@@ -54,7 +54,7 @@ def is_built() -> bool:
 
 
 class Viewer:
-    """Serves the built pages."""
+    """Serves the built pages. An address that no page has is answered 404, with the page that says so."""
 
     def __init__(self) -> None:
         self._built: Built | None = None
@@ -74,12 +74,13 @@ class Viewer:
         if content is None:
             return await _answer(scope, send, 404, b"There is no such file.\n", _bare("text/plain"))
         said = [*_headers(address), (b"etag", content.tag.encode())]
-        if content.tag in asked.get("if-none-match", ""):
+        known = self.serves(scope)
+        if known and content.tag in asked.get("if-none-match", ""):
             return await _answer(scope, send, 304, b"", said)
         said.append((b"content-type", content.kind.encode()))
         if content.encoding is not None:
             said.append((b"content-encoding", content.encoding.encode()))
-        await _answer(scope, send, 200, content.body, said)
+        await _answer(scope, send, 200 if known else 404, content.body, said)
 
     async def _content(self, address: str, encoding: str | None) -> Content | None:
         """A file of the newest build. Reads in a thread what is not in memory."""

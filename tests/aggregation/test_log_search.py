@@ -140,7 +140,7 @@ async def test_hits_have_the_numbers_of_the_lines_that_match(
     message: tuple[str | None, str | None],
 ) -> None:
     """Among merged lines and hot ones, wherever these belong, and however many lines are searched at once."""
-    wanted = filter_of(levels, workers, *message)
+    wanted = await filter_of(*message, list(levels), list(workers))
     lines = sorted((line for part in parts for line in part), key=lambda line: line[0])
     expected = [
         n

@@ -187,6 +187,18 @@ async def test_huge_and_odd_addresses_of_pages_are_the_page(api: Api, path: str)
     assert await _asked(api, path) == (200, b"<!doctype html><title>Runs</title>")
 
 
+@pytest.mark.usefixtures("built")
+async def test_an_address_that_no_page_has_is_the_page_that_says_so(api: Api) -> None:
+    for path in ("/login", "/dashboard/", "/some/where/else", "/" + "a" * 60_000):
+        answer = await api.raw("GET", path, headers=BROWSER, auth=None)
+        assert (answer.status_code, answer.text) == (404, "<!doctype html><title>Runs</title>"), path
+        again = await api.raw("GET", path, headers={**BROWSER, "if-none-match": answer.headers["etag"]}, auth=None)
+        assert again.status_code == 404
+        assert (await api.raw("GET", path)).json()["meta"]["result_code"] == 400, "programs get the API's answer"
+    for path in ("/favicon.ico", "/events.none", "/v2.34/none", "/v1/none", "/data/none", "/health/none"):
+        assert "Runs" not in (await api.raw("GET", path, headers=BROWSER)).text, path
+
+
 async def _asked(api: Api, path: str) -> tuple[int, bytes]:
     """Status and body of the answer to a browser that asks for a decoded path."""
     sent: list[Message] = []
@@ -255,6 +267,8 @@ async def test_browsers_are_sent_to_another_web_ui_and_programs_are_not(tmp_path
         assert answer.headers["location"] == "http://ui.example.org:8080/projects/*/tasks/t1/output/log?a=b%20c&d"
         odd = await api.raw("GET", "/projects/%0d%0aset-cookie:%20a", headers=BROWSER, auth=None)
         assert odd.headers["location"] == "http://ui.example.org:8080/projects/%0D%0Aset-cookie:%20a"
+        other = await api.raw("GET", "/dashboard", headers=BROWSER, auth=None)
+        assert other.headers["location"] == "http://ui.example.org:8080/dashboard"
         assert (await api.raw("GET", "/projects/p1")).json()["meta"]["result_code"] == 400
         assert (await api.raw("GET", "/assets/main-AB12.js")).json()["meta"]["result_code"] == 400
 

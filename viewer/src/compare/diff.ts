@@ -71,8 +71,8 @@ export function folded(rows: readonly Row[], context = 3): (Row | Gap)[] {
   return result;
 }
 
-/** What two lines begin and end with in common: `lr: 0.1` and `lr: 0.01` → 6 and 1 characters. */
-export function commonEnds(left: string, right: string): readonly [before: number, after: number] {
+/** What two lines begin and end with in common, or two lists of lines: `lr: 0.1` and `lr: 0.01` → 6 and 1 characters. */
+export function commonEnds<T extends string | readonly string[]>(left: T, right: T): readonly [before: number, after: number] {
   const most = Math.min(left.length, right.length);
   let before = 0;
   while (before < most && left[before] === right[before]) before++;
@@ -82,22 +82,13 @@ export function commonEnds(left: string, right: string): readonly [before: numbe
 }
 
 function equalLines(left: readonly string[], right: readonly string[]): (readonly [number, number])[] {
-  const [before, after] = commonLines(left, right);
+  const [before, after] = commonEnds(left, right);
   const [inLeft, inRight] = [left.slice(before, left.length - after), right.slice(before, right.length - after)];
   const pairs: (readonly [number, number])[] = [];
   for (let n = 0; n < before; n++) pairs.push([n, n]);
   for (const [i, j] of longestCommon(...numbered(inLeft, inRight))) pairs.push([before + i, before + j]);
   for (let n = after; n > 0; n--) pairs.push([left.length - n, right.length - n]);
   return pairs;
-}
-
-function commonLines(left: readonly string[], right: readonly string[]): readonly [before: number, after: number] {
-  const most = Math.min(left.length, right.length);
-  let before = 0;
-  while (before < most && left[before] === right[before]) before++;
-  let after = 0;
-  while (after < most - before && left.at(-1 - after) === right.at(-1 - after)) after++;
-  return [before, after];
 }
 
 /** Each different line as a number, so that comparing two takes no time. */

@@ -1,4 +1,4 @@
-/** A link to a page of the viewer: it is shown without loading the document anew. */
+/** Links to pages of the viewer: they are shown without loading the document anew. */
 
 import type { AnchorHTMLAttributes, ComponentChildren, JSX } from "preact";
 
@@ -18,8 +18,12 @@ type Props = Rest & {
   children: ComponentChildren;
 };
 
-export function Link({ to, with: parameters, children, ...rest }: Props): JSX.Element {
-  const address = addressOf(to, parameters);
+export function Link({ to, with: parameters, ...rest }: Props): JSX.Element {
+  return <AddressLink {...rest} address={addressOf(to, parameters)} />;
+}
+
+/** A link to a page whose address is known, such as one that somebody wrote into a text. */
+export function AddressLink({ address, children, ...rest }: Rest & { address: string; children: ComponentChildren }): JSX.Element {
   return (
     <a
       {...rest}

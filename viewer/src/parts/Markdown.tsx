@@ -4,9 +4,9 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 
 import { placeOf } from "../routes";
-import { go } from "../state/address";
 import css from "./Markdown.module.css";
 import { blocksOf, safeAddress, type Block, type Inline } from "./blocks";
+import { AddressLink } from "./Link";
 import { Picture } from "./Picture";
 
 interface Props {
@@ -128,22 +128,9 @@ function Address({ href, children }: { href: string; children: (JSX.Element | st
   const address = safeAddress(href);
   if (address === null) return <>{children}</>;
   const inside = address.startsWith("/") && placeOf(address.split(/[?#]/, 1)[0]!).page !== "unknown";
-  if (!inside) {
-    return (
-      <a href={address} target="_blank" rel="noopener noreferrer">
-        {children}
-      </a>
-    );
-  }
+  if (inside) return <AddressLink address={address}>{children}</AddressLink>;
   return (
-    <a
-      href={address}
-      onClick={(event) => {
-        if (event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
-        event.preventDefault();
-        go(address);
-      }}
-    >
+    <a href={address} target="_blank" rel="noopener noreferrer">
       {children}
     </a>
   );
