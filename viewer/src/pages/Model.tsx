@@ -10,6 +10,7 @@ import { useAsked } from "../parts/asked";
 import { Comment } from "../parts/Comment";
 import { Copy } from "../parts/Copy";
 import { EditableTitle } from "../parts/EditableTitle";
+import { FactList } from "../parts/FactList";
 import { FileLink } from "../parts/FileLink";
 import { Link } from "../parts/Link";
 import { LongText } from "../parts/LongText";
@@ -166,7 +167,7 @@ function Metadata({ model }: { model: TheModel }): JSX.Element | null {
   if (!items.length) return null;
   return (
     <Section title="Metadata" count={items.length}>
-      <dl class={css["facts"]}>
+      <FactList>
         {items.slice(0, 1000).map(([key, item]) => (
           <div key={key}>
             <dt title={item.type || undefined}>{item.key ?? key}</dt>
@@ -175,7 +176,7 @@ function Metadata({ model }: { model: TheModel }): JSX.Element | null {
             </dd>
           </div>
         ))}
-      </dl>
+      </FactList>
     </Section>
   );
 }
@@ -227,7 +228,7 @@ function About({ model }: { model: TheModel }): JSX.Element {
   ];
   return (
     <Section title="About">
-      <dl class={css["facts"]}>
+      <FactList>
         {facts
           .filter(([, value]) => value)
           .map(([label, value]) => (
@@ -242,7 +243,7 @@ function About({ model }: { model: TheModel }): JSX.Element {
             <code>{model.id}</code> <Copy text={model.id} what="id" />
           </dd>
         </div>
-      </dl>
+      </FactList>
     </Section>
   );
 }

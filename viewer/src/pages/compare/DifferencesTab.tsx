@@ -11,6 +11,7 @@ import { Dialog } from "../../parts/Dialog";
 import { Empty, Failed, Waiting } from "../../parts/Notice";
 import { counted } from "../../parts/times";
 import css from "./DifferencesTab.module.css";
+import tools from "./tools.module.css";
 import { tasksOf } from "./load";
 import { show, type CompareProps } from "./props";
 import { TextDiff } from "./TextDiff";
@@ -38,7 +39,7 @@ export function DifferencesTab(props: CompareProps): JSX.Element {
   const inColumns = details.length <= MOST_COLUMNS;
   return (
     <>
-      <div class={css["tools"]}>
+      <div class={tools["tools"]}>
         <label>
           <input type="checkbox" checked={view.all} onChange={(event) => show({ all: event.currentTarget.checked })} />
           also what is the same in all runs

@@ -17,6 +17,7 @@ import { Choice } from "./Choice";
 import { Legend } from "./Legend";
 import { BY_RUN, emptied, logsOf, onRunKeys, openRun, themeColour, useColouring, useWidth } from "./plot";
 import css from "./plots.module.css";
+import tools from "./tools.module.css";
 import { pointed, show, type CompareProps } from "./props";
 import { Tip, written } from "./Tip";
 
@@ -133,7 +134,7 @@ function Tools(props: CompareProps & { axes: readonly Column[] }): JSX.Element {
   const { columns, axes, view } = props;
   const { by } = useColouring(props);
   return (
-    <div class={css["tools"]}>
+    <div class={tools["tools"]}>
       <Choice
         label="Add an axis"
         columns={columns}

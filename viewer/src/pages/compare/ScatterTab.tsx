@@ -13,6 +13,7 @@ import { Choice } from "./Choice";
 import { Legend } from "./Legend";
 import { BY_RUN, emptied, onRunKeys, openRun, themeColour, useColouring, useWidth } from "./plot";
 import css from "./plots.module.css";
+import tools from "./tools.module.css";
 import { pointed, show, type CompareProps } from "./props";
 import { Tip } from "./Tip";
 
@@ -37,7 +38,7 @@ export function ScatterTab(props: CompareProps): JSX.Element {
   const [logX, logY] = [isLog(across, view.logarithmic, view.linear), isLog(up, view.logarithmic, view.linear)];
   return (
     <>
-      <div class={css["tools"]}>
+      <div class={tools["tools"]}>
         <Choice label="Across" columns={columns} value={across.name} choose={(name) => show({ across: name }, { push: true })} />
         <LogBox column={across} log={logX} {...props} />
         <Choice label="Up" columns={columns} value={up.name} choose={(name) => show({ up: name }, { push: true })} />
@@ -205,7 +206,7 @@ function Plot(props: PlotProps): JSX.Element {
           <Tip name={runs[row]!.name} row={row} columns={by ? [across, up, by] : [across, up]} at={points[row]} width={width} />
         )}
       </div>
-      {without > 0 && <p class={css["tools"]}>{without} runs have no value on one of the axes.</p>}
+      {without > 0 && <p class={tools["tools"]}>{without} runs have no value on one of the axes.</p>}
     </>
   );
 }

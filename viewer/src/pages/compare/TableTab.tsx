@@ -9,6 +9,7 @@ import { Empty } from "../../parts/Notice";
 import { counted, short } from "../../parts/times";
 import { pointed, show, type CompareProps } from "./props";
 import css from "./TableTab.module.css";
+import tools from "./tools.module.css";
 import { useWindow } from "./window";
 
 const HEIGHT = 32;
@@ -25,7 +26,7 @@ export function TableTab({ project, view, runs, columns, shown, colours }: Compa
   const { element, first, behind } = useWindow(rows.length, HEIGHT, HEAD);
   return (
     <>
-      <div class={css["tools"]}>
+      <div class={tools["tools"]}>
         <label>
           Metrics show their
           <select value={view.number} onChange={(event) => show({ number: event.currentTarget.value as Number_ })}>

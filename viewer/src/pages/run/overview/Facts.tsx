@@ -7,6 +7,7 @@ import { api } from "../../../api/client";
 import { Ago } from "../../../parts/Ago";
 import { useAsked } from "../../../parts/asked";
 import { Copy } from "../../../parts/Copy";
+import { FactList } from "../../../parts/FactList";
 import { Link } from "../../../parts/Link";
 import { Section } from "../../../parts/Section";
 import { counted, duration } from "../../../parts/times";
@@ -21,7 +22,7 @@ export function Facts({ task, details }: { task: Task; details: Details | null }
   return (
     <>
       <Section title="Times">
-        <dl class={css["facts"]}>
+        <FactList>
           <Fact label="Created">{task.created && <Ago time={task.created} />}</Fact>
           <Fact label="Started">{task.started && <Ago time={task.started} />}</Fact>
           <Fact label="Ended">{task.completed && <Ago time={task.completed} />}</Fact>
@@ -29,18 +30,18 @@ export function Facts({ task, details }: { task: Task; details: Details | null }
           <Fact label="Active for">{task.started && <Active task={task} seconds={details?.active_duration ?? null} />}</Fact>
           <Fact label="Last report">{task.last_update && <Ago time={task.last_update} />}</Fact>
           <Fact label="Iteration">{task.last_iteration ? counted(task.last_iteration) : null}</Fact>
-        </dl>
+        </FactList>
       </Section>
       {(details?.status_reason || details?.status_message) && (
         <Section title="Status">
-          <dl class={css["facts"]}>
+          <FactList>
             <Fact label="Reason">{details.status_reason}</Fact>
             <Fact label="Message">{details.status_message}</Fact>
-          </dl>
+          </FactList>
         </Section>
       )}
       <Section title="About">
-        <dl class={css["facts"]}>
+        <FactList>
           <Fact label="Type">{task.type.replaceAll("_", " ")}</Fact>
           <Fact label="By">{task.user?.name}</Fact>
           <Fact label="Id">
@@ -50,7 +51,7 @@ export function Facts({ task, details }: { task: Task; details: Details | null }
           <Fact label="Worker">{details?.last_worker}</Fact>
           <Fact label="Files go to">{details?.output?.destination && <code>{details.output.destination}</code>}</Fact>
           <Fact label="Parent">{task.parent && <RunLink run={task.parent} />}</Fact>
-        </dl>
+        </FactList>
       </Section>
       <Children task={task.id} />
       <Properties title="Machine and runtime" values={details?.runtime} />
@@ -127,13 +128,13 @@ function Properties({ title, values }: { title: string; values: Readonly<Record<
   if (!all.length) return null;
   return (
     <Section title={title}>
-      <dl class={css["facts"]}>
+      <FactList>
         {all.slice(0, 200).map(([name, value]) => (
           <Fact key={name} label={name.replaceAll("_", " ")}>
             {(typeof value === "string" ? value : JSON.stringify(value)).slice(0, 1000)}
           </Fact>
         ))}
-      </dl>
+      </FactList>
     </Section>
   );
 }

@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
 import { Copy } from "../../../parts/Copy";
+import { FactList } from "../../../parts/FactList";
 import { diffKind } from "../../../parts/lines";
 import { LongText } from "../../../parts/LongText";
 import { SearchField } from "../../../parts/SearchField";
@@ -28,7 +29,7 @@ export function Script({ script, name }: { script: Details["script"]; name: stri
     <>
       {known.length > 0 && (
         <Section title="Script">
-          <dl class={css["facts"]}>
+          <FactList>
             {known.map(([label, value]) => (
               <div key={label}>
                 <dt>{label}</dt>
@@ -37,7 +38,7 @@ export function Script({ script, name }: { script: Details["script"]; name: stri
                 </dd>
               </div>
             ))}
-          </dl>
+          </FactList>
         </Section>
       )}
       {script.diff && (
