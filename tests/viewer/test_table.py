@@ -217,8 +217,8 @@ def test_all_that_match_are_selected(page: Page, many: str) -> None:
     expect(page.get_by_role("toolbar", name="What to do with the selected runs")).to_contain_text("80 selected")
 
 
-def test_many_runs_are_tagged_archived_and_deleted(page: Page, server: Served, few: tuple[str, list[str]]) -> None:
-    project, ids = few
+def test_many_runs_are_tagged_and_archived(page: Page, few: tuple[str, list[str]]) -> None:
+    project, _ = few
     page.goto(f"/projects/{project}?sort=name")
     grid = page.get_by_role("grid", name="Runs")
 
@@ -235,13 +235,106 @@ def test_many_runs_are_tagged_archived_and_deleted(page: Page, server: Served, f
     page.get_by_role("button", name="Archive", exact=True).click()
     expect(grid.get_by_role("link", name="one")).to_have_count(0)
     expect(page.get_by_text("Archived 1 run")).to_be_visible()
+
+
+def test_only_runs_that_can_be_deleted_are_deleted(page: Page, server: Served, few: tuple[str, list[str]]) -> None:
+    project, ids = few
     server.call("tasks.started", {"task": ids[2]})
-    select("two", "three")
+    page.goto(f"/projects/{project}?sort=name")
+    grid = page.get_by_role("grid", name="Runs")
+    page.get_by_role("checkbox", name="Select all runs that match").click()
     page.get_by_role("button", name="Delete", exact=True).click()
-    page.get_by_role("button", name="Delete 2 runs").click()
-    expect(page.get_by_text("Deleted 1 run. Not done for 1 run:")).to_be_visible()
-    expect(grid.get_by_role("link", name="two")).to_have_count(0)
-    assert {one["id"] for one in server.call("tasks.get_all", {"project": [project]})["tasks"]} == {ids[0], ids[2]}
+    dialog = page.get_by_role("dialog", name="Delete 2 of 3 runs?")
+    expect(dialog.get_by_role("listitem").filter(has_text="one")).to_be_visible()
+    expect(dialog.get_by_role("listitem").filter(has_text="three")).to_have_count(0)
+    expect(dialog).to_contain_text("all scalars, plots, images and console lines")
+    expect(dialog.get_by_role("note")).to_contain_text("Left out: 1 run (1 running). Only drafts and archived runs")
+    dialog.get_by_role("button", name="Delete 2 runs").click()
+    expect(page.get_by_text("Deleted 2 runs", exact=True)).to_be_visible()
+    expect(grid).to_have_attribute("aria-rowcount", "2")
+    expect(grid.get_by_role("link", name="three")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="1 run")).to_be_visible()
+    assert [one["id"] for one in server.call("tasks.get_all", {"project": [project]})["tasks"]] == [ids[2]]
+
+
+def test_runs_are_archived_instead_of_deleted(page: Page, server: Served, few: tuple[str, list[str]]) -> None:
+    project, ids = few
+    for task in ids:
+        server.call("tasks.started", {"task": task})
+    page.goto(f"/projects/{project}?sort=name")
+    page.get_by_role("checkbox", name="Select one", exact=True).click()
+    page.get_by_role("checkbox", name="Select two", exact=True).click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Archiving aborts runs that are running or queued.")
+    expect(dialog.get_by_role("button", name="Delete")).to_have_count(0)
+    dialog.get_by_role("button", name="Archive 2 runs instead").click()
+    expect(page.get_by_text("Archived 2 runs", exact=True)).to_be_visible()
+    expect(page.get_by_role("grid", name="Runs")).to_have_attribute("aria-rowcount", "2")
+    found = server.call("tasks.get_all", {"project": [project], "system_tags": ["archived"]})["tasks"]
+    assert {(one["id"], one["status"]) for one in found} == {(ids[0], "stopped"), (ids[1], "stopped")}
+
+
+def test_what_the_server_refuses_to_delete_is_named(page: Page, server: Served, few: tuple[str, list[str]]) -> None:
+    project, ids = few
+    model = server.call("models.create", {"name": "kept", "uri": "s3://a/b", "task": ids[1], "ready": True})["id"]
+    page.goto(f"/projects/{project}?sort=name")
+    page.get_by_role("checkbox", name="Select all runs that match").click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    page.get_by_role("button", name="Delete 3 runs").click()
+    dialog = page.get_by_role("dialog", name="Deleted 2 of 3 runs")
+    expect(dialog.get_by_role("listitem")).to_contain_text("published models=1")
+    expect(dialog.get_by_role("listitem").get_by_text("two", exact=True)).to_be_visible()
+    dialog.get_by_role("button", name="Close").last.click()
+    expect(page.get_by_role("checkbox", name="Select two", exact=True)).to_be_checked()
+    assert server.call("models.get_by_id", {"model": model})
+
+
+def test_many_runs_are_counted_and_a_group_that_is_deleted_goes(page: Page, server: Served) -> None:
+    project = str(server.call("projects.create", {"name": f"Groups {uuid4()}"})["id"])
+    for n in range(210):
+        tags = ["old"] if n < 205 else ["new"]
+        server.call("tasks.create", _draft(f"run {n:04d}", project=project, tags=tags))
+    conditions = quote(json.dumps([["tags", "is", "old"]]))
+    page.goto(f"/projects/{project}?sort=name&where={conditions}")
+    page.get_by_role("checkbox", name="Select all runs that match").click()
+    page.get_by_role("button", name="Remove the filter Tags is old").click()
+    page.get_by_role("button", name="Group by").click()
+    page.get_by_role("menuitemradio", name="Tags").click()
+    table = page.get_by_role("treegrid", name="Runs")
+    expect(table.get_by_role("row", name="Tags: old")).to_contain_text("205 runs")
+    page.get_by_role("button", name="Delete", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Delete 205 runs?")
+    expect(dialog.get_by_role("listitem").filter(has_text="and 200 more")).to_be_visible()
+    dialog.get_by_role("button", name="Delete 205 runs").click()
+    expect(page.get_by_text("Deleted 205 runs", exact=True)).to_be_visible()
+    expect(table.get_by_role("row", name="Tags: old")).to_have_count(0)
+    expect(table.get_by_role("row", name="Tags: new")).to_contain_text("5 runs")
+
+
+def test_only_drafts_are_enqueued_and_only_active_runs_aborted(
+    page: Page, server: Served, few: tuple[str, list[str]]
+) -> None:
+    project, ids = few
+    queue = server.call("queues.create", {"name": f"queue {uuid4()}"})["id"]
+    server.call("tasks.started", {"task": ids[0]})
+    server.call("tasks.completed", {"task": ids[0], "force": True})
+    page.goto(f"/projects/{project}?sort=name")
+    page.get_by_role("checkbox", name="Select all runs that match").click()
+    page.get_by_role("button", name="Enqueue", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Enqueue 3 runs")
+    dialog.get_by_label("Queue").select_option(queue)
+    expect(dialog.get_by_role("note")).to_contain_text("Left out: 1 run (1 completed). Only drafts and runs")
+    dialog.get_by_role("button", name="Enqueue 2 runs").click()
+    expect(page.get_by_text("Enqueued 2 runs", exact=True)).to_be_visible()
+    page.get_by_role("checkbox", name="Select all runs that match").click()
+    page.get_by_role("button", name="Abort", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Abort 2 of 3 runs?")
+    expect(dialog.get_by_role("note")).to_contain_text("Left out: 1 run (1 completed)")
+    dialog.get_by_role("button", name="Abort 2 runs").click()
+    expect(page.get_by_text("Aborted 2 runs", exact=True)).to_be_visible()
+    statuses = [one["status"] for one in server.call("tasks.get_all", {"id": ids})["tasks"]]
+    assert sorted(statuses) == ["completed", "stopped", "stopped"]
 
 
 def test_runs_are_compared(page: Page, lab: Lab) -> None:

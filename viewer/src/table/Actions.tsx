@@ -3,29 +3,26 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
-import { api } from "../api/client";
-import { useAsked } from "../parts/asked";
-import { Dialog } from "../parts/Dialog";
-import { focused } from "../parts/focused";
-import { Menu } from "../parts/Menu";
-import { Waiting, wordsOf } from "../parts/Notice";
 import { attempt, say } from "../parts/Toast";
+import { Menu } from "../parts/Menu";
 import { counted } from "../parts/times";
 import { addressOf, go } from "../state/address";
 import css from "./Table.module.css";
-import dialogs from "./Dialogs.module.css";
-import { doToMany, MOST_COMPARED, runsText } from "./many";
+import { AskForSome, Outcomes, QueueDialog, TagDialog } from "./ManyDialogs";
+import { cloneMany, doToMany, MOST_COMPARED, outcomeText, readChosen, type Chosen, type Outcome } from "./many";
 import { marks } from "./marks";
+import { isActive, leftOut, runsText, split } from "./possible";
 import type { Shown } from "./shown";
 import { shortened } from "./Views";
+import { WhatGoes } from "./WhatGoes";
 
 interface Props {
   readonly ids: readonly string[];
   readonly project: string;
   readonly shown: Shown;
   readonly change: (part: Partial<Shown>) => void;
-  /** Something was done: the rows may be others. */
-  readonly done: () => void;
+  /** Something was done, but not to the runs `left`: the rows may be others. */
+  readonly done: (left: readonly string[]) => void;
   readonly clear: () => void;
 }
 
@@ -34,18 +31,57 @@ const MOST_CLONED = 100;
 /** Characters of an address above which a short one is made. */
 const LONG_ADDRESS = 1500;
 
-type Asked = "tag" | "delete" | "abort" | "enqueue" | null;
+type Asked = "tag" | "delete" | "abort" | "enqueue" | "archive" | null;
+type Progress = (tried: number) => void;
 
 export function Actions({ ids, project, shown, change, done, clear }: Props): JSX.Element {
   const [asked, setAsked] = useState<Asked>(null);
-  const [progress, setProgress] = useState<number | null>(null);
+  const [working, setWorking] = useState<{ did: string; tried: number; of: number } | null>(null);
+  const [went, setWent] = useState<{ did: string; outcome: Outcome; names: ReadonlyMap<string, string> } | null>(null);
+  const close = (): void => setAsked(null);
 
-  async function run(endpoint: string, more: object, did: string): Promise<void> {
-    setAsked(null);
-    setProgress(0);
-    await doToMany(endpoint, ids, more, did, setProgress);
-    setProgress(null);
-    done();
+  /** `did`: what was done, such as "Archived". `note` is said behind it. Runs that it failed for stay selected. */
+  async function run(act: (progress: Progress) => Promise<Outcome>, of: number, did: string, note = ""): Promise<void> {
+    close();
+    setWorking({ did, tried: 0, of });
+    const outcome = await act((tried) => setWorking({ did, tried, of }));
+    setWorking(null);
+    const left = [...outcome.failed.map(({ id }) => id), ...outcome.untried];
+    if (left.length) {
+      const first = await readChosen(left.slice(0, 1000)).catch(() => []);
+      setWent({ did, outcome, names: new Map(first.map(({ id, name }) => [id, name])) });
+    } else {
+      say([outcomeText(did, outcome), note].filter(Boolean).join(". "));
+    }
+    done(left);
+  }
+
+  function runFor(endpoint: string, runs: readonly Chosen[], did: string, more: object = {}, note = ""): void {
+    const some = runs.map(({ id }) => id);
+    void run((progress) => doToMany(endpoint, some, more, progress), some.length, did, note);
+  }
+
+  /** Archive at once, but ask first if that ends runs. */
+  async function archive(): Promise<void> {
+    await attempt(async () => {
+      const { can, others } = split("archive", await readChosen(ids));
+      if (can.some(isActive)) setAsked("archive");
+      else runFor("tasks.archive_many", can, "Archived", {}, leftOut("archive", others));
+    });
+  }
+
+  async function restore(): Promise<void> {
+    await attempt(async () => {
+      const { can, others } = split("restore", await readChosen(ids));
+      runFor("tasks.unarchive_many", can, "Restored", {}, leftOut("restore", others));
+    });
+  }
+
+  async function clone(): Promise<void> {
+    await attempt(async () => {
+      const { can } = split("clone", await readChosen(ids));
+      await run((progress) => cloneMany(can, progress), can.length, "Cloned");
+    });
   }
 
   async function compare(): Promise<void> {
@@ -54,26 +90,19 @@ export function Actions({ ids, project, shown, change, done, clear }: Props): JS
     await attempt(async () => go(await shortened(address).catch(() => address)));
   }
 
-  async function clone(): Promise<void> {
-    let made = 0;
-    setProgress(0);
-    await attempt(async () => {
-      for (const id of ids) {
-        const { tasks } = await api<{ tasks: { name: string }[] }>("tasks.get_all", { id: [id], only_fields: ["name"] });
-        await api("tasks.clone", { task: id, new_task_name: `Clone of ${tasks[0]?.name ?? id}` });
-        setProgress(++made);
-      }
-    });
-    setProgress(null);
-    say(`Cloned ${runsText(made)}`);
-    done();
+  if (working) {
+    return (
+      <div class={css["actions"]} role="toolbar" aria-label="What to do with the selected runs">
+        <strong role="status">
+          {working.did} {counted(working.tried)} of {runsText(working.of)}…
+        </strong>
+        <progress value={working.tried} max={working.of} aria-label={working.did} />
+      </div>
+    );
   }
-
   return (
     <div class={css["actions"]} role="toolbar" aria-label="What to do with the selected runs">
-      <strong role="status">
-        {progress === null ? `${counted(ids.length)} selected` : `${counted(progress)} of ${counted(ids.length)} done…`}
-      </strong>
+      <strong role="status">{counted(ids.length)} selected</strong>
       <button
         type="button"
         class="primary"
@@ -107,11 +136,11 @@ export function Actions({ ids, project, shown, change, done, clear }: Props): JS
         Abort
       </button>
       {shown.archived ? (
-        <button type="button" onClick={() => void run("tasks.unarchive_many", {}, "Restored")}>
+        <button type="button" onClick={() => void restore()}>
           Restore
         </button>
       ) : (
-        <button type="button" onClick={() => void run("tasks.archive_many", {}, "Archived")}>
+        <button type="button" onClick={() => void archive()}>
           Archive
         </button>
       )}
@@ -121,147 +150,40 @@ export function Actions({ ids, project, shown, change, done, clear }: Props): JS
       <button type="button" aria-label="Select none" onClick={clear}>
         ×
       </button>
-      {asked === "tag" && <TagDialog ids={ids} onClose={() => setAsked(null)} run={run} />}
-      {asked === "enqueue" && <QueueDialog ids={ids} onClose={() => setAsked(null)} run={run} />}
+      {asked === "tag" && (
+        <TagDialog
+          count={ids.length}
+          close={close}
+          act={(tags) => void run((progress) => doToMany("tasks.update_tags", ids, tags, progress), ids.length, "Changed the tags of")}
+        />
+      )}
+      {asked === "enqueue" && (
+        <QueueDialog ids={ids} close={close} act={(runs, queue) => runFor("tasks.enqueue_many", runs, "Enqueued", { queue })} />
+      )}
       {asked === "abort" && (
-        <Confirm
-          title={`Abort ${runsText(ids.length)}?`}
-          action="Abort"
-          onClose={() => setAsked(null)}
-          confirm={() => void run("tasks.stop_many", {}, "Aborted")}
-        >
-          Those that are running or queued stop. What they have reported stays.
-        </Confirm>
+        <AskForSome action="abort" verb="Abort" ids={ids} close={close} act={(runs) => runFor("tasks.stop_many", runs, "Aborted")}>
+          <p>What they have reported stays.</p>
+        </AskForSome>
+      )}
+      {asked === "archive" && (
+        <AskForSome action="archive" verb="Archive" ids={ids} close={close} act={(runs) => runFor("tasks.archive_many", runs, "Archived")}>
+          <p>Those that are running or queued are aborted. What they have reported stays.</p>
+        </AskForSome>
       )}
       {asked === "delete" && (
-        <DeleteDialog ids={ids} onClose={() => setAsked(null)} confirm={(force) => void run("tasks.delete_many", { force }, "Deleted")} />
-      )}
-    </div>
-  );
-}
-
-interface ConfirmProps {
-  readonly title: string;
-  readonly action: string;
-  readonly onClose: () => void;
-  readonly confirm: () => void;
-  readonly children: JSX.Element | string | (JSX.Element | string | null | false)[];
-}
-
-function Confirm({ title, action, onClose, confirm, children }: ConfirmProps): JSX.Element {
-  return (
-    <Dialog title={title} onClose={onClose}>
-      <div class={dialogs["form"]}>
-        <div>{children}</div>
-        <div class={dialogs["buttons"]}>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="button" class="danger" onClick={confirm}>
-            {action}
-          </button>
-        </div>
-      </div>
-    </Dialog>
-  );
-}
-
-/** Says what goes before it goes. */
-function DeleteDialog({ ids, onClose, confirm }: { ids: readonly string[]; onClose: () => void; confirm: (force: boolean) => void }): JSX.Element {
-  const [force, setForce] = useState(false);
-  return (
-    <Confirm title={`Delete ${runsText(ids.length)}?`} action={`Delete ${runsText(ids.length)}`} onClose={onClose} confirm={() => confirm(force)}>
-      <p>
-        Their curves, plots, images and logs go, too, with their artifacts and models on this server, but for models that
-        other runs use. It can't be undone.
-      </p>
-      <label>
-        <input type="checkbox" checked={force} onChange={() => setForce(!force)} /> Also those that are running or published
-      </label>
-    </Confirm>
-  );
-}
-
-interface RunProps {
-  readonly ids: readonly string[];
-  readonly onClose: () => void;
-  readonly run: (endpoint: string, more: object, did: string) => Promise<void>;
-}
-
-function TagDialog({ ids, onClose, run }: RunProps): JSX.Element {
-  const [add, setAdd] = useState("");
-  const [remove, setRemove] = useState("");
-  const known = useAsked("tags", (signal) => api<{ tags: string[] }>("projects.get_task_tags", {}, signal));
-  const tags = (text: string): string[] => [...new Set(text.split(",").map((tag) => tag.trim()).filter(Boolean))];
-  return (
-    <Dialog title={`Tags of ${runsText(ids.length)}`} onClose={onClose}>
-      <form
-        class={dialogs["form"]}
-        onSubmit={(event) => {
-          event.preventDefault();
-          void run("tasks.update_tags", { add_tags: tags(add), remove_tags: tags(remove) }, "Changed the tags of");
-        }}
-      >
-        <label>
-          Add
-          <input value={add} list="known-tags" ref={focused} placeholder="best, baseline" onInput={(event) => setAdd(event.currentTarget.value)} />
-        </label>
-        <label>
-          Remove
-          <input value={remove} list="known-tags" placeholder="old" onInput={(event) => setRemove(event.currentTarget.value)} />
-        </label>
-        <datalist id="known-tags">
-          {known.value?.tags.map((tag) => <option key={tag} value={tag} />)}
-        </datalist>
-        <p class={dialogs["hint"]}>Several with commas between them.</p>
-        <div class={dialogs["buttons"]}>
-          <button type="submit" class="primary" disabled={!tags(add).length && !tags(remove).length}>
-            Change the tags
-          </button>
-        </div>
-      </form>
-    </Dialog>
-  );
-}
-
-function QueueDialog({ ids, onClose, run }: RunProps): JSX.Element {
-  const asked = useAsked("queues", (signal) =>
-    api<{ queues: { id: string; name: string; entries?: unknown[] }[] }>("queues.get_all", { order_by: ["name"] }, signal),
-  );
-  const [chosen, setChosen] = useState("");
-  const queues = asked.value?.queues ?? [];
-  const queue = chosen || queues[0]?.id || "";
-  return (
-    <Dialog title={`Enqueue ${runsText(ids.length)}`} onClose={onClose}>
-      {asked.error && <p role="alert">{wordsOf(asked.error)}</p>}
-      {asked.waiting && <Waiting />}
-      {asked.value && !queues.length && <p>There are no queues. An agent makes one: clearml-agent daemon --queue default --create-queue</p>}
-      {queues.length > 0 && (
-        <form
-          class={dialogs["form"]}
-          onSubmit={(event) => {
-            event.preventDefault();
-            void run("tasks.enqueue_many", { queue }, "Enqueued");
-          }}
+        <AskForSome
+          action="delete"
+          verb="Delete"
+          ids={ids}
+          close={close}
+          act={(runs) => runFor("tasks.delete_many", runs, "Deleted")}
+          archive={(runs) => runFor("tasks.archive_many", runs, "Archived")}
         >
-          <label>
-            Queue
-            <select value={queue} onChange={(event) => setChosen(event.currentTarget.value)}>
-              {queues.map(({ id, name, entries }) => (
-                <option key={id} value={id}>
-                  {name} ({counted(entries?.length ?? 0)} waiting)
-                </option>
-              ))}
-            </select>
-          </label>
-          <p class={dialogs["hint"]}>Only drafts can be enqueued: clone a run that has ended.</p>
-          <div class={dialogs["buttons"]}>
-            <button type="submit" class="primary">
-              Enqueue
-            </button>
-          </div>
-        </form>
+          <p>They can't be brought back. This goes with them:</p>
+          <WhatGoes />
+        </AskForSome>
       )}
-    </Dialog>
+      {went && <Outcomes {...went} close={() => setWent(null)} />}
+    </div>
   );
 }

@@ -47,6 +47,9 @@ export function Table({ project }: { project: string }): JSX.Element {
   const { runs, waiting } = useRuns(project, shown);
   const version = runs?.version.value ?? 0;
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  /** For actions that take long: the table may ask something else when they end. */
+  const latest = useRef(runs);
+  latest.current = runs;
   const names = shown.curve ? [...shown.columns, CURVE + shown.curve] : shown.columns;
   const columns = names.map((name) => (narrow && name === "name" ? { ...columnOf(name), width: NARROW_NAME } : columnOf(name)));
   const widths = useWidths();
@@ -108,9 +111,9 @@ export function Table({ project }: { project: string }): JSX.Element {
             project={project}
             shown={shown}
             change={change}
-            done={() => {
-              setSelected(new Set());
-              void runs?.again();
+            done={(left) => {
+              setSelected(new Set(left));
+              void latest.current?.again();
             }}
             clear={() => setSelected(new Set())}
           />

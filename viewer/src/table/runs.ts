@@ -164,25 +164,19 @@ export class Runs {
     return hidden.length ? [["id", "is not", ...hidden]] : [];
   }
 
+  #unpinned(): Condition[] {
+    const { pinned } = this.question.shown;
+    return [...this.#visible(), ...(pinned.length ? [["id", "is not", ...pinned] as const] : [])];
+  }
+
   async #make(): Promise<void> {
     const { shown } = this.question;
     const sections: Section[] = [];
     if (shown.pinned.length) {
       sections.push(this.#section("pinned", { text: "Pinned" }, [["id", "is", ...shown.pinned]], true));
     }
-    const rest: Condition[] = [...this.#visible(), ...(shown.pinned.length ? [["id", "is not", ...shown.pinned] as const] : [])];
-    if (shown.group) {
-      for (const { value, tasks } of await this.#groups(rest)) {
-        const key = `group ${JSON.stringify(value)}`;
-        const inside: Condition[] = [...rest, [shown.group, "is", value]];
-        const section = this.#section(key, { text: "", value }, inside, this.#opened.has(key));
-        section.rows = tasks;
-        section.counted = true;
-        sections.push(section);
-      }
-    } else {
-      sections.push(this.#section("all", null, rest, true));
-    }
+    if (shown.group) sections.push(...(await this.#grouped()));
+    else sections.push(this.#section("all", null, this.#unpinned(), true));
     if (this.#stopped.signal.aborted) return;
     this.sections = sections;
     for (const section of sections) if (!section.counted) section.pages.want(0, 1);
@@ -192,13 +186,28 @@ export class Runs {
     }
   }
 
-  /** How many runs each group has by now. Groups that came are added when the question is asked anew. */
+  /** A section for each group that there is now: those that are here already stay, with their rows. */
+  async #grouped(): Promise<Section[]> {
+    const { shown } = this.question;
+    const before = new Map(this.sections.map((section) => [section.key, section]));
+    const rest = this.#unpinned();
+    return (await this.#groups(rest)).map(({ value, tasks }) => {
+      const key = `group ${JSON.stringify(value)}`;
+      const inside: Condition[] = [...rest, [shown.group, "is", value]];
+      const section = before.get(key) ?? this.#section(key, { text: "", value }, inside, this.#opened.has(key));
+      section.rows = tasks;
+      section.counted = true;
+      return section;
+    });
+  }
+
+  /** Which groups there are now, and how many runs each has. */
   async #count(): Promise<void> {
     try {
-      const { pinned } = this.question.shown;
-      const rest: Condition[] = [...this.#visible(), ...(pinned.length ? [["id", "is not", ...pinned] as const] : [])];
-      const counts = new Map((await this.#groups(rest)).map(({ value, tasks }) => [`group ${JSON.stringify(value)}`, tasks]));
-      for (const section of this.sections) if (section.key !== "pinned") section.rows = counts.get(section.key) ?? 0;
+      const groups = await this.#grouped();
+      const sections = [...this.sections.filter(({ key }) => key === "pinned"), ...groups];
+      for (const gone of this.sections.filter((one) => !sections.includes(one))) gone.pages.clear();
+      this.sections = sections;
       this.#arrange();
     } catch (error) {
       this.#failed(error);
@@ -256,7 +265,9 @@ export class Runs {
 
   #arrange(): void {
     if (this.#stopped.signal.aborted) return;
-    this.layout = new Layout(this.sections.map(({ title, open, rows }) => ({ hasHead: title !== null, open, rows })));
+    // Of pinned runs that are all deleted, there is no heading.
+    const hasHead = ({ title, key, counted, rows }: Section): boolean => title !== null && !(key === "pinned" && counted && !rows);
+    this.layout = new Layout(this.sections.map((one) => ({ hasHead: hasHead(one), open: one.open, rows: one.rows })));
     this.version.value++;
     this.want(...this.#range);
   }

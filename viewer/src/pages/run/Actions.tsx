@@ -10,7 +10,8 @@ import { Menu, type MenuItem } from "../../parts/Menu";
 import { attempt, say } from "../../parts/Toast";
 import { ALL } from "../../routes";
 import { go } from "../../state/address";
-import { isArchived, whyNot, type ActionName } from "./possible";
+import { isArchived, whyNot, type ActionName } from "../../table/possible";
+import { WhatGoes } from "../../table/WhatGoes";
 import { ProjectField } from "./ProjectField";
 import type { Task } from "./task";
 
@@ -109,11 +110,7 @@ export function Actions({ task, changed }: Props): JSX.Element {
           <p>
             <strong>{task.name}</strong> goes, and can't be brought back, with:
           </p>
-          <ul>
-            <li>all its scalars, plots, images and console lines</li>
-            <li>its artifacts and the models that it made, with their files on this server, except published models and those that other runs use</li>
-          </ul>
-          <p>Runs that were made from it stay.</p>
+          <WhatGoes />
         </Ask>
       )}
     </>

@@ -9,7 +9,7 @@ import { SearchField } from "../../../parts/SearchField";
 import { Section } from "../../../parts/Section";
 import { attempt } from "../../../parts/Toast";
 import { mayEdit } from "../../../state/session";
-import { whyNotEdited } from "../possible";
+import { whyNotEdited } from "../../../table/possible";
 import type { Task } from "../task";
 import { changesOf, sectionsOf, type Details, type Parameter } from "./details";
 import css from "./Overview.module.css";

@@ -1,6 +1,7 @@
-/** What may be done with a run in its status, and why not. Pure: the server decides in the end. */
+/** What may be done with runs in their status, and why not. Pure: the server decides in the end. */
 
-import { statusText } from "../../table/columns";
+import { counted } from "../parts/times";
+import { statusText } from "./columns";
 
 export type ActionName =
   | "clone"
@@ -14,7 +15,8 @@ export type ActionName =
   | "restore"
   | "delete";
 
-interface State {
+/** What decides about a run. */
+export interface State {
   readonly status: string;
   readonly system_tags?: readonly string[];
 }
@@ -41,7 +43,7 @@ export function whyNot(action: ActionName, run: State): string | null {
     case "dequeue":
       return status === "queued" ? null : "It does not wait in a queue";
     case "abort":
-      return status === "in_progress" || status === "queued" ? null : "It does not run";
+      return isActive(run) ? null : "It does not run";
     case "reset":
       if (status === "created") return "It has not begun";
       if (LOCKED.has(status)) return "It is published: clone it instead";
@@ -56,6 +58,42 @@ export function whyNot(action: ActionName, run: State): string | null {
     case "delete":
       return status === "created" || isArchived(run) ? null : "Only drafts and archived runs are deleted: archive it first";
   }
+}
+
+/** What an action needs: said when some of many runs are left out. */
+const NEEDS: Readonly<Partial<Record<ActionName, string>>> = {
+  enqueue: "Only drafts and runs that failed or were aborted can be enqueued: clone the others.",
+  abort: "Only runs that are running or queued can be aborted.",
+  archive: "They are archived already.",
+  restore: "They are not archived.",
+  delete: "Only drafts and archived runs can be deleted: archive the others first.",
+};
+
+/** The runs for which an action is possible now, and the others. */
+export function split<T extends State>(action: ActionName, runs: readonly T[]): { can: readonly T[]; others: readonly T[] } {
+  return {
+    can: runs.filter((run) => whyNot(action, run) === null),
+    others: runs.filter((run) => whyNot(action, run) !== null),
+  };
+}
+
+/** "Left out: 3 runs (2 running, 1 completed). Only …": how many an action leaves out and why. "" for none. */
+export function leftOut(action: ActionName, others: readonly State[]): string {
+  if (!others.length) return "";
+  const counts = new Map<string, number>();
+  for (const { status } of others) counts.set(status, (counts.get(status) ?? 0) + 1);
+  const statuses = [...counts].toSorted((a, b) => b[1] - a[1]).map(([status, count]) => `${counted(count)} ${statusText(status)}`);
+  return `Left out: ${runsText(others.length)} (${statuses.join(", ")}). ${NEEDS[action] ?? ""}`;
+}
+
+/** Whether an agent or a script has the run: archiving ends that. */
+export function isActive({ status }: State): boolean {
+  return status === "in_progress" || status === "queued";
+}
+
+/** "3 runs", "1 run". */
+export function runsText(count: number): string {
+  return `${counted(count)} ${count === 1 ? "run" : "runs"}`;
 }
 
 /** Why parameters can't be changed; null if they can. */
