@@ -13,8 +13,8 @@ export const MOST_LINES = 20;
 const collator = new Intl.Collator("en", { numeric: true });
 
 /**
- * A chart for each metric with a name that is looked for: "loss/train" is the variant "train" of "loss". If the metric's
- * own name is, the chart has all of its variants, else those that are.
+ * A chart for each metric that a search finds, or of which it finds variants. "loss" finds the metric "loss", so its chart
+ * has all variants. "loss/train" finds one variant of it, so its chart has that one.
  */
 export function chartsOf(
   metrics: Readonly<Record<string, readonly string[]>>,

@@ -9,8 +9,8 @@
  * - After small moves the bar is not quite where it should be. `settled` says where that is, once the moves have ended.
  * - Near both ends, one pixel is one pixel: small moves reach the first and the last row.
  *
- * For example, 10 million rows of 18 pixels, seen in a window of 800: the list is 8 million pixels high. The bar's middle
- * shows row 4,999,978; a turn of the wheel by 90 pixels from there shows row 4,999,983.
+ * For example, 10 million rows of 18 pixels, seen in a window of 800: the list is 8 million pixels high. With
+ * the scroll bar in its middle, row 4,999,978 is at the top. The wheel turned by 90 pixels then brings row 4,999,983 there.
  */
 
 /** The highest element, in pixels. */
