@@ -7,7 +7,8 @@ floor(x / interval) · interval. This is its x; its y is the mean of its points.
 For example, a series has the iterations 0 to 99,999, and `samples` is 100. The interval is 1,000, so the points of the
 iterations 1,000 to 1,999 become one bucket with x = 1,000.
 
-A store may make an interval over iterations up to a tenth wider if it can read less then.
+A store may make an interval over iterations up to a tenth wider if it can read less then; for tables of `/data`, which
+ask for about so many buckets, also up to a half narrower.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def is_single_value(stats: ScalarStats) -> bool:
 async def single_values(store: EventStore, series: SeriesQuery) -> list[dict[str, Any]]:
     """The single values of the series, `{metric, variant, value, timestamp}` each, sorted by metric and variant."""
     before = ScalarPosition(SINGLE_VALUE_ITERATION - 1, LAST_NAME, LAST_NAME)
-    points = await store.scalar_points(series, PageQuery(1, before, whole=True))
+    points = await store.scalar_points(series, PageQuery(1, before, whole=True, until=SINGLE_VALUE_ITERATION))
     if not len(points.iters) or points.iters[0] != SINGLE_VALUE_ITERATION:
         return []
     return await off_loop(len(points.iters), lambda: _listed(points))

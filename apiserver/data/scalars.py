@@ -217,7 +217,7 @@ async def _buckets_of(call: DataCall, owners: Sequence[Owner], asked: Asked) -> 
     """The buckets of each owner."""
     key = Key.DURATION if asked.axis is Axis.RELATIVE else Key(asked.axis.value)
     query = HistogramQuery(asked.points, key, True, asked.range, asked.smooth).buckets
-    query = replace(query, aggregates=frozenset(asked.aggregates))
+    query = replace(query, aggregates=frozenset(asked.aggregates), may_be_finer=True)
 
     async def read(owner: Owner) -> list[Buckets]:
         selection = await selection_among(call, owner, EventType.SCALAR, asked.metrics, asked.variants)

@@ -60,23 +60,29 @@ class PageQuery(Generic[Position]):
     """A page of a walk: up to `limit` ≥ 1 events behind the position `after`, or from the beginning.
 
     A `whole` page also has all events that share the iteration, or timestamp, of the last one, even beyond `limit`.
+    Of an ascending page, points beyond the iteration `until` are not needed: a store may leave them out.
     """
 
     limit: int
     after: Position | None = None
     descending: bool = False
     whole: bool = False
+    until: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BucketQuery:
-    """Buckets over a part of an axis, `width` wide, with some aggregates. Curves may be smoothed before."""
+    """Buckets over a part of an axis, `width` wide, with some aggregates. Curves may be smoothed before.
+
+    With `may_be_finer`, a store may make buckets over iterations narrower, by up to a half, if it can read less then.
+    """
 
     axis: BucketAxis
     width: Width
     range: Range = EVERYWHERE
     aggregates: frozenset[Aggregate] = frozenset([Aggregate.MEAN])
     smoothing: Smoothing | None = None
+    may_be_finer: bool = False
 
     def size(self, series: int, buckets: int) -> int:
         """About how many bytes of memory some series take, with so many buckets in all."""

@@ -41,10 +41,10 @@ async def buckets(
     stop: int | None = None,
     *,
     axis: BucketAxis = BucketAxis.ITER,
+    finer: bool = False,
 ) -> Buckets:
-    (found,) = await case.store.scalar_buckets(
-        SCALARS, BucketQuery(axis, lambda *_: interval, Range.of(start, stop), ALL)
-    )
+    asked = BucketQuery(axis, lambda *_: interval, Range.of(start, stop), ALL, may_be_finer=finer)
+    (found,) = await case.store.scalar_buckets(SCALARS, asked)
     return found
 
 
@@ -369,8 +369,9 @@ async def test_overwriting_adds_no_point(case: Case, iteration: int) -> None:
     assert found[0].values[COUNT].sum() == (10_002 if iteration == 9_999 else 10_000)
 
 
+@pytest.mark.parametrize("finer", [False, True])
 @pytest.mark.parametrize("overwrite", [None, 0, 9_999, 4_321])
-async def test_long_series_add_up_whatever_the_interval(case: Case, overwrite: int | None) -> None:
+async def test_long_series_add_up_whatever_the_interval(case: Case, overwrite: int | None, finer: bool) -> None:
     length = 10_000
     values = [float(n % 1000) for n in range(length)]
     await case.store.add(batch(scalars(values)))
@@ -380,11 +381,11 @@ async def test_long_series_add_up_whatever_the_interval(case: Case, overwrite: i
         await case.store.add(batch(scalars([-1.0], iters=[overwrite])))
         await case.settle()
     for interval in (1, 63, 700, 2048, 100_000):
-        found = await buckets(case, interval)
+        found = await buckets(case, interval, finer=finer)
         starts = found.x.tolist()
         widths = {b - a for a, b in pairwise(starts)}
         assert len(widths) == (1 if interval < length else 0)
-        assert all(interval <= width <= interval * 1.1 for width in widths)
+        assert all(interval * (0.5 if finer else 1) <= width <= interval * 1.1 for width in widths)
         assert found.values[COUNT].sum() == length
         for n, x in enumerate(starts):
             stop = starts[n + 1] if n + 1 < len(starts) else length
@@ -417,6 +418,15 @@ async def test_late_points_are_in_the_buckets_at_once(case: Case, late: Sequence
 
 
 # --- points ----------------------------------------------------------------------------------------
+
+
+async def test_a_page_may_end_at_an_iteration(case: Case) -> None:
+    await case.store.add(batch(scalars([1.0, 2.0, 3.0], variant="a", iters=[-5, 0, 5])))
+    await case.settle()
+    await case.store.add(batch(scalars([4.0], variant="b", iters=[3]), scalars([5.0], variant="a", iters=[-7])))
+    for until, inside in ((-8, []), (-7, [5.0]), (-5, [5.0, 1.0]), (3, [5.0, 1.0, 2.0, 4.0])):
+        found = await case.store.scalar_points(SCALARS, PageQuery(10, until=until))
+        assert found.values[found.iters <= until].tolist() == inside
 
 
 async def test_points_have_everything(case: Case) -> None:

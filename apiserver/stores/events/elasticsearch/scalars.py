@@ -34,7 +34,7 @@ def value_of(fields: Mapping[str, Sequence[Any]]) -> float:
 
 async def points(cluster: Cluster, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
     """A page by iteration, as `EventStore.scalar_points` describes it."""
-    hits = await _page(cluster, series, BY_ITERATION, page)
+    hits = await _page(cluster, series, BY_ITERATION, page, *between("iter", None, page.until))
     if page.whole and len(hits) == page.limit:
         iter = hits[-1]["sort"][0]
         rest = PageQuery(paging.ALL, hits[-1]["sort"], page.descending)

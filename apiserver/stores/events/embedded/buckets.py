@@ -5,6 +5,8 @@ fit into them then. For example, with blocks of 512 iterations:
 
     interval 1,000   becomes 1,024, which is 2.4 % wider: a bucket is two blocks
     interval 700     stays, as 1,024 would be 46 % wider: all points are read, some chunks at a time
+
+If the query says that buckets may be finer, 700 becomes 512: there are more buckets, and no points are read.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import numpy as np
 from apiserver import answers
 from apiserver.events.aggregates import Buckets, columns_for
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Float64Array, Int64Array
-from apiserver.events.queries import GREATEST, LEAST, BucketQuery, Range, Width
+from apiserver.events.queries import GREATEST, LEAST, BucketQuery, Width
 from apiserver.stores.events.base import since_first
 from apiserver.stores.events.embedded import smoothed
 from apiserver.stores.events.embedded.bucketing import SHORT, Part, Source, bucket_starts, bucketed
@@ -129,7 +131,7 @@ def _by_iteration(series: Sequence[Series], wanted: BucketQuery, curves: OwnCurv
             yield Source(*one.name, *_parts(one, interval, known.get(one.merged.id, []), wanted))
         else:
             key = Key(curves.owner, one.name, one.merged.id, wanted.smoothing, columns_for(wanted.aggregates))
-            parts = _smoothed_parts(one, key, _ends(one, extent), interval, wanted.range, curves.all)
+            parts = _smoothed_parts(one, key, _ends(one, extent), interval, wanted, curves.all)
             yield Source(*one.name, *parts)
 
 
@@ -183,18 +185,17 @@ def _next_iteration(series: Series, start: int, *, descending: bool) -> int:
 
 
 def _parts(series: Series, interval: int, shifts: Sequence[int], wanted: BucketQuery) -> tuple[int, list[Part]]:
-    """The interval, perhaps widened, and the pieces and points to put into buckets.
+    """The interval, perhaps changed, and the pieces and points to put into buckets.
 
     `shifts` are those of the chunks with points in the range, ascending.
     """
     low, high = wanted.range.least, wanted.range.greatest
     if interval == 1 or not shifts:
         return interval, [_points(series, low, high)]
-    widened = {-(-interval >> shift) << shift: shift for shift in shifts}
-    usable = [wider for wider in widened if wider - interval <= interval * MOST_WIDENING and wider <= GREATEST]
+    usable = [(shift, width) for shift in shifts if (width := _of_blocks(interval, shift, wanted)) is not None]
     if usable:
-        interval = max(usable)
-        contents, run, read = series.blocks(low, high, widened[interval]), CHUNKS_OF_BLOCKS, _sum_up_blocks
+        shift, interval = max(usable)
+        contents, run, read = series.blocks(low, high, shift), CHUNKS_OF_BLOCKS, _sum_up_blocks
     else:
         contents, run, read = series.curves(low, high), CHUNKS_OF_POINTS, _sum_up_points
     sum_up = partial(read, interval=interval, columns=columns_for(wanted.aggregates))
@@ -204,6 +205,15 @@ def _parts(series: Series, interval: int, shifts: Sequence[int], wanted: BucketQ
         low = _end(chunks) + 1
     rest = _points(series, low, high) if low <= high else NO_CURVE
     return interval, [*parts, rest] if len(rest.iters) else parts
+
+
+def _of_blocks(interval: int, shift: int, wanted: BucketQuery) -> int | None:
+    """The interval that is used instead, a multiple of 2^shift; None if that would change it too much."""
+    wider = -(-interval >> shift) << shift
+    if wider - interval <= interval * MOST_WIDENING and wider <= GREATEST:
+        return wider
+    finer = interval >> shift << shift
+    return finer if finer and wanted.may_be_finer else None
 
 
 def _of_chunks(
@@ -246,21 +256,20 @@ def _sum_up_points(chunks: Sequence[Content], interval: int, columns: ColumnName
 
 
 def _smoothed_parts(
-    series: Series, key: Key, ends: tuple[int, int], interval: int, wanted: Range, curves: SmoothedCurves
+    series: Series, key: Key, ends: tuple[int, int], interval: int, wanted: BucketQuery, curves: SmoothedCurves
 ) -> tuple[int, list[Part]]:
-    """The interval, perhaps widened, and smoothed points in the range, or sums of them."""
+    """The interval, perhaps changed, and smoothed points in the range, or sums of them."""
+    low, high = wanted.range.least, wanted.range.greatest
     known, in_blocks = Known.begin(key.smoothing, ends), False
     if (shift := _shift(series)) is not None:
         merged = state(series.conn, "merged_journal")
         known = curves.find(key, replace(known, shift=shift), merged).until(series.settled_end)
-        wider = -(-interval >> shift) << shift
-        in_blocks = wider - interval <= interval * MOST_WIDENING and wider <= GREATEST
-        if in_blocks:
-            interval, known = wider, _known_further(series, known, key.columns)
+        if (width := _of_blocks(interval, shift, wanted)) is not None:
+            in_blocks, interval, known = True, width, _known_further(series, known, key.columns)
             curves.keep(key, known, merged)
 
     def part(x: Int64Array, values: Float64Array) -> Part:
-        inside = within(Curve(x, values), wanted.least, wanted.greatest) if len(x) else NO_CURVE
+        inside = within(Curve(x, values), low, high) if len(x) else NO_CURVE
         if interval == 1 or not len(inside.iters):
             return inside
         return sum_up_points(*inside, bucket_starts(inside.iters, interval), key.columns)
@@ -268,9 +277,9 @@ def _smoothed_parts(
     parts: list[Part] = []
     start = LEAST
     for stretch in known.stretches:
-        if in_blocks and wanted.least <= stretch.first and stretch.last <= wanted.greatest:
+        if in_blocks and low <= stretch.first and stretch.last <= high:
             parts.append(stretch.pieces)
-        elif wanted.least <= stretch.last and stretch.first <= wanted.greatest:
+        elif low <= stretch.last and stretch.first <= high:
             parts.append(part(*copy(stretch.before).feed(*_points(series, start, stretch.end))))
         start = stretch.end + 1
     smoother = copy(known.after)

@@ -67,6 +67,8 @@ def _from_points(series: Series) -> StatsArray:
 
 def page(series: Sequence[Series], wanted: PageQuery[ScalarPosition], worker_names: Sequence[str]) -> ScalarPoints:
     """A page by iteration."""
+    if wanted.until is not None:
+        series = [one for one, first in zip(series, _first_iterations(series), strict=True) if first <= wanted.until]
     points, numbers = NO_POINTS, np.empty(0, np.int32)
     for which in in_parts(series):
         walks = [_walk_beyond(series[n], wanted.after, wanted.descending) for n in which.tolist()]
@@ -75,6 +77,11 @@ def page(series: Sequence[Series], wanted: PageQuery[ScalarPosition], worker_nam
         numbers = np.concatenate([numbers, which[walked].astype(np.int32)])
         points, numbers = first_of(points, numbers, wanted)
     return _answer(series, points, numbers, worker_names)
+
+
+def _first_iterations(series: Sequence[Series]) -> list[int]:
+    rows = zip(series, merged_stats(one.merged for one in series)["min_iter"].tolist(), strict=True)
+    return [min(first, int(one.hot.iters[0])) if one.recent else first for one, first in rows]
 
 
 def earliest_page(series: Sequence[Series], after: int | None, limit: int, worker_names: Sequence[str]) -> ScalarPoints:

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from apiserver.events.model import MetricSelection
-from apiserver.events.queries import PageQuery
+from apiserver.events.model import BucketAxis, MetricSelection
+from apiserver.events.queries import BucketQuery, PageQuery
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.embedded import chunks
 from apiserver.stores.events.embedded.sealing import Sealer
@@ -58,6 +58,18 @@ async def test_a_series_is_sealed_by_the_store_itself(tmp_path: Path) -> None:
     await eventually(lambda: not lengths(tmp_path, sealed=False))
     assert max(lengths(tmp_path, sealed=True)) <= chunks.LARGEST_SEALED
     assert await values(store) == VALUES[:40_000]
+    await store.close()
+
+
+@pytest.mark.parametrize(("finer", "width"), [(False, 600), (True, 512)])
+async def test_buckets_are_finer_only_if_they_may_be(tmp_path: Path, finer: bool, width: int) -> None:
+    store = opened(tmp_path, seal_seconds=0.01)
+    await store.open()
+    await add(store, 0, 40_000)
+    await eventually(lambda: not lengths(tmp_path, sealed=False))
+    asked = BucketQuery(BucketAxis.ITER, lambda *_: 600, may_be_finer=finer)
+    (found,) = await store.scalar_buckets(SCALARS, asked)
+    assert set(np.diff(found.x).tolist()) == {width}
     await store.close()
 
 
