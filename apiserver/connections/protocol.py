@@ -16,6 +16,7 @@ from functools import partial
 from http import HTTPStatus
 from math import inf
 from typing import Any
+from weakref import ref
 
 import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
@@ -294,7 +295,7 @@ class Protocol(HttpToolsProtocol):
         super().on_headers_complete()
         self.headers = []  # trailers go here, not into the headers that the application reads
         self.scope["extensions"] = {
-            REST_OF_BODY: partial(_rest_of_body, self.cycle),  # type: ignore[dict-item]
+            REST_OF_BODY: partial(_rest_of_body, ref(self.cycle)),  # type: ignore[dict-item]
             LIMIT_UNSENT: self._socket.set_write_buffer_limits,  # type: ignore[dict-item]
         }
 
@@ -421,13 +422,17 @@ class Protocol(HttpToolsProtocol):
             self.transport.close()
 
 
-def _rest_of_body(cycle: RequestResponseCycle) -> bytes | None:
+def _rest_of_body(request: ref[RequestResponseCycle]) -> bytes | None:
     """The part of a body that the application has not received yet; None if some of it is still to come.
+
+    The reference is weak because a request has its scope, and the scope has this function. With a strong one, only the
+    garbage collector would free requests and their connections, and nobody is answered while it looks for them.
 
     Most bodies are complete when the application asks. Then it need not call `receive` under a timer, which would take
     a tenth of the time of a small request.
     """
-    if cycle.more_body or cycle.disconnected:
+    cycle = request()
+    if cycle is None or cycle.more_body or cycle.disconnected:
         return None
     rest, cycle.body = bytes(cycle.body), b""  # type: ignore[assignment]
     return rest

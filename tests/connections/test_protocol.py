@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import ip_network
 from typing import Any
+from weakref import ref
 
 import pytest
 import uvicorn
@@ -589,3 +591,16 @@ async def test_nobody_else_does() -> None:
         address, headers = await seen(server, FORWARDED)
         assert address == "127.0.0.1"
         assert b"x-forwarded-proto" in headers
+
+
+async def test_a_request_is_freed_with_its_connection_and_not_by_the_garbage_collector() -> None:
+    gc.disable()
+    try:
+        async with serving() as server:
+            async with server.connect(post(b"body", b"/quick")) as client:
+                assert await client.answer() == (200, b"body")
+                requests = [ref(connection.cycle) for connection in server.state.connections]  # type: ignore[union-attr]
+            await wait_until(lambda: not server.state.connections and not server.state.tasks)
+        assert [request() for request in requests] == [None]
+    finally:
+        gc.enable()
