@@ -41,7 +41,7 @@ PAGES: dict[str, str] = {
     "compare": "/projects/{project}/compare?tasks={sweep}&tab=parallel",
     "compare-curves": "/projects/{project}/compare?tasks={sweep}&group=hyperparams.Args/optimizer",
     "compare-differences": "/projects/{project}/compare?tasks={compared}&tab=differences",
-    "models": "/projects/*/models?q=adamw",
+    "models": "/models?q=adamw",
     "model": "/projects/{project}/models/{model}",
     "report": "/reports/{report}",
     "search": "/search?q=resnet",

@@ -23,7 +23,7 @@ from apiserver.data.formats import TABLES, Format
 from apiserver.data.links import DataLinks
 from apiserver.data.sending import DataResponse
 from apiserver.rpc.admission import Admission
-from apiserver.rpc.auth import Authenticator
+from apiserver.rpc.auth import TOKEN_COOKIE, Authenticator, cookie
 from apiserver.rpc.body import Body, Limits
 from apiserver.rpc.call import Identity
 from apiserver.rpc.disconnects import ClientDisconnected
@@ -165,12 +165,24 @@ def _refusal(error: Exception, request: Request, id: str) -> Response:
     if parameter:
         said["parameter"] = parameter
     response = Response(orjson.dumps({"error": said}), known.code, media_type="application/json")
-    if known.code == 401:
+    if known.code == 401 and not _is_by_script(request):
         response.headers["www-authenticate"] = 'Basic realm="access key and secret"'
     if known.retry_after is not None:
         response.headers["retry-after"] = str(known.retry_after)
     response.raw_headers += SAFE_HEADERS
     return response
+
+
+def _is_by_script(request: Request) -> bool:
+    """Whether the script of a page asks. If it is told how to log in, the browser asks for a password above the page.
+
+    Browsers say who asks only over TLS and on one machine. Elsewhere, scripts send the page's cookie and want no page.
+    """
+    kind = request.headers.get("sec-fetch-dest")
+    if kind is not None:
+        return kind == "empty"
+    has_cookie = cookie(request.headers.get("cookie", ""), TOKEN_COOKIE) is not None
+    return has_cookie and "text/html" not in request.headers.get("accept", "")
 
 
 def _of_invalid(error: RequestValidationError) -> ApiError:

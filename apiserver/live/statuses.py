@@ -10,12 +10,14 @@ import orjson
 from apiserver.live.telling import Event
 from apiserver.stores.documents.query import Document
 
-#: A reader is told when one of these fields changes.
-FIELDS = (
+#: The fields that readers are told.
+_TOLD = (
     *("name", "project", "status", "status_changed", "status_reason", "status_message"),
     *("started", "completed", "published"),
 )
-#: Fields that are told with them. They change with every batch of events, of which readers are told anyway.
+#: A reader is told when one of these fields changes. Comments and tags may be long: who shows them asks for them.
+FIELDS = (*_TOLD, "comment", "tags", "system_tags")
+#: Fields that are told, too. They change with every batch of events, of which readers are told anyway.
 _BESIDE = ("last_change", "last_iteration")
 #: The fields of a document that have to be read; `company` comes with them.
 READ = ("id", *FIELDS, *_BESIDE)
@@ -37,8 +39,8 @@ class Status(NamedTuple):
 def status_of(document: Document) -> Status:
     """The status that a document shows."""
     id = document["id"]
-    told = {name: _short(document.get(name)) for name in FIELDS}
-    mark = blake2b(orjson.dumps([id, told]), digest_size=8).digest()
+    mark = blake2b(orjson.dumps([id, [document.get(name) for name in FIELDS]]), digest_size=8).digest()
+    told = {name: _short(document.get(name)) for name in _TOLD}
     beside = {name: document.get(name) for name in _BESIDE}
     return Status(document["company"], int.from_bytes(mark), Event.of("status", {"task": id, **told, **beside}))
 

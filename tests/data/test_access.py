@@ -80,6 +80,24 @@ async def test_strangers_read_nothing(data: Data) -> None:
     assert answer.status_code == 401
 
 
+@pytest.mark.parametrize(
+    ("headers", "asks"),
+    [
+        ({}, True),
+        ({"sec-fetch-dest": "document", "accept": "text/html,*/*"}, True),
+        ({"cookie": "clearml_token_basic=old", "accept": "text/html,*/*"}, True),
+        ({"sec-fetch-dest": "empty"}, False),
+        ({"cookie": "clearml_token_basic=old", "accept": "*/*"}, False),
+    ],
+    ids=["a program", "a tab", "a tab without TLS", "a script", "a script without TLS"],
+)
+async def test_a_browser_asks_for_a_password_in_tabs_and_not_over_pages(
+    data: Data, headers: dict[str, str], asks: bool
+) -> None:
+    answer = await data.api.raw("GET", f"/data/tasks/{data.task}/log.json", auth=None, headers=headers)
+    assert (answer.status_code, "www-authenticate" in answer.headers) == (401, asks)
+
+
 async def test_other_companies_find_nothing(data: Data) -> None:
     other = await company(data, "admin")
     for address in addresses(data):

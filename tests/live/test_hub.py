@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import AsyncExitStack
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,16 @@ async def test_a_status_that_changes_is_told(stores: Stores) -> None:
         await stores.change("a", status="in_progress", last_iteration=3)
         ((name, status),) = await reading.next()
         assert (name, status["status"], status["last_iteration"]) == ("status", "in_progress", 3)
+
+
+@pytest.mark.parametrize("change", [{"comment": "look"}, {"tags": ["best"]}, {"system_tags": ["archived"]}], ids=str)
+async def test_a_change_of_comment_and_tags_is_told(stores: Stores, change: dict[str, Any]) -> None:
+    await stores.task("a")
+    async with stores.watching("a") as reading:
+        await reading.next()
+        await stores.change("a", **change)
+        ((name, status),) = await reading.next()
+        assert (name, status["task"]) == ("status", "a")
 
 
 async def test_what_a_reader_missed_is_told_when_it_comes_back(stores: Stores) -> None:

@@ -1,28 +1,230 @@
-"""What a page says when the server is gone, and when it is back."""
+"""What pages say and do when the connection is lost, when it is back, and when what they show is gone."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from playwright.sync_api import Browser, expect
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, Request, expect
 
-from tests.harness import served
-from tests.viewer.browser import DESKTOP, Faults, opened_page, require_pages
+from apiserver.rpc.auth import TOKEN_COOKIE
+from tests.harness import Served, bearer, wait_until
+from tests.viewer.browser import DESKTOP, Faults, opened_page
+from tests.viewer.lab import Lab, add, scalars
+
+#: What a browser's console says of questions that find no server.
+NO_SERVER = "ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET"
+#: Milliseconds: a busy machine takes long to start a server, and a page looks for it every few seconds.
+PATIENCE = 60_000
 
 
-def test_a_lost_connection_is_said_in_words_until_it_is_back(browser: Browser, faults: Faults, tmp_path: Path) -> None:
-    require_pages()
-    faults.allow("ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET")
-    with served(tmp_path / "data") as server:
-        project = server.call("projects.create", {"name": "p", "description": ""})["id"]
-        task = server.call("tasks.create", {"name": "t", "type": "training", "project": project})["id"]
-        with opened_page(browser, server, faults, key=(server.key, server.secret), **DESKTOP) as page:
-            page.goto(f"/projects/{project}/tasks/{task}/overview")
-            expect(page.get_by_text("Live", exact=True)).to_be_visible()
-            server.kill()
-            expect(page.get_by_text("Connection lost")).to_be_visible()
-            expect(page.get_by_role("alert")).to_contain_text("Is the server running", timeout=15_000)
-            expect(page.get_by_role("heading", name="t", exact=True)).to_be_visible()
-            server.start()
-            expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=30_000)
-            expect(page.get_by_role("alert")).to_have_count(0)
+@contextmanager
+def away(server: Served, faults: Faults) -> Iterator[None]:
+    """The server is away inside, and then runs again."""
+    faults.allow(NO_SERVER)
+    server.kill()
+    try:
+        yield
+    finally:
+        server.start()
+
+
+def made(server: Served, lab: Lab, status: str = "started") -> str:
+    """A new run with a curve."""
+    task = str(server.call("tasks.create", {"name": "mine", "type": "training", "project": lab.project})["id"])
+    if status:
+        server.call(f"tasks.{status}", {"task": task})
+    add(server, scalars(task, "loss", "train", [3.0, 2.0, 1.0], 1_700_000_000_000))
+    return task
+
+
+def show(page: Page, lab: Lab, task: str, tab: str = "overview") -> None:
+    page.goto(f"/projects/{lab.project}/tasks/{task}/{tab}")
+    live(page)
+
+
+def live(page: Page) -> None:
+    expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=PATIENCE)
+
+
+def test_a_lost_connection_is_said_in_words_until_it_is_back(
+    page: Page, server: Served, lab: Lab, faults: Faults
+) -> None:
+    show(page, lab, lab.run)
+    with away(server, faults):
+        expect(page.get_by_text("Connection lost")).to_be_visible()
+        expect(page.get_by_role("alert")).to_contain_text("Is the server running", timeout=15_000)
+        expect(page.get_by_role("heading", name="resnet-50", exact=True)).to_be_visible()
+    live(page)
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("tab", "shown"),
+    [
+        ("Scalars", "[role=figure], canvas"),
+        ("Plots", "section[aria-label=summary]"),
+        ("Images", "img[alt='samples/input@300']"),
+        ("Console", "[data-line='601']"),
+    ],
+)
+def test_a_tab_that_could_not_be_asked_for_comes_when_the_server_is_back(
+    page: Page, server: Served, lab: Lab, faults: Faults, tab: str, shown: str
+) -> None:
+    show(page, lab, lab.run)
+    with away(server, faults):
+        expect(page.get_by_text("Connection lost")).to_be_visible()
+        page.get_by_role("tab", name=tab).click()
+        failed = page.get_by_role("tabpanel").get_by_role("alert")
+        expect(failed.first).to_contain_text("The server does not answer")
+    expect(page.locator(shown).first).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_the_table_comes_when_the_server_is_back(page: Page, server: Served, lab: Lab, faults: Faults) -> None:
+    page.goto(f"/projects/{lab.project}")
+    page.get_by_role("link", name="vit-large").wait_for()
+    with away(server, faults):
+        expect(page.get_by_text("Connection lost")).to_be_visible()
+        page.get_by_role("searchbox").first.fill("vit")
+        expect(page.get_by_role("alert").first).to_contain_text("The server does not answer")
+    expect(page.get_by_role("link", name="vit-base")).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_role("link", name="broken")).to_have_count(0)
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_page_that_follows_nothing_comes_when_the_server_is_back(
+    page: Page, server: Served, lab: Lab, faults: Faults
+) -> None:
+    page.goto("/models")
+    page.get_by_role("link", name="resnet-50 weights").wait_for()
+    with away(server, faults):
+        page.get_by_role("searchbox").fill("resnet")
+        expect(page.get_by_role("alert").first).to_contain_text("The server does not answer")
+        expect(page.get_by_text("Connection lost")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0, timeout=PATIENCE)
+    expect(page.get_by_role("link", name="resnet-50 weights")).to_be_visible()
+
+
+def test_a_page_whose_script_could_not_be_loaded_comes_when_the_server_is_back(
+    page: Page, server: Served, lab: Lab, faults: Faults
+) -> None:
+    page.goto("/projects")
+    page.get_by_role("treegrid").wait_for()
+    with away(server, faults):
+        page.get_by_role("link", name="Models").first.click()
+        expect(page.get_by_role("alert").first).to_contain_text("could not be loaded")
+    expect(page.get_by_role("link", name="resnet-50 weights")).to_be_visible(timeout=PATIENCE)
+
+
+def test_what_changed_while_the_server_was_away_is_shown(page: Page, server: Served, lab: Lab, faults: Faults) -> None:
+    task = made(server, lab)
+    show(page, lab, task)
+    with away(server, faults):
+        expect(page.get_by_text("Connection lost")).to_be_visible()
+    server.call("tasks.update", {"task": task, "comment": "It is back."})
+    expect(page.get_by_role("region", name="Comment")).to_contain_text("It is back.", timeout=PATIENCE)
+
+
+def test_one_question_that_finds_no_server_is_asked_again(page: Page, lab: Lab, faults: Faults) -> None:
+    faults.allow("ERR_FAILED")
+    page.route("**/models.get_all_ex", lambda route: route.abort(), times=1)
+    page.goto("/models")
+    expect(page.get_by_role("link", name="resnet-50 weights")).to_be_visible()
+
+
+@pytest.mark.parametrize("tab", ["overview", "scalars", "system", "plots", "images", "console"])
+def test_a_run_that_is_deleted_while_it_is_looked_at(
+    page: Page, server: Served, lab: Lab, faults: Faults, tab: str
+) -> None:
+    faults.allow("status of 40[04]")  # charts ask for points of the run, which there are no more
+    task = made(server, lab, "")
+    show(page, lab, task, tab)
+    server.call("tasks.delete", {"task": task})
+    expect(page.get_by_role("heading", name="This run was deleted")).to_be_visible()
+    expect(page.get_by_role("link", name="All runs")).to_be_visible()
+    expect(page.get_by_text("Live", exact=True)).to_have_count(0)
+    expect(page.get_by_text("Connection lost")).to_have_count(0)
+
+
+def test_a_run_that_is_deleted_while_the_server_is_lost(page: Page, server: Served, lab: Lab, faults: Faults) -> None:
+    faults.allow("status of 40[04]|ERR_FAILED|ERR_INTERNET_DISCONNECTED")
+    task = made(server, lab, "")
+    show(page, lab, task)
+    with away(server, faults):
+        page.context.set_offline(True)
+    server.call("tasks.delete", {"task": task})
+    page.context.set_offline(False)
+    expect(page.get_by_role("heading", name="This run was deleted")).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_text("Connection lost")).to_have_count(0)
+
+
+def test_a_run_that_there_is_not(page: Page, lab: Lab) -> None:
+    page.goto("/projects/*/tasks/0815/scalars")
+    expect(page.get_by_role("heading", name="There is no run 0815")).to_be_visible()
+    page.get_by_role("link", name="All runs").click()
+    page.get_by_role("link", name="vit-large").wait_for()
+    expect(page.get_by_text("Connection lost")).to_have_count(0)
+
+
+def test_a_server_that_stops_in_order_is_come_back_to(page: Page, server: Served, lab: Lab, faults: Faults) -> None:
+    faults.allow(NO_SERVER + "|answer: 503|status of 503")
+    show(page, lab, lab.run)
+    server.stop()
+    expect(page.get_by_text("Connection lost")).to_be_visible()
+    server.start()
+    live(page)
+
+
+def test_a_page_whose_login_has_ended_asks_for_another(
+    browser: Browser, server: Served, lab: Lab, faults: Faults
+) -> None:
+    faults.allow("status of 401")
+    with opened_page(browser, server, faults, key=(server.key, server.secret), **DESKTOP) as page:
+        show(page, lab, lab.run)
+        (cookie,) = (one for one in page.context.cookies() if one["name"] == TOKEN_COOKIE)
+        httpx.post(f"{server.api_url}/auth.logout", headers=bearer(cookie["value"])).raise_for_status()
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible(timeout=PATIENCE)
+        assert "/sign-in?next=" in page.url
+
+
+def test_a_computer_that_slept_asks_again(page: Page, lab: Lab) -> None:
+    page.clock.install()
+    show(page, lab, lab.run)
+    with (
+        page.expect_request(lambda request: "/data/live?" in request.url),
+        page.expect_request("**/tasks.get_all_ex"),
+    ):
+        page.clock.fast_forward(3_600_000)
+    live(page)
+
+
+HIDE = """hidden => {
+  Object.defineProperty(document, 'hidden', {configurable: true, get: () => hidden});
+  document.dispatchEvent(new Event('visibilitychange'));
+}"""
+
+
+def test_a_hidden_tab_asks_for_nothing_and_is_up_to_date_when_it_is_seen(
+    browser: Browser, page: Page, server: Served, lab: Lab, faults: Faults
+) -> None:
+    task = made(server, lab)
+    show(page, lab, task)
+    page.get_by_role("region", name="Last metrics").wait_for()
+    page.evaluate(HIDE, True)
+    expect(page.get_by_text("Live", exact=True)).to_have_count(0)
+    asked: list[Request] = []
+    page.on("request", lambda request: asked.append(request))
+    with opened_page(browser, server, faults, key=(server.key, server.secret), **DESKTOP) as seen:
+        show(seen, lab, task)
+        add(server, scalars(task, "loss", "train", [3.0, 2.0, 1.0, 0.125], 1_700_000_000_000))
+        server.call("tasks.update", {"task": task, "name": "renamed"})
+        expect(seen.get_by_role("heading", name="renamed")).to_be_visible()
+        expect(seen.get_by_role("region", name="Last metrics")).to_contain_text("0.125")
+    assert [request.url for request in asked] == []
+    page.evaluate(HIDE, False)
+    expect(page.get_by_role("heading", name="renamed")).to_be_visible()
+    expect(page.get_by_role("region", name="Last metrics")).to_contain_text("0.125")
+    wait_until(lambda: bool(asked))

@@ -7,7 +7,7 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from tests.harness import Served
-from tests.viewer.lab import Lab
+from tests.viewer.lab import Lab, add, scalars
 
 
 def made(server: Served, lab: Lab, **fields: Any) -> str:
@@ -96,6 +96,46 @@ def test_the_metrics_follow_a_run(page: Page, server: Served, lab: Lab) -> None:
         page.get_by_text("Live", exact=True).wait_for()
         client.post("/events.add", json={**point, "iter": 2, "value": 0.25})
         expect(page.get_by_role("region", name="Last metrics")).to_contain_text("0.25")
+
+
+def test_the_page_of_a_run_follows_what_others_change(page: Page, server: Served, lab: Lab) -> None:
+    task = server.call("tasks.create", {"name": "mine", "type": "training", "project": lab.project})["id"]
+    page.goto(f"/projects/{lab.project}/tasks/{task}/overview")
+    page.get_by_text("Live", exact=True).wait_for()
+    server.call("tasks.started", {"task": task})
+    expect(page.locator("[data-status=in_progress]")).to_be_visible()
+    server.call("tasks.update", {"task": task, "name": "renamed", "comment": "Look.", "tags": ["best"]})
+    expect(page.get_by_role("heading", name="renamed", exact=True)).to_be_visible()
+    expect(page.get_by_role("region", name="Comment")).to_contain_text("Look.")
+    expect(page.get_by_role("group", name="Tags")).to_contain_text("best")
+    add(server, scalars(task, "loss", "train", [0.5] * 42, 1_700_000_000_000))
+    expect(page.get_by_role("region", name="Times")).to_contain_text("Iteration41")
+    server.call("tasks.completed", {"task": task})
+    expect(page.locator("[data-status=completed]")).to_be_visible()
+    expect(page.get_by_role("region", name="Times")).to_contain_text("Ended")
+
+
+def test_what_others_change_leaves_alone_what_is_being_written(page: Page, server: Served, lab: Lab) -> None:
+    parameters = {"Args": {name: {"section": "Args", "name": name, "value": "1"} for name in ("lr", "seed")}}
+    fields = {"name": "mine", "type": "training", "project": lab.project, "hyperparams": parameters}
+    task = server.call("tasks.create", fields)["id"]
+    page.goto(f"/projects/{lab.project}/tasks/{task}/overview")
+    page.get_by_text("Live", exact=True).wait_for()
+    page.get_by_role("button", name="Add a comment").click()
+    page.get_by_role("textbox", name="Comment").fill("half a sen")
+    region = page.get_by_role("region", name="Parameters")
+    region.get_by_role("button", name="Edit").click()
+    region.get_by_role("textbox", name="Value of lr").fill("2")
+    added = [{"section": "Args", "name": "clip", "value": "5"}]
+    with page.expect_response("**/tasks.get_all_ex"):
+        server.call("tasks.edit_hyper_params", {"task": task, "hyperparams": added})
+        server.call("tasks.update", {"task": task, "name": "renamed", "comment": "theirs"})
+    expect(page.get_by_role("heading", name="renamed", exact=True)).to_be_visible()
+    expect(page.get_by_role("textbox", name="Comment")).to_have_value("half a sen")
+    expect(region.get_by_role("textbox", name="Value of lr")).to_have_value("2")
+    region.get_by_role("button", name="Save").click()
+    expect(region.get_by_role("rowheader")).to_have_text(["clip", "lr", "seed"])
+    expect(region.get_by_role("row").filter(has_text="lr")).to_contain_text("2")
 
 
 def test_parent_and_children_lead_to_each_other(page: Page, lab: Lab) -> None:

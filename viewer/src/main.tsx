@@ -6,6 +6,7 @@ import { effect } from "@preact/signals";
 import { Component, render, type ComponentChildren, type JSX } from "preact";
 
 import { signedIn } from "./api/client";
+import { whenBack } from "./api/live";
 import { Page } from "./pages/Page";
 import { Failed } from "./parts/Notice";
 import { go, place } from "./state/address";
@@ -42,6 +43,14 @@ effect(() => {
 });
 
 const element = document.getElementById("page")!;
-findUser()
-  .then(() => render(<App />, element))
-  .catch((error: Error) => render(<Failed error={error} again={() => location.reload()} />, element));
+
+function start(): void {
+  findUser()
+    .then(() => {
+      end();
+      render(<App />, element);
+    })
+    .catch((error: Error) => render(<Failed error={error} again={start} />, element));
+}
+const end = whenBack(start);
+start();

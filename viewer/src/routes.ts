@@ -61,6 +61,8 @@ export function placeOf(path: string): Place {
     case "datasets":
     case "pipelines":
       return asRun(steps) ?? { page: first };
+    case "models":
+      return second === undefined ? { page: "models", project: ALL } : { page: "model", project: ALL, model: second };
     case "reports":
       return second === undefined ? { page: "reports" } : { page: "report", report: steps.at(-1) ?? second };
     case "compare":
@@ -124,7 +126,7 @@ export function pathOf(place: Place): string {
     case "compare":
       return joined("projects", place.project, "compare");
     case "models":
-      return joined("projects", place.project, "models");
+      return place.project === ALL ? "/models" : joined("projects", place.project, "models");
     case "model":
       return joined("projects", place.project, "models", place.model);
     case "report":

@@ -14,6 +14,9 @@ const ADDRESSES: readonly (readonly [string, Place])[] = [
   ["/projects/p/experiments/t/info-output/metrics/plots", { ...RUN, tab: "plots" }],
   ["/projects/p/tasks/t/hyper-params/hyper-param/Args", { ...RUN, tab: "overview" }],
   ["/projects/p/models/m/general", { page: "model", project: "p", model: "m" }],
+  ["/models", { page: "models", project: "*" }],
+  ["/models/m", { page: "model", project: "*", model: "m" }],
+  ["/projects/*/models", { page: "models", project: "*" }],
   ["/datasets/simple/p/experiments/t", { ...RUN, tab: "overview" }],
   ["/pipelines/p/experiments/t", { ...RUN, tab: "overview" }],
   ["/reports/p/r", { page: "report", report: "r" }],
@@ -36,6 +39,8 @@ test("the address of a place leads back to it", () => {
       const place: Place = { page: "run", project, task: "t", tab };
       assert.deepEqual(placeOf(pathOf(place)), place);
     }
-    assert.deepEqual(placeOf(pathOf({ page: "runs", project })), { page: "runs", project });
+    for (const page of ["runs", "models"] as const) {
+      assert.deepEqual(placeOf(pathOf({ page, project })), { page, project });
+    }
   }
 });

@@ -20,6 +20,9 @@ export class ServerError extends Error {
 /** Whether the server knows who we are. It turns false when any question is answered 401. */
 export const signedIn = signal(true);
 
+/** Whether the last question found no server: there was no answer, or one of a proxy that says so. */
+export const unreachable = signal(false);
+
 /** Times that a question is asked again after 429 or 503, if the server says when. */
 const MOST_RETRIES = 4;
 /** Seconds that are waited for one answer's turn at most. */
@@ -90,6 +93,17 @@ export async function post<T>(path: string, body: unknown): Promise<T> {
   return (await (await ask(path, { method: "POST", headers, body: JSON.stringify(body) })).json()) as T;
 }
 
+/** The status with which an address is answered, without asking again; 0 if there is no answer for so many seconds. */
+export async function statusOf(address: string, seconds = 10): Promise<number> {
+  try {
+    const response = await fetched(address, { headers: { accept: "application/json" }, signal: AbortSignal.timeout(seconds * 1000) });
+    void response.body?.cancel();
+    return response.status;
+  } catch {
+    return 0;
+  }
+}
+
 async function ask(address: string, options: RequestInit): Promise<Response> {
   for (let tries = 0; ; tries++) {
     const response = await fetched(address, options);
@@ -103,11 +117,20 @@ async function ask(address: string, options: RequestInit): Promise<Response> {
 
 async function fetched(address: string, options: RequestInit): Promise<Response> {
   try {
-    return await fetch(address, { credentials: "same-origin", redirect: "error", ...options });
+    const response = await fetch(address, { credentials: "same-origin", redirect: "error", ...options });
+    unreachable.value = isAway(response);
+    return response;
   } catch (error) {
     if (options.signal?.aborted) throw error;
+    // A file may be refused by the host that an address leads on to: that says nothing of this server.
+    if (options.redirect !== "follow") unreachable.value = true;
     throw new ServerError(0, "The server does not answer. Is it running, and is the network up?");
   }
+}
+
+/** Whether a proxy answers in the place of the server, which itself says when it may be asked again. */
+function isAway({ status, headers }: Response): boolean {
+  return status === 502 || status === 504 || (status === 503 && !headers.has("retry-after"));
 }
 
 /** What the API (`{meta}`) or data (`{error}`) says is wrong. */

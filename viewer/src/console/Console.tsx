@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { follow } from "../api/live";
+import { follow, whenBack } from "../api/live";
 import { useKeys } from "../parts/keys";
 import { Empty, Failed, Waiting } from "../parts/Notice";
 import { counted } from "../parts/times";
@@ -59,20 +59,26 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
     const stop = new AbortController();
     const start = placeIn(query.peek());
     log.anchor = { top: () => list.current?.first() ?? 0, shift: (rows) => list.current?.shift(rows) };
-    numberOf(task, { time: start?.time ?? 0 }, stop.signal).then(
-      ({ line, total }) => {
-        log.total = total;
-        if (start) {
-          const wanted = Math.min(start.line ?? line, Math.max(0, total - 1));
-          following.current = false;
-          target.current = { line: wanted, at: start.time === undefined ? "top" : "middle" };
-          if (start.time !== undefined) setChosen({ first: wanted, last: wanted });
-        }
-        setSeen(total);
-        setReady(true);
-      },
-      (error: Error) => stop.signal.aborted || setFailed(error),
-    );
+    let begun = false;
+    function begin(): void {
+      numberOf(task, { time: start?.time ?? 0 }, stop.signal).then(
+        ({ line, total }) => {
+          begun = true;
+          log.total = total;
+          if (start) {
+            const wanted = Math.min(start.line ?? line, Math.max(0, total - 1));
+            following.current = false;
+            target.current = { line: wanted, at: start.time === undefined ? "top" : "middle" };
+            if (start.time !== undefined) setChosen({ first: wanted, last: wanted });
+          }
+          setSeen(total);
+          setFailed(null);
+          setReady(true);
+        },
+        (error: Error) => stop.signal.aborted || setFailed(error),
+      );
+    }
+    begin();
     let again = false;
     let asking = false;
     async function grow(): Promise<void> {
@@ -89,9 +95,15 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
     const leave = follow({ tasks: [task] }, (change) => {
       if (change.event === "log" || change.event === "reset") void grow();
     });
+    const end = whenBack(() => {
+      if (!begun) return begin();
+      log.again();
+      void grow();
+    });
     return () => {
       stop.abort();
       leave();
+      end();
       log.close();
     };
   }, [log]);

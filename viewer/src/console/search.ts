@@ -65,6 +65,7 @@ export class Search {
         this.#last = found.last ?? this.#last;
         this.full = this.numbers.length >= MOST;
         this.done = found.ended || this.full;
+        this.error = null;
         this.changed();
       }
     } catch (error) {

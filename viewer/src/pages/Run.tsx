@@ -1,7 +1,7 @@
 /** One run: its name and status, and the tabs. It asks for what all tabs need; each tab is a component of its own. */
 
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { api } from "../api/client";
 import { follow } from "../api/live";
@@ -10,11 +10,12 @@ import { useAsked } from "../parts/asked";
 import { EditableTitle } from "../parts/EditableTitle";
 import { useKeys } from "../parts/keys";
 import { Link } from "../parts/Link";
-import { Failed, Waiting } from "../parts/Notice";
+import { Empty, Failed, Waiting } from "../parts/Notice";
+import { paced } from "../parts/paced";
 import { Tabs } from "../parts/Tabs";
 import { Tags } from "../parts/Tags";
 import { attempt } from "../parts/Toast";
-import { TABS, type Tab } from "../routes";
+import { ALL, TABS, type Tab } from "../routes";
 import { ConsoleTab } from "./run/ConsoleTab";
 import { ImagesTab } from "./run/ImagesTab";
 import { OverviewTab } from "./run/OverviewTab";
@@ -56,15 +57,21 @@ const LABELS: Readonly<Record<Tab, string>> = {
   console: "Console",
 };
 
+/** Milliseconds between two questions for a run that changes. */
+const PAUSE = 1000;
+
 export function Run({ project, task: id, tab }: { project: string; task: string; tab: Tab }): JSX.Element {
   const asked = useAsked(id, (signal) => oneTask(id, signal));
-  useEffect(
-    () =>
-      follow({ tasks: [id] }, (change) => {
-        if (change.event === "status" || change.event === "reset") asked.again();
-      }),
-    [id],
-  );
+  const isKnown = asked.value !== null;
+  useEffect(() => {
+    if (!isKnown) return;
+    const changed = paced(asked.refresh, PAUSE);
+    const end = follow({ tasks: [id] }, changed);
+    return () => {
+      end();
+      changed.stop();
+    };
+  }, [id, isKnown]);
   useKeys("Run", [
     {
       keys: TABS.map((_, n) => String(n + 1)),
@@ -75,11 +82,17 @@ export function Run({ project, task: id, tab }: { project: string; task: string;
     { keys: ["u"], does: "Up to the project's runs", run: () => go({ page: "runs", project: asked.value?.project?.id ?? project }) },
   ]);
   const [edited, setEdited] = useState<Partial<Task>>({});
-  useEffect(() => setEdited({}), [asked.value]);
+  /** Edits that the server has not answered: what it said before does not know of them. */
+  const saving = useRef(0);
+  useEffect(() => {
+    if (!saving.current) setEdited({});
+  }, [asked.value]);
   const task = asked.value && { ...asked.value, ...edited };
   const edit: Edit = async (fields) => {
     setEdited((before) => ({ ...before, ...fields }));
+    saving.current++;
     const good = await attempt(() => api("tasks.update", { task: id, ...fields }));
+    saving.current--;
     if (good) asked.again();
     else setEdited({});
     return good;
@@ -87,6 +100,7 @@ export function Run({ project, task: id, tab }: { project: string; task: string;
   useEffect(() => {
     document.title = task ? `${task.name} – ${LABELS[tab]}` : "Run";
   }, [task?.name, tab]);
+  if (asked.error instanceof NoRun) return <Gone id={id} task={asked.value} />;
   if (asked.error && !task) return <Failed error={asked.error} again={asked.again} />;
   if (!task) return <Waiting />;
   const Content = CONTENT[tab];
@@ -122,9 +136,29 @@ export function Run({ project, task: id, tab }: { project: string; task: string;
   );
 }
 
+/** In the place of a run that there is not. `task`: what was known of it, if it was there a moment ago. */
+function Gone({ id, task }: { id: string; task: Task | null }): JSX.Element {
+  const title = task ? "This run was deleted" : `There is no run ${id}`;
+  return (
+    <Empty title={title}>
+      <p>{task ? `It was called ${task.name}.` : "It was deleted, its address is wrong, or you may not see it."}</p>
+      <p>
+        {task?.project && (
+          <>
+            <Link to={{ page: "runs", project: task.project.id }}>Runs of {task.project.name}</Link> ·{" "}
+          </>
+        )}
+        <Link to={{ page: "runs", project: ALL }}>All runs</Link>
+      </p>
+    </Empty>
+  );
+}
+
+class NoRun extends Error {}
+
 async function oneTask(id: string, signal: AbortSignal): Promise<Task> {
   const { tasks } = await api<{ tasks: Task[] }>("tasks.get_all_ex", { id: [id], only_fields: FIELDS, search_hidden: true }, signal);
   const [task] = tasks;
-  if (!task) throw new Error("there is no such run, or you may not see it");
+  if (!task) throw new NoRun();
   return task;
 }

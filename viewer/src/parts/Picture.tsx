@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
+import { whenBack } from "../api/live";
 import { kindOf, linkOf, nameOf, placeOfFile, whyNot } from "./files";
 import css from "./Picture.module.css";
 
@@ -22,6 +23,7 @@ export function Picture({ url, name, onOpen }: Props): JSX.Element {
   const [broken, setBroken] = useState(false);
   const [small, setSmall] = useState(false);
   useEffect(() => setBroken(false), [url]);
+  useEffect(() => whenBack(() => setBroken(false)), []);
   const place = placeOfFile(url);
   if (!place || broken) return <NotShown url={url} name={name} />;
   const fail = (): void => setBroken(true);

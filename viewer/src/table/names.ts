@@ -3,6 +3,7 @@
 import { signal } from "@preact/signals";
 
 import { api } from "../api/client";
+import { whenBack } from "../api/live";
 
 interface Named {
   readonly id: string;
@@ -14,6 +15,14 @@ const names = signal<ReadonlyMap<string, string>>(new Map());
 let missing: string[] = [];
 const known = new Set<string>();
 let asking: ReturnType<typeof setTimeout> | undefined;
+/** What could not be asked for: it is, when the server is back. */
+let failed: string[] = [];
+whenBack(() => {
+  if (!failed.length) return;
+  missing.push(...failed);
+  failed = [];
+  void ask();
+});
 
 /** Names by id. Reading it in a component draws that one again when names come. */
 export function namesById(): ReadonlyMap<string, string> {
@@ -46,6 +55,7 @@ async function ask(): Promise<void> {
         names.value = new Map([...names.peek(), ...(answer[kind] ?? []).map(({ id, name }) => [id, name] as const)]);
       } catch {
         // Ids are shown instead of names; the table says what else goes wrong.
+        failed.push(...some.map((id) => `${kind} ${id}`));
       }
     }
   }

@@ -178,6 +178,7 @@ export class Runs {
     if (shown.group) sections.push(...(await this.#grouped()));
     else sections.push(this.#section("all", null, this.#unpinned(), true));
     if (this.#stopped.signal.aborted) return;
+    this.error = null;
     this.sections = sections;
     for (const section of sections) if (!section.counted) section.pages.want(0, 1);
     if (shown.group) {

@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { follow, type Change } from "../api/live";
+import { follow, whenBack, type Change } from "../api/live";
 import { ALL } from "../routes";
 import { CURVE } from "./columns";
 import { ALWAYS, Runs, type Question, type Row } from "./runs";
@@ -71,6 +71,10 @@ export function useLive(runs: Runs | null, seen: readonly Row[], grown: (id: str
       later();
     }
     const stop = follow({ tasks, ...(whole && { projects: [project] }) }, changed);
+    const end = whenBack(() => {
+      const { runs: shown } = latest.current;
+      void (shown?.ready ? shown.again() : shown?.start());
+    });
     const seldom = setInterval(() => {
       if (!document.hidden && Date.now() - last > SELDOM) {
         last = Date.now();
@@ -79,6 +83,7 @@ export function useLive(runs: Runs | null, seen: readonly Row[], grown: (id: str
     }, SELDOM);
     return () => {
       stop();
+      end();
       clearTimeout(timer);
       clearInterval(seldom);
     };

@@ -1,10 +1,12 @@
 /** The tab "Overview" of a run: everything about it but its curves, pictures and lines. */
 
 import type { JSX } from "preact";
+import { useEffect, useMemo } from "preact/hooks";
 
 import { useAsked } from "../../parts/asked";
 import { Comment } from "../../parts/Comment";
 import { Failed, Waiting } from "../../parts/Notice";
+import { paced } from "../../parts/paced";
 import { mayEdit } from "../../state/session";
 import type { TabProps } from "../Run";
 import { Configuration } from "./overview/Configuration";
@@ -16,8 +18,16 @@ import css from "./overview/Overview.module.css";
 import { Parameters } from "./overview/Parameters";
 import { Script } from "./overview/Script";
 
+/** Milliseconds between two questions for everything about a run that reports: it may have megabytes of texts. */
+const PAUSE = 10_000;
+
 export function OverviewTab({ task, edit }: TabProps): JSX.Element {
-  const asked = useAsked(`${task.id} ${task.status} ${task.last_update}`, (signal) => details(task.id, signal));
+  const asked = useAsked(`${task.id} ${task.status}`, (signal) => details(task.id, signal));
+  const changed = useMemo(() => paced(asked.refresh, PAUSE), []);
+  useEffect(() => {
+    if (asked.value) changed();
+  }, [task.last_update]);
+  useEffect(() => changed.stop, []);
   const found = asked.value;
   return (
     <div class={css["overview"]}>
@@ -31,7 +41,7 @@ export function OverviewTab({ task, edit }: TabProps): JSX.Element {
         {found && (
           <>
             <Parameters task={task} found={found.hyperparams} changed={asked.again} />
-            <Metrics task={task.id} found={found.last_metrics} />
+            <Metrics task={task} found={found.last_metrics} />
             <Artifacts found={found.execution?.artifacts} />
             <Models found={found.models} />
             <Configuration found={found.configuration} />

@@ -1,24 +1,25 @@
 /** The last, least and greatest value of each curve. While the run goes on, they follow it. */
 
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { api } from "../../../api/client";
-import { follow } from "../../../api/live";
 import { useAsked } from "../../../parts/asked";
+import { paced } from "../../../parts/paced";
 import { SearchField } from "../../../parts/SearchField";
 import { Section } from "../../../parts/Section";
 import { counted, short } from "../../../parts/times";
+import type { Task } from "../task";
 import { metricsOf, type Details, type Metric } from "./details";
 import css from "./Overview.module.css";
 
 const MOST = 100;
 /** The table is asked for anew at most so often, in ms. */
-const PAUSE = 3000;
+const PAUSE = 2000;
 /** The iteration of values that were reported without one. */
 const SINGLE = -(2 ** 31);
 
-export function Metrics({ task, found }: { task: string; found: Details["last_metrics"] }): JSX.Element | null {
+export function Metrics({ task, found }: { task: Task; found: Details["last_metrics"] }): JSX.Element | null {
   const [search, setSearch] = useState("");
   const [all, setAll] = useState(false);
   const metrics = metricsOf(useNewest(task) ?? found);
@@ -80,27 +81,26 @@ function number(value: number | undefined): string {
   return typeof value === "number" ? short(value) : "";
 }
 
-/** The metrics as they are now, once points have come; null before. */
-function useNewest(task: string): Details["last_metrics"] | null {
-  const [turn, setTurn] = useState(0);
-  useEffect(() => {
-    let timer: ReturnType<typeof setTimeout> | null = null;
-    const stop = follow({ tasks: [task] }, ({ event }) => {
-      if (event !== "scalars" && event !== "reset") return;
-      timer ??= setTimeout(() => {
-        timer = null;
-        setTurn((before) => before + 1);
-      }, PAUSE);
-    });
-    return () => {
-      stop();
-      if (timer) clearTimeout(timer);
-    };
-  }, [task]);
-  const asked = useAsked(turn ? `${task} ${turn}` : null, async (signal) => {
-    const fields = { id: [task], only_fields: ["last_metrics"], search_hidden: true };
+/** The metrics as they are now, once the run has reported again; null before. */
+function useNewest(task: Task): Details["last_metrics"] | null {
+  const [wanted, setWanted] = useState(false);
+  const asked = useAsked(wanted ? task.id : null, async (signal) => {
+    const fields = { id: [task.id], only_fields: ["last_metrics"], search_hidden: true };
     const { tasks } = await api<{ tasks: Details[] }>("tasks.get_all_ex", fields, signal);
     return tasks[0]?.last_metrics ?? {};
   });
+  const first = useRef(task.last_update);
+  const changed = useMemo(
+    () =>
+      paced(() => {
+        setWanted(true);
+        asked.refresh();
+      }, PAUSE),
+    [],
+  );
+  useEffect(() => {
+    if (task.last_update !== first.current) changed();
+  }, [task.last_update]);
+  useEffect(() => changed.stop, []);
   return asked.value;
 }

@@ -44,7 +44,7 @@ export function Parameters({ task, found, changed }: Props): JSX.Element {
       {editing ? (
         <Editor
           task={task}
-          before={sections.flatMap(({ parameters }) => parameters)}
+          found={sections.flatMap(({ parameters }) => parameters)}
           done={(saved) => {
             setEditing(false);
             if (saved) changed();
@@ -113,7 +113,9 @@ function Value({ section, value }: { section: string; value: string }): JSX.Elem
   );
 }
 
-function Editor({ task, before, done }: { task: Task; before: Parameter[]; done: (saved: boolean) => void }): JSX.Element {
+function Editor({ task, found, done }: { task: Task; found: Parameter[]; done: (saved: boolean) => void }): JSX.Element {
+  // What others change meanwhile is no change of this user: it is neither shown here nor taken back.
+  const [before] = useState(found);
   const [rows, setRows] = useState<Parameter[]>(before);
   const [saving, setSaving] = useState(false);
   const change = (at: number, part: Partial<Parameter>): void =>
