@@ -13,6 +13,12 @@ to its last one. For example, two runs, and buckets that are 4 iterations wide:
     run b      –, 1, 3, 5        –, 1, 1, 5
     runs       1, 2, 2, 1        1, 2, 2, 1
     mean       3, 3.5, 6, 5      3, 2, 5, 5
+    min        2, 1, 3, 5        2, 1, 1, 5
+    max        4, 6, 9, 5        4, 3, 9, 5
+
+Mean, deviation and quantiles are those of the runs' values. The least and the greatest are those of all finite points
+that runs have in the bucket, and of values that are filled in. So a point that lies far from the others is seen,
+however wide buckets are: above, the first bucket reaches from 2 to 4, although its only run has the value 3 there.
 
 Buckets are 1, 2, 4, 8, … wide: the narrowest that are at most `samples` between the first and the last point of all
 runs. While the runs go on, buckets stay where they are, until two of them become one.
@@ -34,6 +40,7 @@ import numpy as np
 
 from apiserver import answers
 from apiserver.aggregation.histogram import Key, axis_values
+from apiserver.events.aggregates import CurvesInBuckets, Rows
 from apiserver.events.model import Float64Array, Owner
 from apiserver.events.queries import CommonBuckets, CurvesQuery
 from apiserver.events.smoothing import Smoothing
@@ -46,6 +53,8 @@ _RUNS_A_READ, _VALUES_A_READ = 500, 2**19
 _AT_ONCE = 2**17
 #: Bytes of a number; texts of times take about so many numbers' room.
 _NUMBER, _TEXT = 8, 10
+
+_NOTHING_FILLED = (np.empty(0, np.intp), np.empty(0))
 
 #: {"x", "runs", "mean", "std", "min", "max": an array each, "quantiles": [array], if they were asked for}
 GroupCurve = dict[str, Any]
@@ -114,15 +123,15 @@ async def _group_curve(
     """The curve of one group, in all buckets that have runs. The means of its runs are dropped before it returns."""
     columns = 6 + len(asked.quantiles) + (_TEXT if asked.key is Key.ISO_TIME else 0)
     answers.hold(_NUMBER * columns * buckets.count)
-    size = len(curves.owners) * buckets.count
+    size = (len(curves.owners) + 2) * buckets.count
     answers.hold(_NUMBER * size)
-    values = np.empty((len(curves.owners), buckets.count))
+    runs = CurvesInBuckets.empty(len(curves.owners), buckets.count)
     row = 0
     for some in _some(curves, max(1, min(_RUNS_A_READ, _VALUES_A_READ // buckets.count))):
-        means = await store.curve_means(some, buckets)
-        await off_loop(means.size, partial(np.copyto, values[row : row + len(means)], means))
-        row += len(means)
-    curve = await off_loop(size, partial(_curve, values, buckets, asked))
+        found = await store.curve_buckets(some, buckets)
+        await off_loop(found.means.size, partial(runs.take, row, found))
+        row += len(found.means)
+    curve = await off_loop(size, partial(_curve, runs, buckets, asked))
     answers.hold(-_NUMBER * size)
     return curve
 
@@ -133,37 +142,41 @@ def _some(curves: CurvesQuery, runs: int) -> Iterator[CurvesQuery]:
         yield replace(curves, owners=curves.owners[start : start + runs])
 
 
-def _curve(values: Float64Array, buckets: CommonBuckets, asked: GroupsQuery) -> GroupCurve:
-    fill(values, asked.fill)
-    table = summed_up(values, asked.quantiles)
+def _curve(runs: CurvesInBuckets, buckets: CommonBuckets, asked: GroupsQuery) -> GroupCurve:
+    for places, filled in fill(runs.means, asked.fill):
+        runs.widen(places, filled, filled)
+    table = summed_up(runs.means, asked.quantiles)
     some = table[0] > 0
-    runs, mean, std, least, greatest, *quantiles = table.compress(some, axis=1)
+    count, mean, std, *quantiles = table.compress(some, axis=1)
     curve = {
         "x": axis_values(buckets.starts[some], asked.key),
-        "runs": runs.astype(np.int64),
+        "runs": count.astype(np.int64),
         "mean": mean,
         "std": std,
-        "min": least,
-        "max": greatest,
+        "min": runs.least[some],
+        "max": runs.greatest[some],
     }
     return curve | ({"quantiles": quantiles} if quantiles else {})
 
 
-def fill(values: Float64Array, how: Fill) -> None:
-    """Fill in what lies between finite values of a row, a run's buckets. All else that is not finite becomes NaN."""
+def fill(values: Float64Array, how: Fill) -> Iterator[tuple[Rows, Float64Array]]:
+    """Fill in what lies between finite values of a row, a run's buckets. All else that is not finite becomes NaN.
+
+    It yields the columns that are filled in, and with what, some rows at a time.
+    """
     step = max(1, _AT_ONCE // values.shape[1])
     for start in range(0, len(values), step):
-        _fill(values[start : start + step], how)
+        yield _fill(values[start : start + step], how)
 
 
-def _fill(values: Float64Array, how: Fill) -> None:
+def _fill(values: Float64Array, how: Fill) -> tuple[Rows, Float64Array]:
     known = np.isfinite(values)
     values[~known] = np.nan
     count, width = known.sum(axis=1), values.shape[1]
     first, last = known.argmax(axis=1), width - 1 - known[:, ::-1].argmax(axis=1)
     (rows,) = np.nonzero((count > 0) & (count < last - first + 1))
     if not len(rows):  # nearly always, if buckets are wider than steps
-        return
+        return _NOTHING_FILLED
     known, places = known[rows], np.arange(width)
     before = np.maximum.accumulate(np.where(known, places, -1), axis=1)
     behind = np.minimum.accumulate(np.where(known, places, width)[:, ::-1], axis=1)[:, ::-1]
@@ -174,10 +187,11 @@ def _fill(values: Float64Array, how: Fill) -> None:
         part = (place - before) / (behind - before)
         filled = filled * (1 - part) + values[row, behind] * part
     values[row, place] = filled
+    return place, filled
 
 
 def summed_up(values: Float64Array, quantiles: Sequence[float]) -> Float64Array:
-    """For each column: how many rows are not NaN, their mean, deviation, least, greatest and quantiles, a row each.
+    """For each column: how many rows are not NaN, their mean, deviation and quantiles, a row each.
 
     A column that is all NaN has 0 and then anything. What is beyond the numbers of a float64 is infinite or NaN.
     """
@@ -195,7 +209,7 @@ def _summed_up(values: Float64Array, quantiles: Sequence[float]) -> Float64Array
         mean = ordered.sum(axis=1, where=takes_part) / runs
         distance = ordered - mean[:, np.newaxis]
         std = np.sqrt(np.square(distance, out=distance).sum(axis=1, where=takes_part) / runs)
-        rows = [runs, mean, std, ordered[:, 0], ordered[column, last]]
+        rows = [runs, mean, std]
         for quantile in quantiles:
             place = quantile * last
             below = place.astype(np.int64)

@@ -88,8 +88,8 @@ async def of_project(
 ) -> Response:
     """The points or buckets of many tasks' curves; with `group`, one curve for each group of tasks.
 
-    A group's curve has, in each bucket, the mean of its tasks' values there, their standard deviation, least, greatest
-    and quantiles, and how many tasks take part.
+    A group's curve has, in each bucket, how many tasks take part, the mean of their values there, standard deviation
+    and quantiles, and the least and greatest of all their points. A task's value in a bucket is the mean of its points.
     """
     found = await find_project(call, project)
     owners = await _owners(call, found["id"], tasks, where, recursive=recursive)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,8 @@ class Aggregate(StrEnum):
 ALL = frozenset(Aggregate)
 #: What an envelope shows of a bucket.
 ENVELOPE = ALL - {Aggregate.NOT_FINITE}
+#: What one curve of many runs is made of.
+OF_CURVES = frozenset([Aggregate.MEAN, Aggregate.MIN, Aggregate.MAX])
 
 Aggregates = dict[Aggregate, npt.NDArray[Any]]
 
@@ -64,6 +66,40 @@ class Buckets:
     variant: str
     x: Int64Array
     values: Aggregates
+
+
+@dataclass(frozen=True, slots=True)
+class CurvesInBuckets:
+    """Several curves in buckets that they have in common. NaN: there is no finite value.
+
+    `means` has a row for each curve and a column for each bucket. `least` and `greatest` have a number for each bucket:
+    the extremes of all finite values that all curves have there.
+    """
+
+    means: Float64Array
+    least: Float64Array
+    greatest: Float64Array
+
+    @classmethod
+    def empty(cls, curves: int, buckets: int) -> Self:
+        """Curves without values, until they are put in."""
+        return cls(np.full((curves, buckets), np.nan), np.full(buckets, np.nan), np.full(buckets, np.nan))
+
+    def put(self, curves: int | Rows, numbers: Int64Array, found: Aggregates) -> None:
+        """Put in what was found in buckets with these numbers, of one curve, or of the curve that is said for each."""
+        self.means[curves, numbers] = found[Aggregate.MEAN]
+        self.widen(numbers, found[Aggregate.MIN], found[Aggregate.MAX])
+
+    def take(self, first: int, other: CurvesInBuckets) -> None:
+        """Take over other curves in the same buckets, as those from `first` on."""
+        self.means[first : first + len(other.means)] = other.means
+        np.fmin(self.least, other.least, out=self.least)
+        np.fmax(self.greatest, other.greatest, out=self.greatest)
+
+    def widen(self, numbers: Int64Array | Rows, least: Float64Array, greatest: Float64Array) -> None:
+        """Let the extremes of the buckets with these numbers reach to these values, too."""
+        np.fmin.at(self.least, numbers, least)
+        np.fmax.at(self.greatest, numbers, greatest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from apiserver.events.aggregates import Aggregate
+from apiserver.events.aggregates import OF_CURVES, Aggregate
 from apiserver.events.model import BucketAxis, EventType, Int64Array, MetricSelection, Owner, Selection
 from apiserver.events.smoothing import Smoothing
 
@@ -135,10 +135,10 @@ class CommonBuckets:
         """The number of each bucket that begins at one of these places."""
         return starts // self.width - self.first
 
-    def means_of(self, curves: CurvesQuery) -> BucketQuery:
-        """The means of each curve in these buckets."""
+    def of(self, curves: CurvesQuery) -> BucketQuery:
+        """The mean and the extremes of each curve in these buckets."""
         inside = Range(self.first * self.width, (self.first + self.count) * self.width - 1)
-        return BucketQuery(curves.axis, lambda *_: self.width, inside, smoothing=curves.smoothing)
+        return BucketQuery(curves.axis, lambda *_: self.width, inside, OF_CURVES, curves.smoothing)
 
 
 class Grid(NamedTuple):

@@ -25,15 +25,31 @@ def filled(values: Sequence[float], how: Fill) -> Row:
 
 
 def curve(rows: Sequence[Row], quantiles: Sequence[float]) -> list[tuple[float, ...]]:
-    """For each bucket with runs: its place, how many there are, mean, deviation, least, greatest and quantiles."""
+    """For each bucket with runs: its place, how many there are, mean, deviation and quantiles."""
     found: list[tuple[float, ...]] = []
     for place, column in enumerate(zip(*rows, strict=True)):
         values = sorted(value for value in column if value is not None)
         if values:
             mean = math.fsum(values) / len(values)
             deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
-            of_quantiles = [quantile(values, wanted) for wanted in quantiles]
-            found.append((place, len(values), mean, deviation, values[0], values[-1], *of_quantiles))
+            found.append((place, len(values), mean, deviation, *[quantile(values, wanted) for wanted in quantiles]))
+    return found
+
+
+def extremes(points: Sequence[Sequence[Sequence[float]]], rows: Sequence[Row]) -> list[tuple[float, float]]:
+    """For each bucket with runs: the least and the greatest of all their points there, and of what is filled in.
+
+    `points` has the values of each run in each bucket, `rows` what each run has there after it was filled.
+    """
+    found: list[tuple[float, float]] = []
+    for place in range(len(rows[0])):
+        values: list[float] = []
+        for of_run, row in zip(points, rows, strict=True):
+            finite = [value for value in of_run[place] if math.isfinite(value)]
+            value = row[place]
+            values += finite or ([] if value is None else [value])
+        if values:
+            found.append((min(values), max(values)))
     return found
 
 

@@ -18,7 +18,7 @@ from apiserver.events.model import Float64Array, Owner
 from apiserver.events.queries import CommonBuckets
 from apiserver.events.smoothing import Kind, Smoothing
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
-from tests.aggregation.plain_groups import curve, filled
+from tests.aggregation.plain_groups import curve, extremes, filled
 from tests.chance import examples
 from tests.contract.event_stores import batch, scalars
 
@@ -57,8 +57,19 @@ async def test_the_example_in_the_description(store: EmbeddedEventStore) -> None
     await store.add(batch(scalars([1, NAN, 5], iters=[4, 8, 12], owner=B)))
     found = await one(store, [A, B], GroupsQuery(4))
     assert (found["x"], found["runs"], found["mean"]) == ([0, 4, 8, 12], [1, 2, 2, 1], [3, 3.5, 6, 5])
-    assert (found["min"], found["max"], found["std"]) == ([3, 1, 3, 5], [3, 6, 9, 5], [0, 2.5, 3, 0])
-    assert (await one(store, [A, B], GroupsQuery(4, fill=Fill.LAST)))["mean"] == [3, 2, 5, 5]
+    assert (found["min"], found["max"], found["std"]) == ([2, 1, 3, 5], [4, 6, 9, 5], [0, 2.5, 3, 0])
+    last = await one(store, [A, B], GroupsQuery(4, fill=Fill.LAST))
+    assert (last["mean"], last["min"], last["max"]) == ([3, 2, 5, 5], [2, 1, 1, 5], [4, 3, 9, 5])
+
+
+async def test_a_spike_of_one_point_is_as_high_as_it_was(store: EmbeddedEventStore) -> None:
+    values = [1.0] * 1000
+    await store.add(batch(scalars(values, owner=A), scalars([*values[:777], 50, *values[778:]], owner=B)))
+    found = await one(store, [A, B], GroupsQuery(10, quantiles=(1,)))
+    assert found["x"][6] == 768
+    assert found["max"] == [*[1] * 6, 50, 1]
+    assert found["min"] == [1] * 8
+    assert found["quantiles"][0][6] == found["mean"][6] * 2 - 1 == 1 + 49 / 128
 
 
 async def test_quantiles_are_answered_as_asked_for(store: EmbeddedEventStore) -> None:
@@ -163,10 +174,16 @@ def test_plain_python_makes_the_same_of_the_same_values(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_AT_ONCE", at_once)
         values = np.array(rows)
-        fill(values, how)
+        new = [pair for places, some in fill(values, how) for pair in zip(places.tolist(), some.tolist(), strict=True)]
         expected = [filled(row, how) for row in rows]
         assert np.allclose(values, matrix(expected), rtol=1e-12, atol=1e-9, equal_nan=True)
         table = summed_up(values, quantiles)
+    assert sorted(new) == sorted(
+        (place, values[number, place])
+        for number, row in enumerate(rows)
+        for place, value in enumerate(row)
+        if not math.isfinite(value) and expected[number][place] is not None
+    )
     got = [(place, *column) for place, column in enumerate(table.T.tolist()) if column[0]]
     wanted = curve(expected, quantiles)
     assert len(got) == len(wanted)
@@ -196,15 +213,18 @@ async def test_plain_python_makes_the_same_of_the_same_points(
     places = [x for of_run in curves for x, _ in of_run]
     found = (await read(store, {"all": owners}, GroupsQuery(samples, key, how, (0.25,)))).get("loss", {})
     buckets = CommonBuckets.over(min(places, default=0), max(places, default=0), samples)
-    rows = [filled([_mean(of_run, buckets, number) for number in range(buckets.count)], how) for of_run in curves]
+    points = [[_inside(of_run, buckets, number) for number in range(buckets.count)] for of_run in curves]
+    rows = [filled([_mean(inside) for inside in of_run], how) for of_run in points]
     starts = buckets.starts.tolist()
     expected = [(starts[int(place)], *rest) for place, *rest in curve(rows, [0.25])]
     if not expected:
         assert found == {}
         return
     group = found["train"]["all"]
-    columns = [group["x"], *(group[name] for name in ("runs", "mean", "std", "min", "max")), *group["quantiles"]]
+    columns = [group["x"], *(group[name] for name in ("runs", "mean", "std")), *group["quantiles"]]
     assert np.allclose(np.array(columns).T, np.array(expected), rtol=1e-9, atol=1e-6)
+    of_all = np.array([group["min"], group["max"]]).T
+    assert np.allclose(of_all, np.array(extremes(points, rows)), rtol=1e-9, atol=1e-9)
 
 
 def _curve_of(run: list[tuple[int, int, float]], key: Key) -> list[tuple[int, float]]:
@@ -216,6 +236,9 @@ def _curve_of(run: list[tuple[int, int, float]], key: Key) -> list[tuple[int, fl
     return [(timestamp - begin, value) for timestamp, value in kept.values()]
 
 
-def _mean(points: list[tuple[int, float]], buckets: CommonBuckets, number: int) -> float:
-    inside = [value for x, value in points if x // buckets.width - buckets.first == number and math.isfinite(value)]
-    return math.fsum(inside) / len(inside) if inside else NAN
+def _inside(points: list[tuple[int, float]], buckets: CommonBuckets, number: int) -> list[float]:
+    return [value for x, value in points if x // buckets.width - buckets.first == number and math.isfinite(value)]
+
+
+def _mean(finite: list[float]) -> float:
+    return math.fsum(finite) / len(finite) if finite else NAN

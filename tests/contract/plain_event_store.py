@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from apiserver.events.aggregates import Aggregate, Buckets
+from apiserver.events.aggregates import Aggregate, Buckets, CurvesInBuckets
 from apiserver.events.changes import Changes, ChangesQuery, OwnerChanges
 from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import (
@@ -24,7 +24,6 @@ from apiserver.events.model import (
     BucketAxis,
     EventBatch,
     EventType,
-    Float64Array,
     LogLine,
     LogPosition,
     LogSize,
@@ -238,8 +237,9 @@ class PlainEventStore:
         found = [x for curve in curves for x, _ in curve]
         return (min(found), max(found)) if found else None
 
-    async def curve_means(self, asked: CurvesQuery, buckets: CommonBuckets) -> Float64Array:
-        found = np.full((len(asked.owners), buckets.count), np.nan)
+    async def curve_buckets(self, asked: CurvesQuery, buckets: CommonBuckets) -> CurvesInBuckets:
+        means = np.full((len(asked.owners), buckets.count), np.nan)
+        all_of_them: list[list[float]] = [[] for _ in range(buckets.count)]
         for row, owner in enumerate(asked.owners):
             for curve in self._curves(asked.of(owner), asked.axis).values():
                 places, values = [x for x, _ in curve], [point.value for _, point in curve]
@@ -250,8 +250,10 @@ class PlainEventStore:
                     inside = [value for at, value in zip(numbers, values, strict=True) if at == number]
                     finite = [value for value in inside if math.isfinite(value)]
                     if finite:
-                        found[row, number] = math.fsum(finite) / len(finite)
-        return found
+                        means[row, number] = math.fsum(finite) / len(finite)
+                    all_of_them[number] += finite
+        least, greatest = [[of(values, default=math.nan) for values in all_of_them] for of in (min, max)]
+        return CurvesInBuckets(means, np.array(least, np.float64), np.array(greatest, np.float64))
 
     def _curves(self, series: SeriesQuery, axis: BucketAxis) -> dict[Name, list[tuple[int, Point]]]:
         """The points of each series but its single value, in order, with their x; none is empty."""

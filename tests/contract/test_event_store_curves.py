@@ -27,9 +27,15 @@ def loss(*owners: Owner, axis: BucketAxis = BucketAxis.ITER) -> CurvesQuery:
 
 
 async def rows(case: Case, asked: CurvesQuery, buckets: CommonBuckets) -> list[list[float]]:
-    found = await case.store.curve_means(asked, buckets)
-    assert found.dtype == np.float64
-    return [list(row) for row in found]
+    found = await case.store.curve_buckets(asked, buckets)
+    assert found.means.dtype == np.float64
+    return [list(row) for row in found.means]
+
+
+async def extremes(case: Case, asked: CurvesQuery, buckets: CommonBuckets) -> list[list[float]]:
+    found = await case.store.curve_buckets(asked, buckets)
+    assert found.least.dtype == found.greatest.dtype == np.float64
+    return [list(found.least), list(found.greatest)]
 
 
 def assert_rows(got: list[list[float]], *expected: list[float]) -> None:
@@ -78,6 +84,51 @@ async def test_only_finite_values_count(case: Case) -> None:
     await case.settle()
     assert await case.store.curve_ends(loss(TASK)) == (0, 6)
     assert_rows(await rows(case, loss(TASK), CommonBuckets(0, 4, 2)), [1, 3, NAN, 7])
+
+
+async def test_the_extremes_are_those_of_all_points(case: Case) -> None:
+    await case.store.add(
+        batch(
+            scalars([1, NAN, 9, 1, -INF, 2], owner=TASK),
+            scalars([3, 3, 3, -7, INF, NAN], owner=OTHER),
+            scalars([99, 4], iters=[-1, 4], owner=MODEL),
+            scalars([50, 50], iters=[8, 20], owner=STRANGER),
+        )
+    )
+    await case.settle()
+    asked, buckets = loss(*ALL), CommonBuckets(0, 4, 2)
+    assert_rows(await extremes(case, asked, buckets), [1, -7, 2, NAN], [3, 9, 4, NAN])
+    await case.store.add(batch(scalars([0, 5], iters=[0, 2], owner=TASK)))
+    await case.settle()
+    assert_rows(await extremes(case, asked, buckets), [0, -7, 2, NAN], [3, 5, 4, NAN])
+    assert_rows(await extremes(case, loss(UNKNOWN), buckets), [NAN] * 4, [NAN] * 4)
+
+
+async def test_a_single_point_of_long_curves_is_seen(case: Case) -> None:
+    random, length = np.random.default_rng(0), 3000
+    values = random.normal(size=(4, length))
+    values[1, 1234], values[2, 2345] = 100, -100
+    owners = [Owner("company", f"task {n}") for n in range(len(values))]
+    starts = (0, 0, 0, 1)  # the last one has other iterations
+    await case.store.add(
+        batch(
+            *(
+                scalars(row.tolist(), iters=range(start, start + length), owner=owner)
+                for owner, row, start in zip(owners, values, starts, strict=True)
+            )
+        )
+    )
+    await case.settle()
+    for axis in BucketAxis:
+        for most in (6, 100, 1000):
+            buckets = CommonBuckets.over(0, length, most)
+            inside: list[list[float]] = [[] for _ in range(buckets.count)]
+            for row, start in zip(values, starts, strict=True):
+                first = 0 if axis is BucketAxis.DURATION else start
+                for at, value in enumerate(row.tolist(), first):
+                    inside[at // buckets.width].append(value)
+            found = await extremes(case, loss(*owners, axis=axis), buckets)
+            assert_rows(found, *([of(some, default=NAN) for some in inside] for of in (min, max)))
 
 
 async def test_later_values_replace_earlier_ones(case: Case) -> None:
@@ -131,8 +182,9 @@ async def test_many_owners_are_read_at_once(case: Case) -> None:
     await case.store.add(batch(*(scalars([float(n)], iters=[n], owner=owner) for n, owner in enumerate(owners))))
     await case.settle()
     assert await case.store.curve_ends(loss(*owners)) == (0, 1199)
-    found = await rows(case, loss(*reversed(owners)), CommonBuckets(0, 1, 2048))
-    assert found == [[float(n)] for n in reversed(range(1200))]
+    asked, buckets = loss(*reversed(owners)), CommonBuckets(0, 1, 2048)
+    assert await rows(case, asked, buckets) == [[float(n)] for n in reversed(range(1200))]
+    assert await extremes(case, asked, buckets) == [[0], [1199]]
 
 
 async def test_iterations_may_be_anywhere(case: Case) -> None:

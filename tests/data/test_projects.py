@@ -58,8 +58,8 @@ async def test_curves_of_many_tasks(data_anywhere: Data, runs: list[str]) -> Non
     curves = (await data.get(f"/projects/ex/amples/scalars?{group}")).json()
     first = [row for row in curves if row["x"] == 0]
     assert {row["group"]: (row["runs"], row["mean"], row["min"], row["max"], row["q50"]) for row in first} == {
-        "0.1": (2, 1.5, 0.5, 2.5, 1.5),
-        "0.2": (2, 2.5, 1.5, 3.5, 2.5),
+        "0.1": (2, 1.5, 0, 3, 1.5),
+        "0.2": (2, 2.5, 1, 4, 2.5),
     }
     content = (await data.get(f"/projects/ex/amples/scalars.bin?{group}")).content
     head = orjson.loads(content[4 : 4 + int.from_bytes(content[:4], "little")])

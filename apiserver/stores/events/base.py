@@ -11,13 +11,12 @@ from typing import Protocol, TypeVar, cast
 
 import numpy as np
 
-from apiserver.events.aggregates import Buckets
+from apiserver.events.aggregates import Buckets, CurvesInBuckets
 from apiserver.events.changes import Changes, ChangesQuery
 from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import (
     EventBatch,
     EventType,
-    Float64Array,
     Int64Array,
     LogLine,
     LogPosition,
@@ -210,10 +209,10 @@ class EventStore(Protocol):
     async def curve_ends(self, asked: CurvesQuery) -> tuple[int, int] | None:
         """The least and the greatest x of all curves together; iteration −2³¹ is left out. None: there is no point."""
 
-    async def curve_means(self, asked: CurvesQuery, buckets: CommonBuckets) -> Float64Array:
-        """The mean of each owner's finite values in each bucket: a row for each owner, a column for each bucket.
+    async def curve_buckets(self, asked: CurvesQuery, buckets: CommonBuckets) -> CurvesInBuckets:
+        """Each owner's mean in each bucket, a row for each owner, and the extremes of all points of all owners there.
 
-        It is NaN where an owner has no finite value. Iteration −2³¹ is left out, and so are points outside the buckets.
+        Iteration −2³¹ is left out, and so are points outside the buckets. Curves are smoothed before, if that is asked.
 
         `answers.will_read` counts the numbers before they are made.
         """

@@ -93,13 +93,17 @@ async def _assert_same_curves(store: EventStore, plain: PlainEventStore, asked: 
     assert await store.curve_ends(asked) == ends
     for least, greatest, most in (*([(*ends, 4), (*ends, 30)] if ends else []), (-2, 12, 4), (3, 3, 4)):
         buckets = CommonBuckets.over(least, greatest, most)
-        got, expected = await store.curve_means(asked, buckets), await plain.curve_means(asked, buckets)
-        assert np.allclose(got, expected, rtol=1e-9, atol=1e-9, equal_nan=True), (asked, buckets)
+        got, expected = [await one.curve_buckets(asked, buckets) for one in (store, plain)]
+        assert np.allclose(got.means, expected.means, rtol=1e-9, atol=1e-9, equal_nan=True), (asked, buckets)
+        assert np.array_equal(got.least, expected.least, equal_nan=True), (asked, buckets)
+        assert np.array_equal(got.greatest, expected.greatest, equal_nan=True), (asked, buckets)
     if ends and asked.axis is BucketAxis.DURATION:
         for smoothing in SMOOTHINGS:
             smooth, buckets = replace(asked, smoothing=smoothing), CommonBuckets.over(-2, 12, 30)
-            got, expected = await store.curve_means(smooth, buckets), await plain.curve_means(smooth, buckets)
-            assert np.allclose(got, expected, rtol=1e-9, atol=1e-9, equal_nan=True), (smooth, buckets)
+            got, expected = [await one.curve_buckets(smooth, buckets) for one in (store, plain)]
+            for column in ("means", "least", "greatest"):
+                one, other = getattr(got, column), getattr(expected, column)
+                assert np.allclose(one, other, rtol=1e-9, atol=1e-9, equal_nan=True), (column, smooth, buckets)
 
 
 async def _assert_same_smoothed(

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeVar
 
-import numpy as np
-
 from apiserver import answers
-from apiserver.events.aggregates import Aggregate, Buckets
-from apiserver.events.model import Float64Array
+from apiserver.events.aggregates import Buckets, CurvesInBuckets
 from apiserver.events.queries import BucketQuery, CommonBuckets, CurvesQuery
 from apiserver.off_loop import together
 from apiserver.stores.events.elasticsearch import buckets as bucketing
@@ -31,19 +28,21 @@ async def ends(cluster: Cluster, known: SeriesIndex, asked: CurvesQuery) -> tupl
     return (min(least for least, _ in found), max(greatest for _, greatest in found)) if found else None
 
 
-async def means(cluster: Cluster, known: SeriesIndex, asked: CurvesQuery, common: CommonBuckets) -> Float64Array:
-    """The means, as `EventStore.curve_means` describes them."""
+async def in_buckets(
+    cluster: Cluster, known: SeriesIndex, asked: CurvesQuery, common: CommonBuckets
+) -> CurvesInBuckets:
+    """All curves in the buckets, as `EventStore.curve_buckets` describes them."""
 
     async def read(request: Request) -> list[Buckets]:
         with answers.reading():
             return await bucketing.buckets(cluster, known, request)
 
     with answers.reading():
-        answers.will_read(8 * len(asked.owners) * common.count)
-        found = np.full((len(asked.owners), common.count), np.nan)
-        async for row, of_owner in _each(asked, common.means_of(asked), read):
+        answers.will_read(8 * (len(asked.owners) + 2) * common.count)
+        found = CurvesInBuckets.empty(len(asked.owners), common.count)
+        async for row, of_owner in _each(asked, common.of(asked), read):
             for one in of_owner:
-                found[row, common.numbers(one.x)] = one.values[Aggregate.MEAN]
+                found.put(row, common.numbers(one.x), one.values)
     return found
 
 

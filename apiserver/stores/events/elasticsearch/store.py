@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from apiserver.answers import reading
-from apiserver.events.aggregates import Buckets
+from apiserver.events.aggregates import Buckets, CurvesInBuckets
 from apiserver.events.changes import Changes, ChangesQuery
 from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import (
     EventBatch,
     EventType,
-    Float64Array,
     LogLine,
     LogPosition,
     LogSize,
@@ -210,9 +209,9 @@ class ElasticsearchEventStore:
         """The ends of all curves together."""
         return await curves.ends(self._cluster, self._series, asked)
 
-    async def curve_means(self, asked: CurvesQuery, buckets: CommonBuckets) -> Float64Array:
-        """The means of each curve in common buckets, by a read for each owner."""
-        return await curves.means(self._cluster, self._series, asked, buckets)
+    async def curve_buckets(self, asked: CurvesQuery, buckets: CommonBuckets) -> CurvesInBuckets:
+        """All curves in common buckets, by a read for each owner."""
+        return await curves.in_buckets(self._cluster, self._series, asked, buckets)
 
     async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
         """A page of points by iteration."""

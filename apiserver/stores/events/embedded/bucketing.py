@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -84,11 +85,16 @@ def bucket_starts(x: Int64Array | Progression, interval: int) -> Rows:
     return np.concatenate([_FIRST, np.flatnonzero(bucket[1:] != bucket[:-1]) + 1])
 
 
+@lru_cache(maxsize=2)
 def _starts_in_progression(x: Progression, interval: int) -> Rows:
+    """The same, remembered: runs that are read together often have the same iterations. Nobody may change the array."""
     if x.step >= interval:
-        return np.arange(x.length)
-    bounds = np.arange(x.first // interval + 1, x.last // interval + 1) * interval
-    return np.concatenate([_FIRST, (bounds - x.first + x.step - 1) // x.step])
+        starts = np.arange(x.length)
+    else:
+        bounds = np.arange(x.first // interval + 1, x.last // interval + 1) * interval
+        starts = np.concatenate([_FIRST, (bounds - x.first + x.step - 1) // x.step])
+    starts.flags.writeable = False
+    return starts
 
 
 def _summed(part: Part, interval: int, columns: ColumnNames) -> Pieces:

@@ -29,6 +29,7 @@ from apiserver.stores.events.embedded import smoothed
 from apiserver.stores.events.embedded.bucketing import SHORT, Part, Source, bucket_starts, bucketed
 from apiserver.stores.events.embedded.checked import decoder, unwrap
 from apiserver.stores.events.embedded.chunks import Room, decode_curves
+from apiserver.stores.events.embedded.extremes import Extremes
 from apiserver.stores.events.embedded.names import state
 from apiserver.stores.events.embedded.pieces import (
     POINTS_A_BLOCK,
@@ -74,13 +75,13 @@ def all_buckets(series: Sequence[Series], wanted: BucketQuery, curves: OwnCurves
 
 
 def some_buckets(
-    series: Sequence[Series], wanted: BucketQuery, curves: OwnCurves = NOTHING_KEPT
+    series: Sequence[Series], wanted: BucketQuery, curves: OwnCurves = NOTHING_KEPT, extremes: Extremes | None = None
 ) -> Iterator[list[Buckets]]:
-    """The same, in any order, some series at a time."""
+    """The same, in any order, some series at a time. Points that `extremes` takes have none in their buckets."""
     for which in in_parts(series):
         part = [series[n] for n in which.tolist()]
         over_iterations = wanted.axis is BucketAxis.ITER
-        sources = _by_iteration(part, wanted, curves) if over_iterations else _by_time(part, wanted)
+        sources = _by_iteration(part, wanted, curves, extremes) if over_iterations else _by_time(part, wanted)
         yield bucketed(sources, wanted.aggregates)
 
 
@@ -121,14 +122,16 @@ class _Extent(NamedTuple):
     last: int
 
 
-def _by_iteration(series: Sequence[Series], wanted: BucketQuery, curves: OwnCurves) -> Iterator[Source]:
+def _by_iteration(
+    series: Sequence[Series], wanted: BucketQuery, curves: OwnCurves, extremes: Extremes | None
+) -> Iterator[Source]:
     known = chunk_shifts(series, wanted.range.least, wanted.range.greatest) if wanted.smoothing is None else {}
     for one, extent in zip(series, _extents(series), strict=True):
         if extent.first == extent.last == SINGLE_VALUE_ITERATION:
             continue
         interval = _interval(one, extent, wanted.width)
         if wanted.smoothing is None:
-            yield Source(*one.name, *_parts(one, interval, known.get(one.merged.id, []), wanted))
+            yield Source(*one.name, *_parts(one, interval, known.get(one.merged.id, []), wanted, extremes))
         else:
             key = Key(curves.owner, one.name, one.merged.id, wanted.smoothing, columns_for(wanted.aggregates))
             parts = _smoothed_parts(one, key, _ends(one, extent), interval, wanted, curves.all)
@@ -184,7 +187,9 @@ def _next_iteration(series: Series, start: int, *, descending: bool) -> int:
 # --- over iterations: blocks or points -------------------------------------------------------------
 
 
-def _parts(series: Series, interval: int, shifts: Sequence[int], wanted: BucketQuery) -> tuple[int, list[Part]]:
+def _parts(
+    series: Series, interval: int, shifts: Sequence[int], wanted: BucketQuery, extremes: Extremes | None
+) -> tuple[int, list[Part]]:
     """The interval, perhaps changed, and the pieces and points to put into buckets.
 
     `shifts` are those of the chunks with points in the range, ascending.
@@ -195,10 +200,11 @@ def _parts(series: Series, interval: int, shifts: Sequence[int], wanted: BucketQ
     usable = [(shift, width) for shift in shifts if (width := _of_blocks(interval, shift, wanted)) is not None]
     if usable:
         shift, interval = max(usable)
-        contents, run, read = series.blocks(low, high, shift), CHUNKS_OF_BLOCKS, _sum_up_blocks
+        contents, run, sum_up = series.blocks(low, high, shift), CHUNKS_OF_BLOCKS, _sum_up_blocks
     else:
-        contents, run, read = series.curves(low, high), CHUNKS_OF_POINTS, _sum_up_points
-    sum_up = partial(read, interval=interval, columns=columns_for(wanted.aggregates))
+        contents, run = series.curves(low, high), CHUNKS_OF_POINTS
+        sum_up = partial(_sum_up_points, extremes=extremes)
+    sum_up = partial(sum_up, interval=interval, columns=columns_for(wanted.aggregates))
     parts: list[Part] = []
     while chunks := contents.fetchmany(run):
         parts += _of_chunks(series, chunks, low, high, sum_up)
@@ -247,9 +253,9 @@ def _sum_up_blocks(chunks: Sequence[Content], interval: int, columns: ColumnName
     return sum_up(blocks, bucket_starts(blocks.x, interval))
 
 
-def _sum_up_points(chunks: Sequence[Content], interval: int, columns: ColumnNames) -> Pieces:
+def _sum_up_points(chunks: Sequence[Content], interval: int, columns: ColumnNames, extremes: Extremes | None) -> Pieces:
     iters, values = _rooms.room.decode([(length, body) for _, _, length, body in chunks])
-    return sum_up_points(iters, values, bucket_starts(iters, interval), columns)
+    return sum_up_points(iters, values, bucket_starts(iters, interval), columns, extremes)
 
 
 # --- over iterations: smoothed ---------------------------------------------------------------------

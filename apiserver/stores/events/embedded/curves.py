@@ -13,10 +13,11 @@ from itertools import islice
 import numpy as np
 
 from apiserver import answers
-from apiserver.events.aggregates import Aggregate
-from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, EventType, Float64Array, Owner
+from apiserver.events.aggregates import CurvesInBuckets
+from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, EventType, Owner
 from apiserver.events.queries import GREATEST, CommonBuckets, CurvesQuery
 from apiserver.stores.events.embedded.buckets import curve_over, some_buckets
+from apiserver.stores.events.embedded.extremes import Extremes
 from apiserver.stores.events.embedded.hot import HotPoints
 from apiserver.stores.events.embedded.names import CODES
 from apiserver.stores.events.embedded.scalars import stats_of
@@ -75,11 +76,16 @@ def ends(series: Sequence[Series], axis: BucketAxis) -> tuple[int, int] | None:
     return (min(least for least, _ in found), max(greatest for _, greatest in found)) if found else None
 
 
-def means(series: Sequence[Series], asked: CurvesQuery, buckets: CommonBuckets) -> Float64Array:
-    """The mean of each owner's finite values in each bucket; the views are named by their owners' places."""
-    answers.will_read(8 * len(asked.owners) * buckets.count)
-    found = np.full((len(asked.owners), buckets.count), np.nan)
-    for some in some_buckets(series, buckets.means_of(asked)):
-        for one in some:
-            found[int(one.metric), buckets.numbers(one.x)] = one.values[Aggregate.MEAN]
+def in_buckets(series: Sequence[Series], asked: CurvesQuery, buckets: CommonBuckets) -> CurvesInBuckets:
+    """All curves in the buckets; the views are named by their owners' places."""
+    answers.will_read(8 * (len(asked.owners) + 2) * buckets.count)
+    found = CurvesInBuckets.empty(len(asked.owners), buckets.count)
+    extremes = Extremes(found, buckets)
+    for some in some_buckets(series, buckets.of(asked), extremes=extremes):
+        if some:
+            owners = np.repeat([int(one.metric) for one in some], [len(one.x) for one in some])
+            numbers = buckets.numbers(np.concatenate([one.x for one in some]))
+            values = {name: np.concatenate([one.values[name] for one in some]) for name in some[0].values}
+            found.put(owners, numbers, values)
+    extremes.put()
     return found

@@ -23,6 +23,7 @@ from apiserver.events import aggregates
 from apiserver.events.aggregates import COLUMNS, Rows, Sums
 from apiserver.events.model import Float64Array, Int64Array
 from apiserver.stores.events.embedded import compression
+from apiserver.stores.events.embedded.extremes import Extremes
 from apiserver.stores.events.embedded.integers import Progression
 from apiserver.stores.events.embedded.points import Curve
 
@@ -126,10 +127,17 @@ def sum_up(pieces: Pieces, starts: Rows) -> Pieces:
     return Pieces(pieces.x[starts], aggregates.joined(pieces.sums, starts))
 
 
-def sum_up_points(iters: Int64Array | Progression, values: Float64Array, starts: Rows, columns: ColumnNames) -> Pieces:
+def sum_up_points(
+    iters: Int64Array | Progression,
+    values: Float64Array,
+    starts: Rows,
+    columns: ColumnNames,
+    extremes: Extremes | None = None,
+) -> Pieces:
     """One piece for each group of points, with none of the given arrays in it.
 
-    Usually the total of each group is finite. Then all values are, and are not tested one by one.
+    Usually the total of each group is finite. Then all values are, and are not tested one by one. If `extremes` takes
+    them, the pieces have the extremes of no values.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         total = np.add.reduceat(values, starts)
@@ -137,7 +145,9 @@ def sum_up_points(iters: Int64Array | Progression, values: Float64Array, starts:
             return sum_up(pieces_of(Curve(iters[np.arange(len(values))], values.copy()), columns), starts)
         lasts = aggregates.lasts_of(starts, len(values))
         count = lasts - starts + 1
-        known = {"sum": total, "count": count, "finite": count}
+        known: Sums = {"sum": total, "count": count, "finite": count}
+        if extremes is not None and isinstance(iters, Progression) and extremes.take(iters, values):
+            known |= {"min": np.full(len(starts), np.inf), "max": np.full(len(starts), -np.inf)}
         return Pieces(
             iters[starts],
             {name: known[name] if name in known else COLUMNS[name].summed(values, starts, lasts) for name in columns},

@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from apiserver import answers
-from apiserver.events.aggregates import Buckets
+from apiserver.events.aggregates import Buckets, CurvesInBuckets
 from apiserver.events.changes import Changes, ChangesQuery
 from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import (
     SAMPLE_TYPES,
     EventBatch,
     EventType,
-    Float64Array,
     LogLine,
     LogPosition,
     LogSize,
@@ -57,7 +56,7 @@ from apiserver.stores.events.embedded import by_worker, deletion, log_hits, log_
 from apiserver.stores.events.embedded.buckets import all_buckets
 from apiserver.stores.events.embedded.checked import Damaged, Kind, Place
 from apiserver.stores.events.embedded.commit import GroupCommit
-from apiserver.stores.events.embedded.curves import ends, means, views_of
+from apiserver.stores.events.embedded.curves import ends, in_buckets, views_of
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.hot import HotOwner, HotPoints, LogPart, Memtable, Name
 from apiserver.stores.events.embedded.live import Live
@@ -355,9 +354,9 @@ class EmbeddedEventStore:
         """The ends of all curves together."""
         return await self._read_curves(asked, lambda found: ends(found, asked.axis))
 
-    async def curve_means(self, asked: CurvesQuery, buckets: CommonBuckets) -> Float64Array:
-        """The means of each curve in common buckets, by one read."""
-        return await self._read_curves(asked, lambda found: means(found, asked, buckets))
+    async def curve_buckets(self, asked: CurvesQuery, buckets: CommonBuckets) -> CurvesInBuckets:
+        """All curves in common buckets, by one read."""
+        return await self._read_curves(asked, lambda found: in_buckets(found, asked, buckets))
 
     async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
         """A page of points."""
