@@ -45,7 +45,8 @@ export function svgOf(lines: readonly Line[], plane: Plane, style: Style): strin
   for (const [value, text] of splits.x) parts.push(mark(toX(value), top, toX(value), bottom), label(toX(value), bottom + 15, "middle", text));
   for (const [value, text] of splits.y) parts.push(mark(left, toY(value), right, toY(value)), label(left - 6, toY(value) + 4, "end", text));
   parts.push(`<g clip-path="url(#area)" fill="none" stroke-linejoin="round">`);
-  for (const line of lines) parts.push(ofLine(line, inside, style.dark));
+  for (const line of lines) parts.push(...behind(line, inside, style.dark));
+  for (const line of lines) parts.push(inFront(line, inside, style.dark));
   parts.push("</g>");
   lines.forEach(({ name, colour }, number) => {
     const under = bottom + 34 + ROW * number;
@@ -54,15 +55,24 @@ export function svgOf(lines: readonly Line[], plane: Plane, style: Style): strin
   return `${parts.join("\n")}\n</svg>\n`;
 }
 
-function ofLine(line: Line, plane: Plane, dark: boolean): string {
-  const colour = line.colour[dark ? 1 : 0];
-  const band = new SvgPath();
-  drawBand(band, line.faint ?? line.points, plane);
+/** The extremes of a group's runs as an outline, the band, and what was smoothed. */
+function behind({ colour: colours, points, faint, outer }: Line, plane: Plane, dark: boolean): string[] {
+  const colour = colours[dark ? 1 : 0];
+  const [outline, band, line] = [new SvgPath(), new SvgPath(), new SvgPath()];
+  if (outer) drawBand(outline, outer, plane);
+  drawBand(band, faint ?? points, plane);
+  if (faint) drawLine(line, faint, plane);
+  const found: string[] = [];
+  if (String(outline)) found.push(`<path d="${outline}" stroke="${colour}" stroke-opacity="0.3"/>`);
+  if (String(band)) found.push(`<path d="${band}" fill="${colour}" fill-opacity="0.16" stroke="${colour}" stroke-opacity="0.5"/>`);
+  if (String(line)) found.push(`<path d="${line}" stroke="${colour}" stroke-opacity="0.35"/>`);
+  return found;
+}
+
+function inFront({ colour, points, dashed }: Line, plane: Plane, dark: boolean): string {
   const path = new SvgPath();
-  drawLine(path, line.points, plane);
-  const dashes = line.dashed ? ' stroke-dasharray="5 3"' : "";
-  const behind = `<path d="${band}" fill="${colour}" fill-opacity="0.16" stroke="${colour}" stroke-opacity="0.5"/>`;
-  return `${String(band) ? behind : ""}<path d="${path}" stroke="${colour}" stroke-width="1.5"${dashes}/>`;
+  drawLine(path, points, plane);
+  return `<path d="${path}" stroke="${colour[dark ? 1 : 0]}" stroke-width="1.5"${dashed ? ' stroke-dasharray="5 3"' : ""}/>`;
 }
 
 /** XML has no characters below U+0020 but tabs and line ends. */
