@@ -103,7 +103,7 @@ class _Exchange:
                 self.answer = self.answer or block
         except BlockingIOError:
             return True
-        except ConnectionError:
+        except (ConnectionError, TimeoutError):  # the system's ETIMEDOUT is no ConnectionError
             self.answer = b""
         return False
 
