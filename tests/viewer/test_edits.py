@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.harness import Served
+from tests.harness import Served, wait_until
 from tests.viewer.browser import DESKTOP, Faults, opened_page
 from tests.viewer.lab import Lab
 
@@ -83,6 +83,24 @@ def test_an_edit_that_is_refused_goes_back_and_says_why(
     page.keyboard.press("Enter")
     expect(page.get_by_role("status").filter(has_text="name")).to_be_visible()
     expect(page.get_by_role("heading", name="mine")).to_be_visible()
+
+
+def test_an_edit_shows_on_while_others_change_the_run(page: Page, server: Served, lab: Lab, make: Make) -> None:
+    task = make()
+    show(page, lab, task)
+    page.get_by_text("Live", exact=True).wait_for()
+    held: list[Route] = []
+    page.route("**/tasks.update", lambda route: held.append(route))
+    page.get_by_role("button", name="Change the name of the run").click()
+    page.get_by_role("textbox", name="name of the run").fill("better")
+    with page.expect_request("**/tasks.update"):
+        page.keyboard.press("Enter")
+    server.call("tasks.update", {"task": task, "comment": "theirs"})
+    expect(page.get_by_role("region", name="Comment")).to_contain_text("theirs")
+    expect(page.get_by_role("heading", name="better")).to_be_visible()
+    held[0].continue_()
+    expect(page.get_by_role("heading", name="better")).to_be_visible()
+    wait_until(lambda: task_of(server, task)["name"] == "better")
 
 
 def test_parameters_of_a_draft(page: Page, server: Served, lab: Lab, make: Make) -> None:

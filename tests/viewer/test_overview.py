@@ -127,15 +127,15 @@ def test_what_others_change_leaves_alone_what_is_being_written(page: Page, serve
     region.get_by_role("button", name="Edit").click()
     region.get_by_role("textbox", name="Value of lr").fill("2")
     added = [{"section": "Args", "name": "clip", "value": "5"}]
-    with page.expect_response("**/tasks.get_all_ex"):
-        server.call("tasks.edit_hyper_params", {"task": task, "hyperparams": added})
-        server.call("tasks.update", {"task": task, "name": "renamed", "comment": "theirs"})
+    server.call("tasks.edit_hyper_params", {"task": task, "hyperparams": added})
+    server.call("tasks.update", {"task": task, "name": "renamed", "comment": "theirs"})
     expect(page.get_by_role("heading", name="renamed", exact=True)).to_be_visible()
+    expect(region.get_by_role("heading")).to_contain_text("3")
     expect(page.get_by_role("textbox", name="Comment")).to_have_value("half a sen")
     expect(region.get_by_role("textbox", name="Value of lr")).to_have_value("2")
     region.get_by_role("button", name="Save").click()
-    expect(region.get_by_role("rowheader")).to_have_text(["clip", "lr", "seed"])
     expect(region.get_by_role("row").filter(has_text="lr")).to_contain_text("2")
+    expect(region.get_by_role("rowheader")).to_have_text(["clip", "lr", "seed"])
 
 
 def test_parent_and_children_lead_to_each_other(page: Page, lab: Lab) -> None:
