@@ -34,6 +34,7 @@ from benchmarks import (
     writing,
 )
 from benchmarks.figures import FIGURES
+from benchmarks.peers import pages
 from benchmarks.run import QUICK, Run, Sizes
 from benchmarks.table import Table
 
@@ -50,6 +51,7 @@ SECTIONS: dict[str, Callable[[Run], None]] = {
     "data": data.measure,
     "live": live.measure,
     "viewer": viewer.measure,
+    "viewer-peers": pages.measure,
     "importing": importing.measure,
     "deleting": deleting.measure,
     "memory": memory.measure,
@@ -64,6 +66,8 @@ def main() -> int:
     sizes = QUICK if options.quick else Sizes()
     if options.growth_points is not None:
         sizes = dataclasses.replace(sizes, growth_points=options.growth_points)
+    if options.followed_seconds is not None:
+        sizes = dataclasses.replace(sizes, followed_seconds=options.followed_seconds)
     table = Table(FIGURES)
     failed = [name for name in options.only if not _succeeds(name, options.folder, sizes, table)]
     head = report.head(_growth(sizes), quick=options.quick)
@@ -99,6 +103,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--growth-points", type=int, help="points in other tasks when the data folder has grown; 0: skip"
     )
+    parser.add_argument("--followed-seconds", type=float, help="how long a page follows live charts; 3600: an hour")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     parser.add_argument("--into", type=_marked, help="also write the table into this Markdown file")
     parser.add_argument("--folder", type=Path, help="where to put data (several GB); the system's temporary folder")

@@ -30,6 +30,7 @@ class Load:
     series: int
     batch: int
     metric: str = "m"
+    seed: int = 0
 
 
 def variant(number: int) -> str:
@@ -39,7 +40,7 @@ def variant(number: int) -> str:
 
 def batches(load: Load) -> Iterator[EventBatch]:
     """The batches of a load. Each has consecutive iterations of some series, with random values and jittering times."""
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(load.seed)
     a_series = min(max(1, load.batch // load.series), load.points // load.series)
     together = min(load.series, load.batch // a_series)
     for first in range(0, load.points // load.series, a_series):

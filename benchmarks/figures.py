@@ -23,6 +23,12 @@ UNWATCHED = "nobody watches"
 #: Writes the same points from memory.
 PYARROW = "pyarrow, the points in memory"
 POLLING = "asking every 10 s"
+UPLOT = "uPlot alone, as many lines"
+EMPTY = "an empty page"
+AGAIN = "again, from the browser's cache"
+PLAIN_LIST = "a plain list"
+QUARTER, HALF, THREE_QUARTERS = "after a quarter of it", "after half of it", "after three quarters"
+TENSORBOARD_PAGE, MLFLOW_PAGE, CLEARML_PAGE = "TensorBoard", "MLflow's web UI", "ClearML's web UI"
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,11 +248,15 @@ FIGURES: tuple[Figure, ...] = (
     Figure("viewer.size", "the scripts and styles of the page of a run, gzipped", "KB", (Bar(120),)),
     Figure("viewer.curves", "a page of 20 charts of 10 curves × 100k points: drawn after the click", "ms", (Bar(700),)),
     Figure("viewer.curves.bytes", "the same: bytes over the wire", "MB", (Bar(1.5),)),
+    Figure("viewer.opened", "the same by its address, nothing in the browser's cache", "ms"),
     Figure("viewer.zoom", "the same: finer buckets after zooming", "ms", (Bar(150),)),
     Figure("viewer.runs", "100 runs × 2,000 buckets in one chart", "ms", (Bar(500),)),
     Figure("viewer.groups", "1,000 runs grouped in one chart", "ms", (Bar(700),)),
     Figure("viewer.table", "the table of 100,000 runs while it is scrolled", "frames/s", (Bar(50, at_least=True),)),
-    Figure("viewer.memory", "following 50 charts for a minute: memory of the page that stays", "MB", (Bar(5),)),
+    Figure("viewer.memory", "following 50 charts: memory of the page", "MB", (Bar(1.1, QUARTER),)),
+    Figure("pages.drawn", "a page of 20 charts of ten runs × 10k points, by its address: drawn", "s"),
+    Figure("pages.bytes", "the page of ten runs: bytes over the wire", "MB"),
+    Figure("pages.heap", "the page of ten runs: its memory", "MB"),
     Figure("live.lag", "2,000 live streams of 200 tasks that report each second: told after, p99", "ms", (Bar(500),)),
     Figure("live.cores", "the same: cores of the server", "cores", (Bar(0.3),)),
     Figure("live.memory", "the same: memory, a stream", "KB", (Bar(20),)),

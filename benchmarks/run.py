@@ -62,6 +62,8 @@ class Sizes:
     """Runs that a page shows one by one, and in groups."""
     viewed_tasks: int = 100_000
     followed_seconds: float = 60
+    compared_points: int = 10_000
+    """Points of each of 200 series that web UIs show."""
     import_points: int = 2_000_000
     deleted_points: int = 1_000_000
     other_points: int = 1_000_000
@@ -114,6 +116,7 @@ QUICK = Sizes(
     viewed_runs=(3, 5),
     viewed_tasks=300,
     followed_seconds=1,
+    compared_points=100,
     import_points=2_000,
     deleted_points=10_000,
     other_points=20_000,

@@ -1,52 +1,59 @@
-"""The pages in Chromium: how soon curves are drawn, how smoothly a table scrolls, and what an open page keeps.
-
-It needs Chromium, which Playwright drives; without it, this section does nothing.
-"""
+"""The pages in Chromium: how soon curves are drawn, how smoothly a table scrolls, and what an open page keeps."""
 
 from __future__ import annotations
 
 import asyncio
 import gzip
-import shutil
 import statistics
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode, urlsplit
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import orjson
 
 from apiserver import resources
 from apiserver.events.model import Owner
 from apiserver.rpc.auth import TOKEN_COOKIE
 from apiserver.settings import Settings
 from benchmarks import lists
+from benchmarks.browser import CHROMIUM, Traffic, fresh, heap_mb, launched, uplot_ms
 from benchmarks.columns import Load, fill
+from benchmarks.figures import AGAIN, EMPTY, HALF, PLAIN_LIST, QUARTER, THREE_QUARTERS, UPLOT
 from benchmarks.listed import Company
+from benchmarks.processes import timed_ms
 from benchmarks.run import Run
 from benchmarks.server import Running, running
 
 if TYPE_CHECKING:
-    from playwright.sync_api import BrowserContext, CDPSession, Page
+    from playwright.sync_api import Browser, Page
 
-_CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-_WINDOW: Any = {"width": 1600, "height": 1000}
+#: All charts are in the window; one chart alone has 2,000 pixels; all charts that are followed are in the window.
+_WINDOW, _WIDE, _LARGE = (1600, 1500), (2160, 1000), (3200, 2400)
 _CHARTS, _CURVES = 20, 10
 _FOLLOWED = 50
+#: The points that each followed curve gets at once, twice a second.
+_AT_ONCE = 10
 #: The points of each run that is shown together with others.
 _POINTS = 10_000
 _GROUPS = 5
-_PATIENCE_MS = 60_000
-
-#: Whether all charts in the window are drawn, and none waits for an answer.
-_DRAWN = """() => {
+#: About how many buckets a curve has that is drawn in one of many charts, and alone on a page.
+_BUCKETS, _MOST_BUCKETS = 300, 2000
+#: Whether some charts in the window are drawn, all of them, and none waits for an answer.
+DRAWN = """(least) => {
   const charts = [...document.querySelectorAll('[role=figure]')].filter((one) => {
     const place = one.getBoundingClientRect();
     return place.bottom > 0 && place.top < innerHeight;
   });
-  return charts.length > 0 && charts.every((one) => one.querySelector('canvas'))
+  return charts.length >= least && charts.every((one) => one.querySelector('canvas'))
     && !document.querySelector('[aria-busy=true]');
 }"""
+#: Goes to an address of the same server as a link does.
+_GO = "(address) => { history.pushState(null, '', address); dispatchEvent(new PopStateEvent('popstate')); }"
 #: Scrolls for three seconds, a little in each frame; how many frames there were in a second.
 _SCROLL = """async (element) => {
   let frames = 0;
@@ -58,20 +65,25 @@ _SCROLL = """async (element) => {
   }
   return frames / 3;
 }"""
+_SCROLLED = """(grid) => [grid, ...grid.querySelectorAll('*')].find((one) => one.scrollHeight > one.clientHeight + 200)
+  ?? grid.parentElement"""
+_LIST = "<ul style='height: 900px; overflow: auto'>" + "<li style='height: 5000px'>row" * 100
 
 
 def measure(run: Run) -> None:
     """The figures viewer.*"""
-    if _CHROMIUM is None:
+    if CHROMIUM is None:
         sys.stderr.write("there is no chromium, which shows the pages\n")
         return
     with running(run.folder) as server:
         shown, project = _filled(run, server)
-        with _browser(server) as context:
-            _measure_curves(run, context, shown)
-            _measure_runs(run, context, project)
-            _measure_following(run, context, server)
-            _measure_table(run, context)
+        with launched() as browser:
+            token = server.call("auth.login", {})["token"]
+            pages = _Pages(run, browser, (server.server.api_url, TOKEN_COOKIE, token))
+            pages.measure_curves(shown)
+            pages.measure_runs(project)
+            pages.measure_table()
+            pages.measure_following(server)
 
 
 def _filled(run: Run, server: Running) -> tuple[Owner, str]:
@@ -91,51 +103,136 @@ def _filled(run: Run, server: Running) -> tuple[Owner, str]:
         runs.append(made)
     server.stop()
     each = sizes.viewed_points * _CURVES
-    loads = [Load(shown, each, _CURVES, 10_000, f"metric {n:02}") for n in range(_CHARTS)]
-    asyncio.run(fill(server.events, [*loads, *(Load(one, _POINTS, 1, _POINTS) for one in runs)]))
+    loads = [Load(shown, each, _CURVES, 10_000, f"metric {n:02}", seed=n) for n in range(_CHARTS)]
+    others = [Load(one, _POINTS, 1, _POINTS, seed=number) for number, one in enumerate(runs)]
+    asyncio.run(fill(server.events, [*loads, *others]))
     server.start()
     return shown, project
 
 
-@contextmanager
-def _browser(server: Running) -> Iterator[BrowserContext]:
-    """A browser in which the admin is signed in."""
-    from playwright.sync_api import sync_playwright
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """How long a page took each time, and what it loaded."""
 
-    url = server.server.api_url
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
-        context = browser.new_context(viewport=_WINDOW, base_url=url)
-        token = server.call("auth.login", {})["token"]
-        context.add_cookies([{"name": TOKEN_COOKIE, "value": token, "url": url}])
-        context.set_default_timeout(_PATIENCE_MS)
-        yield context
-        browser.close()
+    milliseconds: list[float] = field(default_factory=list)
+    megabytes: list[float] = field(default_factory=list)
+
+    @property
+    def median_ms(self) -> float:
+        return statistics.median(self.milliseconds)
+
+    @property
+    def median_mb(self) -> float:
+        return statistics.median(self.megabytes)
 
 
-def _measure_curves(run: Run, context: BrowserContext, shown: Owner) -> None:
-    page = context.new_page()
-    loaded: set[str] = set()
-    page.on("request", lambda request: loaded.add(urlsplit(request.url).path))
-    taken, sizes, zoomed = [], [], []
-    for _ in range(max(1, run.sizes.runs // 4)):
-        page.goto(f"/projects/*/tasks/{shown.id}/overview")
-        page.get_by_role("tab", name="Scalars").wait_for()
-        session = context.new_cdp_session(page)
-        received = _count_bytes(session)
-        began = time.perf_counter()
-        page.get_by_role("tab", name="Scalars").click()
-        page.wait_for_function(_DRAWN)
-        taken.append((time.perf_counter() - began) * 1e3)
-        sizes.append(sum(received) / 1e6)
-        zoomed.append(_zoom_ms(page))
-        session.detach()
-    files = [resources.path(f"viewer/dist{path}") for path in loaded if path.startswith("/assets/")]
-    run.table.put("viewer.size", sum(len(gzip.compress(file.read_bytes(), 9)) for file in files) / 1024)
-    run.table.put("viewer.curves", statistics.median(taken))
-    run.table.put("viewer.curves.bytes", statistics.median(sizes))
-    run.table.put("viewer.zoom", statistics.median(zoomed))
-    page.close()
+@dataclass(frozen=True, slots=True)
+class _Pages:
+    """Pages of a server in which the admin is signed in."""
+
+    run: Run
+    browser: Browser
+    cookie: tuple[str, str, str]
+
+    def fresh(self, size: tuple[int, int] = _WINDOW) -> AbstractContextManager[Page]:
+        return fresh(self.browser, size, self.cookie)
+
+    @property
+    def times(self) -> range:
+        """Pages are shown so often; the median counts."""
+        return range(max(1, self.run.sizes.runs // 4))
+
+    def limits(self, charts: int, lines: int, points: int) -> dict[str, float]:
+        """How long uPlot alone takes to draw as much."""
+        found = [uplot_ms(self.browser, charts, lines, points) for _ in self.times]
+        taken = [one for one in found if one is not None]
+        return {UPLOT: statistics.median(taken)} if taken else {}
+
+    def measure_curves(self, shown: Owner) -> None:
+        table, run = self.run.table, f"/projects/*/tasks/{shown.id}"
+        clicked, zoomed, opened, empty = _Shown(), [], [], []
+        again, paths = _Shown(), set[str]()
+        for _ in self.times:
+            with self.fresh() as page:
+                for shown_so in (clicked, again):
+                    page.goto(f"{run}/overview")
+                    page.get_by_role("tab", name="Scalars").wait_for()
+                    traffic = Traffic(page)
+                    click = page.get_by_role("tab", name="Scalars").click
+                    shown_so.milliseconds.append(_until_drawn(page, click, _CHARTS))
+                    shown_so.megabytes.append(traffic.megabytes)
+                zoomed.append(_zoom_ms(page))
+            with self.fresh() as page:
+                empty.append(timed_ms(partial(page.goto, "/livez")))
+            with self.fresh() as page:
+                traffic = Traffic(page)
+                opened.append(_until_drawn(page, partial(page.goto, f"{run}/scalars"), _CHARTS))
+                paths |= traffic.paths
+        drawn = self.limits(_CHARTS, _CURVES, _BUCKETS)
+        files = [resources.path(f"viewer/dist{path}") for path in paths if path.startswith("/assets/")]
+        table.put("viewer.size", sum(len(gzip.compress(file.read_bytes(), 9)) for file in files) / 1024)
+        table.put("viewer.curves", clicked.median_ms, {AGAIN: again.median_ms, **drawn})
+        table.put("viewer.curves.bytes", clicked.median_mb, {AGAIN: again.median_mb})
+        table.put("viewer.opened", statistics.median(opened), {EMPTY: statistics.median(empty), **drawn})
+        table.put("viewer.zoom", statistics.median(zoomed), drawn)
+
+    def measure_runs(self, project: str) -> None:
+        few, all = self.run.sizes.viewed_runs
+        with self.fresh() as page:
+            answer = page.context.request.get(f"/data/projects/{project}/tasks.json?columns=id")
+            owners = [row["id"] for row in answer.json()]
+        alone = {"full": "m · v000000"}
+        self._measure_compared("viewer.runs", project, owners[:few], alone, self.limits(1, few, _MOST_BUCKETS))
+        grouped = {"group": "hyperparams.Args/lr"}
+        self._measure_compared("viewer.groups", project, owners[:all], grouped, self.limits(1, 3 * _GROUPS, _BUCKETS))
+
+    def _measure_compared(
+        self, figure: str, project: str, runs: list[str], more: Mapping[str, str], limits: dict[str, float]
+    ) -> None:
+        address = f"/projects/{project}/compare?{urlencode({'tasks': ','.join(runs), **more})}"
+        taken = []
+        for _ in self.times:
+            with self.fresh(_WIDE) as page:
+                page.goto("/projects")
+                page.get_by_role("main").wait_for()
+                taken.append(_until_drawn(page, partial(page.evaluate, _GO, address), 1))
+        self.run.table.put(figure, statistics.median(taken), limits)
+
+    def measure_table(self) -> None:
+        with self.fresh() as page:
+            page.set_content(_LIST)
+            plain = float(page.locator("ul").evaluate(_SCROLL))
+        with self.fresh() as page:
+            page.goto("/projects/*")
+            page.get_by_role("grid").get_by_role("row").nth(5).wait_for()
+            scrolled = page.get_by_role("grid").evaluate_handle(_SCROLLED)
+            self.run.table.put("viewer.table", float(page.evaluate(_SCROLL, scrolled)), {PLAIN_LIST: plain})
+
+    def measure_following(self, server: Running) -> None:
+        """A page that follows curves to which points are sent all the time: what it keeps after each quarter."""
+        task, seconds, sent = server.task("followed"), self.run.sizes.followed_seconds, _points()
+        server.call("tasks.started", {"task": task.id})
+        _report(server, task, next(sent))
+        with self.fresh(_LARGE) as page:
+            session = page.context.new_cdp_session(page)
+            session.send("HeapProfiler.enable")
+            page.goto(f"/projects/*/tasks/{task.id}/scalars")
+            page.wait_for_function(DRAWN, arg=_FOLLOWED)
+            kept = []
+            for _ in range(4):
+                ended = time.monotonic() + seconds / 4
+                while time.monotonic() < ended:
+                    _report(server, task, next(sent))
+                    page.wait_for_timeout(500)
+                kept.append(heap_mb(session))
+        *before, last = kept
+        beside = dict(zip((QUARTER, HALF, THREE_QUARTERS), before, strict=True))
+        self.run.table.put("viewer.memory", last, beside)
+
+
+def _until_drawn(page: Page, begin: Callable[[], object], charts: int) -> float:
+    """Milliseconds from beginning something until so many charts are drawn."""
+    return timed_ms(lambda: (begin(), page.wait_for_function(DRAWN, arg=charts)))
 
 
 def _zoom_ms(page: Page) -> float:
@@ -149,92 +246,23 @@ def _zoom_ms(page: Page) -> float:
     began = time.perf_counter()
     with page.expect_response(lambda answer: "from=" in answer.url):
         page.mouse.up()
-    page.wait_for_function(_DRAWN)
+    page.wait_for_function(DRAWN, arg=_CHARTS)
     return (time.perf_counter() - began) * 1e3
 
 
-def _count_bytes(session: CDPSession) -> list[float]:
-    """The sizes of all answers from now on, as they come over the wire."""
-    sizes: list[float] = []
-    session.send("Network.enable")
-    session.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
-    return sizes
+def _points() -> Iterator[range]:
+    """The iterations that each followed curve gets at once."""
+    first = 0
+    while True:
+        yield range(first, first + _AT_ONCE)
+        first += _AT_ONCE
 
 
-def _measure_runs(run: Run, context: BrowserContext, project: str) -> None:
-    few, all = run.sizes.viewed_runs
-    owners = _run_ids(context, project)
-    asked = {
-        "viewer.runs": (few, {}),
-        "viewer.groups": (all, {"group": "hyperparams.Args/lr"}),
-    }
-    for figure, (count, more) in asked.items():
-        taken = []
-        for _ in range(max(1, run.sizes.runs // 4)):
-            page = context.new_page()
-            page.goto("/projects")
-            page.get_by_role("main").wait_for()
-            address = f"/projects/{project}/compare?{urlencode({'tasks': ','.join(owners[:count]), **more})}"
-            began = time.perf_counter()
-            page.goto(address)
-            page.wait_for_function(_DRAWN)
-            taken.append((time.perf_counter() - began) * 1e3)
-            page.close()
-        run.table.put(figure, statistics.median(taken))
-
-
-def _run_ids(context: BrowserContext, project: str) -> list[str]:
-    answer = context.request.get(f"/data/projects/{project}/tasks.json?columns=id")
-    return [row["id"] for row in answer.json()]
-
-
-def _measure_following(run: Run, context: BrowserContext, server: Running) -> None:
-    """A page that follows curves to which points are sent all the time: what it keeps more than after a while."""
-    task = server.task("followed")
-    page = context.new_page()
-    session = context.new_cdp_session(page)
-    session.send("HeapProfiler.enable")
-    server.call("tasks.started", {"task": task.id})
-    _report(server, task, 0)
-    page.goto(f"/projects/*/tasks/{task.id}/scalars")
-    page.wait_for_function(_DRAWN)
-    seconds = run.sizes.followed_seconds
-    _report_for(server, task, 1, seconds / 4)
-    before = _heap_mb(session)
-    _report_for(server, task, 10**6, seconds)
-    run.table.put("viewer.memory", max(0.0, _heap_mb(session) - before))
-    page.close()
-
-
-def _report_for(server: Running, task: Owner, first: int, seconds: float) -> None:
-    ended, number = time.monotonic() + seconds, first
-    while time.monotonic() < ended:
-        _report(server, task, number)
-        number += 1
-        time.sleep(0.5)
-
-
-def _report(server: Running, task: Owner, iteration: int) -> None:
-    common = {"task": task.id, "type": "training_stats_scalar", "variant": "v", "iter": iteration}
-    events = [{**common, "metric": f"metric {n:02}", "value": n + iteration % 7} for n in range(_FOLLOWED)]
-    for event in events:
-        server.call("events.add", event)
-
-
-def _heap_mb(session: CDPSession) -> float:
-    """The memory of the page's objects that are still in use."""
-    for _ in range(3):
-        session.send("HeapProfiler.collectGarbage")
-    return float(session.send("Runtime.getHeapUsage")["usedSize"]) / 2**20
-
-
-def _measure_table(run: Run, context: BrowserContext) -> None:
-    page = context.new_page()
-    page.goto("/projects/*")
-    page.get_by_role("grid").get_by_role("row").nth(5).wait_for()
-    scrolled = page.get_by_role("grid").evaluate_handle(
-        """(grid) => [grid, ...grid.querySelectorAll('*')].find((one) => one.scrollHeight > one.clientHeight + 200)
-             ?? grid.parentElement"""
+def _report(server: Running, task: Owner, iterations: range) -> None:
+    common = {"task": task.id, "type": "training_stats_scalar", "variant": "v"}
+    events = (
+        {**common, "iter": iteration, "metric": f"metric {n:02}", "value": n + iteration % 7}
+        for iteration in iterations
+        for n in range(_FOLLOWED)
     )
-    run.table.put("viewer.table", float(page.evaluate(_SCROLL, scrolled)))
-    page.close()
+    server.connection.post("events.add_batch", b"\n".join(map(orjson.dumps, events)))

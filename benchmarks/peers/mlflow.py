@@ -32,7 +32,7 @@ _CLIENTS, _SHORT, _SMALL = 8, 100, 10
 #: MLflow's default is four workers, which need twice the memory.
 _WORKERS = 2
 _OPTIONS = ("--workers", str(_WORKERS), "--uvicorn-opts", "--timeout-worker-healthcheck 120 --log-level warning")
-_ENVIRONMENT = {
+ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
@@ -43,10 +43,10 @@ def measure(run: Run, programs: Path) -> None:
     """Measure writing, reading, disk, memory and start."""
     folder = run.folder / "mlflow"
     folder.mkdir()
-    with _served(folder, programs):
+    with served(folder, programs):
         pass  # the first start makes the database
     started = time.perf_counter()
-    with _served(folder, programs) as (pid, port):
+    with served(folder, programs) as (pid, port):
         run.table.compare("start", {f"{MLFLOW}, on a database that it has made": (time.perf_counter() - started) * 1e3})
         run.table.compare("memory.idle", {f"{MLFLOW}, {_WORKERS} workers": family_mb(pid)})
         _measure_writing(run, pid, port)
@@ -54,15 +54,15 @@ def measure(run: Run, programs: Path) -> None:
 
 
 @contextlib.contextmanager
-def _served(folder: Path, programs: Path) -> Iterator[tuple[int, int]]:
-    """The id of the server's process, and its port."""
+def served(folder: Path, programs: Path) -> Iterator[tuple[int, int]]:
+    """A server with its database in a folder: the id of the server's process, and its port."""
     port = free_ports(1)[0]
     database = f"sqlite:///{folder}/mlflow.db"
     with open(folder / "log", "ab") as log:
         process = subprocess.Popen(
             [programs / "mlflow", "server", "--backend-store-uri", database, "--port", str(port), *_OPTIONS],
             cwd=folder,
-            env={**os.environ, **_ENVIRONMENT, "PATH": f"{programs}:{os.environ['PATH']}"},
+            env={**os.environ, **ENVIRONMENT, "PATH": f"{programs}:{os.environ['PATH']}"},
             stdout=log,
             stderr=log,
         )

@@ -24,7 +24,7 @@ PHONE: dict[str, Any] = {
     "is_mobile": True,
     "has_touch": True,
 }
-_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-proxy-server"]
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-proxy-server"]
 #: Says what a policy forbade, where the console would say it only in some cases.
 _TELL_OF_VIOLATIONS = """
 addEventListener('securitypolicyviolation', event => console.error(
@@ -81,7 +81,7 @@ def running_browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         _missing("there is no chromium: apt-get install chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
         browser.close()
 
