@@ -78,6 +78,9 @@ async def filter_of(
     regex: Annotated[
         str | None, Query(max_length=1000, description="Only lines that this RE2 pattern matches.")
     ] = None,
+    without: Annotated[
+        str | None, Query(max_length=1000, description="Only lines that this RE2 pattern does not match.")
+    ] = None,
     levels: Annotated[Names, Query(alias="level")] = [],  # noqa: B006
     workers: Annotated[Names, Query(alias="worker")] = [],  # noqa: B006
 ) -> LineFilter:
@@ -88,11 +91,16 @@ async def filter_of(
     if search is not None:
         message = among = log_search.text(search, any_case=True)
     if regex is not None:
-        try:
-            message, among = patterns.compile_pattern("regex", regex), patterns.among_lines(regex)
-        except InvalidFilter as error:
-            raise bad_parameter("regex", str(error).partition(": ")[2]) from None
-    return LineFilter(frozenset(level.lower() for level in levels), frozenset(workers), message, among)
+        message, among = _compiled("regex", regex), patterns.among_lines(regex)
+    left_out = _compiled("without", without) if without is not None else None
+    return LineFilter(frozenset(level.lower() for level in levels), frozenset(workers), message, among, left_out)
+
+
+def _compiled(parameter: str, pattern: str) -> patterns.Search:
+    try:
+        return patterns.compile_pattern(parameter, pattern)
+    except InvalidFilter as error:
+        raise bad_parameter(parameter, str(error).partition(": ")[2]) from None
 
 
 Wanted = Annotated[LineFilter, Depends(filter_of)]

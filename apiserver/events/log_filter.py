@@ -14,7 +14,10 @@ _TOGETHER = 500
 
 @dataclass(slots=True, frozen=True)
 class LineFilter:
-    """The lines that match: with one of the levels, if any are named, one of the workers, and such a message."""
+    """The lines that match: with one of the levels, if any are named, one of the workers, and such a message.
+
+    Messages for which `without` is true are left out.
+    """
 
     levels: frozenset[str] = frozenset()
     workers: frozenset[str] = frozenset()
@@ -24,6 +27,7 @@ class LineFilter:
 
     For example, a search for "error" need not look at each of 500 messages if their joined text has no "error" in it.
     """
+    without: Callable[[str], bool] | None = None
 
     def of(self, lines: list[LogLine]) -> list[LogLine]:
         """The matching lines among these."""
@@ -41,14 +45,18 @@ class LineFilter:
 
     def by_message(self, places: list[int], messages: Sequence[str]) -> list[int]:
         """Those places whose messages match."""
-        matches, among = self.message, self.among
-        if matches is None:
+        matches, among, without = self.message, self.among, self.without
+        if matches is None and without is None:
             return places
         found: list[int] = []
         for start in range(0, len(places), _TOGETHER):
             some = messages[start : start + _TOGETHER]
-            if among is None or among("\n".join(some)):
-                found += [place for place, message in zip(places[start:], some, strict=False) if matches(message)]
+            if matches is None or among is None or among("\n".join(some)):
+                found += [
+                    place
+                    for place, message in zip(places[start:], some, strict=False)
+                    if (matches is None or matches(message)) and not (without is not None and without(message))
+                ]
         return found
 
 

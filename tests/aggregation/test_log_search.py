@@ -126,6 +126,7 @@ MESSAGES = ("nothing", "a Needle here", "needle\nin two lines", "NEEDLEß", "", 
         st.tuples(st.sampled_from(TEXTS), st.none()),
         st.tuples(st.none(), st.sampled_from(EXPRESSIONS)),
     ),
+    without=st.one_of(st.none(), st.sampled_from(EXPRESSIONS)),
 )
 @examples(60)
 async def test_hits_have_the_numbers_of_the_lines_that_match(
@@ -138,15 +139,16 @@ async def test_hits_have_the_numbers_of_the_lines_that_match(
     levels: tuple[str, ...],
     workers: tuple[str, ...],
     message: tuple[str | None, str | None],
+    without: str | None,
 ) -> None:
     """Among merged lines and hot ones, wherever these belong, and however many lines are searched at once."""
-    wanted = await filter_of(*message, list(levels), list(workers))
+    wanted = await filter_of(*message, without, list(levels), list(workers))
     lines = sorted((line for part in parts for line in part), key=lambda line: line[0])
     expected = [
         n
         for n, (_, level, worker, _, text) in enumerate(lines)
         if (not levels or level in levels) and (not workers or worker in workers)
-        if wanted.message is None or wanted.message(text)
+        if (wanted.message is None or wanted.message(text)) and not (wanted.without and wanted.without(text))
     ]
     found: list[int] = []
     end, after = 0, None

@@ -49,6 +49,7 @@ async def test_log(data_anywhere: Data, monkeypatch: pytest.MonkeyPatch) -> None
     assert await lines("tail=2&level=error&to=1030") == ["line 20", "line 30"]
     assert await lines("search=ÜNDER") == ["Ünder =1"]
     assert await lines("regex=^line .9$") == [f"line {n}9" for n in range(1, 5)]
+    assert await lines("regex=^line 4&without=[1-8]$") == ["line 40", "line 49"]
     assert await lines("worker=v") == []
     assert (await data.get("log?tail=1")).json() == [
         {"timestamp": 1050, "worker": "w", "level": "info", "iter": None, "msg": "Ünder =1"}
@@ -115,9 +116,12 @@ async def test_hits_of_a_search(data_anywhere: Data, monkeypatch: pytest.MonkeyP
     assert await hits("level=error") == [0, 10, 20, 30, 40]
     assert await hits("level=ERROR&search=LINE 3") == [30]
     assert await hits("regex=[05]$&worker=b") == [5, 15, 25, 35, 45]
+    assert await hits("level=error&without=[24]0") == [0, 10, 30]
+    assert await hits("without=[0-8]$") == [9, 19, 29, 39, 49]
     assert await hits("search=nothing") == []
     assert await hits("") == [*range(50)]
     assert (await data.error("log/hits?regex=("))["parameter"] == "regex"
+    assert (await data.error("log/hits?without=("))["parameter"] == "without"
     assert (await data.error("log/hits?after=x"))["parameter"] == "after"
 
 

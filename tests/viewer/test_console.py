@@ -119,13 +119,13 @@ def test_a_search_looks_through_the_whole_log(page: Page, long_log: Log) -> None
     # The fourth one is where the page is now, which has another colour.
     assert _marked(marks) == pytest.approx([k * 100_000 / LINES for k in (1, 2, 3)], abs=0.01)
     page.get_by_role("button", name="Only hits").click()
-    page.get_by_text(f"4 of {LINES:,} events").wait_for()
+    page.get_by_text(f"4 of {LINES:,} lines").wait_for()
     numbers = [one.get_attribute("data-line") for one in page.locator("[data-line]").all()]
     assert numbers == ["100000", "200000", "300000", "400000"]
     expect(line(page, 300_000)).to_contain_text("step 299999 done")
     page.wait_for_function("() => location.search.includes('only')")  # the address follows a moment later
     page.reload()
-    page.get_by_text(f"4 of {LINES:,} events").wait_for()
+    page.get_by_text(f"4 of {LINES:,} lines").wait_for()
 
 
 def test_a_wrong_expression_is_explained(page: Page, long_log: Log, faults: Any) -> None:
@@ -153,12 +153,14 @@ def test_new_lines_are_followed_only_at_the_end(page: Page, server: Served) -> N
     expect(line(page, 500)).to_be_in_viewport()
     log.add(["after the end"], START + 10**6)
     expect(line(page, 501)).to_be_in_viewport()
+    log.add([f"line {n} of many at once" for n in range(50)], START + 2 * 10**6)
+    expect(line(page, 551)).to_be_in_viewport()
     page.keyboard.press("g")
     page.keyboard.press("g")
     assert first_line(page) == 1
     log.add(["one", "more"], START + 10**7)
     page.get_by_role("button", name="2 new lines").click()
-    expect(line(page, 503)).to_be_in_viewport()
+    expect(line(page, 553)).to_be_in_viewport()
     expect(page.get_by_role("button", name="new lines")).to_have_count(0)
 
 
@@ -182,9 +184,9 @@ def test_levels_and_workers_are_filtered_on_the_server(page: Page, server: Serve
         log.add([f"line {n}"], START + n, level=("info", "warning", "error")[n % 3], worker=("a", "b")[n % 2])
     opened(page, log.address)
     page.get_by_label("Levels").select_option("Errors")
-    page.get_by_text("10 of 30 events").wait_for()
+    page.get_by_text("10 of 30 lines").wait_for()
     page.get_by_label("Workers").select_option("b")
-    page.get_by_text("5 of 30 events").wait_for()
+    page.get_by_text("5 of 30 lines").wait_for()
     assert [one.get_attribute("data-line") for one in page.locator("[data-line]").all()] == [
         "6",
         "12",
@@ -193,23 +195,23 @@ def test_levels_and_workers_are_filtered_on_the_server(page: Page, server: Serve
         "30",
     ]
     log.add(["one more"], START + 100, level="error", worker="b")
-    page.get_by_text("6 of 31 events").wait_for()
+    page.get_by_text("6 of 31 lines").wait_for()
     expect(line(page, 31)).to_contain_text("one more")
 
 
-def test_an_event_of_several_lines_shows_the_first_and_leads_to_the_others(page: Page, server: Served) -> None:
-    log = Log(server, "several lines")
+def test_a_line_with_breaks_shows_its_first_row_and_leads_to_the_others(page: Page, server: Served) -> None:
+    log = Log(server, "breaks")
     log.add(
         ["\nTraceback:\n  \x1b[31mfile\n  red\x1b[0m\nValueError\n", "alone", " 50%|██ | 5/10 [00:01<00:01, 5it/s]"],
         level="error",
     )
     opened(page, log.address)
-    page.get_by_text("3 events", exact=True).wait_for()
+    page.get_by_text("3 lines", exact=True).wait_for()
     expect(line(page, 1)).to_contain_text("Traceback:")
     expect(line(page, 1)).not_to_contain_text("ValueError")
     expect(line(page, 2)).to_have_attribute("data-level", "error")
     expect(line(page, 3)).not_to_have_attribute("data-level", "error")
-    page.get_by_role("button", name="+3 lines").click()
+    page.get_by_role("button", name="+3 more").click()
     whole = page.get_by_label("The whole message")
     expect(whole).to_contain_text("ValueError")
     expect(whole.locator("span > span")).to_have_count(2)
@@ -226,7 +228,59 @@ def test_progress_bars_are_folded(page: Page, server: Served) -> None:
     expect(line(page, 103)).to_contain_text("100%|██| 9/9")
     expect(line(page, 103)).not_to_contain_text("50%")
     line(page, 102).get_by_role("button", name="+100").click()
-    expect(line(page, 2)).to_contain_text("0/100")
+    expect(line(page, 101)).to_contain_text("99/100")
+    expect(line(page, 101)).to_be_in_viewport()
+
+
+def test_bars_between_other_lines_fold_and_are_unfolded(page: Page, server: Served) -> None:
+    log = Log(server, "bars between lines")
+    bars = [f"train: {n}%|{'█' * (n // 10)}| {n}/100 [00:01<00:09, 9.9it/s]" for n in range(101)]
+    log.add([text for n in range(101) for text in (bars[n], f"step {n}")])
+    opened(page, log.address)
+    rows = page.locator("[data-line]")
+    expect(line(page, 201)).to_contain_text("100/100")
+    expect(rows.filter(has_text="train:")).to_have_count(1)
+    line(page, 201).get_by_role("button", name="+100").click()
+    expect(line(page, 199)).to_contain_text("99/100")
+    expect(line(page, 201)).to_be_in_viewport()
+
+
+def test_progress_bars_are_no_errors(page: Page, server: Served) -> None:
+    log = Log(server, "bars on stderr")
+    bars = [f"\r{n}%|██| {n}/100 [00:01<00:09, 9.9it/s]" for n in range(50)]
+    broken = "50%|██| 50/100 [00:01<00:09, 9.9it/s]CUDA out of memory"
+    log.add(["real error", *bars, "\x1b[31m7%|█| 7/9 [00:01<00:09, 1it/s]\x1b[0m\n", broken], level="error")
+    opened(page, log.address)
+    page.get_by_label("Levels").select_option("Errors")
+    page.get_by_text("2 of 53 lines").wait_for()
+    expect(line(page, 1)).to_contain_text("real error")
+    expect(line(page, 53)).to_contain_text("CUDA out of memory")
+    expect(page.locator("[data-line]")).to_have_count(2)
+
+
+def test_long_lines_are_read_sideways_or_wrapped(page: Page, server: Served) -> None:
+    log = Log(server, "long lines")
+    end = "the end of a long line"
+    log.add([*("x" * 600 + f"{end} {n}" for n in range(100)), "a\nb\nc", "last"])
+    console = opened(page, log.address)
+    expect(line(page, 100)).to_contain_text(end)
+    assert console.evaluate("list => list.scrollWidth > 2 * list.clientWidth")
+    console.evaluate("list => { list.scrollLeft = list.scrollWidth }")
+    assert _is_in_sight(page, f"{end} 99")
+    page.get_by_role("button", name="What the console shows").click()
+    page.get_by_role("menuitemradio", name="Wrap lines").click()
+    expect(line(page, 101)).to_have_css("height", f"{3 * 18}px")
+    expect(line(page, 102)).to_be_in_viewport()
+    assert _is_in_sight(page, f"{end} 99")
+    assert console.evaluate("list => list.scrollWidth === list.clientWidth")
+    is_filled = "text => text.offsetHeight === text.parentElement.offsetHeight"
+    assert line(page, 100).locator("bdi").evaluate(is_filled)
+    page.set_viewport_size({"width": 700, "height": 900})
+    expect(line(page, 100)).not_to_have_css("height", f"{4 * 18}px")
+    page.wait_for_function(f"() => [...document.querySelectorAll('[data-line] bdi')].every({is_filled})")
+    page.reload()
+    expect(line(page, 101)).to_have_css("height", f"{3 * 18}px")
+    expect(line(page, 102)).to_be_in_viewport()
 
 
 def test_colours_of_terminals(page: Page, server: Served) -> None:
@@ -259,7 +313,7 @@ def test_hostile_lines_run_and_change_nothing(page: Page, server: Served) -> Non
     expect(line(page, 4)).to_contain_text("nul ␀ bell ␇")
     expect(line(page, 5).locator("bdi")).to_have_text("cleared")
     expect(line(page, 7)).to_contain_text("1,000,000 characters")
-    expect(line(page, 8)).to_contain_text("+2 linesa")
+    expect(line(page, 8)).to_contain_text("+2 morea")
     heights = page.locator("[data-line]").evaluate_all("rows => rows.map(row => row.offsetHeight)")
     assert heights == [18] * len(hostile)
     line(page, 7).click()
@@ -285,6 +339,27 @@ def test_the_console_fits_on_a_phone(phone: Page, lab: Lab) -> None:
     box = log.bounding_box()
     assert box
     assert box["height"] > 200
+
+
+def _is_in_sight(page: Page, text: str) -> bool:
+    """Whether the pixels of a text are inside the window of the log."""
+    found: bool = page.wait_for_function(
+        """text => {
+            const list = document.querySelector('[role="log"]').getBoundingClientRect();
+            const walker = document.createTreeWalker(document.querySelector('[role="log"]'), NodeFilter.SHOW_TEXT);
+            for (let node; (node = walker.nextNode()); ) {
+              const at = node.data.indexOf(text);
+              if (at < 0) continue;
+              const range = document.createRange();
+              range.setStart(node, at); range.setEnd(node, at + text.length);
+              for (const {left, right, top, bottom} of range.getClientRects())
+                if (left >= list.left && right <= list.right && top >= list.top && bottom <= list.bottom) return true;
+            }
+            return false;
+        }""",
+        arg=text,
+    ).json_value()
+    return found
 
 
 def _marked(marks: Locator) -> list[float]:

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { pieces, plain, PLAIN, type Style } from "../src/console/ansi";
-import { Folds } from "../src/console/folds";
-import { barOf, isOnlyBars, lastStates, overtaken } from "../src/console/progress";
+import { Heights } from "../src/console/heights";
+import { barOf, isOnlyBars, lastStates, ONLY_BARS, overtakenBy } from "../src/console/progress";
+import { MOST_ROWS, rowsOf } from "../src/console/wrap";
 
 const ESC = "\x1b";
 /** The texts of the pieces, each with what is not plain about its style. */
@@ -72,35 +73,49 @@ test("states of bars are known", () => {
 
 test("a message is only a bar if nothing else is in it", () => {
   const bar = " 50%|█ | 5/10 [00:01<00:01, 5it/s]";
-  assert.ok(isOnlyBars(bar) && isOnlyBars(`${bar}\r${bar}\n${ESC}[A`));
-  for (const text of ["", "Error", `${bar}CUDA out of memory`, `Error\r${bar}`, `${bar}\nError`]) assert.ok(!isOnlyBars(text), text);
+  const isOnlyBarsForTheServer = (text: string): boolean => new RegExp(ONLY_BARS).test(text);
+  const bars = [bar, `${bar}\r${bar}\n${ESC}[A`, `\r${bar}\n\n`, `${ESC}[32mtrain:${bar}${ESC}[0m`, "rows: 120it [00:10, 12.0it/s]"];
+  const others = ["", "\n", "Error", `${bar}CUDA out of memory`, `Error\r${bar}`, `${bar}\nError`, `Error\n${bar}`];
+  for (const is of [isOnlyBars, isOnlyBarsForTheServer]) {
+    for (const text of bars) assert.ok(is(text), JSON.stringify(text));
+    for (const text of others) assert.ok(!is(text), JSON.stringify(text));
+  }
 });
 
-test("a state is overtaken by the next one of the same bar only", () => {
+test("a state is overtaken by the next one of the same bar, also if other lines stand between them", () => {
   const bar = (done: number, total = 100): string => `${done}%|█ | ${done}/${total} [00:01<00:09,  9.90it/s]`;
-  const lines = [bar(10), bar(20), bar(20), "saved", bar(30), bar(5), bar(6, 50), bar(7)];
-  assert.deepEqual(overtaken(lines.map(barOf)), [true, true, false, false, false, false, false, false]);
+  const lines = [bar(10), bar(20), bar(20), "saved", bar(30), bar(5), bar(6, 50), bar(7)].map(barOf);
+  assert.deepEqual(overtakenBy(lines, 200), [1, 2, 4, -1, -1, 7, -1, -1]);
+  assert.deepEqual(overtakenBy(lines, 1), [1, 2, -1, -1, -1, -1, -1, -1]);
 });
 
-test("rows and lines of folds lead to each other, whatever was folded in which order", () => {
-  const folds = new Folds();
-  const hidden = new Set<number>();
+test("a text takes as many rows as a terminal gives it", () => {
+  assert.deepEqual(["", "a".repeat(10), "a".repeat(11), "a\n\nb"].map((text) => rowsOf(text, 10)), [1, 1, 2, 3]);
+  assert.equal(rowsOf(`${ESC}[31m${"a".repeat(10)}${ESC}[0m`, 10), 1);
+  assert.equal(rowsOf("日".repeat(5), 10), 1);
+  assert.equal(rowsOf(`a${"日".repeat(5)}`, 10), 2);
+  assert.equal(rowsOf("é".repeat(10).normalize("NFD"), 10), 1);
+  assert.equal(rowsOf("a\tb\tc", 10), 2);
+  assert.equal(rowsOf("a".repeat(1_000_000), 10), MOST_ROWS + 1);
+});
+
+test("rows and lines lead to each other, whichever lines have no row or several", () => {
+  const heights = new Heights();
+  const all = Array<number>(3000).fill(1);
   let random = 7;
   const next = (most: number): number => (random = (random * 48271) % 2147483647) % most;
-  for (let turn = 0; turn < 200; turn++) {
-    const first = next(80);
-    const marks = Array.from({ length: next(30) }, () => next(3) === 0);
-    marks.forEach((is, n) => (is ? hidden.add(first + n) : hidden.delete(first + n)));
-    folds.set(first, marks);
-    assert.equal(folds.set(first, marks), false);
-    assert.equal(folds.hidden, hidden.size);
-    const shown = Array.from({ length: 120 }, (_, n) => n).filter((line) => !hidden.has(line));
-    shown.forEach((line, row) => {
-      assert.equal(folds.lineOf(row), line);
-      assert.equal(folds.rowOf(line), row);
-      const before = shown[row - 1] ?? -1;
-      assert.equal(folds.foldedBefore(line), line - before - 1);
+  for (let turn = 0; turn < 40; turn++) {
+    const first = next(turn < 20 ? 600 : 2000);
+    for (let line = first; line < first + next(700); line++) {
+      all[line] = [0, 0, 1, 3, 20][next(5)]!;
+      heights.put(line, all[line]!);
+    }
+    let row = 0;
+    all.forEach((height, line) => {
+      assert.equal(heights.heightOf(line), height);
+      assert.equal(heights.rowOf(line), row);
+      for (let part = 0; part < height; part++) assert.deepEqual(heights.at(row++), { line, part });
     });
-    for (const line of hidden) assert.equal(folds.lineOf(folds.rowOf(line)), shown.find((one) => one > line));
+    assert.equal(heights.rows(all.length), row);
   }
 });

@@ -58,3 +58,46 @@ test("lines that come late, while pages are asked for again, leave the line at t
   assert.equal(log.total, 121);
   log.close();
 });
+
+/** A log whose rows are all here. */
+async function whole(messages: string[], anchor: { top: number }): Promise<Log> {
+  new Served(messages);
+  const log: Log = new Log("task", () => log.want(0, log.rows));
+  log.anchor = { top: () => anchor.top, shift: (rows) => (anchor.top += rows) };
+  await log.grow(new AbortController().signal);
+  await until(() => messages.every((_, line) => log.rowOf(line) === log.rows || log.row(log.rowOf(line)) !== undefined));
+  return log;
+}
+
+const bar = (done: number): string => `${done}%|█ | ${done}/1000 [00:01<00:09,  9.90it/s]`;
+
+test("states of a bar between other lines fold into the last one, across pages", async () => {
+  const messages = Array.from({ length: 600 }, (_, n) => (n % 2 ? `step ${n}` : bar(n)));
+  const log = await whole(messages, { top: 0 });
+  assert.equal(log.rows, 301);
+  assert.deepEqual([log.row(0)?.msg, log.row(299)?.msg, log.row(300)?.msg], ["step 1", bar(598), "step 599"]);
+  assert.deepEqual([log.foldedInto(298), log.foldedInto(299), log.foldedInto(300)], [0, 299, 0]);
+  log.reveal(100);
+  assert.equal(log.row(log.rowOf(100))?.msg, bar(100));
+  assert.deepEqual([log.foldedInto(log.rowOf(100)), log.foldedInto(log.rowOf(598))], [50, 248]);
+  log.unfold(log.rowOf(598));
+  assert.equal(log.rows, 550);
+  log.setShape(false, null);
+  assert.equal(log.rows, 600);
+  log.close();
+});
+
+test("a wrapped line has as many rows as its message needs, and the line at the top stays there", async () => {
+  const anchor = { top: 100 };
+  const messages = Array.from({ length: 300 }, (_, n) => (n % 3 ? `step ${n}` : `step ${n} `.padEnd(25, "x")));
+  messages[50] = "one\ntwo\nthree";
+  const log = await whole(messages, anchor);
+  log.setShape(true, 10);
+  assert.equal(log.rows, 300 + 100 * 2 + 2);
+  assert.equal(log.row(Math.floor(anchor.top))?.msg, "step 100");
+  assert.deepEqual([log.at(log.rowOf(99)), log.at(log.rowOf(99) + 2)], [{ line: 99, part: 0 }, { line: 99, part: 2 }]);
+  assert.deepEqual([50, 51, 52].map((line) => log.heightAt(log.rowOf(line))), [3, 3, 1]);
+  log.setShape(true, null);
+  assert.deepEqual([log.rows, anchor.top], [300, 100]);
+  log.close();
+});

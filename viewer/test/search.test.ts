@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { Hits, Wanted } from "../src/console/ask";
 import { Search } from "../src/console/search";
 
-const WANTED: Wanted = { text: "loss", isRegex: false, levels: [], workers: [] };
+const WANTED: Wanted = { text: "loss", isRegex: false, levels: [], workers: [], withoutBars: false };
 const soon = (): Promise<void> => new Promise((done) => setTimeout(done, 5));
 
 function answering(parts: (Hits | Error)[]): { ask: (...all: unknown[]) => Promise<Hits>; asked: unknown[] } {

@@ -1,7 +1,7 @@
 /** The log of a run: scrolled freely, followed at its end, searched as a whole. */
 
 import type { JSX } from "preact";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { follow, whenBack } from "../api/live";
 import { useKeys } from "../parts/keys";
@@ -21,8 +21,13 @@ import { plain } from "./ansi";
 import { Marks } from "./Marks";
 import { Text, patternOf } from "./Text";
 import { clock, filterOf, kindOf, marksOf, viewOf } from "./view";
+import { MOST_ROWS, rowsOf } from "./wrap";
 
 const ROW = 18;
+/** Pixels beside the text of a line, as the styles say: around its number and its time, and at both ends. */
+const NUMBER_SPACE = 18;
+const TIME_SPACE = 12;
+const LINE_SPACE = 3 + 70;
 /** The most lines that are copied at once. */
 const MOST_COPIED = 10_000;
 
@@ -30,6 +35,7 @@ export interface Columns {
   readonly numbers: boolean;
   readonly times: boolean;
   readonly folded: boolean;
+  readonly wrapped: boolean;
 }
 
 export function Console({ task, scalars }: { task: string; scalars: Place }): JSX.Element {
@@ -46,7 +52,7 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
   /** Lines that were there when the end was seen last. */
   const [seen, setSeen] = useState(0);
   const [columns, setColumns] = useState<Columns>(() => ({
-    ...{ numbers: true, times: true, folded: true },
+    ...{ numbers: true, times: true, folded: true, wrapped: false },
     ...remembered<Partial<Columns>>("console", {}),
   }));
 
@@ -108,7 +114,9 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
     };
   }, [log]);
 
-  useEffect(() => log.setFolded(columns.folded), [log, columns.folded]);
+  const digits = Math.max(3, counted(log.total).length);
+  const [fit, frame] = useFit(columns, digits);
+  useEffect(() => log.setShape(columns.folded, columns.wrapped ? fit : null), [log, columns.folded, columns.wrapped, fit]);
   useEffect(() => {
     const line = lineAtTop();
     log.setFilter(filter);
@@ -166,8 +174,9 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
     show(line);
   }
 
-  function move(by: number): void {
-    const row = chosen ? log.rowOf(chosen.last) + by : Math.floor(list.current?.first() ?? 0);
+  function move(by: 1 | -1): void {
+    const from = chosen ? log.rowOf(chosen.last) : null;
+    const row = from === null ? Math.floor(list.current?.first() ?? 0) : from + (by > 0 ? log.heightAt(from) : by);
     const line = log.lineOf(Math.min(Math.max(row, 0), Math.max(0, rows - 1)));
     following.current = false;
     setChosen({ first: line, last: line });
@@ -228,22 +237,26 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
   const [firstChosen, lastChosen] = chosen
     ? [Math.min(chosen.first, chosen.last), Math.max(chosen.first, chosen.last)]
     : [-1, -2];
-  const digits = Math.max(3, counted(log.total).length);
   const fresh = log.total - seen;
   const detail = chosen && chosen.first === chosen.last ? log.row(log.rowOf(chosen.first)) : undefined;
 
   function row(index: number): JSX.Element {
+    const { line: number, part } = log.at(index);
+    // A line with several rows is one element over the empty ones that follow.
+    if (part) return <div key={index} class={css["rest"]} />;
     const line = log.row(index);
-    const number = log.lineOf(index);
     const folded = log.foldedInto(index);
+    const height = log.heightAt(index);
     return (
       <div
         key={index}
         class={css["line"]}
+        style={columns.wrapped ? { height: `${height * ROW}px`, marginBottom: `${(1 - height) * ROW}px` } : undefined}
         data-line={number + 1}
         data-level={line?.isBar ? undefined : kindOf(line?.level ?? null)}
         data-hit={log.marks?.has(number) ? "" : undefined}
         data-chosen={number >= firstChosen && number <= lastChosen ? "" : undefined}
+        data-wrapped={columns.wrapped ? "" : undefined}
         onClick={(event) => choose(number, event)}
       >
         {columns.numbers && (
@@ -265,12 +278,19 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
             +{counted(folded)}
           </button>
         )}
-        {line && line.more > 0 && (
-          <button type="button" class={css["folded"]} title="Show all lines of this event">
-            +{counted(line.more)} {line.more === 1 ? "line" : "lines"}
+        {line && !columns.wrapped && line.more > 0 && (
+          <button type="button" class={css["folded"]} title="This line was written with breaks in it: show all of it">
+            +{counted(line.more)} more
           </button>
         )}
-        <bdi class={css["text"]}>{line ? content(line) : <span class={css["coming"]}>…</span>}</bdi>
+        {line && columns.wrapped && rowsOf(line.whole + line.cut, fit) > MOST_ROWS && (
+          <button type="button" class={css["folded"]} title="Show the whole line">
+            more
+          </button>
+        )}
+        <bdi class={css["text"]} style={columns.wrapped ? { width: `calc(${fit}ch + 1px)` } : undefined}>
+          {line ? content(line) : <span class={css["coming"]}>…</span>}
+        </bdi>
       </div>
     );
   }
@@ -278,8 +298,8 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
   function content(line: ShownLine): JSX.Element {
     return (
       <>
-        <Text text={line.text} start={line.start} found={found} />
-        {line.length > line.msg.length && <span class={css["cut"]}> … {counted(line.length)} characters</span>}
+        <Text text={columns.wrapped ? line.whole : line.text} start={line.start} found={found} />
+        {line.cut && <span class={css["cut"]}>{line.cut}</span>}
       </>
     );
   }
@@ -305,7 +325,7 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
         onCopy={chosen ? () => void copyChosen() : null}
       />
       {log.error && <Failed error={log.error} again={() => log.again()} />}
-      <div class={css["window"]}>
+      <div class={css["window"]} ref={frame}>
         <Rows
           count={rows}
           rowHeight={ROW}
@@ -342,6 +362,26 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
       <Announcer total={log.total} />
     </div>
   );
+}
+
+/** How many characters of a message fit into a row, and the reference of the element in which the rows are. */
+function useFit(columns: Columns, digits: number): readonly [number, (element: HTMLElement | null) => void] {
+  const [[width, character], setSize] = useState<readonly [number, number]>([800, 7]);
+  const watch = useRef<ResizeObserver>(undefined);
+  const reference = useCallback((element: HTMLElement | null) => {
+    watch.current?.disconnect();
+    if (!element) return;
+    const list = element.firstElementChild as HTMLElement;
+    const probe = document.createElement("canvas").getContext("2d")!;
+    watch.current = new ResizeObserver(() => {
+      const { fontSize, fontFamily } = getComputedStyle(list);
+      probe.font = `${fontSize} ${fontFamily}`;
+      setSize([list.clientWidth, probe.measureText("0".repeat(100)).width / 100]);
+    });
+    watch.current.observe(list);
+  }, []);
+  const beside = (columns.numbers ? digits * character + NUMBER_SPACE : 0) + (columns.times ? 12 * character + TIME_SPACE : 0);
+  return [Math.max(20, Math.floor((width - beside - LINE_SPACE) / character)), reference];
 }
 
 /** Tells screen readers how many lines came, once in ten seconds. */

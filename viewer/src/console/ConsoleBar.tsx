@@ -126,6 +126,7 @@ export function ConsoleBar(props: Props): JSX.Element {
             checked: columns.folded,
             run: () => props.onColumns({ ...columns, folded: !columns.folded }),
           },
+          { label: "Wrap lines", checked: columns.wrapped, run: () => props.onColumns({ ...columns, wrapped: !columns.wrapped }) },
           null,
           {
             label: "Copy the chosen lines",
@@ -173,10 +174,14 @@ function Count({ log, hits, chosen, onStep }: Pick<Props, "log" | "hits" | "chos
 
 function Total({ log, filter }: Pick<Props, "log" | "filter">): JSX.Element {
   const part = log.filter && !log.filter.done ? ` · ${Math.floor((100 * log.filter.end) / Math.max(1, log.total))} %` : "";
-  const events = log.total === 1 ? "event" : "events";
+  const lines = log.total === 1 ? "line" : "lines";
+  const shown = filter && log.filter ? `${counted(log.filter.numbers.length)} of ` : "";
+  const bars = filter?.withoutBars ? " Progress bars are left out." : "";
   return (
-    <span class={css["total"]} title="What was written at once is one event. It may have several lines.">
-      {filter && log.filter ? `${counted(log.filter.numbers.length)} of ${counted(log.total)} ${events}${part}` : `${counted(log.total)} ${events}`}
+    <span class={css["total"]} title={`What was written at once is one line, also if it has breaks in it.${bars}`}>
+      {shown}
+      {counted(log.total)} {lines}
+      {part}
     </span>
   );
 }

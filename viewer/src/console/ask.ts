@@ -1,6 +1,7 @@
 /** Asks the server for lines of a log, for their numbers, and for the hits of a search. */
 
 import { data, dataAddress, get } from "../api/client";
+import { ONLY_BARS } from "./progress";
 
 /** Characters of a message that a row shows. The rest is asked for when the line is chosen. */
 export const LONGEST = 2000;
@@ -25,6 +26,8 @@ export interface Wanted {
   readonly isRegex: boolean;
   readonly levels: readonly string[];
   readonly workers: readonly string[];
+  /** Leave out what is nothing but progress bars. */
+  readonly withoutBars: boolean;
 }
 
 function addressOf(task: string, what: string): string {
@@ -93,7 +96,9 @@ export function downloadOf(task: string, wanted: Wanted | null): string {
   return dataAddress(addressOf(task, "log.txt"), wanted ? queryOf(wanted) : {});
 }
 
-function queryOf({ text, isRegex, levels, workers }: Wanted): Record<string, string | readonly string[] | null> {
-  return { search: text && !isRegex ? text : null, regex: text && isRegex ? text : null, level: levels, worker: workers };
+function queryOf({ text, isRegex, levels, workers, withoutBars }: Wanted): Record<string, string | readonly string[] | null> {
+  return {
+    ...{ search: text && !isRegex ? text : null, regex: text && isRegex ? text : null },
+    ...{ without: withoutBars ? ONLY_BARS : null, level: levels, worker: workers },
+  };
 }
-

@@ -1,23 +1,31 @@
 /**
- * A log as a list of rows: all lines, those of a filter, or all but the overtaken states of progress bars.
+ * A log as a list of rows: all lines, those of a filter, or all but the overtaken states of progress bars. If lines are
+ * wrapped, a line has as many rows as its message needs.
  *
- * It knows which line a row is, asks for lines when rows are to be seen, and tells when something came. It touches no
- * element; the list that shows it is told by `Anchor` when rows above the seen ones came or went.
+ * It knows which line a row is, asks for lines when rows are to be seen, and tells when something came. A line has one row
+ * until it is here. It touches no element; the list that shows it is told by `Anchor` when rows above the seen ones came or
+ * went.
  */
 
+import { counted } from "../parts/times";
 import { Pages } from "../scroll/pages";
 import { pieces, plain, PLAIN, type Style } from "./ansi";
 import { linesAt, linesFrom, numberOf, type Line, type Wanted } from "./ask";
-import { Folds } from "./folds";
-import { barOf, isOnlyBars, lastStates, overtaken, type BarState } from "./progress";
+import { Heights } from "./heights";
+import { barOf, isOnlyBars, lastStates, overtakenBy, type BarState } from "./progress";
 import { Search } from "./search";
+import { MOST_ROWS, rowsOf } from "./wrap";
 
 /** A line as it is shown. */
 export interface ShownLine extends Line {
-  /** The first of the message's lines that is not empty, its carriage returns folded. */
+  /** The message from its first row that is not empty on, each row in its last state. */
+  readonly whole: string;
+  /** The first row of that. */
   readonly text: string;
-  /** Lines of the message after that one. */
+  /** Rows of the message after that one. */
   readonly more: number;
+  /** What is said behind a message of which only the beginning is here. */
+  readonly cut: string;
   /** It is nothing but a progress bar. */
   readonly isBar: boolean;
   /** The style in which it begins: that in which the line of the same worker before it ended. */
@@ -42,11 +50,21 @@ export class Log {
   marks: Search | null = null;
   anchor: Anchor | null = null;
   #folded = true;
-  readonly #folds = new Folds();
-  /** Lines of bars that are to be seen. */
-  #unfolded: [first: number, end: number][] = [];
-  /** The first lines of pages that came and were not folded yet. */
+  /** Columns in which messages are wrapped; null: they are not. */
+  #columns: number | null = null;
+  /** How many rows each line has. */
+  readonly #heights = new Heights();
+  /** The same for the places of the lines that a filter shows. */
+  #filteredHeights = new Heights();
+  /** By state of a bar, the line of the state that it overtook. */
+  readonly #overtook = new Map<number, number>();
+  /** How many states are folded into a line, as far as that was asked since lines came. */
+  readonly #foldedInto = new Map<number, number>();
+  /** Overtaken states that are to be seen. */
+  readonly #unfolded = new Set<number>();
+  /** The first lines of pages that came and were not measured yet, and the first places of those of a filter. */
   readonly #came = new Set<number>();
+  readonly #filteredCame = new Set<number>();
   readonly #lines: Pages<ShownLine>;
   #filtered: Pages<ShownLine>;
   /** The last question for the number of lines: the next one waits for it. */
@@ -68,7 +86,7 @@ export class Log {
       },
       changed: (error) => {
         this.error = error ?? null;
-        this.#keepTop(() => this.#fold());
+        this.#keepTop(() => this.#measure());
         this.changed();
       },
     });
@@ -78,10 +96,14 @@ export class Log {
   #pagesOf(filter: Search | null): Pages<ShownLine> {
     return new Pages<ShownLine>({
       size: PAGE,
-      ask: async (first, count, signal) =>
-        shown(await linesAt(this.task, filter?.numbers.slice(first, first + count) ?? [], signal)),
+      ask: async (first, count, signal) => {
+        const lines = shown(await linesAt(this.task, filter?.numbers.slice(first, first + count) ?? [], signal));
+        if (!signal.aborted) this.#filteredCame.add(first);
+        return lines;
+      },
       changed: (error) => {
         this.error = error ?? null;
+        this.#keepTop(() => this.#measureFiltered());
         this.changed();
       },
     });
@@ -89,34 +111,65 @@ export class Log {
 
   /** How many rows there are. */
   get rows(): number {
-    return this.filter ? this.filter.numbers.length : this.total - this.#folds.hidden;
+    return this.filter ? this.#filteredHeights.rows(this.filter.numbers.length) : this.#heights.rows(this.total);
+  }
+
+  /** The line of a row, and which one of the line's rows it is, from 0. */
+  at(row: number): { line: number; part: number } {
+    if (!this.filter) return this.#heights.at(row);
+    const { line: place, part } = this.#filteredHeights.at(row);
+    return { line: this.filter.numbers[place] ?? this.total, part };
   }
 
   lineOf(row: number): number {
-    return this.filter ? (this.filter.numbers[row] ?? this.total) : this.#folds.lineOf(row);
+    return this.at(row).line;
   }
 
-  /** The row of a line, or of the next line that has one. */
+  /** The first row of a line, or of the next line that has one. */
   rowOf(line: number): number {
-    return this.filter ? this.filter.placeAfter(line - 1) : this.#folds.rowOf(line);
+    return this.filter ? this.#filteredHeights.rowOf(this.filter.placeAfter(line - 1)) : this.#heights.rowOf(line);
+  }
+
+  /** How many rows the line of a row has. */
+  heightAt(row: number): number {
+    const heights = this.filter ? this.#filteredHeights : this.#heights;
+    return heights.heightOf(heights.at(row).line);
   }
 
   /** What a row shows, if it is here. */
   row(row: number): ShownLine | undefined {
-    return this.filter ? this.#filtered.get(row) : this.#lines.get(this.#folds.lineOf(row));
+    if (this.filter) return this.#filtered.get(this.#filteredHeights.at(row).line);
+    return this.#lines.get(this.#heights.at(row).line);
   }
 
   /** How many states of a bar are folded into a row. */
   foldedInto(row: number): number {
-    return this.filter ? 0 : this.#folds.foldedBefore(this.#folds.lineOf(row));
+    if (this.filter) return 0;
+    const line = this.#heights.at(row).line;
+    if (!this.#overtook.has(line)) return 0;
+    let count = this.#foldedInto.get(line);
+    if (count === undefined) this.#foldedInto.set(line, (count = this.#statesIn(line).length));
+    return count;
+  }
+
+  /** The lines that are folded into a line, the latest first. */
+  #statesIn(line: number): number[] {
+    const states: number[] = [];
+    let state = this.#overtook.get(line);
+    while (state !== undefined && !this.#heights.heightOf(state)) {
+      states.push(state);
+      state = this.#overtook.get(state);
+    }
+    return states;
   }
 
   /** Ask for the rows from `first` up to but not including `end`. */
   want(first: number, end: number): void {
-    if (this.filter) return this.#filtered.want(first, Math.min(end, this.rows));
-    const lines: number[] = [];
-    for (let row = first; row < end; row++) lines.push(this.#folds.lineOf(row));
-    this.#lines.wantEach(lines.filter((line) => line < this.total));
+    const heights = this.filter ? this.#filteredHeights : this.#heights;
+    const pages = this.filter ? this.#filtered : this.#lines;
+    const lines = new Set<number>();
+    for (let row = first; row < Math.min(end, this.rows); row++) lines.add(heights.at(row).line);
+    pages.wantEach(lines);
   }
 
   /** After an error: ask once more. */
@@ -140,6 +193,8 @@ export class Log {
       : null;
     this.filter = filter;
     this.#filtered = this.#pagesOf(filter);
+    this.#filteredHeights = new Heights();
+    this.#filteredCame.clear();
     this.changed();
   }
 
@@ -150,31 +205,50 @@ export class Log {
     this.changed();
   }
 
-  setFolded(folded: boolean): void {
-    if (folded === this.#folded) return;
+  /** Whether overtaken states of progress bars have no row, and in how many columns messages are wrapped, if they are. */
+  setShape(folded: boolean, columns: number | null): void {
+    if (folded === this.#folded && columns === this.#columns) return;
     this.#folded = folded;
+    this.#columns = columns;
     this.#keepTop(() => {
-      this.#folds.clear();
-      this.#unfolded = [];
-      if (folded) for (let first = 0; first < this.total; first += PAGE) if (this.#lines.get(first)) this.#came.add(first);
-      this.#fold();
+      this.#forgetHeights();
+      for (let first = 0; first < this.total; first += PAGE) if (this.#lines.get(first)) this.#came.add(first);
+      this.#measure();
+      const places = this.filter?.numbers.length ?? 0;
+      this.#filteredHeights.clear();
+      for (let first = 0; first < places; first += PAGE) if (this.#filtered.get(first)) this.#filteredCame.add(first);
+      this.#measureFiltered();
     });
     this.changed();
   }
 
-  /** Show all states of the bar whose last state a row is, or the states around a line that is left out. */
+  #forgetHeights(): void {
+    this.#heights.clear();
+    this.#overtook.clear();
+    this.#foldedInto.clear();
+    this.#unfolded.clear();
+    this.#came.clear();
+  }
+
+  /** Show all states of the bar whose last state a row is. That row stays where it is seen. */
   unfold(row: number): void {
-    const line = this.#folds.lineOf(row);
-    const count = this.#folds.foldedBefore(line);
-    if (!count) return;
-    this.#unfolded.push([line - count, line]);
-    this.#folds.set(line - count, Array<boolean>(count).fill(false));
+    const line = this.#heights.at(row).line;
+    this.#show(this.#statesIn(line));
+    this.anchor?.shift(this.#heights.rowOf(line) - row);
     this.changed();
   }
 
-  /** The number of a line that has a row: a line that is left out gets one. */
+  #show(states: readonly number[]): void {
+    for (const state of states) {
+      this.#unfolded.add(state);
+      this.#heights.put(state, 1);
+    }
+    this.#foldedInto.clear();
+  }
+
+  /** The first row of a line: a line that is left out gets one. */
   reveal(line: number): number {
-    if (!this.filter && this.#folds.lineOf(this.#folds.rowOf(line)) !== line) this.unfold(this.#folds.rowOf(line));
+    if (!this.filter && !this.#heights.heightOf(line)) this.#show([line]);
     return this.rowOf(line);
   }
 
@@ -196,9 +270,10 @@ export class Log {
         const row = Math.floor(this.anchor?.top() ?? 0);
         const top = this.row(row);
         const { line, total } = await numberOf(this.task, top ? { position: top.position } : { time: 0 }, signal);
-        const by = top ? line - this.lineOf(row) : 0;
+        const before = this.lineOf(row);
+        const by = top ? line - before : 0;
         const moved = by !== 0 || total < this.total;
-        if (moved) this.#renumber(by);
+        if (moved) this.#renumber(by, before - row);
         this.total = total;
         if (moved) this.changed();
         return moved;
@@ -207,13 +282,14 @@ export class Log {
     return counted;
   }
 
-  /** Lines came above the top, or some were deleted: the same ones stay in sight, under new numbers. */
-  #renumber(by: number): void {
-    this.#folds.clear();
-    this.#unfolded = [];
-    this.#came.clear();
+  /**
+   * Lines came above the top, or some were deleted: the same ones stay in sight, under new numbers. The line at the top has
+   * `behind` more than its row: until lines are measured anew, each has one row.
+   */
+  #renumber(by: number, behind: number): void {
+    this.#forgetHeights();
     if (this.filter) this.setFilter(this.filter.wanted);
-    else this.anchor?.shift(by);
+    else this.anchor?.shift(by + behind);
     if (this.marks) this.setMarks(this.marks.wanted);
     this.#lines.move(by);
   }
@@ -225,33 +301,55 @@ export class Log {
     this.#filtered.clear();
   }
 
-  /** Fold the bars of the pages that came, also across their edges. */
-  #fold(): void {
-    const pages = [...this.#came];
-    this.#came.clear();
-    if (!this.#folded) return;
+  /** Give the lines of the pages that came their heights, and those of the page before: its bars may be overtaken now. */
+  #measure(): void {
+    const pages = new Set(taken(this.#came, this.#lines).flatMap((page) => (page >= PAGE ? [page - PAGE, page] : [page])));
+    this.#foldedInto.clear();
     for (const page of pages) {
-      const before = Math.max(0, page - 1);
-      const bars: (BarState | null)[] = [];
-      for (let line = before; line <= page + PAGE; line++) bars.push(this.#lines.get(line)?.bar ?? null);
-      const hidden = overtaken(bars).map((is, n) => is && !this.#isUnfolded(before + n));
-      this.#folds.set(before, hidden.slice(0, PAGE + page - before));
+      const lines = Array.from({ length: 2 * PAGE }, (_, n) => this.#lines.get(page + n));
+      const later = this.#folded ? overtakenBy(lines.map((line) => line?.bar ?? null), PAGE) : [];
+      lines.slice(0, PAGE).forEach((line, n) => {
+        if (!line) return;
+        const number = page + n;
+        const by = later[n] ?? -1;
+        if (by >= 0) this.#overtook.set(page + by, number);
+        // What overtook the state may be on a page that was forgotten.
+        const isOvertaken = by >= 0 || (line.bar !== null && !lines[PAGE] && !this.#heights.heightOf(number));
+        this.#heights.put(number, isOvertaken && !this.#unfolded.has(number) ? 0 : this.#heightOf(line));
+      });
     }
   }
 
-  #isUnfolded(line: number): boolean {
-    return this.#unfolded.some(([first, end]) => line >= first && line < end);
+  #measureFiltered(): void {
+    for (const page of taken(this.#filteredCame, this.#filtered)) {
+      for (let place = page; place < page + PAGE; place++) {
+        const line = this.#filtered.get(place);
+        if (line) this.#filteredHeights.put(place, this.#heightOf(line));
+      }
+    }
   }
 
-  /** Change which lines have rows. The line at the top stays there. */
+  #heightOf(line: ShownLine): number {
+    return this.#columns === null ? 1 : Math.min(MOST_ROWS, rowsOf(line.whole + line.cut, this.#columns));
+  }
+
+  /** Change which rows lines have. The row at the top stays there. */
   #keepTop(change: () => void): void {
-    if (this.filter || !this.anchor) return change();
+    if (!this.anchor) return change();
+    const heights = this.filter ? this.#filteredHeights : this.#heights;
     const row = Math.floor(this.anchor.top());
-    const line = this.#folds.lineOf(row);
+    const { line, part } = heights.at(row);
     change();
-    const moved = this.#folds.rowOf(line) - row;
+    const moved = heights.rowOf(line) + Math.min(part, Math.max(0, heights.heightOf(line) - 1)) - row;
     if (moved) this.anchor.shift(moved);
   }
+}
+
+/** Take the pages that are here out of those that came: an answer may have come before its rows are here. */
+function taken(came: Set<number>, pages: Pages<ShownLine>): number[] {
+  const here = [...came].filter((first) => pages.get(first) !== undefined);
+  for (const first of here) came.delete(first);
+  return here;
 }
 
 function shown(lines: readonly Line[]): ShownLine[] {
@@ -261,9 +359,11 @@ function shown(lines: readonly Line[]): ShownLine[] {
     const first = Math.max(0, texts.findIndex((one) => plain(one).trim()));
     const start = styles.get(line.worker) ?? PLAIN;
     if (line.msg.includes("\x1b")) styles.set(line.worker, pieces(line.msg, start).after);
+    const bar = barOf(line.msg);
     return {
-      ...{ ...line, start, bar: barOf(line.msg) },
-      ...{ text: texts[first]!, more: texts.length - 1 - first, isBar: isOnlyBars(line.msg) },
+      ...{ ...line, start, bar: bar && { ...bar, bar: `${line.worker}|${bar.bar}` }, isBar: isOnlyBars(line.msg) },
+      ...{ whole: texts.slice(first).join("\n"), text: texts[first]!, more: texts.length - 1 - first },
+      cut: line.length > line.msg.length ? ` … ${counted(line.length)} characters` : "",
     };
   });
 }

@@ -55,13 +55,32 @@ export function isOnlyBars(text: string): boolean {
 }
 
 /**
- * Which of these neighbouring lines are followed by a later state of the same bar, and need not be shown.
- *
- * For example, of "10/100", "20/100", "20/100", "saved", "30/100" the first two. A bar that begins anew is another one.
+ * The same for the server, which leaves such messages out where errors are wanted: an RE2 pattern. Between two states
+ * there is the end of a row.
  */
-export function overtaken(lines: readonly (BarState | null)[]): boolean[] {
-  return lines.map((line, n) => {
-    const next = lines[n + 1];
-    return Boolean(line && next && line.bar === next.bar && line.done <= next.done);
-  });
+export const ONLY_BARS = ((): string => {
+  const colour = String.raw`\x1b\[[0-9;?]*[A-Za-z]`;
+  const bar = String.raw`[^|\r\n]*?\d%\|[^|\r\n]*\|\s*[\d.,]+[kKMGT]?i?B?\s*/\s*[\d.,]+[kKMGT]?i?B?\s*\[[^\]\r\n]*\]?`;
+  const counter = String.raw`[^\r\n]*?\d\s?(?:it|[kMG]?B)\s\[[\d:]+,[^\]\r\n]*\]`;
+  const state = String.raw`(?:\s|${colour})*(?:${bar}|${counter})(?:[ \t]|${colour})*`;
+  return String.raw`^${state}(?:[\r\n]${state})*(?:\s|${colour})*$`;
+})();
+
+/**
+ * For each line, which later one of these shows the same bar further on, so that it need not be shown itself; −1: none.
+ *
+ * Other lines may stand between the two, but at most `within` places lie from one to the other. For example, of "10/100",
+ * "20/100", "saved", "30/100" the first two are overtaken. A bar that begins anew is another one.
+ */
+export function overtakenBy(lines: readonly (BarState | null)[], within: number): number[] {
+  const next = new Map<string, number>();
+  const found = lines.map(() => -1);
+  for (let n = lines.length - 1; n >= 0; n--) {
+    const line = lines[n];
+    if (!line) continue;
+    const later = next.get(line.bar);
+    if (later !== undefined && later - n <= within && lines[later]!.done >= line.done) found[n] = later;
+    next.set(line.bar, n);
+  }
+  return found;
 }

@@ -32,16 +32,20 @@ export function viewOf(query: URLSearchParams): ConsoleView {
   };
 }
 
-/** Which lines are shown; null: all. */
+/**
+ * Which lines are shown; null: all. Among errors there are no progress bars: they are written to where errors are
+ * written, too, so their level says nothing.
+ */
 export function filterOf({ text, isRegex, only, level, workers }: ConsoleView): Wanted | null {
   const levels = LEVELS[level]?.levels ?? [];
   if (!levels.length && !workers.length && !(only && text)) return null;
-  return { text: only ? text : "", isRegex, levels, workers };
+  return { text: only ? text : "", isRegex, levels, workers, withoutBars: levels.includes("error") };
 }
 
 /** Which lines are marked; null: none. */
 export function marksOf({ text, isRegex, only, level, workers }: ConsoleView): Wanted | null {
-  return text && !only ? { text, isRegex, levels: LEVELS[level]?.levels ?? [], workers } : null;
+  const levels = LEVELS[level]?.levels ?? [];
+  return text && !only ? { text, isRegex, levels, workers, withoutBars: levels.includes("error") } : null;
 }
 
 /** The kind of a level, for its colour. */

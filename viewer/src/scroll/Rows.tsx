@@ -47,7 +47,7 @@ interface Props {
   readonly attributes?: Readonly<Record<`aria-${string}`, string | number>>;
   /** Called with the rows that are drawn, whenever they change: from `first` up to but not including `end`. */
   readonly onRange?: (first: number, end: number) => void;
-  /** Called after each move, also by `show`. */
+  /** Called after each move, also by `show`, but not when rows come or go. */
   readonly onMove?: () => void;
   readonly handle?: Ref<RowsHandle>;
 }
@@ -68,10 +68,10 @@ export function Rows(props: Props): JSX.Element {
   const end = Math.min(count, Math.ceil((top + scale.view) / rowHeight) + AROUND);
 
   /** The rows that are seen, and where they stand in the element; drawn again only if that changes. */
-  function put(next: Where): void {
+  function put(next: Where, isMove = true): void {
     where.current = next;
     draw(`${Math.floor(next.top / rowHeight)} ${Math.round(next.scrolled - next.top)}`);
-    latest.current.onMove?.();
+    if (isMove) latest.current.onMove?.();
   }
 
   /** Pixels of the window now, also before the first drawing. */
@@ -79,9 +79,9 @@ export function Rows(props: Props): JSX.Element {
     return Math.max(0, (element.current?.clientHeight ?? 0) - (latest.current.headHeight ?? 0));
   }
 
-  function goTo(pixel: number): void {
+  function goTo(pixel: number, isMove = true): void {
     const next = settled(scaleOf(latest.current.count, rowHeight, height()), pixel);
-    put(next);
+    put(next, isMove);
     if (element.current) element.current.scrollTop = next.scrolled;
   }
 
@@ -97,7 +97,7 @@ export function Rows(props: Props): JSX.Element {
   }, []);
 
   useLayoutEffect(() => {
-    if (view) goTo(where.current.top); // the same rows, on a new scale
+    if (view) goTo(where.current.top, false); // the same rows, on a new scale
   }, [count, view, rowHeight]);
 
   useEffect(() => {
