@@ -3,26 +3,36 @@
 A page is new in each test. Its test fails if the page logs an error, asks another host, gets an answer of 500 or more,
 or does what its policy forbids; `faults.allow("…")` names what a test expects of these. The tests of a module
 share server, runs and browser, so a test that changes runs makes its own.
+
+The server has the embedded stores. With VIEWER_STORES=engines in the environment, it is on Elasticsearch and MongoDB.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.clients.sdk import sdk_of
+from tests.engines.fixtures import own_engines
 from tests.harness import Served, served
 from tests.viewer.browser import DESKTOP, PHONE, Faults, opened_page, require_pages, running_browser
 from tests.viewer.lab import Lab, fill
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     require_pages()
-    with served(tmp_path_factory.mktemp("viewer") / "data") as running:
-        yield running
+    with ExitStack() as stack:
+        engines: dict[str, Any] = {}
+        if os.environ.get("VIEWER_STORES") == "engines":
+            urls = [request.getfixturevalue(name) for name in ("elasticsearch_url", "mongodb_url")]
+            engines = stack.enter_context(own_engines(*urls))
+        yield stack.enter_context(served(tmp_path_factory.mktemp("viewer") / "data", **engines))
 
 
 @pytest.fixture(scope="module")
