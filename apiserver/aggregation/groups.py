@@ -40,9 +40,9 @@ import numpy as np
 
 from apiserver import answers
 from apiserver.aggregation.histogram import Key, axis_values
-from apiserver.events.aggregates import CurvesInBuckets, Rows
+from apiserver.events.aggregates import CurvesInBuckets, Neighbours, Rows
 from apiserver.events.model import Float64Array, Owner
-from apiserver.events.queries import CommonBuckets, CurvesQuery
+from apiserver.events.queries import EVERYWHERE, CommonBuckets, CurvesQuery, Range
 from apiserver.events.smoothing import Smoothing
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore
@@ -73,7 +73,8 @@ class Fill(StrEnum):
 class GroupsQuery:
     """How to answer each series: in up to `samples` ≥ 4 buckets, and which `quantiles`, from 0 to 1.
 
-    `smoothing` is done before, with the whole series of each run.
+    `smoothing` is done before, with the whole series of each run. Of a `range`, the buckets that reach into it are
+    answered, as if all were asked for in buckets that are so wide.
     """
 
     samples: int
@@ -81,6 +82,7 @@ class GroupsQuery:
     fill: Fill = Fill.LINEAR
     quantiles: tuple[float, ...] = ()
     smoothing: Smoothing | None = None
+    range: Range = EVERYWHERE
 
     def curves(self, owners: Sequence[Owner], metric: str, variant: str) -> CurvesQuery:
         """The curves that a series is answered from."""
@@ -100,25 +102,26 @@ async def group_curves(
     found: GroupCurves = {}
     everyone = list(dict.fromkeys(chain.from_iterable(groups.values())))
     for metric, variant in series:
-        buckets = await _common_buckets(store, asked.curves(everyone, metric, variant), asked.samples)
-        if buckets is None:
+        ends = await _ends(store, asked.curves(everyone, metric, variant))
+        least, greatest = max(ends.least, asked.range.least), min(ends.greatest, asked.range.greatest)
+        if least > greatest:
             continue
+        buckets = CommonBuckets.over(least, greatest, asked.samples)
         for name, owners in groups.items():
-            curve = await _group_curve(store, asked.curves(owners, metric, variant), buckets, asked)
+            curve = await _group_curve(store, asked.curves(owners, metric, variant), buckets, ends, asked)
             if len(curve["runs"]):
                 found.setdefault(metric, {}).setdefault(variant, {})[name] = curve
     return found
 
 
-async def _common_buckets(store: EventStore, curves: CurvesQuery, most: int) -> CommonBuckets | None:
+async def _ends(store: EventStore, curves: CurvesQuery) -> Range:
+    """From the first to the last point of all curves; a range with nothing in it if there is none."""
     ends = [found for some in _some(curves, _RUNS_A_READ) if (found := await store.curve_ends(some)) is not None]
-    if not ends:
-        return None
-    return CommonBuckets.over(min(least for least, _ in ends), max(greatest for _, greatest in ends), most)
+    return Range(min((least for least, _ in ends), default=1), max((greatest for _, greatest in ends), default=0))
 
 
 async def _group_curve(
-    store: EventStore, curves: CurvesQuery, buckets: CommonBuckets, asked: GroupsQuery
+    store: EventStore, curves: CurvesQuery, buckets: CommonBuckets, ends: Range, asked: GroupsQuery
 ) -> GroupCurve:
     """The curve of one group, in all buckets that have runs. The means of its runs are dropped before it returns."""
     columns = 6 + len(asked.quantiles) + (_TEXT if asked.key is Key.ISO_TIME else 0)
@@ -131,9 +134,29 @@ async def _group_curve(
         found = await store.curve_buckets(some, buckets)
         await off_loop(found.means.size, partial(runs.take, row, found))
         row += len(found.means)
-    curve = await off_loop(size, partial(_curve, runs, buckets, asked))
+    before = behind = None
+    if buckets.range.least > ends.least:
+        before = await _neighbours(store, curves, runs, buckets, before=True)
+    if buckets.range.greatest < ends.greatest:
+        behind = await _neighbours(store, curves, runs, buckets, before=False)
+    curve = await off_loop(size, partial(_curve, runs, buckets, asked, before, behind))
     answers.hold(-_NUMBER * size)
     return curve
+
+
+async def _neighbours(
+    store: EventStore, curves: CurvesQuery, runs: CurvesInBuckets, buckets: CommonBuckets, *, before: bool
+) -> Neighbours:
+    """The values outside that runs have next to an edge at which they have none: their line goes there."""
+    found = Neighbours.empty(len(curves.owners))
+    (rows,) = np.nonzero(~np.isfinite(runs.means[:, 0 if before else -1]))
+    row = 0
+    for some in _some(replace(curves, owners=[curves.owners[at] for at in rows.tolist()]), _RUNS_A_READ):
+        outside = await store.curve_neighbours(some, buckets, before=before)
+        these = rows[row : row + len(some.owners)]
+        found.numbers[these], found.means[these] = outside.numbers, outside.means
+        row += len(these)
+    return found
 
 
 def _some(curves: CurvesQuery, runs: int) -> Iterator[CurvesQuery]:
@@ -142,8 +165,14 @@ def _some(curves: CurvesQuery, runs: int) -> Iterator[CurvesQuery]:
         yield replace(curves, owners=curves.owners[start : start + runs])
 
 
-def _curve(runs: CurvesInBuckets, buckets: CommonBuckets, asked: GroupsQuery) -> GroupCurve:
-    for places, filled in fill(runs.means, asked.fill):
+def _curve(
+    runs: CurvesInBuckets,
+    buckets: CommonBuckets,
+    asked: GroupsQuery,
+    before: Neighbours | None,
+    behind: Neighbours | None,
+) -> GroupCurve:
+    for places, filled in fill(runs.means, asked.fill, before, behind):
         runs.widen(places, filled, filled)
     table = summed_up(runs.means, asked.quantiles)
     some = table[0] > 0
@@ -159,17 +188,32 @@ def _curve(runs: CurvesInBuckets, buckets: CommonBuckets, asked: GroupsQuery) ->
     return curve | ({"quantiles": quantiles} if quantiles else {})
 
 
-def fill(values: Float64Array, how: Fill) -> Iterator[tuple[Rows, Float64Array]]:
+def fill(
+    values: Float64Array, how: Fill, before: Neighbours | None = None, behind: Neighbours | None = None
+) -> Iterator[tuple[Rows, Float64Array]]:
     """Fill in what lies between finite values of a row, a run's buckets. All else that is not finite becomes NaN.
 
-    It yields the columns that are filled in, and with what, some rows at a time.
+    Rows may have further values outside, before the first bucket and behind the last one. It yields the columns that
+    are filled in, and with what, some rows at a time.
     """
     step = max(1, _AT_ONCE // values.shape[1])
+    if before is None and behind is None:
+        for start in range(0, len(values), step):
+            yield _fill(values[start : start + step], how)
+        return
+    before, behind = before or Neighbours.empty(len(values)), behind or Neighbours.empty(len(values))
     for start in range(0, len(values), step):
-        yield _fill(values[start : start + step], how)
+        rows = slice(start, start + step)
+        wide = np.column_stack([before.means[rows], values[rows], behind.means[rows]])
+        columns, filled = _fill(wide, how, (before.numbers[rows] + 1, behind.numbers[rows] + 1))
+        values[rows] = wide[:, 1:-1]
+        yield columns - 1, filled
 
 
-def _fill(values: Float64Array, how: Fill) -> tuple[Rows, Float64Array]:
+def _fill(
+    values: Float64Array, how: Fill, outside: tuple[Float64Array, Float64Array] | None = None
+) -> tuple[Rows, Float64Array]:
+    """The same of some rows. `outside`: where the first and the last column of each row lie, if they lie elsewhere."""
     known = np.isfinite(values)
     values[~known] = np.nan
     count, width = known.sum(axis=1), values.shape[1]
@@ -184,7 +228,11 @@ def _fill(values: Float64Array, how: Fill) -> tuple[Rows, Float64Array]:
     before, behind, row = before[row, place], behind[row, place], rows[row]
     filled = values[row, before]
     if how is Fill.LINEAR:
-        part = (place - before) / (behind - before)
+        left, right = before, behind
+        if outside is not None:
+            left = np.where(before == 0, outside[0][row], before)
+            right = np.where(behind == width - 1, outside[1][row], behind)
+        part = (place - left) / (right - left)
         filled = filled * (1 - part) + values[row, behind] * part
     values[row, place] = filled
     return place, filled

@@ -107,8 +107,6 @@ async def of_project(
             possible=FORMATS,
             options=options,
         )
-    if start is not None or stop is not None:
-        raise bad_parameter("from", "a group's curve is made of whole curves: leave 'from' and 'to' out")
     if columns is not None:
         raise bad_parameter("columns", "a group's curve has all of its columns")
     if 0 < points < _FEWEST:
@@ -183,7 +181,7 @@ async def _group_rows(
 ) -> AsyncGenerator[Batch, None]:
     owners = [owner for some in groups.values() for owner in some]
     key = Key.DURATION if asked.axis is Axis.RELATIVE else Key(asked.axis.value)
-    query = GroupsQuery(asked.points or _BUCKETS, key, fill, _QUANTILES, asked.smooth)
+    query = GroupsQuery(asked.points or _BUCKETS, key, fill, _QUANTILES, asked.smooth, asked.range)
     for number, series in enumerate(await _series(call, owners, asked)):
         read = partial(group_curves, call.backend.events, groups, [series], query)
         curves = await answers.held_page(read, lambda _: 0, first=number == 0)  # reading has counted them already

@@ -103,6 +103,22 @@ class CurvesInBuckets:
 
 
 @dataclass(frozen=True, slots=True)
+class Neighbours:
+    """A bucket of each curve outside of some buckets, and the mean of its finite values. NaN: there is none.
+
+    Numbers count on from those of the buckets: −1 is the number of the one before the first.
+    """
+
+    numbers: Float64Array
+    means: Float64Array
+
+    @classmethod
+    def empty(cls, curves: int) -> Self:
+        """No neighbours."""
+        return cls(np.full(curves, np.nan), np.full(curves, np.nan))
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """A column of sums."""
 

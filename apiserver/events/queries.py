@@ -135,10 +135,14 @@ class CommonBuckets:
         """The number of each bucket that begins at one of these places."""
         return starts // self.width - self.first
 
+    @property
+    def range(self) -> Range:
+        """All places that lie in a bucket."""
+        return Range(self.first * self.width, (self.first + self.count) * self.width - 1)
+
     def of(self, curves: CurvesQuery) -> BucketQuery:
         """The mean and the extremes of each curve in these buckets."""
-        inside = Range(self.first * self.width, (self.first + self.count) * self.width - 1)
-        return BucketQuery(curves.axis, lambda *_: self.width, inside, OF_CURVES, curves.smoothing)
+        return BucketQuery(curves.axis, lambda *_: self.width, self.range, OF_CURVES, curves.smoothing)
 
 
 class Grid(NamedTuple):

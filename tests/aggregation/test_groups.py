@@ -15,7 +15,7 @@ from apiserver.aggregation import groups as module
 from apiserver.aggregation.groups import Fill, GroupCurves, GroupsQuery, fill, group_curves, summed_up
 from apiserver.aggregation.histogram import Key
 from apiserver.events.model import Float64Array, Owner
-from apiserver.events.queries import CommonBuckets
+from apiserver.events.queries import EVERYWHERE, CommonBuckets, Range
 from apiserver.events.smoothing import Kind, Smoothing
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.aggregation.plain_groups import curve, extremes, filled
@@ -134,6 +134,17 @@ async def test_each_run_is_smoothed_before(store: EmbeddedEventStore) -> None:
     assert (found["runs"], found["mean"]) == ([1, 2, 2], [1.5, 9, 9.5])
 
 
+async def test_a_range_shows_what_the_whole_shows_there(store: EmbeddedEventStore) -> None:
+    await store.add(batch(scalars([0, 1000], iters=[0, 1000], owner=A), scalars([1.0] * 1000, owner=B)))
+    found = await one(store, [A, B], GroupsQuery(10, range=Range(500, 503)))
+    assert (found["x"], found["runs"], found["mean"]) == ([500, 501, 502, 503], [2] * 4, [250.5, 251, 251.5, 252])
+    assert (found["min"], found["max"]) == ([1] * 4, [500, 501, 502, 503])
+    held = await one(store, [A, B], GroupsQuery(10, fill=Fill.LAST, range=Range(500, 503)))
+    assert held["mean"] == [0.5] * 4
+    assert (await one(store, [A, B], GroupsQuery(10, range=Range(1000))))["x"] == [1000]
+    assert await read(store, {"group": [A, B]}, GroupsQuery(10, range=Range(1001))) == {}
+
+
 async def test_many_runs_are_read_some_at_a_time(store: EmbeddedEventStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_RUNS_A_READ", 3)
     owners = [Owner("company", str(n)) for n in range(10)]
@@ -198,10 +209,16 @@ points = st.lists(st.tuples(st.integers(-20, 60), st.integers(0, 90), numbers), 
     samples=st.integers(4, 20),
     key=st.sampled_from([Key.ITER, Key.TIMESTAMP, Key.DURATION]),
     how=st.sampled_from(Fill),
+    zoom=st.one_of(st.none(), st.tuples(st.integers(-30, 90), st.integers(0, 60))),
 )
-@examples(60)
+@examples(120)
 async def test_plain_python_makes_the_same_of_the_same_points(
-    store: EmbeddedEventStore, runs: list[list[tuple[int, int, float]]], samples: int, key: Key, how: Fill
+    store: EmbeddedEventStore,
+    runs: list[list[tuple[int, int, float]]],
+    samples: int,
+    key: Key,
+    how: Fill,
+    zoom: tuple[int, int] | None,
 ) -> None:
     owners = [Owner("company", str(n)) for n in range(len(runs))]
     await store.delete(owners)
@@ -211,10 +228,20 @@ async def test_plain_python_makes_the_same_of_the_same_points(
             await store.add(batch(scalars(values, iters=iters, timestamps=timestamps, owner=owner)))
     curves = [_curve_of(run, key) for run in runs]
     places = [x for of_run in curves for x, _ in of_run]
-    found = (await read(store, {"all": owners}, GroupsQuery(samples, key, how, (0.25,)))).get("loss", {})
-    buckets = CommonBuckets.over(min(places, default=0), max(places, default=0), samples)
-    points = [[_inside(of_run, buckets, number) for number in range(buckets.count)] for of_run in curves]
-    rows = [filled([_mean(inside) for inside in of_run], how) for of_run in points]
+    asked = EVERYWHERE if zoom is None else Range(zoom[0], sum(zoom))
+    found = (await read(store, {"all": owners}, GroupsQuery(samples, key, how, (0.25,), range=asked))).get("loss", {})
+    ends = (min(places, default=0), max(places, default=0))
+    shown = max(ends[0], asked.least), min(ends[1], asked.greatest)
+    if shown[0] > shown[1]:
+        assert found == {}
+        return
+    buckets = CommonBuckets.over(*shown, samples)
+    first, last = (x // buckets.width for x in ends)
+    whole = CommonBuckets(first, last - first + 1, buckets.width)
+    cut = slice(buckets.first - first, buckets.first - first + buckets.count)
+    points = [[_inside(of_run, whole, number) for number in range(whole.count)] for of_run in curves]
+    rows = [filled([_mean(inside) for inside in of_run], how)[cut] for of_run in points]
+    points = [of_run[cut] for of_run in points]
     starts = buckets.starts.tolist()
     expected = [(starts[int(place)], *rest) for place, *rest in curve(rows, [0.25])]
     if not expected:

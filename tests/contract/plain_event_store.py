@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from apiserver.events.aggregates import Aggregate, Buckets, CurvesInBuckets
+from apiserver.events.aggregates import Aggregate, Buckets, CurvesInBuckets, Neighbours
 from apiserver.events.changes import Changes, ChangesQuery, OwnerChanges
 from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import (
@@ -245,15 +245,34 @@ class PlainEventStore:
                 places, values = [x for x, _ in curve], [point.value for _, point in curve]
                 if asked.smoothing is not None:
                     values = smoothed(asked.smoothing, places, values)
-                numbers = [x // buckets.width - buckets.first for x in places]
-                for number in range(buckets.count):
-                    inside = [value for at, value in zip(numbers, values, strict=True) if at == number]
-                    finite = [value for value in inside if math.isfinite(value)]
-                    if finite:
-                        means[row, number] = math.fsum(finite) / len(finite)
+                inside: dict[int, list[float]] = {}
+                for x, value in zip(places, values, strict=True):
+                    number = x // buckets.width - buckets.first
+                    if 0 <= number < buckets.count and math.isfinite(value):
+                        inside.setdefault(number, []).append(value)
+                for number, finite in inside.items():
+                    means[row, number] = math.fsum(finite) / len(finite)
                     all_of_them[number] += finite
         least, greatest = [[of(values, default=math.nan) for values in all_of_them] for of in (min, max)]
         return CurvesInBuckets(means, np.array(least, np.float64), np.array(greatest, np.float64))
+
+    async def curve_neighbours(self, asked: CurvesQuery, buckets: CommonBuckets, *, before: bool) -> Neighbours:
+        found = Neighbours.empty(len(asked.owners))
+        for row, owner in enumerate(asked.owners):
+            for curve in self._curves(asked.of(owner), asked.axis).values():
+                places, values = [x for x, _ in curve], [point.value for _, point in curve]
+                if asked.smoothing is not None:
+                    values = smoothed(asked.smoothing, places, values)
+                numbers: dict[int, list[float]] = {}
+                for x, value in zip(places, values, strict=True):
+                    number = x // buckets.width - buckets.first
+                    if math.isfinite(value) and (number < 0 if before else number >= buckets.count):
+                        numbers.setdefault(number, []).append(value)
+                if numbers:
+                    nearest = max(numbers) if before else min(numbers)
+                    found.numbers[row] = nearest
+                    found.means[row] = math.fsum(numbers[nearest]) / len(numbers[nearest])
+        return found
 
     def _curves(self, series: SeriesQuery, axis: BucketAxis) -> dict[Name, list[tuple[int, Point]]]:
         """The points of each series but its single value, in order, with their x; none is empty."""

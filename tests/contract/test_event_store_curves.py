@@ -131,6 +131,38 @@ async def test_a_single_point_of_long_curves_is_seen(case: Case) -> None:
             assert_rows(found, *([of(some, default=NAN) for some in inside] for of in (min, max)))
 
 
+async def test_neighbours_are_the_nearest_buckets_outside_with_a_finite_value(case: Case) -> None:
+    await case.store.add(
+        batch(
+            scalars([1, 2, 4, NAN, 9, 5, NAN, 7, 9], iters=[-9, 2, 3, 4, 8, 13, 14, 20, 21], owner=TASK),
+            scalars([NAN, 3], iters=[0, 9], owner=OTHER),
+            scalars([6, 8], iters=[SINGLE_VALUE_ITERATION, 12], owner=MODEL),
+        )
+    )
+    await case.settle()
+    for axis in (BucketAxis.ITER, BucketAxis.TIMESTAMP):
+        buckets = CommonBuckets(4, 2, 2)  # from 8 to 11
+        before = await case.store.curve_neighbours(loss(*ALL, axis=axis), buckets, before=True)
+        assert_rows([before.numbers.tolist(), before.means.tolist()], [NAN, NAN, -3, NAN, NAN], [NAN, NAN, 3, NAN, NAN])
+        behind = await case.store.curve_neighbours(loss(*ALL, axis=axis), buckets, before=False)
+        assert_rows([behind.numbers.tolist(), behind.means.tolist()], [NAN, NAN, 2, NAN, 2], [NAN, NAN, 5, NAN, 8])
+    since = await case.store.curve_neighbours(
+        loss(TASK, axis=BucketAxis.DURATION), CommonBuckets(9, 2, 2), before=False
+    )
+    assert (since.numbers.tolist(), since.means.tolist()) == ([2], [5])
+
+
+async def test_neighbours_far_away_are_found(case: Case) -> None:
+    values = np.full(20_000, NAN)
+    values[[5, 19_995]] = 3, 4
+    await case.store.add(batch(scalars(values.tolist(), owner=TASK)))
+    await case.settle()
+    buckets = CommonBuckets(10_000, 8, 1)
+    before, behind = [await case.store.curve_neighbours(loss(TASK), buckets, before=one) for one in (True, False)]
+    assert (before.numbers.tolist(), before.means.tolist()) == ([-9995], [3])
+    assert (behind.numbers.tolist(), behind.means.tolist()) == ([9995], [4])
+
+
 async def test_later_values_replace_earlier_ones(case: Case) -> None:
     await case.store.add(batch(scalars([1, 1, 1, 1], timestamps=[0, 10, 20, 30], owner=TASK)))
     await case.settle()

@@ -65,6 +65,10 @@ async def test_curves_of_many_tasks(data_anywhere: Data, runs: list[str]) -> Non
     head = orjson.loads(content[4 : 4 + int.from_bytes(content[:4], "little")])
     assert head["columns"] == ["runs", "mean", "std", "min", "max", "q25", "q50", "q75"]
     assert head["series"] == [{"group": "0.2", "metric": "loss", "variant": "train", "rows": 4, "x": [0, 32]}]
+    zoomed = (await data.get(f"/projects/ex/amples/scalars?{group}&from=10&to=12")).json()
+    assert [(row["group"], row["x"], row["runs"]) for row in zoomed if row["group"] == "0.1"] == [
+        ("0.1", x, 2) for x in (10, 11, 12)
+    ]
     together = (await data.get("/projects/ex/amples/scalars?group=*&points=4&metric=l*")).json()
     assert {(row["group"], row["runs"], row["mean"]) for row in together} == {("*", 4, 2.0)}
 
@@ -87,7 +91,7 @@ async def test_wrong_parameters(data: Data) -> None:
         (f"tasks?sort={','.join('abcdefghijk')}", "sort"),
         (f"scalars?task={other}", "task"),
         ("scalars?group=*&points=2", "points"),
-        ("scalars?group=*&from=2", "from"),
+        ("scalars?group=*&from=2&to=1", "from"),
         ("scalars?group=last:loss", "group"),
     ):
         assert (await data.error(f"/projects/ex/amples/{query}"))["parameter"] == parameter, query

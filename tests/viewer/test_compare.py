@@ -51,6 +51,27 @@ def test_a_group_is_one_curve(page: Page, lab: Lab) -> None:
     expect(page).to_have_url(re.compile("group=hyperparams.Args/optimizer&spread=quartiles"))
 
 
+def test_a_spike_of_one_run_is_seen_in_its_group_and_zoomed_to(page: Page, server: Served) -> None:
+    project = server.call("projects.create", {"name": "Spikes", "description": ""})["id"]
+    ids = []
+    for name in ("flat", "spike"):
+        made = server.call("tasks.create", {"name": name, "project": project, "type": "training"})
+        ids.append(made["id"])
+        values = [1.0] * 5000
+        values[4000] = 9.0 if name == "spike" else 1.0
+        add(server, scalars(ids[-1], "loss", "train", values, 1_790_000_000_000))
+    query = {"tasks": ",".join(ids), "group": "*", "spread": "extremes"}
+    page.goto(f"/projects/{project}/compare?{urlencode(query)}")
+    chart = page.get_by_role("figure", name="loss · train")
+    expect(chart).to_have_attribute("aria-label", re.compile("least 1, greatest 9[.]"))
+    with page.expect_response(lambda answer: "group=" in answer.url and "from=" in answer.url) as zoomed:
+        page.goto(f"/projects/{project}/compare?{urlencode({**query, 'x': '3990..4010'})}")
+    content = zoomed.value.body()
+    series = json.loads(content[4 : 4 + int.from_bytes(content[:4], "little")])["series"]
+    assert [(one["rows"], one["x"]) for one in series] == [(25, [3988, 1])]  # x from there on, in steps of 1
+    expect(chart).to_have_attribute("aria-label", re.compile("least 1, greatest 9[.]"))
+
+
 def test_results_are_a_table_with_the_best_marked(page: Page, lab: Lab) -> None:
     page.goto(compare(lab, tab="table"))
     page.get_by_label("Metrics show their").select_option("min")

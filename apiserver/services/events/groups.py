@@ -11,7 +11,7 @@ from apiserver.rpc.encode import encode_many
 from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
-from apiserver.services.events.scalars import smoothing
+from apiserver.services.events.scalars import range_of, smoothing
 
 #: How many series a call is about, at most.
 MOST_SERIES = 100
@@ -32,6 +32,7 @@ async def scalar_metrics_of_groups(call: Call, request: dict[str, Any]) -> Encod
         Fill(request["fill"]),
         tuple(request.get("quantiles") or ()),
         smoothing(request.get("smooth")),
+        range_of(request.get("range")),
     )
     known = await owners.many(call, {**request, "tasks": [id for ids in tasks.values() for id in ids]})
     by_id = {owner.id: owner for owner in known}

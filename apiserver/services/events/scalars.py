@@ -117,12 +117,16 @@ async def _histogram(call: Call, series: SeriesQuery, asked: HistogramQuery) -> 
 
 
 def _asked(request: dict[str, Any]) -> HistogramQuery:
-    asked = request.get("range", {})
-    start, stop = asked.get("from"), asked.get("to")
+    key, envelope, smooth = Key(request["key"]), request["envelope"], smoothing(request.get("smooth"))
+    return HistogramQuery(request["samples"], key, envelope, range_of(request.get("range")), smooth)
+
+
+def range_of(asked: dict[str, Any] | None) -> Range:
+    """The range of the axis that a request asks for."""
+    start, stop = (asked or {}).get("from"), (asked or {}).get("to")
     if start is not None and stop is not None and start > stop:
         raise validation_error("'from' must not be greater than 'to'", field="range")
-    key, envelope = Key(request["key"]), request["envelope"]
-    return HistogramQuery(request["samples"], key, envelope, Range.of(start, stop), smoothing(request.get("smooth")))
+    return Range.of(start, stop)
 
 
 def smoothing(asked: dict[str, Any] | None) -> Smoothing | None:

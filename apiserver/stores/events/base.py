@@ -11,12 +11,13 @@ from typing import Protocol, TypeVar, cast
 
 import numpy as np
 
-from apiserver.events.aggregates import Buckets, CurvesInBuckets
+from apiserver.events.aggregates import Buckets, CurvesInBuckets, Neighbours
 from apiserver.events.changes import Changes, ChangesQuery
 from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import (
     EventBatch,
     EventType,
+    Float64Array,
     Int64Array,
     LogLine,
     LogPosition,
@@ -123,6 +124,18 @@ def since_first(times: Int64Array) -> Int64Array:
     return np.where(since < 0, GREATEST, since)
 
 
+def nearest_bucket(x: Int64Array, values: Float64Array, buckets: CommonBuckets, *, before: bool) -> tuple[float, float]:
+    """What `EventStore.curve_neighbours` says of one curve, whose points ascend by x."""
+    outside = x < buckets.range.least if before else x > buckets.range.greatest
+    places = np.flatnonzero(outside & np.isfinite(values))
+    if not len(places):
+        return np.nan, np.nan
+    numbers = x[places] // buckets.width
+    number = numbers[-1 if before else 0]
+    with np.errstate(over="ignore"):
+        return float(number) - buckets.first, float(values[places[numbers == number]].mean())
+
+
 class EventStoreError(Exception):
     """An engine could not do what was asked. No acknowledged event is affected."""
 
@@ -215,6 +228,12 @@ class EventStore(Protocol):
         Iteration −2³¹ is left out, and so are points outside the buckets. Curves are smoothed before, if that is asked.
 
         `answers.will_read` counts the numbers before they are made.
+        """
+
+    async def curve_neighbours(self, asked: CurvesQuery, buckets: CommonBuckets, *, before: bool) -> Neighbours:
+        """The nearest bucket of each owner before (or behind) all these buckets that has a finite value.
+
+        It is as wide as they are. Iteration −2³¹ is left out.
         """
 
     async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:

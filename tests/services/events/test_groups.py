@@ -52,6 +52,8 @@ async def test_groups_of_tasks(api: Api, add: Add, tasks: list[str]) -> None:
             }
         }
     }
+    part = await api.call(GROUPS, asked([a, b], range={"from": 1, "to": 1}))
+    assert part["metrics"]["m"]["v"]["group 0"]["mean"] == [3]
     last = await api.call(GROUPS, asked([a, b], fill="last"))
     assert last["metrics"]["m"]["v"]["group 0"]["mean"] == [1, 2.5, 3]
     steps = await api.call(GROUPS, asked([a], smooth={"by": "derivative"}))
@@ -91,6 +93,7 @@ async def test_tasks_must_be_known(api: Api, tasks: list[str]) -> None:
         ({"samples": 9}, "samples"),
         ({"samples": 6001}, "samples"),
         ({"quantiles": [1.1]}, "quantiles[0]"),
+        ({"range": {"from": 2, "to": 1}}, "range"),
         ({"quantiles": [0.5] * 21}, "quantiles"),
         ({"smooth": {"by": "median", "points": 33}}, "smooth.points"),
         ({"fill": "zero"}, "fill"),

@@ -97,6 +97,7 @@ async def _assert_same_curves(store: EventStore, plain: PlainEventStore, asked: 
         assert np.allclose(got.means, expected.means, rtol=1e-9, atol=1e-9, equal_nan=True), (asked, buckets)
         assert np.array_equal(got.least, expected.least, equal_nan=True), (asked, buckets)
         assert np.array_equal(got.greatest, expected.greatest, equal_nan=True), (asked, buckets)
+        await _assert_same_neighbours(store, plain, asked, buckets)
     if ends and asked.axis is BucketAxis.DURATION:
         for smoothing in SMOOTHINGS:
             smooth, buckets = replace(asked, smoothing=smoothing), CommonBuckets.over(-2, 12, 30)
@@ -104,6 +105,16 @@ async def _assert_same_curves(store: EventStore, plain: PlainEventStore, asked: 
             for column in ("means", "least", "greatest"):
                 one, other = getattr(got, column), getattr(expected, column)
                 assert np.allclose(one, other, rtol=1e-9, atol=1e-9, equal_nan=True), (column, smooth, buckets)
+            await _assert_same_neighbours(store, plain, smooth, CommonBuckets.over(3, 5, 4))
+
+
+async def _assert_same_neighbours(
+    store: EventStore, plain: PlainEventStore, asked: CurvesQuery, buckets: CommonBuckets
+) -> None:
+    for before in (False, True):
+        got, expected = [await one.curve_neighbours(asked, buckets, before=before) for one in (store, plain)]
+        assert np.array_equal(got.numbers, expected.numbers, equal_nan=True), (asked, buckets, before)
+        assert np.allclose(got.means, expected.means, rtol=1e-9, atol=1e-9, equal_nan=True), (asked, buckets, before)
 
 
 async def _assert_same_smoothed(

@@ -55,7 +55,7 @@ export function useCurves(spec: ChartSpec, view: View, asker: Asker, width: numb
   const asked = points > 0 ? `${question}@${sourceNumber(asker.source)}` : null;
   const whole = useAsked(asked, (signal) => answer(spec, view, asker, points, null, signal));
 
-  const zoomed = view.range && asker.source.zooms && whole.value ? askedRange(view.range, whole.value) : null;
+  const zoomed = view.range && whole.value ? askedRange(view.range, whole.value) : null;
   const detail = useAsked(zoomed && asked && `${asked}${zoomed.join()}`, (signal) =>
     answer(spec, view, asker, Math.min(3000, points * 1.5), zoomed, signal),
   );
@@ -122,17 +122,22 @@ function linesOf(coarse: Answer, fine: Answer | null, source: ChartSource): Line
       task: curve.task ?? null,
       points: smoothed ?? raw,
       faint: smoothed ? raw : null,
-      outer: outerOf(curve, by),
+      outer: outerOf(curve, usable, by),
     };
   });
 }
 
 /** The extremes of a group's runs, around its mean. Null for a line that is no group. */
-function outerOf(curve: Curve, by: Points | null): Points | null {
-  const { mean, least: min, greatest: max } = curve.columns;
-  if (!mean || !min || !max) return null;
-  const points = pointsOf({ ...curve, columns: { mean, min, max } });
-  return by ? against(points, by) : points;
+function outerOf(curve: Curve, fine: Answer | null, by: Points | null): Points | null {
+  const extremes = (one: Curve): Points | null => {
+    const { mean, least: min, greatest: max } = one.columns;
+    return mean && min && max ? pointsOf({ ...one, columns: { mean, min, max } }) : null;
+  };
+  const whole = extremes(curve);
+  const part = fine && same(fine.curves, curve);
+  const finer = part && extremes(part);
+  const points = whole && finer ? spliced(whole, finer, fine.range!) : whole;
+  return points && by ? against(points, by) : points;
 }
 
 function same(curves: readonly Curve[], { task, group, variant }: Curve): Curve | undefined {

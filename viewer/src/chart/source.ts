@@ -34,8 +34,6 @@ export interface Ask {
 export interface ChartSource {
   /** The tasks whose changes are followed. */
   readonly tasks: readonly string[];
-  /** Whether a range can be asked in finer buckets. */
-  readonly zooms: boolean;
   /** The curves, in buckets. */
   curves(ask: Ask, signal: AbortSignal): Promise<readonly Curve[]>;
   /** The address of all points as a file: `ending` is "csv" or "parquet". Null if there is none. */
@@ -61,7 +59,6 @@ export function ofRun(task: string): ChartSource {
   const path = `/data/tasks/${encodeURIComponent(task)}/scalars`;
   return {
     tasks: [task],
-    zooms: true,
     curves: async (ask, signal) => curvesOf(await bytes(`${path}.bin`, queryOf(ask), signal)),
     file: (metric, variants, ending) => dataAddress(`${path}.${ending}`, { metric, variant: variants }),
     looks: (curves) => {
@@ -85,7 +82,6 @@ export function ofRuns(project: string, runs: readonly NamedRun[]): ChartSource 
   const colours = looks(task);
   return {
     tasks: task,
-    zooms: true,
     curves: async (ask, signal) => curvesOf(await bytes(`${path}.bin`, { ...queryOf(ask), task, recursive: 1 }, signal)),
     file: (metric, variants, ending) => dataAddress(`${path}.${ending}`, { metric, variant: variants, task, recursive: 1 }),
     looks: (curves) => {
@@ -112,9 +108,8 @@ export function ofGroups(project: string, runs: readonly string[], group: string
   const common = { task: runs, group, recursive: 1 };
   return {
     tasks: runs,
-    zooms: false,
     curves: async (ask, signal) => {
-      const { columns: _, from: __, to: ___, ...query } = queryOf(ask);
+      const { columns: _, ...query } = queryOf(ask);
       return curvesOf(await bytes(`${path}.bin`, { ...query, ...common }, signal)).map((curve) => spreadOf(curve, spread));
     },
     file: (metric, variants, ending) => dataAddress(`${path}.${ending}`, { metric, variant: variants, ...common }),

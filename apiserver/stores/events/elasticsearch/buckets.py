@@ -14,13 +14,13 @@ import numpy as np
 from apiserver import answers
 from apiserver.events.aggregates import Aggregate, Aggregates, Buckets, columns_for, joined, made_of, of_points
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Float64Array, Int64Array, JsonObject
-from apiserver.events.queries import GREATEST, BucketQuery, SeriesQuery
-from apiserver.stores.events.base import bucket_x, since_first
+from apiserver.events.queries import GREATEST, LEAST, BucketQuery, CommonBuckets, Range, SeriesQuery
+from apiserver.stores.events.base import bucket_x, nearest_bucket, since_first
 from apiserver.stores.events.elasticsearch import paging
 from apiserver.stores.events.elasticsearch.aggregating import SeriesAggs, aggregate
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.names import index_of, owner_key
-from apiserver.stores.events.elasticsearch.queries import inside, of_series, ordered, without
+from apiserver.stores.events.elasticsearch.queries import BARE, inside, of_series, ordered, without
 from apiserver.stores.events.elasticsearch.scalars import value_of
 from apiserver.stores.events.elasticsearch.series import MOST_BUCKETS, Series, SeriesIndex
 from apiserver.stores.events.elasticsearch.stats import EXACT, exact, extent
@@ -109,6 +109,42 @@ async def ends(cluster: Cluster, known: SeriesIndex, request: Request) -> list[t
     return [(curve.least, curve.greatest) for curve in await _curves(cluster, known, request)]
 
 
+async def nearest(
+    cluster: Cluster, known: SeriesIndex, request: Request, common: CommonBuckets, *, before: bool
+) -> list[tuple[float, float]]:
+    """The nearest bucket of each series outside of the common ones: its number, and its mean."""
+    found = []
+    for curve in await _curves(cluster, known, request):
+        if curve.needs_all_points:
+            x, values = await _all_points(cluster, request, curve)
+        else:
+            x, values = await _points_near(cluster, request, curve, common, before=before)
+        found.append(nearest_bucket(x, values, common, before=before))
+    return found
+
+
+async def _points_near(
+    cluster: Cluster, request: Request, curve: _Curve, common: CommonBuckets, *, before: bool
+) -> tuple[Int64Array, Float64Array]:
+    """The points of the nearest bucket outside that has a finite value."""
+    least, greatest = common.range.least, common.range.greatest
+    if least == LEAST if before else greatest == GREATEST:
+        return np.empty(0, np.int64), np.empty(0)
+    side = Range(greatest=least - 1) if before else Range(least=greatest + 1)
+    query = {
+        "query": of_series([curve.series.key], _A_CURVE, *inside(request.axis, side), {"exists": {"field": "value"}}),
+        "sort": ordered([request.axis], descending=before),
+        "size": 1,
+    }
+    index, routing = index_of(cluster.prefix, request.series), owner_key(request.series.owner)
+    hits = (await cluster.search(index, {**BARE, **query}, routing=routing))["hits"]["hits"]
+    if not hits:
+        return np.empty(0, np.int64), np.empty(0)
+    start = hits[0]["sort"][0] // common.width * common.width
+    bucket = Range(start, start + common.width - 1)
+    return await _points(cluster, request, curve, _A_CURVE, *inside(request.axis, bucket))
+
+
 async def _curves(cluster: Cluster, known: SeriesIndex, request: Request) -> list[_Curve]:
     """Every series that has a curve, not only a single value, sorted."""
     index, routing = index_of(cluster.prefix, request.series), owner_key(request.series.owner)
@@ -183,15 +219,21 @@ async def _of_points(cluster: Cluster, request: Request, curve: _Curve) -> Bucke
     if not curve.needs_all_points:
         x, values = await _points(cluster, request, curve, *request.inside)
     else:
-        answers.will_read(_POINT_BYTES * curve.count)
-        x, values = await _points(cluster, request, curve, _A_CURVE)
-        if wanted.axis is BucketAxis.DURATION:
-            x = since_first(x)
-        if wanted.smoothing is not None:
-            x, values = wanted.smoothing.whole(x, values)
+        x, values = await _all_points(cluster, request, curve)
         inside = (wanted.range.least <= x) & (x <= wanted.range.greatest)
         x, values = x[inside], values[inside]
     return Buckets(curve.series.metric, curve.series.variant, *bucketed(x, values, curve.interval, wanted.aggregates))
+
+
+async def _all_points(cluster: Cluster, request: Request, curve: _Curve) -> tuple[Int64Array, Float64Array]:
+    """All points of a curve, which is smoothed if that is asked."""
+    answers.will_read(_POINT_BYTES * curve.count)
+    x, values = await _points(cluster, request, curve, _A_CURVE)
+    if request.buckets.axis is BucketAxis.DURATION:
+        x = since_first(x)
+    if request.buckets.smoothing is not None:
+        x, values = request.buckets.smoothing.whole(x, values)
+    return x, values
 
 
 async def _points(

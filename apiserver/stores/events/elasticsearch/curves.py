@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeVar
 
 from apiserver import answers
-from apiserver.events.aggregates import Buckets, CurvesInBuckets
+from apiserver.events.aggregates import Buckets, CurvesInBuckets, Neighbours
 from apiserver.events.queries import BucketQuery, CommonBuckets, CurvesQuery
 from apiserver.off_loop import together
 from apiserver.stores.events.elasticsearch import buckets as bucketing
@@ -43,6 +43,24 @@ async def in_buckets(
         async for row, of_owner in _each(asked, common.of(asked), read):
             for one in of_owner:
                 found.put(row, common.numbers(one.x), one.values)
+    return found
+
+
+async def neighbours(
+    cluster: Cluster, known: SeriesIndex, asked: CurvesQuery, common: CommonBuckets, *, before: bool
+) -> Neighbours:
+    """The nearest buckets outside, as `EventStore.curve_neighbours` describes them."""
+
+    async def read(request: Request) -> list[tuple[float, float]]:
+        with answers.reading():
+            return await bucketing.nearest(cluster, known, request, common, before=before)
+
+    with answers.reading():
+        answers.will_read(16 * len(asked.owners))
+        found = Neighbours.empty(len(asked.owners))
+        async for row, of_owner in _each(asked, common.of(asked), read):
+            for one in of_owner:
+                found.numbers[row], found.means[row] = one
     return found
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from apiserver.answers import reading
-from apiserver.events.aggregates import Buckets, CurvesInBuckets
+from apiserver.events.aggregates import Buckets, CurvesInBuckets, Neighbours
 from apiserver.events.changes import Changes, ChangesQuery
 from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import (
@@ -212,6 +212,10 @@ class ElasticsearchEventStore:
     async def curve_buckets(self, asked: CurvesQuery, buckets: CommonBuckets) -> CurvesInBuckets:
         """All curves in common buckets, by a read for each owner."""
         return await curves.in_buckets(self._cluster, self._series, asked, buckets)
+
+    async def curve_neighbours(self, asked: CurvesQuery, buckets: CommonBuckets, *, before: bool) -> Neighbours:
+        """The nearest buckets outside, by reads for each owner."""
+        return await curves.neighbours(self._cluster, self._series, asked, buckets, before=before)
 
     async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
         """A page of points by iteration."""

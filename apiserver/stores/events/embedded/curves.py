@@ -13,15 +13,19 @@ from itertools import islice
 import numpy as np
 
 from apiserver import answers
-from apiserver.events.aggregates import CurvesInBuckets
+from apiserver.events.aggregates import CurvesInBuckets, Neighbours
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, EventType, Owner
 from apiserver.events.queries import GREATEST, CommonBuckets, CurvesQuery
+from apiserver.stores.events.base import nearest_bucket
 from apiserver.stores.events.embedded.buckets import curve_over, some_buckets
 from apiserver.stores.events.embedded.extremes import Extremes
 from apiserver.stores.events.embedded.hot import HotPoints
 from apiserver.stores.events.embedded.names import CODES
+from apiserver.stores.events.embedded.points import NO_CURVE, Curve
 from apiserver.stores.events.embedded.scalars import stats_of
 from apiserver.stores.events.embedded.series import NOT_MERGED, MergedSeries, Series
+from apiserver.stores.events.embedded.unsettled import in_parts
+from apiserver.stores.events.embedded.walks import SeriesWalk
 
 #: Owners that one query looks up. SQLite takes 32,766 parameters, and each owner is four.
 _OWNERS_A_QUERY = 500
@@ -89,3 +93,38 @@ def in_buckets(series: Sequence[Series], asked: CurvesQuery, buckets: CommonBuck
             found.put(owners, numbers, values)
     extremes.put()
     return found
+
+
+def neighbours(series: Sequence[Series], asked: CurvesQuery, buckets: CommonBuckets, *, before: bool) -> Neighbours:
+    """The nearest bucket of each owner outside; the views are named by their owners' places."""
+    answers.will_read(16 * len(asked.owners))
+    found = Neighbours.empty(len(asked.owners))
+    for which in in_parts(series):
+        for one in [series[number] for number in which.tolist()]:
+            if asked.axis is BucketAxis.ITER and asked.smoothing is None:
+                curve = _near(one, buckets, before=before)
+            else:
+                curve = curve_over(one, asked.axis)
+                if asked.smoothing is not None:
+                    curve = Curve(*asked.smoothing.whole(curve.iters, curve.values))
+            at = int(one.name[0])
+            found.numbers[at], found.means[at] = nearest_bucket(*curve, buckets, before=before)
+    return found
+
+
+def _near(series: Series, buckets: CommonBuckets, *, before: bool) -> Curve:
+    """The points of the nearest bucket outside that has a finite value, perhaps with others; none if there is none."""
+    start = buckets.range.least - 1 if before else buckets.range.greatest + 1
+    while True:
+        walk = SeriesWalk(series, start, descending=before)
+        walk.fill(1)
+        points = walk.points()
+        finite = np.flatnonzero(np.isfinite(points.values) & (points.iters != SINGLE_VALUE_ITERATION))
+        if len(finite):
+            first = int(points.iters[finite[0]]) // buckets.width * buckets.width
+            curve = series.curve(first, first + buckets.width - 1)
+            kept = curve.iters != SINGLE_VALUE_ITERATION
+            return Curve(curve.iters[kept], curve.values[kept])
+        if walk.exhausted:
+            return NO_CURVE
+        start = walk.frontier + (-1 if before else 1)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from apiserver import answers
-from apiserver.events.aggregates import Buckets, CurvesInBuckets
+from apiserver.events.aggregates import Buckets, CurvesInBuckets, Neighbours
 from apiserver.events.changes import Changes, ChangesQuery
 from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import (
@@ -56,7 +56,7 @@ from apiserver.stores.events.embedded import by_worker, deletion, log_hits, log_
 from apiserver.stores.events.embedded.buckets import all_buckets
 from apiserver.stores.events.embedded.checked import Damaged, Kind, Place
 from apiserver.stores.events.embedded.commit import GroupCommit
-from apiserver.stores.events.embedded.curves import ends, in_buckets, views_of
+from apiserver.stores.events.embedded.curves import ends, in_buckets, neighbours, views_of
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.hot import HotOwner, HotPoints, LogPart, Memtable, Name
 from apiserver.stores.events.embedded.live import Live
@@ -357,6 +357,10 @@ class EmbeddedEventStore:
     async def curve_buckets(self, asked: CurvesQuery, buckets: CommonBuckets) -> CurvesInBuckets:
         """All curves in common buckets, by one read."""
         return await self._read_curves(asked, lambda found: in_buckets(found, asked, buckets))
+
+    async def curve_neighbours(self, asked: CurvesQuery, buckets: CommonBuckets, *, before: bool) -> Neighbours:
+        """The nearest buckets outside, by one read."""
+        return await self._read_curves(asked, lambda found: neighbours(found, asked, buckets, before=before))
 
     async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
         """A page of points."""
