@@ -48,7 +48,9 @@ async function buildPages() {
     PLOTLY_FEW: await copied(PLOTLY.PLOTLY_FEW),
     PLOTLY_ALL: await copied(PLOTLY.PLOTLY_ALL),
   });
-  await fillIn("paper.html", { PAPER_JS: named("paper", "js", made) });
+  const paper = join(DIST, "assets", named("paper", "js", made));
+  await fillIn("paper.html", { PAPER: (await readFile(paper, "utf8")).trim() });
+  await rm(paper);
   const inputs = [...pages.inputs, ...frames.inputs, ...Object.values(PLOTLY)];
   await writeFile(join(DIST, "licences.txt"), await licences(inputs));
 }

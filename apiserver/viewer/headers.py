@@ -21,19 +21,25 @@ PAGE_POLICY = (
 
 #: The document that draws figures. Libraries that draw set styles and make markup, which is why it is kept apart.
 FRAME_POLICY = (
-    b"sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    b"sandbox allow-scripts; default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     b"img-src data: blob:; media-src data: blob:; font-src data:; connect-src 'none'; form-action 'none'; "
     b"base-uri 'none'; frame-ancestors 'self'"
 )
 
 #: The document that becomes an HTML report of a run. Reports are pages with scripts inside (Bokeh's, plotly.py's), and
 #: would be blank without them. So the scripts run, but without an origin, a network, forms and pop-ups. `frame-src` of
-#: the page around it keeps the frame from going to other hosts.
+#: the page around it keeps the frame from going to other hosts. Not even scripts of this server are for it: its own one
+#: is inside.
 PAPER_POLICY = (
-    b"sandbox allow-scripts; default-src 'none'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; "
+    b"sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; "
     b"style-src 'unsafe-inline'; img-src data: blob:; media-src data: blob:; font-src data:; connect-src 'none'; "
     b"form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
 )
+
+#: To whom these two documents may connect at all, in `Connection-Allowlist` (Chromium from 152). Their policies above
+#: know nothing of WebRTC, and of the connections that a browser opens ahead, before it refuses what they are for.
+FRAME_CONNECTIONS = b"(response-origin);webrtc=block"
+PAPER_CONNECTIONS = b"();webrtc=block"
 
 #: A page without scripts and pictures, which says why there are no others.
 BARE_POLICY = b"default-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"

@@ -27,6 +27,7 @@ _POLICIES = {
     f"/{FRAME}": headers.FRAME_POLICY,
     f"/{PAPER}": headers.PAPER_POLICY,
 }
+_CONNECTIONS = {f"/{FRAME}": headers.FRAME_CONNECTIONS, f"/{PAPER}": headers.PAPER_CONNECTIONS}
 
 _NOT_BUILT = b"""<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -120,6 +121,7 @@ def _headers(address: str) -> headers.Headers:
         (b"vary", b"accept, accept-encoding"),
         (b"content-security-policy", _POLICIES.get(address, headers.BARE_POLICY)),
         *([(b"cross-origin-opener-policy", b"same-origin")] if address == INDEX else []),
+        *([(b"connection-allowlist", _CONNECTIONS[address])] if address in _CONNECTIONS else []),
         *headers.COMMON,
     ]
 

@@ -87,6 +87,15 @@ def running_browser() -> Iterator[Browser]:
 
 
 @contextmanager
+def keeping_browser(browser: Browser) -> Iterator[Browser]:
+    """Another browser, which keeps pages that are left, and goes back to them as they were, as people's browsers do."""
+    unwanted = ["--disable-back-forward-cache"]
+    other = browser.browser_type.launch(executable_path=CHROMIUM, args=ARGUMENTS, ignore_default_args=unwanted)
+    yield other
+    other.close()
+
+
+@contextmanager
 def opened_page(
     browser: Browser, server: Served, faults: Faults, *, key: tuple[str, str] | None, **options: Any
 ) -> Iterator[Page]:

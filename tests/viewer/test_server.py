@@ -236,15 +236,19 @@ async def test_the_policy_allows_only_this_server(api: Api) -> None:
 async def test_figures_are_drawn_in_a_document_without_an_origin(api: Api) -> None:
     answer = await api.raw("GET", "/frame.html", auth=None)
     policy = _policy(answer.headers["content-security-policy"])
-    assert policy["sandbox"] == ["allow-scripts", "allow-downloads"]
+    assert policy["sandbox"] == ["allow-scripts"]
     assert policy["connect-src"] == ["'none'"]
     assert policy["script-src"] == policy["frame-ancestors"] == ["'self'"]
+    assert answer.headers["connection-allowlist"] == "(response-origin);webrtc=block"
 
 
 @pytest.mark.usefixtures("built")
 async def test_html_reports_run_their_scripts_without_an_origin_and_network(api: Api) -> None:
-    policy = _policy((await api.raw("GET", "/paper.html", auth=None)).headers["content-security-policy"])
+    answer = await api.raw("GET", "/paper.html", auth=None)
+    policy = _policy(answer.headers["content-security-policy"])
     assert policy["sandbox"] == ["allow-scripts"]
+    assert policy["script-src"] == ["'unsafe-inline'", "'unsafe-eval'"]
+    assert answer.headers["connection-allowlist"] == "();webrtc=block"
     assert policy["connect-src"] == policy["form-action"] == policy["default-src"] == ["'none'"]
     assert policy["frame-ancestors"] == ["'self'"]
 

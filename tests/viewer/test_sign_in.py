@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from apiserver.passwords import hash_password
 from apiserver.settings import FixedUser
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, Served, served
-from tests.viewer.browser import DESKTOP, Faults, opened_page, require_pages
+from tests.viewer.browser import DESKTOP, Faults, keeping_browser, opened_page, require_pages
 from tests.viewer.lab import Lab
 
 
@@ -114,6 +114,80 @@ def test_signing_out_ends_the_sign_in_and_not_only_the_cookie(visitor: Page, peo
     assert visitor.context.cookies() == []
     own = {"cookie": f"{cookie['name']}={cookie['value']}", "origin": people.api_url}
     assert httpx.post(f"{people.api_url}/users.get_current_user", json={}, headers=own).status_code == 401
+
+
+def test_signing_out_ends_the_pages_in_other_tabs(visitor: Page, people: Served) -> None:
+    visitor.goto("/sign-in")
+    sign_in(visitor, ADMIN_KEY, ADMIN_SECRET)
+    visitor.get_by_role("button", name="admin menu").wait_for()
+    other = visitor.context.new_page()
+    other.goto("/projects/*?q=mine")
+    other.get_by_role("button", name="admin menu").wait_for()
+    visitor.get_by_role("button", name="admin menu").click()
+    visitor.get_by_role("menuitem", name="Sign out").click()
+    expect(other.get_by_label("Password")).to_be_visible()
+    expect(other.get_by_role("button", name="admin menu")).to_have_count(0)
+    sign_in(other, "Zoë", "pässwörd")
+    other.wait_for_url("**/projects/*?q=mine")
+    expect(other.get_by_role("button", name="Zoë menu")).to_be_visible()
+
+
+def test_pages_in_other_tabs_become_those_of_who_signs_in(visitor: Page, people: Served) -> None:
+    visitor.goto("/sign-in")
+    sign_in(visitor, ADMIN_KEY, ADMIN_SECRET)
+    visitor.get_by_role("button", name="admin menu").wait_for()
+    other = visitor.context.new_page()
+    other.goto("/settings")
+    other.get_by_role("button", name="admin menu").wait_for()
+    visitor.goto(f"/sign-in#link={_link(people)}")  # the same user: nothing that is being written is lost
+    visitor.wait_for_url(f"{people.api_url}/")
+    visitor.goto("/sign-in")
+    expect(other.get_by_role("button", name="admin menu")).to_be_visible()
+    visitor.get_by_role("button", name="Look around as a guest").click()
+    expect(other.get_by_role("button", name="guest menu")).to_be_visible()
+
+
+def test_a_page_that_the_browser_kept_is_not_shown_after_signing_out(
+    browser: Browser, people: Served, faults: Faults
+) -> None:
+    faults.allow(r"status of 401")
+    with (
+        keeping_browser(browser) as keeping,
+        opened_page(keeping, people, faults, key=(ADMIN_KEY, ADMIN_SECRET), **DESKTOP) as page,
+    ):
+        page.goto("/settings")
+        page.get_by_role("button", name="admin menu").click()
+        page.get_by_role("menuitem", name="Sign out").click()
+        page.wait_for_url("**/sign-in")
+        page.get_by_label("Password").wait_for()
+        page.go_back()
+        expect(page.get_by_label("Password")).to_be_visible()
+        expect(page.get_by_role("button", name="admin menu")).to_have_count(0)
+
+
+def test_asking_for_the_address_of_a_link_does_not_use_it_up(visitor: Page, people: Served) -> None:
+    link = _link(people)
+    for method in ("HEAD", "GET"):  # as a chat program does, which also sends what is behind the "#"
+        for address in (f"/sign-in#link={link}", f"/sign-in%23link={link}", f"/sign-in?link={link}"):
+            httpx.request(method, people.api_url + address, headers={"accept": "text/html"})
+    visitor.goto(f"/sign-in#link={link}")
+    expect(visitor.get_by_role("button", name="Menu")).to_contain_text("admin")
+
+
+def test_guests_are_offered_nothing_that_they_may_not_do(visitor: Page, people: Served) -> None:
+    project = people.call("projects.create", {"name": "Seen by guests", "description": ""})["id"]
+    task = people.call("tasks.create", {"name": "seen", "type": "training", "project": project})["id"]
+    visitor.goto("/sign-in")
+    visitor.get_by_role("button", name="Look around as a guest").click()
+    visitor.get_by_role("button", name="guest menu").wait_for()
+    visitor.goto(f"/projects/{project}/tasks/{task}")
+    expect(visitor.get_by_role("heading", name="seen")).to_be_visible()
+    for name in ("Actions", "+ tag", "Change the name of the run", "Edit"):
+        expect(visitor.get_by_role("button", name=name, exact=True)).to_have_count(0)
+    visitor.goto(f"/projects/{project}")
+    visitor.get_by_role("button", name="Views").click()
+    expect(visitor.get_by_text("Guests save no views")).to_be_visible()
+    expect(visitor.get_by_role("menuitem")).to_have_count(0)
 
 
 def test_data_and_live_changes_are_there_with_the_cookie_alone(page: Page, lab: Lab) -> None:

@@ -14,6 +14,9 @@ export interface User {
 /** null until it is known, or if nobody is signed in. */
 export const user = signal<User | null>(null);
 
+/** Under this name the browser remembers who is signed in, so that its other tabs hear of it. */
+const WHO = "user";
+
 /** Ask who is signed in; `signedIn` tells whether anybody is. Throws ServerError if the server does not answer. */
 export async function findUser(): Promise<void> {
   try {
@@ -24,7 +27,16 @@ export async function findUser(): Promise<void> {
     user.value = null;
     signedIn.value = false;
   }
+  remember(WHO, user.value?.id);
 }
+
+/** Load the page anew if somebody else has signed in by another tab, or if who is on this page has signed out there. */
+function checkUser(): void {
+  if (remembered<string | null>(WHO, null) !== (user.value?.id ?? null)) location.reload();
+}
+addEventListener("storage", (event) => event.key === keyOf(WHO) && checkUser());
+// The browser kept the page as it was, and goes back to it.
+addEventListener("pageshow", (event) => event.persisted && checkUser());
 
 /** Whether who is signed in may change a thing: guests change nothing, and nobody what another company shares. */
 export function mayEdit(thing: { readonly company?: { readonly id: string } | null }): boolean {
@@ -57,7 +69,7 @@ function applyTheme(): void {
 /** What was remembered under a name, or `otherwise`. */
 export function remembered<T>(name: string, otherwise: T): T {
   try {
-    const text = localStorage.getItem(`viewer.${name}`);
+    const text = localStorage.getItem(keyOf(name));
     return text === null ? otherwise : (JSON.parse(text) as T);
   } catch {
     return otherwise; // the browser keeps nothing, or something else wrote it
@@ -67,9 +79,13 @@ export function remembered<T>(name: string, otherwise: T): T {
 /** Remember a value, such as an order of charts, in this browser; undefined forgets it. */
 export function remember(name: string, value: unknown): void {
   try {
-    if (value === undefined) localStorage.removeItem(`viewer.${name}`);
-    else localStorage.setItem(`viewer.${name}`, JSON.stringify(value));
+    if (value === undefined) localStorage.removeItem(keyOf(name));
+    else localStorage.setItem(keyOf(name), JSON.stringify(value));
   } catch {
     // The browser keeps nothing, or is full: the choice holds until the page is left.
   }
+}
+
+function keyOf(name: string): string {
+  return `viewer.${name}`;
 }

@@ -38,13 +38,16 @@ export function Views({ project }: { project: string }): JSX.Element {
     views.filter((view) => view.shared === shared).map((view) => ({ label: view.name ?? "", run: () => go(view.address), checked: view.address === here }));
   const mine = others(false);
   const shared = others(true);
-  const items: (MenuItem | string | null)[] = [
-    ...(mine.length ? ["My views", ...mine, null] : []),
-    ...(shared.length ? ["Views for everybody", ...shared, null] : []),
+  const changes: (MenuItem | null)[] = [
     { label: "Save this view…", run: () => setSaving(true) },
     ...(views.length ? [{ label: "Delete a view…", run: () => setDeleting(true) }] : []),
     null,
     { label: "Copy a short address", run: () => void copyShort() },
+  ];
+  const items: (MenuItem | string | null)[] = [
+    ...(mine.length ? ["My views", ...mine, null] : []),
+    ...(shared.length ? ["Views for everybody", ...shared, null] : []),
+    ...(user.value?.role === "guest" ? ["Guests save no views"] : changes),
   ];
   const [deleting, setDeleting] = useState(false);
   return (

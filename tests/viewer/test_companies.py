@@ -1,0 +1,118 @@
+"""What a user of another company sees at addresses of this one: the same as at addresses of nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from apiserver.services.access.credentials import create_user
+from tests.harness import Served, running_api, served
+from tests.viewer.browser import DESKTOP, Faults, opened_page, require_pages
+from tests.viewer.lab import Lab, fill
+
+#: What only the company of the lab may read.
+OURS = re.compile("resnet|vit-|Vision|Detection|Language|coco|nightly|Which model|Our view|tokenizer|adamw")
+NOTHING = "0" * 32
+
+
+async def _stranger(data: Path) -> tuple[str, str]:
+    """The access key of a user of another company."""
+    async with running_api(data) as api:
+        await api.backend.documents.insert("companies", [{"id": "other", "name": "Other"}])
+        _, made = await create_user(api.backend.documents, "other", "Otto", "admin")
+        return made.key, made.secret
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, tuple[str, str]]]:
+    """A server, and the key of somebody of another company."""
+    require_pages()
+    data = tmp_path_factory.mktemp("companies") / "data"
+    with ThreadPoolExecutor() as threads:  # this thread has the event loop of the browser
+        key = threads.submit(lambda: asyncio.run(_stranger(data))).result()
+    with served(data) as server:
+        yield server, key
+
+
+@pytest.fixture(scope="module")
+def ours(stranger: tuple[Served, tuple[str, str]]) -> Lab:
+    return fill(stranger[0])
+
+
+@pytest.fixture
+def visitor(browser: Browser, stranger: tuple[Served, tuple[str, str]], faults: Faults) -> Iterator[Page]:
+    faults.allow(r"status of 40[04]")
+    server, key = stranger
+    with opened_page(browser, server, faults, key=key, **DESKTOP) as page:
+        yield page
+
+
+def seen(page: Page, address: str) -> str:
+    """What a page says when it has nothing more to ask, without the ids that are in its address."""
+    page.goto(address)
+    page.get_by_role("button", name="Otto menu").wait_for()
+    expect(page.get_by_text("Loading…")).to_have_count(0)
+    page.wait_for_load_state("networkidle")
+    text = f"{page.title()}\n{page.inner_text('main')}"
+    return re.sub(r"[0-9a-f]{32}|'[\w-]{12}'", "ID", text)
+
+
+def test_pages_of_another_company_say_what_pages_of_nothing_say(
+    visitor: Page, stranger: tuple[Served, tuple[str, str]], ours: Lab
+) -> None:
+    server, _ = stranger
+    with server.client() as client:
+        short = client.post("/data/views", json={"address": ours.at("resnet-50")}).json()["short"]
+        view = {"address": "/projects", "name": "Our view", "project": ours.project, "shared": True}
+        assert client.post("/data/views", json=view).status_code == 200
+    project, run, other = ours.project, ours.run, ours.tasks["vit-base"]
+    tabs = ("", "/scalars", "/system", "/plots", "/images", "/console", "/output/log")
+    pairs = {
+        **{ours.at("resnet-50") + tab: f"/projects/{NOTHING}/tasks/{NOTHING}{tab}" for tab in tabs},
+        f"/projects/*/tasks/{run}": f"/projects/*/tasks/{NOTHING}",
+        f"/projects/{project}": f"/projects/{NOTHING}",
+        f"/projects/{project}/models": f"/projects/{NOTHING}/models",
+        f"/projects/{project}/models/{ours.models['resnet-50']}": f"/projects/{NOTHING}/models/{NOTHING}",
+        f"/reports/{ours.tasks['report']}": f"/reports/{NOTHING}",
+        short: "/s/AAAAAAAAAAAA",
+        f"/projects/*/compare?tasks={run},{other}": f"/projects/*/compare?tasks={NOTHING},{'1' * 32}",
+        f"/projects/{project}/compare-experiments;ids={run},{other}/scalars/graph": (
+            f"/projects/{NOTHING}/compare-experiments;ids={NOTHING},{'1' * 32}/scalars/graph"
+        ),
+        f"/search?q={run}": f"/search?q={NOTHING}",
+    }
+    for theirs, nothing in pairs.items():
+        said = seen(visitor, theirs)
+        assert said == seen(visitor, nothing), theirs
+        assert not OURS.search(said), theirs
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["/projects", "/projects/*", "/projects/*/models", "/reports", "/datasets", "/pipelines", "/settings", "/search"],
+)
+@pytest.mark.usefixtures("ours")
+def test_lists_have_nothing_of_another_company(visitor: Page, address: str) -> None:
+    assert not OURS.search(seen(visitor, address))
+
+
+@pytest.mark.usefixtures("ours")
+def test_what_another_company_has_is_not_embedded_in_a_report(
+    visitor: Page, stranger: tuple[Served, tuple[str, str]], ours: Lab
+) -> None:
+    server, (key, secret) = stranger
+    kinds = ("plot&metrics=confusion", "scalar&metrics=loss", "sample&metrics=samples", "single")
+    text = "\n\n".join(f'<iframe src="/widgets/?type={kind}&tasks={ours.run}"></iframe>' for kind in kinds)
+    with server.client() as client:
+        body = {"name": "Curious", "report": text}
+        report = client.post("/reports.create", json=body, auth=(key, secret)).json()["data"]["id"]
+    said = seen(visitor, f"/reports/{report}")
+    assert "Curious" in said
+    assert not OURS.search(said)
+    assert visitor.locator("main img").count() == 0
