@@ -107,7 +107,7 @@ function Content({ spec, view, page, height, onView, items, children }: CardProp
       )}
       <footer class={css["foot"]} aria-busy={shown.waiting}>
         {shown.count && shown.lines.length > 0 && inWords(shown.count)}
-        {shown.lines.some(({ outer }) => outer) && "least and greatest mean of a run faint behind; a spike may be higher"}
+        {shown.lines.some(({ outer }) => outer) && "least and greatest of all points faint behind"}
       </footer>
     </>
   );
