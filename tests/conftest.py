@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,9 @@ pytest_plugins = ["tests.engines.fixtures"]
 def pytest_configure(config: pytest.Config) -> None:
     """Before hypothesis looks for its options."""
     chance.choose(config)
+    # A shell that runs tests in the background has them ignore SIGINT, and so would all programs that they start.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -130,8 +130,6 @@ class Sdk:
                 stderr=output,
                 text=True,
                 start_new_session=True,
-                # A shell that runs tests in the background has them ignore SIGINT, and so would the agent.
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
         try:
             yield process
