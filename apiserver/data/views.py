@@ -19,7 +19,7 @@ routes = router()
 
 
 class View(BaseModel, extra="forbid"):
-    """An address of a page, and under which name it is saved, if it is a named view."""
+    """The address of a page that is to be stored. With a name, it becomes a view of a project."""
 
     address: str = Field(min_length=1, max_length=views.LONGEST, description="`/projects/…?…`, without the server.")
     name: str | None = Field(None, min_length=1, max_length=200, description="Saves it as a view of `project`.")

@@ -100,6 +100,6 @@ def changes(task: str, changed: OwnerChanges) -> list[Event]:
 
 
 def _series(name: str, task: str, series: Sequence[Any]) -> Event:
-    """Series with their iterations. If there are too many, none is named: any may have changed."""
+    """The series that changed, with their iterations. Too many are not named: any series may have changed then."""
     named = series if len(series) <= MOST_SERIES else None
     return Event.of(name, {"task": task, "series": named, "count": len(series)})

@@ -197,7 +197,7 @@ async def test_a_link_ends(data: Data) -> None:
     await data.error(f"scalars?token={gone}", auth=None, expect=401)
     forged = DataLinks("another secret, as long as the right one is").token(maker, f"tasks/{data.task}", 60)
     await data.error(f"scalars?token={forged}", auth=None, expect=401)
-    # Tokens of logins and of files are not links.
+    # A token of a login or of a file opens no data.
     claims = {"exp": time.time() + 60, "user": maker.user, "company": maker.company, "covers": f"tasks/{data.task}"}
     for audience in ("file", None):
         token = jwt.encode({**claims, **({"aud": audience} if audience else {})}, SECRET, algorithm="HS256")

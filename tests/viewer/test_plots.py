@@ -30,7 +30,7 @@ def drawn(page: Page, name: str) -> Locator:
 
 
 def frame(page: Page) -> FrameLocator:
-    """The frame in which all figures are."""
+    """The frame that draws all figures of the page."""
     return page.frame_locator("iframe[title=Figures]")
 
 
