@@ -154,8 +154,8 @@ MAY_NAME_ENGINES = {
     "engines:EVENTS": "the table of the engines of events",
     "engines:DOCUMENTS": "the table of the engines of documents",
     "settings:Settings": "the help of settings",
-    "cli:_add_clearml_flags": "the flags of import clearml, whose source is a ClearML server's databases",
-    "cli:_source": "the same flags",
+    "cli.transfers:_add_clearml_flags": "the flags of import clearml, whose source is a ClearML server's databases",
+    "cli.transfers:_source": "the same flags",
     "importing": "reads a ClearML server's databases",
     "logs:setup": "the loggers of client libraries",
 }

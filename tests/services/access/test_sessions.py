@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from apiserver import cli
+from apiserver.cli.command import CommandError
 from apiserver.services.access import identities
 from apiserver.services.access import sessions as sessions_module
 from apiserver.settings import Settings
@@ -165,12 +166,12 @@ async def test_the_command_lists_and_ends_logins(tmp_path: Path, capsys: pytest.
         assert len(lines) == 2
         assert all(" eve: created " in line and "\x1b" not in line for line in lines)
         assert await run_sync(lambda: run()) == lines
-        with pytest.raises(cli.CommandError, match="no session x"):
+        with pytest.raises(CommandError, match="no session x"):
             await run_sync(lambda: run("eve", "--end", "x"))
         assert await run_sync(lambda: run("--end", lines[0].split()[0])) == ["1 ended"]
         assert await run_sync(lambda: run("eve", "--end")) == ["1 ended"]
         assert await run_sync(lambda: run()) == []
-        with pytest.raises(cli.CommandError, match="no user 'adam'"):
+        with pytest.raises(CommandError, match="no user 'adam'"):
             await run_sync(lambda: run("adam"))
         identities.forget(api.backend.documents)
         for token in tokens:

@@ -1,0 +1,55 @@
+"""The command line: `apiserver serve`, `config`, `migrate`, `copy`, `import`, `export`, `logs`, `link` and `user`.
+
+Each command has its flags beside what it does, in the module of its kind. What a command needs is imported when it
+runs, so that each starts fast. Exit codes: 0 success, 1 the command failed, 2 wrong usage or settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from apiserver import __version__
+from apiserver.cli import schemas, serving, transfers, users
+from apiserver.cli.command import CommandError, Run
+from apiserver.engines import check
+from apiserver.settings import SettingsError, load, setting_fields
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    options = command_line().parse_args(arguments)
+    os.umask(0o077)  # other users may not read the files that a command makes, whatever folder they are in
+    flags = {item.name: getattr(options, item.name, None) for item in setting_fields()}
+    try:
+        run: Run = options.command
+        settings = load(flags, os.environ, options.config)
+        check(settings)
+        run(settings, options)
+        sys.stdout.flush()
+    except SettingsError as error:
+        return _fail(error, 2)
+    except CommandError as error:
+        return _fail(error, 1)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # nobody reads the output any more, as with `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _fail(error: Exception, code: int) -> int:
+    sys.stderr.write(f"apiserver: {error}\n")
+    return code
+
+
+def command_line() -> argparse.ArgumentParser:
+    """The parser of the command line."""
+    parser = argparse.ArgumentParser(prog="apiserver", description="A self-hosted, ClearML-compatible events server.")
+    parser.add_argument("--version", action="version", version=f"apiserver {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for module in (serving, schemas, transfers, users):
+        module.add(commands)
+    return parser

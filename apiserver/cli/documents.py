@@ -1,0 +1,40 @@
+"""The document store of the settings, opened for a command."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from apiserver.cli.command import CommandError
+from apiserver.engines import document_engine
+from apiserver.settings import EMBEDDED, Settings
+
+if TYPE_CHECKING:
+    from apiserver.stores.documents.base import DocumentStore
+
+Result = TypeVar("Result")
+
+
+def with_documents(settings: Settings, work: Callable[[DocumentStore], Awaitable[Result]]) -> Result:
+    """The result of `work`, which gets the opened document store of the settings. A server may be running on it."""
+    from apiserver.data_folder import DataFolder, DataFolderError
+    from apiserver.services.access.defaults import ensure_defaults
+    from apiserver.stores.documents.base import DocumentStoreError
+
+    async def run() -> Result:
+        folder = DataFolder(settings.data)
+        if settings.documents == EMBEDDED:
+            folder.make()
+        documents = document_engine(settings).store(folder)
+        await documents.open()
+        try:
+            await ensure_defaults(documents, settings)
+            return await work(documents)
+        finally:
+            await documents.close()
+
+    try:
+        return asyncio.run(run())
+    except (DataFolderError, DocumentStoreError) as error:
+        raise CommandError(str(error)) from error

@@ -1,0 +1,51 @@
+"""`migrate`: the schemas of the engines."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+
+from apiserver.cli.command import ENGINE_FLAGS, CommandError, Commands, add_command, say
+from apiserver.engines import document_engine, event_engine
+from apiserver.settings import Settings
+
+
+def add(commands: Commands[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    migrate = add_command(commands, "migrate", _migrate, "bring the schemas of the engines up to date", ENGINE_FLAGS)
+    migrate.add_argument("--check", action="store_true", help="only say what would be done; exit code 1 if anything")
+
+
+def _migrate(settings: Settings, options: argparse.Namespace) -> None:
+    from apiserver.stores.documents.base import DocumentStoreError
+    from apiserver.stores.events.base import EventStoreError
+    from apiserver.stores.migrations import SchemaError
+
+    try:
+        up_to_date = asyncio.run(_migrated(settings, checking=options.check))
+    except (SchemaError, EventStoreError, DocumentStoreError) as error:
+        raise CommandError(str(error)) from error
+    if not up_to_date:
+        raise CommandError("the schemas are not what this version needs")
+
+
+async def _migrated(settings: Settings, *, checking: bool) -> bool:
+    """Apply and print all missing steps, or only print them; returns whether the schemas are up to date now."""
+    from apiserver.stores.migrations import migrate, pending
+
+    up_to_date = True
+    for setting, engine in (("events", event_engine(settings)), ("documents", document_engine(settings))):
+        schema = engine.schema()
+        if schema is None:
+            scheme = getattr(settings, setting).partition(":")[0]
+            say(f"{setting}: {scheme}, so a server brings the schema up to date by itself")
+            continue
+        async with schema as (target, steps):
+            missing = await pending(target, steps) if checking else []
+            for step in [] if checking else await migrate(target, steps):
+                say(f"{setting}: {target.name}: {step.name} is applied")
+            problems = [f"{step.name} is to be applied" for step in missing] or await target.problems(steps)
+            for problem in problems or ["up to date"]:
+                say(f"{setting}: {target.name}: {problem}")
+            up_to_date &= not problems
+    return up_to_date

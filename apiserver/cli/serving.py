@@ -1,0 +1,53 @@
+"""`serve`, `config`, and `link`, which signs the admin in."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+
+from apiserver.cli.command import DATA_FLAGS, CommandError, Commands, add_command, say
+from apiserver.cli.documents import with_documents
+from apiserver.settings import Settings, masked
+
+_FLAGS = (
+    *("host", "port", "files_port", "data", "events", "documents", "consistency", "migrate_at_start", "workers"),
+    *("durability", "log_level", "log_format"),
+)
+
+
+def add(commands: Commands[argparse.ArgumentParser]) -> None:
+    """Add the commands."""
+    add_command(commands, "serve", _serve, "run the server", _FLAGS)
+    add_command(commands, "config", _config, "print the effective settings, secrets masked", _FLAGS)
+    about = "print a link that signs the admin in with a browser, once, within ten minutes"
+    add_command(commands, "link", _link, about, ("host", "port", *DATA_FLAGS))
+
+
+def _config(settings: Settings, options: argparse.Namespace) -> None:
+    for name, value in masked(settings).items():
+        sys.stdout.write(f"{name} = {value}\n")
+
+
+def _serve(settings: Settings, options: argparse.Namespace) -> None:
+    gc.disable()  # a start makes no garbage, and looking for some would take a tenth of its time
+    from apiserver import logs, serve
+
+    logs.setup(settings.log_level, settings.log_format)
+    try:
+        serve.run(settings)
+    except serve.CannotServe as error:
+        raise CommandError(str(error)) from error
+
+
+def _link(settings: Settings, options: argparse.Namespace) -> None:
+    from apiserver.client_configuration import api_address
+    from apiserver.services.access.sign_in_links import new_path
+
+    if settings.web_url or not settings.viewer:
+        raise CommandError("the server has no pages, because of the settings viewer and web_url")
+    try:
+        path = with_documents(settings, lambda documents: new_path(documents, settings.company))
+    except LookupError as error:
+        raise CommandError(f"{error}: the first start of the server makes one") from None
+    say(f"{api_address(settings)}{path}")

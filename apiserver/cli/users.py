@@ -1,0 +1,165 @@
+"""`user`: users, their access keys, passwords and logins."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from apiserver.cli.command import DATA_FLAGS, CommandError, Commands, add_command, say
+from apiserver.cli.documents import with_documents
+from apiserver.settings import Settings
+
+if TYPE_CHECKING:
+    from apiserver.services.access.credentials import Credential
+    from apiserver.stores.documents.base import DocumentStore
+    from apiserver.stores.documents.query import Document
+
+
+def add(commands: Commands[argparse.ArgumentParser]) -> None:
+    """Add the command, with a command for each thing to do."""
+    user = commands.add_parser("user", help="manage users and their access keys")
+    actions = user.add_subparsers(required=True, metavar="ACTION")
+    new = add_command(actions, "add", _user_add, "add a user and print an access key", DATA_FLAGS)
+    new.add_argument("name")
+    new.add_argument("--role", choices=("user", "admin"), default="user")
+    add_command(actions, "list", _user_list, "list users and their access keys", DATA_FLAGS)
+    rotate = add_command(actions, "rotate", _user_rotate, "replace a user's access keys, or one key", DATA_FLAGS)
+    rotate.add_argument("name", help="name of the user, or one access key")
+    revoke = add_command(actions, "revoke", _user_revoke, "take an access key out of use", DATA_FLAGS)
+    revoke.add_argument("key")
+    password = add_command(actions, "password", _user_password, "ask for a password and give it to a user", DATA_FLAGS)
+    password.add_argument("name")
+    sessions = add_command(actions, "sessions", _user_sessions, "list logins that go on, and end them", DATA_FLAGS)
+    sessions.add_argument("name", nargs="?", help="name of the user; everybody's if it is left out")
+    sessions.add_argument("--end", nargs="*", metavar="ID", help="end these logins; all that are listed, without an id")
+    add_command(actions, "hash", _user_hash, "ask for a password and print its hash, for the setting users")
+
+
+def _user_add(settings: Settings, options: argparse.Namespace) -> None:
+    async def add(documents: DocumentStore) -> Credential:
+        from apiserver.services.access.credentials import create_user
+        from apiserver.stores.documents.base import DuplicateDocument
+
+        try:
+            _, credential = await create_user(documents, settings.company, options.name, options.role)
+        except DuplicateDocument:
+            raise CommandError(f"there is a user named '{options.name}' already") from None
+        return credential
+
+    if not options.name.strip():
+        raise CommandError("a user needs a name")
+    _print_credential(settings, with_documents(settings, add))
+
+
+def _user_list(settings: Settings, options: argparse.Namespace) -> None:
+    async def listed(documents: DocumentStore) -> list[Document]:
+        from apiserver.services.access.credentials import list_users
+
+        return await list_users(documents, settings.company)
+
+    for user in with_documents(settings, listed):
+        keys = ", ".join(credential["key"] for credential in user["credentials"]) or "no access key"
+        sys.stdout.write(f"{_printable(user['name'])} ({user['role']}): {keys}\n")
+
+
+def _user_rotate(settings: Settings, options: argparse.Namespace) -> None:
+    async def rotated(documents: DocumentStore) -> Credential:
+        from apiserver.services.access.credentials import UnknownUser, rotate
+
+        try:
+            return await rotate(documents, settings.company, options.name)
+        except UnknownUser:
+            raise CommandError(f"there is no user or access key '{options.name}'") from None
+
+    _print_credential(settings, with_documents(settings, rotated))
+
+
+def _user_revoke(settings: Settings, options: argparse.Namespace) -> None:
+    async def revoked(documents: DocumentStore) -> int:
+        from apiserver.services.access.credentials import revoke
+
+        return await revoke(documents, settings.company, options.key)
+
+    if not with_documents(settings, revoked):
+        raise CommandError(f"there is no access key '{options.key}'; `apiserver user list` shows them")
+
+
+def _user_password(settings: Settings, options: argparse.Namespace) -> None:
+    from apiserver.passwords import check_name
+
+    async def give(documents: DocumentStore) -> None:
+        from apiserver.services.access.password_login import set_password
+
+        user = await documents.find_one("users", {"company": settings.company, "name": options.name})
+        if user is None:
+            raise CommandError(f"there is no user '{options.name}'")
+        await set_password(documents, user, hashed)
+
+    try:
+        check_name(options.name)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    hashed = _hash_of_password()
+    with_documents(settings, give)
+
+
+def _user_sessions(settings: Settings, options: argparse.Namespace) -> None:
+    async def listed(documents: DocumentStore) -> None:
+        from apiserver.services.access.sessions import end_sessions, sessions_of
+
+        users = await documents.find("users", {"company": settings.company}, projection=("id", "name"))
+        names: dict[str, str] = {user["id"]: user["name"] for user in users}
+        if options.name is not None and options.name not in names.values():
+            raise CommandError(f"there is no user '{options.name}'")
+        sessions = await sessions_of(documents, settings.company)
+        sessions = [item for item in sessions if options.name in (None, names.get(item["user"]))]
+        if options.end is None:
+            for item in sessions:
+                say(_session_line(item, names.get(item["user"]) or str(item["user"])))
+            return
+        if unknown := set(options.end) - {item["id"] for item in sessions}:
+            raise CommandError(f"there is no session {', '.join(sorted(unknown))}")
+        ended = [item for item in sessions if not options.end or item["id"] in options.end]
+        say(f"{await end_sessions(documents, ended)} ended")
+
+    with_documents(settings, listed)
+
+
+def _session_line(session: Document, name: str) -> str:
+    times = " ".join(f"{field} {session[field][:19]}" for field in ("created", "last_used", "expires"))
+    where = f"{session['address']} {session['worker']} {session['agent']}".strip()
+    return f"{session['id']} {_printable(name)}: {times} from {_printable(where)}"
+
+
+def _printable(text: str) -> str:
+    """Text that others have chosen, without line breaks and control characters."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def _user_hash(settings: Settings, options: argparse.Namespace) -> None:
+    sys.stdout.write(f"{_hash_of_password()}\n")
+
+
+def _hash_of_password() -> str:
+    """The hash of a password: typed twice, without an echo, or else the first line of standard input."""
+    import getpass
+
+    from apiserver.passwords import hash_password
+
+    if sys.stdin.isatty():
+        password = getpass.getpass("Password: ")
+        if getpass.getpass("Again: ") != password:
+            raise CommandError("the two passwords differ")
+    else:
+        password = sys.stdin.readline().rstrip("\r\n")
+    try:
+        return hash_password(password)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+
+
+def _print_credential(settings: Settings, credential: Credential) -> None:
+    from apiserver.client_configuration import client_configuration
+
+    sys.stdout.write(client_configuration(settings, credential.key, credential.secret).conf())
