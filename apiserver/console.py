@@ -110,8 +110,9 @@ class _Console:
         if tail is None:
             return self._take(self._reader.lines())
         known = list(self._reader.lines(tail=MOST_TAIL))
-        self._printed.update(known[: max(len(known) - tail, 0)])
-        self._take(known)
+        first, cut = _first_of_last(known, tail)
+        self._printed.update(known[:first])
+        self._take(known, cut)
         if len(known) == MOST_TAIL:  # earlier lines of the same time are not known
             self._since = max(self._since or 0, _time(known[0]) + 1)
 
@@ -119,15 +120,19 @@ class _Console:
         """Print lines that came."""
         self._take(self._reader.lines(**({} if self._since is None else {"from": self._since})))
 
-    def _take(self, lines: Iterable[bytes]) -> None:
-        """Print those of the lines, by time, that were not printed yet."""
+    def _take(self, lines: Iterable[bytes], cut: int = 0) -> None:
+        """Print those of the lines, by time, that were not printed yet.
+
+        The first of them is printed without its first `cut` lines of text.
+        """
         seen: Counter[bytes] = Counter()
         newest, most = None, 2 * MOST_TAIL
         for line in lines:
             seen[line] += 1
             if seen[line] > self._printed[line]:
-                message = str(orjson.loads(line)["msg"])
-                self._out.write(message if message.endswith("\n") else f"{message}\n")
+                for text in _texts(line)[cut:]:
+                    self._out.write(f"{text}\n")
+                cut = 0
             newest = _time(line)
             if len(seen) > most:
                 seen = _since(seen, newest - WINDOW)
@@ -136,6 +141,21 @@ class _Console:
         if newest is not None:
             self._since = max(self._since or newest - WINDOW, newest - WINDOW)
             self._printed = _since(seen, self._since)
+
+
+def _first_of_last(lines: list[bytes], count: int) -> tuple[int, int]:
+    """With which line the last `count` lines of text begin, and how many of its own lines of text come before them."""
+    first, cut = len(lines), 0
+    while count > 0 and first > 0:
+        first -= 1
+        texts = len(_texts(lines[first]))
+        cut, count = max(texts - count, 0), count - texts
+    return first, cut
+
+
+def _texts(line: bytes) -> list[str]:
+    """The lines of text of a message."""
+    return str(orjson.loads(line)["msg"]).removesuffix("\n").split("\n")
 
 
 def _since(lines: Counter[bytes], time: int) -> Counter[bytes]:

@@ -71,6 +71,14 @@ def test_all_lines_or_the_last_ones(server: Served, task: str) -> None:
     assert printed(server, task, "--tail", "0") == ""
 
 
+def test_the_last_lines_are_those_of_the_text(server: Served, task: str) -> None:
+    log(server, task, (1, "a"), (2, "b\nc\nd"), (3, "e\n"), (4, ""), (5, "f\n\ng"))
+    whole = printed(server, task)
+    assert whole == "a\nb\nc\nd\ne\n\nf\n\ng\n"
+    for count in (1, 2, 3, 6, 7, 8, 20):
+        assert printed(server, task, "--tail", str(count)) == "".join(whole.splitlines(keepends=True)[-count:])
+
+
 def test_lines_are_followed_while_they_come_also_over_a_restart(server: Served, task: str) -> None:
     log(server, task, (1, "a"), (1, "b"), (1, "b"))
     with printing(server, task, "-f", "--tail", "2") as process:

@@ -11,7 +11,7 @@ from fastapi import Query, Response
 from apiserver.aggregation import log_search
 from apiserver.data.calls import TheCall, bad_parameter
 from apiserver.data.logs import Wanted, position_text
-from apiserver.data.parameters import Int64
+from apiserver.data.parameters import Time, time_of
 from apiserver.data.places import find_owner
 from apiserver.data.routes import router
 from apiserver.events.model import EventType, LogPosition
@@ -27,7 +27,6 @@ After = Annotated[
     str | None,
     Query(pattern=_POSITION, description="Search behind this line: `last` of the answer before."),
 ]
-Time = Annotated[Int64 | None, Query(description="Epoch milliseconds: the first line of that time, or after it.")]
 Position = Annotated[
     str | None, Query(pattern=_POSITION, description="The line with this position, as windows of the log have it.")
 ]
@@ -71,6 +70,7 @@ async def hits(
 async def line(call: TheCall, task: str, time: Time = None, position: Position = None) -> Response:
     """The number of the line of a time or with a position: `{"line": 905, "total": 240000}`.
 
+    Of a time, it is the first line of that time, or after it.
     It is `total` if there is no line at that time or later. Of a line that was deleted, it is the number of the next.
     """
     owner = await find_owner(call, task)
@@ -78,7 +78,7 @@ async def line(call: TheCall, task: str, time: Time = None, position: Position =
     if (time is None) == (wanted is None):
         raise bad_parameter("time", "give either 'time' or 'position'")
     store = call.backend.events
-    number = await store.log_number(owner, wanted or LogPosition(time or 0, -1))
+    number = await store.log_number(owner, wanted or LogPosition(time_of("time", time or ""), -1))
     return _json({"line": number, "total": await store.log_count(SeriesQuery(owner, EventType.LOG))})
 
 

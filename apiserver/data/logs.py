@@ -12,9 +12,9 @@ from apiserver import answers
 from apiserver.aggregation import log_search
 from apiserver.aggregation.logs import beyond
 from apiserver.data.calls import DataCall, TheCall, bad_parameter
-from apiserver.data.formats import TABLES, Format
+from apiserver.data.formats import TABLES, Format, chosen
 from apiserver.data.formats.writers import Options
-from apiserver.data.parameters import From, Int64, Names, PlainCsv, To, range_of
+from apiserver.data.parameters import Axis, From, Int64, Names, PlainCsv, To, range_of
 from apiserver.data.places import find_owner
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
@@ -46,7 +46,15 @@ _COLUMNS = (
 #: `length` is that of the whole message, in characters.
 _NUMBERED = (Column("line", Kind.INT), Column("position", Kind.TEXT), *_COLUMNS, Column("length", Kind.INT))
 
-Tail = Annotated[int | None, Query(ge=1, le=_MOST_TAIL, description="Only the last so many lines.")]
+Tail = Annotated[
+    int | None,
+    Query(
+        ge=1,
+        le=_MOST_TAIL,
+        description="Only the last so many messages; in `.txt`, where a message may have several lines, only the last "
+        "so many lines, as `tail -n` would.",
+    ),
+]
 
 Offset = Annotated[
     int | None,
@@ -120,8 +128,9 @@ async def of_task(
     longest: Longest = None,
     csv: PlainCsv = None,
 ) -> Response:
-    """The lines of a task's console, the oldest first. `from` and `to` are epoch milliseconds.
+    """The lines of a task's console, the oldest first. `from` and `to` are times.
 
+    A line is a message as it was reported. Only `.txt` has a message of several lines on several lines.
     With `offset`, `limit` or `line` they are a window: lines by their numbers, and with their numbers.
     """
     owner = await find_owner(call, task)
@@ -136,11 +145,14 @@ async def of_task(
         return await _window(call, owner, asked, longest, options)
     if longest is not None:
         raise bad_parameter("longest", "it is for windows: give 'offset', 'limit' or 'line', too")
-    times = range_of(start, stop)
+    times = range_of(start, stop, Axis.TIMESTAMP)
+    format = chosen(call.request.path_params.get("ending"), call.headers.get("accept", ""), FORMATS)
 
     def make() -> Table:
-        rows = _all(call, owner, wanted, times) if tail is None else _last(call, owner, wanted, times, tail)
-        return Table(_COLUMNS, rows, {"task": owner.id})
+        if tail is None:
+            return Table(_COLUMNS, _all(call, owner, wanted, times), {"task": owner.id})
+        of_text = format is Format.TEXT
+        return Table(_COLUMNS, _last(call, owner, wanted, times, tail, of_text=of_text), {"task": owner.id})
 
     return await answer(call, f"{owner.id}-log", make, owners=[owner], possible=FORMATS, options=options)
 
@@ -195,9 +207,9 @@ async def _all(call: DataCall, owner: Owner, wanted: LineFilter, times: Range) -
 
 
 async def _last(
-    call: DataCall, owner: Owner, wanted: LineFilter, times: Range, limit: int
+    call: DataCall, owner: Owner, wanted: LineFilter, times: Range, limit: int, *, of_text: bool
 ) -> AsyncGenerator[Batch, None]:
-    """The last lines that match, as far as an answer may be large."""
+    """The last messages that match, as far as an answer may be large; with `of_text`, the last lines of their text."""
     store, series = call.backend.events, SeriesQuery(owner, EventType.LOG)
     after: LogPosition | None = beyond(times.greatest + 1, earlier=True) if times.greatest < 2**63 - 1 else None
     found: list[LogLine] = []
@@ -212,7 +224,20 @@ async def _last(
         found += matching
         if len(inside) < len(page):
             break
-    yield _batch(found[:limit][::-1])
+    last = found[:limit][::-1]
+    yield _batch(_last_lines(last, limit) if of_text else last)
+
+
+def _last_lines(messages: list[LogLine], limit: int) -> list[LogLine]:
+    """The messages that have the last lines of the text of all of them; of the first one perhaps only some lines."""
+    found: list[LogLine] = []
+    for one in reversed(messages):
+        if limit <= 0:
+            break
+        lines = one.message.removesuffix("\n").split("\n")
+        found.append(one._replace(message="\n".join(lines[-limit:])))
+        limit -= len(lines)
+    return found[::-1]
 
 
 def _batch(lines: list[LogLine]) -> Batch:

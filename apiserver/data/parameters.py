@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
@@ -13,6 +14,7 @@ from apiserver.data.calls import DataCall, bad_parameter
 from apiserver.events.model import BucketAxis, EventType, MetricSelection, Owner, Selection, selection_of
 from apiserver.events.queries import Range
 from apiserver.events.smoothing import MOST_OF_MEDIAN, Kind, Smoothing
+from apiserver.times import epoch_millis
 
 _MOST_NAMES, _LONGEST_NAME = 1000, 1024
 
@@ -40,8 +42,15 @@ class Axis(StrEnum):
 
 #: int64, as all iterations and times are.
 Int64 = Annotated[int, Query(ge=-(2**63), le=2**63 - 1)]
-From = Annotated[int | None, Query(alias="from", ge=-(2**63), le=2**63 - 1, description="The least x.")]
-To = Annotated[int | None, Query(alias="to", ge=-(2**63), le=2**63 - 1, description="The greatest x.")]
+_X = {"anyOf": [{"type": "integer"}, {"type": "string", "format": "date-time"}, {"type": "null"}]}
+_TIMES = "Of times, epoch milliseconds or ISO 8601, in UTC if it names no zone."
+From = Annotated[
+    str | None, Query(alias="from", max_length=100, description=f"The least x. {_TIMES}", json_schema_extra=_X)
+]
+To = Annotated[
+    str | None, Query(alias="to", max_length=100, description=f"The greatest x. {_TIMES}", json_schema_extra=_X)
+]
+Time = Annotated[str | None, Query(max_length=100, description=_TIMES, json_schema_extra=_X)]
 Smooth = Annotated[
     str | None,
     Query(
@@ -61,11 +70,42 @@ PlainCsv = Annotated[
 ]
 
 
-def range_of(start: int | None, stop: int | None) -> Range:
-    """The range from `start` to `stop`; None: without an end. 400 if it has nothing in it."""
-    if start is not None and stop is not None and start > stop:
+def range_of(start: str | None, stop: str | None, axis: Axis) -> Range:
+    """The range from `start` to `stop` on an axis; None: without an end. 400 for what is no x, or an empty range."""
+    read = time_of if axis is Axis.TIMESTAMP else _number_of
+    least = None if start is None else read("from", start)
+    greatest = None if stop is None else read("to", stop)
+    if least is not None and greatest is not None and least > greatest:
         raise bad_parameter("from", "it must not be greater than 'to'")
-    return Range.of(start, stop)
+    return Range.of(least, greatest)
+
+
+def time_of(parameter: str, text: str) -> int:
+    """The epoch milliseconds of a time in a parameter; 400 if it is none.
+
+    A `+` that is not escaped in an address arrives as a space: `2026-11-21T08:00:00 02:00`.
+    """
+    if (number := _integer(text)) is not None:
+        return number
+    for one in (text, "+".join(text.rsplit(" ", 1))):
+        if (time := epoch_millis(one)) is not None:
+            return time
+    raise bad_parameter(parameter, "it must be epoch milliseconds or an ISO-8601 time, such as 2026-11-21T08:00:00Z")
+
+
+def _number_of(parameter: str, text: str) -> int:
+    if (number := _integer(text)) is None:
+        more = "; times are for axis=timestamp" if epoch_millis(text) is not None else ""
+        raise bad_parameter(parameter, f"it must be a whole number of at most 64 bits{more}")
+    return number
+
+
+def _integer(text: str) -> int | None:
+    """The 64-bit integer in a text."""
+    if not re.fullmatch(r"[+-]?[0-9]{1,19}(\.0*)?", text.strip(), re.ASCII):
+        return None
+    number = int(text.partition(".")[0])
+    return number if -(2**63) <= number < 2**63 else None
 
 
 def smoothing_of(smooth: str | None) -> Smoothing | None:

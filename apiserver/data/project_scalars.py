@@ -94,7 +94,7 @@ async def of_project(
     found = await find_project(call, project)
     owners = await _owners(call, found["id"], tasks, where, recursive=recursive)
     told = aggregates_of(columns, in_buckets=points > 0 or smooth is not None)
-    asked = Asked(metrics, variants, axis, range_of(start, stop), points, smoothing_of(smooth), told)
+    asked = Asked(metrics, variants, axis, range_of(start, stop, axis), points, smoothing_of(smooth), told)
     options = Options(csv == "plain", double=bits is Width.DOUBLE)
     name, about = f"{found['id']}-scalars", {"project": found["id"]}
     if group is None:

@@ -13,7 +13,7 @@ from fastapi import Query, Response
 from apiserver import answers
 from apiserver.data.calls import DataCall, TheCall
 from apiserver.data.formats.writers import Options
-from apiserver.data.parameters import From, Metrics, PlainCsv, To, Variants, range_of, selection_among
+from apiserver.data.parameters import Axis, From, Metrics, PlainCsv, To, Variants, range_of, selection_among
 from apiserver.data.places import find_owner
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
@@ -54,7 +54,7 @@ async def plots(
     csv: PlainCsv = None,
 ) -> Response:
     """The plots of a task, by iteration. `plot` is the figure as it was reported: the SDK reports Plotly's JSON."""
-    return await _answer(call, EventType.PLOT, task, (metrics, variants), range_of(start, stop), latest, csv)
+    return await _answer(call, EventType.PLOT, task, (metrics, variants), range_of(start, stop, Axis.ITER), latest, csv)
 
 
 @table(routes, "/tasks/{task:path}/images")
@@ -69,7 +69,9 @@ async def images(
     csv: PlainCsv = None,
 ) -> Response:
     """The debug images of a task and where they lie, by iteration."""
-    return await _answer(call, EventType.IMAGE, task, (metrics, variants), range_of(start, stop), latest, csv)
+    return await _answer(
+        call, EventType.IMAGE, task, (metrics, variants), range_of(start, stop, Axis.ITER), latest, csv
+    )
 
 
 async def _answer(

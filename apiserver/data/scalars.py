@@ -149,7 +149,7 @@ async def of_task(
     """
     owner = await find_owner(call, task)
     told = aggregates_of(columns, in_buckets=points > 0 or smooth is not None)
-    asked = Asked(metrics, variants, axis, range_of(start, stop), points, smoothing_of(smooth), told)
+    asked = Asked(metrics, variants, axis, range_of(start, stop, axis), points, smoothing_of(smooth), told)
 
     def make() -> Table:
         return Table(asked.columns, rows(call, [owner], asked), {"task": owner.id})

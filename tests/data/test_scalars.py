@@ -70,6 +70,7 @@ async def test_some_series_and_a_range(data_anywhere: Data) -> None:
     assert {name[:2] for name in await series("variant=train")} == {("loss", "train"), ("acc.top1", "train")}
     assert await series("metric=acc?top1") == await series("metric=none") == await series("metric=x*") == []
     assert len(await series("axis=timestamp&from=1700000000100&to=1700000000200")) == 6
+    assert len(await series("axis=timestamp&from=2023-11-14T22:13:20.1&to=2023-11-14T22:13:20.200Z")) == 6
     relative = (await data.get("scalars?axis=relative&metric=loss&variant=val&from=800")).json()
     assert [(row["relative"], row["iter"]) for row in relative] == [(800, 8), (900, 9)]
 
@@ -142,6 +143,11 @@ async def test_wrong_parameters(data: Data) -> None:
         ("points=-1", "points"),
         ("points=x", "points"),
         ("from=3&to=2", "from"),
+        ("from=x", "from"),
+        ("to=9223372036854775808", "to"),
+        ("to=2026-11-21", "to"),
+        ("axis=relative&to=2026-11-21", "to"),
+        ("axis=timestamp&from=yesterday", "from"),
         ("axis=y", "axis"),
         ("smooth=foo", "smooth"),
         ("smooth=ema:1", "smooth"),

@@ -59,6 +59,45 @@ async def test_log(data_anywhere: Data, monkeypatch: pytest.MonkeyPatch) -> None
     assert (await data.error("log?tail=0"))["parameter"] == "tail"
 
 
+async def test_times_of_a_log(data_anywhere: Data) -> None:
+    data = data_anywhere
+    noon = 1_795_348_800_000  # 2026-11-22T12:00:00Z
+    await data.add(*({**line(0, message=f"line {n}"), "timestamp": noon + 1000 * n} for n in range(60)))
+
+    async def lines(query: str) -> list[str]:
+        return (await data.get(f"log.txt?{query}")).text.splitlines()
+
+    last = ["line 58", "line 59"]
+    assert await lines(f"from={noon + 58_000}") == last
+    for since in (
+        *("2026-11-22T12:00:58", "2026-11-22T12:00:58Z", "2026-11-22 12:00:57.001", "2026-11-22T13:00:58%2B01:00"),
+        "2026-11-22T13:00:58+01:00",  # the + arrives as a space
+    ):
+        assert await lines(f"from={since}") == last, since
+    assert await lines("from=2026-11-22&to=2026-11-22T12:00:01Z") == ["line 0", "line 1"]
+    assert await lines("to=2026-11-22") == []
+    assert await lines("tail=2&to=2026-11-22T06:30:03-05:30") == ["line 2", "line 3"]
+    assert (await data.get("log/line?time=2026-11-22T12:00:30Z")).json() == {"line": 30, "total": 60}
+    for query, parameter in (("log?from=noon", "from"), ("log?to=2026-13-01", "to"), ("log/line?time=soon", "time")):
+        error = await data.error(query)
+        assert error["parameter"] == parameter
+        assert "ISO-8601 time, such as" in error["message"]
+    assert (await data.error("log?from=2026-11-22&to=2026-11-21"))["parameter"] == "from"
+
+
+async def test_the_tail_of_messages_of_several_lines(data_anywhere: Data) -> None:
+    data = data_anywhere
+    await data.add(*({**line(n), "msg": text} for n, text in enumerate(["a", "b\nc\nd", "e\n", "", "f\n\ng"])))
+    whole = (await data.get("log.txt")).text
+    assert whole == "a\nb\nc\nd\ne\n\nf\n\ng\n"
+    for count in range(1, 11):
+        last = whole.splitlines(keepends=True)[-count:]
+        assert (await data.get(f"log.txt?tail={count}")).text == "".join(last)
+    assert (await data.get("log?tail=1", headers={"accept": "text/plain"})).text == "g\n"
+    assert (await data.get("log.txt?tail=2&search=c")).text == "c\nd\n"
+    assert [row["msg"] for row in (await data.get("log?tail=2")).json()] == ["", "f\n\ng"]
+
+
 async def test_windows_of_a_log(data_anywhere: Data) -> None:
     data = data_anywhere
     await data.add(*(line(n // 3, message=f"line {n}") for n in range(50)))

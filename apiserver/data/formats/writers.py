@@ -94,8 +94,8 @@ def _row_bytes(batch: Batch) -> int:
 
 
 def _lines(table: Table, batch: Batch) -> bytes:
-    """The texts of the last column, each on its line."""
+    """The texts of the last column, each on lines of its own."""
     values = batch.columns[-1]
     assert isinstance(values, list)
     assert table.columns[-1].kind is Kind.TEXT
-    return b"".join([value.encode() + b"\n" for value in values])
+    return b"".join([value.encode() + (b"" if value.endswith("\n") else b"\n") for value in values])
