@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, expect, sync_playwright
 
 from apiserver.resources import path
 from apiserver.rpc.auth import TOKEN_COOKIE
@@ -31,6 +31,9 @@ addEventListener('securitypolicyviolation', event => console.error(
   `policy: ${event.effectiveDirective} forbids ${event.blockedURI} ${event.sample}`))
 """
 _WITHOUT_NETWORK = ("data:", "blob:", "about:")
+#: Milliseconds that anything of a page is waited for: a busy machine takes long.
+PATIENCE = 30_000
+expect.set_options(timeout=PATIENCE)
 
 
 class Faults:
@@ -105,7 +108,7 @@ def opened_page(
     without the host: `page.goto("/projects")`. What the page does wrong is noted in `faults`.
     """
     context = browser.new_context(base_url=server.api_url, **options)
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(PATIENCE)
     if key is not None:
         context.add_cookies([{"name": TOKEN_COOKIE, "value": token_of(server, key), "url": server.api_url}])
     page = context.new_page()

@@ -61,6 +61,40 @@ def test_any_row_is_scrolled_to(page: Page, many: str) -> None:
     assert grid.get_by_role("row").count() < 150
 
 
+def test_only_rows_that_come_into_sight_or_change_are_drawn(page: Page, many: str) -> None:
+    page.goto(f"/projects/{many}?sort=name")
+    grid = page.get_by_role("grid", name="Runs")
+    expect(grid.get_by_role("link", name="run 0020")).to_be_visible()
+    row = grid.get_by_role("row", name="run 0020").element_handle()
+    place = "row => row.getBoundingClientRect().top + row.closest('[role=grid]').scrollTop"
+    before = row.evaluate(place)
+    row.evaluate("""row => {
+      row.drawn = 0;
+      const watch = new MutationObserver(changes => row.drawn += changes.length);
+      watch.observe(row, {subtree: true, childList: true, attributes: true});
+    }""")
+    grid.evaluate("grid => grid.scrollTop = 600")
+    expect(grid.get_by_role("link", name="run 0050")).to_be_visible()
+    page.get_by_role("checkbox", name="Select run 0021").click()
+    expect(page.get_by_role("toolbar", name="What to do with the selected runs")).to_contain_text("1 selected")
+    assert row.evaluate(place) == before
+    assert row.evaluate("row => row.drawn") == 0
+    page.get_by_role("checkbox", name="Select run 0020").click()
+    expect(page.get_by_role("toolbar", name="What to do with the selected runs")).to_contain_text("2 selected")
+    assert row.evaluate("row => row.drawn") > 0
+
+
+def test_names_stay_in_sight_while_columns_are_scrolled(page: Page, many: str) -> None:
+    page.set_viewport_size({"width": 800, "height": 600})
+    page.goto(f"/projects/{many}?sort=name")
+    grid = page.get_by_role("grid", name="Runs")
+    name, head = grid.get_by_role("link", name="run 0003"), grid.get_by_role("columnheader", name="Name")
+    before = name.bounding_box(), head.bounding_box()
+    grid.evaluate("grid => grid.scrollLeft = 250")
+    page.wait_for_function("grid => grid.hasAttribute('data-aside')", arg=grid.element_handle())
+    assert (name.bounding_box(), head.bounding_box()) == before
+
+
 def test_a_click_sorts_and_the_address_says_it(page: Page, lab: Lab) -> None:
     page.goto(f"/projects/{lab.project}?cols=name,status,hyperparams.Args/lr,min:loss/train")
     grid = page.get_by_role("grid", name="Runs")

@@ -27,13 +27,15 @@ export interface MenuItem {
   readonly key?: string;
 }
 
+type Items = readonly (MenuItem | string | null)[];
+
 interface Props {
   /** What the button shows … */
   readonly children: ComponentChildren;
   /** … and its name, if that is no text. */
   readonly label?: string;
-  /** null draws a line. A text is a heading. */
-  readonly items: readonly (MenuItem | string | null)[];
+  /** null draws a line. A text is a heading. A function is called when the menu is opened. */
+  readonly items: Items | (() => Items);
   readonly class?: string;
 }
 
@@ -44,7 +46,7 @@ export function Menu({ children, label, items, class: className }: Props): JSX.E
   const [open, setOpen] = useState(false);
   /** A press on the button closes an open menu before the click comes: the click must not open it again. */
   const wasOpen = useRef(false);
-  // Only an open menu has its entries in the document: there may be one in each row of a list.
+  // Only an open menu is in the document: there may be one in each row of a list.
   useLayoutEffect(() => {
     if (open) show();
   }, [open]);
@@ -108,32 +110,34 @@ export function Menu({ children, label, items, class: className }: Props): JSX.E
       >
         {children}
       </button>
-      <div
-        ref={list}
-        id={id}
-        role="menu"
-        aria-label={label}
-        popover="auto"
-        class={css["menu"]}
-        onKeyDown={onKeyDown}
-        onToggle={(event) => {
-          const opened = (event as unknown as ToggleEvent).newState === "open";
-          setOpen(opened);
-          if (!opened && list.current?.contains(document.activeElement)) button.current?.focus();
-        }}
-      >
-        {open && items.map((item, n) => {
-          if (item === null) return <div key={n} role="separator" class={css["line"]} />;
-          if (typeof item === "string") {
-            return (
-              <div key={n} role="presentation" class={css["heading"]}>
-                {item}
-              </div>
-            );
-          }
-          return <Entry key={n} item={item} choose={() => choose(item)} />;
-        })}
-      </div>
+      {open && (
+        <div
+          ref={list}
+          id={id}
+          role="menu"
+          aria-label={label}
+          popover="auto"
+          class={css["menu"]}
+          onKeyDown={onKeyDown}
+          onToggle={(event) => {
+            const opened = (event as unknown as ToggleEvent).newState === "open";
+            setOpen(opened);
+            if (!opened && list.current?.contains(document.activeElement)) button.current?.focus();
+          }}
+        >
+          {(typeof items === "function" ? items() : items).map((item, n) => {
+            if (item === null) return <div key={n} role="separator" class={css["line"]} />;
+            if (typeof item === "string") {
+              return (
+                <div key={n} role="presentation" class={css["heading"]}>
+                  {item}
+                </div>
+              );
+            }
+            return <Entry key={n} item={item} choose={() => choose(item)} />;
+          })}
+        </div>
+      )}
     </>
   );
 }

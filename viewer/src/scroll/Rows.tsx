@@ -1,6 +1,9 @@
 /**
  * A list of any length, of which only the rows that are seen are in the document. All rows have the same height.
  *
+ * A row stays where it is while others come and go: the padding above the rows takes the place of those that went. So the
+ * browser draws only rows that come. A list that is scrolled sideways has the attribute `data-aside`.
+ *
  *     <Rows count={1e7} rowHeight={18} label="Console" row={(n) => <div key={n} class={css["line"]}>{n}</div>} />
  */
 
@@ -11,8 +14,9 @@ import type { Ref } from "preact";
 import css from "./Rows.module.css";
 import { moved, scaleOf, settled, type Where } from "./scale";
 
-/** Rows above and below the seen ones that are drawn, too. */
-const AROUND = 20;
+/** Rows above and below the seen ones that are drawn, too, and how many come and go at once. */
+const AROUND = 24;
+const STEP = 12;
 /** Milliseconds after the last move at which the scroll bar is put to where it belongs. */
 const SETTLED = 150;
 
@@ -64,13 +68,19 @@ export function Rows(props: Props): JSX.Element {
 
   const scale = scaleOf(count, rowHeight, Math.max(0, view - headHeight));
   const { top, scrolled } = where.current;
-  const first = Math.max(0, Math.floor(top / rowHeight) - AROUND);
-  const end = Math.min(count, Math.ceil((top + scale.view) / rowHeight) + AROUND);
+  const [first, end] = drawnAt(top);
 
-  /** The rows that are seen, and where they stand in the element; drawn again only if that changes. */
+  /** The rows to draw if this pixel is at the top: from the first up to but not including the second. */
+  function drawnAt(pixel: number): [number, number] {
+    const step = rowHeight * STEP;
+    const [above, below] = [Math.floor(pixel / step), Math.ceil((pixel + scale.view) / step)];
+    return [Math.max(0, above * STEP - AROUND), Math.min(count, below * STEP + AROUND)];
+  }
+
+  /** Where the list is now; drawn again only if that asks for other rows, or for another place of them. */
   function put(next: Where, isMove = true): void {
     where.current = next;
-    draw(`${Math.floor(next.top / rowHeight)} ${Math.round(next.scrolled - next.top)}`);
+    draw(`${drawnAt(next.top).join()} ${Math.round(next.scrolled - next.top)}`);
     if (isMove) latest.current.onMove?.();
   }
 
@@ -128,6 +138,7 @@ export function Rows(props: Props): JSX.Element {
   );
 
   function onScroll(): void {
+    element.current!.toggleAttribute("data-aside", element.current!.scrollLeft > 0);
     const now = element.current!.scrollTop;
     if (Math.abs(now - where.current.scrolled) < 1) return; // it was us
     put(moved(scale, where.current, now));
@@ -158,7 +169,7 @@ export function Rows(props: Props): JSX.Element {
     >
       {props.head}
       <div class={css["space"]} style={{ height: `${scale.height}px` }}>
-        <div class={css["drawn"]} style={{ transform: `translateY(${place}px)` }}>
+        <div class={css["drawn"]} style={{ paddingTop: `${place}px` }}>
           {drawn}
         </div>
       </div>

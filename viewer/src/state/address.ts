@@ -26,8 +26,8 @@ const path = computed(() => address.value.split("?", 1)[0] ?? "/");
 export const query = computed(() => new URLSearchParams(address.value.split("?").slice(1).join("?")));
 
 /** The address of a place with parameters. */
-export function addressOf(target: Place, parameters: Parameters = {}): string {
-  return withQuery(pathOf(target), changed(new URLSearchParams(), parameters));
+export function addressOf(target: Place, parameters?: Parameters): string {
+  return parameters ? withQuery(pathOf(target), changed(new URLSearchParams(), parameters)) : pathOf(target);
 }
 
 /** Go to a place, or to an address of this server. */

@@ -17,7 +17,7 @@ import { adjust, go, query } from "../state/address";
 import { Actions } from "./Actions";
 import { Bar } from "./Bar";
 import { Cell } from "./Cell";
-import { columnOf, CURVE, isRight, textOf, type Column } from "./columns";
+import { columnOf, CURVE, isRight, isShort, textOf, type Column } from "./columns";
 import { Head, useWidths } from "./Head";
 import { marks } from "./marks";
 import { namesById, wantNames } from "./names";
@@ -32,6 +32,8 @@ export const ROW_HEIGHT = 32;
 const CHECK_WIDTH = 34;
 /** Rows above and below those that are drawn, which are asked for, too. */
 const AHEAD = 100;
+/** Milliseconds without a move after which rows are followed, and their curves and names asked for. */
+const RESTED = 100;
 /** Pixels of the name on a phone. */
 const NARROW_NAME = 170;
 export const COLOUR_VALUES = ["#2563eb", "#e8590c", "#2b8a3e", "#c2255c", "#7048e8", "#0c8599", "#a16207", "#57606a"];
@@ -76,10 +78,13 @@ export function Table({ project }: { project: string }): JSX.Element {
     sparks?.stale(id);
     sparks?.want(seen.map((row) => row.id));
   });
+  const resting = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useEffect(() => () => clearTimeout(resting.current), []);
   const onRange = useCallback(
     (first: number, end: number) => {
-      setRange([first, end]);
       runs?.want(first - AHEAD, end + AHEAD);
+      clearTimeout(resting.current);
+      resting.current = setTimeout(() => setRange([first, end]), RESTED);
     },
     [runs],
   );
@@ -145,6 +150,8 @@ function Grid(props: GridProps): JSX.Element {
   const anchor = useRef(0);
   /** Whether Shift was down at the last click on a box: its change, which comes next, does not say. */
   const shift = useRef(false);
+  const latest = useRef(selected);
+  latest.current = selected;
   const lines = runs.layout.lines;
 
   function move(to: number): void {
@@ -170,8 +177,8 @@ function Grid(props: GridProps): JSX.Element {
   async function select(line: number, withShift: boolean): Promise<void> {
     const row = runs.row(line);
     if (!row) return;
-    const next = new Set(selected);
-    const on = !selected.has(row.id);
+    const next = new Set(latest.current);
+    const on = !next.has(row.id);
     const [first, end] = withShift ? [Math.min(anchor.current, line), Math.max(anchor.current, line) + 1] : [line, line + 1];
     anchor.current = line;
     await attempt(async () => {
@@ -215,21 +222,25 @@ function Grid(props: GridProps): JSX.Element {
     action();
   }
 
-  const template = [`${CHECK_WIDTH}px`, ...columns.map((column) => `${widths.of(column)}px`)].join(" ");
+  const each = [CHECK_WIDTH, ...columns.map((column) => widths.of(column))];
+  const template = each.map((width) => `${width}px`).join(" ");
+  const whole = each.reduce((sum, width) => sum + width, 0);
   const columnKey = columns.map((column) => column.name).join();
-  // A line that shows the same is the same element, so that scrolling draws only lines that come into sight.
+  // A line that shows the same is the same element, so that only lines are drawn that come into sight or change.
   const drawn = useMemo(
-    () => new Map<number, ComponentChildren>(),
-    [runs, props.version, selected, active, columnKey, widths.version, sparks?.version, names, JSON.stringify(shown)],
+    () => new Map<number, { readonly shows: readonly unknown[]; readonly element: ComponentChildren }>(),
+    [runs, columnKey, widths.version, sparks, names, JSON.stringify(shown)],
   );
 
   function line(index: number): ComponentChildren {
-    let element = drawn.get(index);
-    if (element === undefined) {
-      if (drawn.size > 1000) drawn.clear();
-      element = runs.at(index)?.row === -1 ? groupLine(index) : rowLine(index);
-      drawn.set(index, element);
-    }
+    const isGroup = runs.at(index)?.row === -1;
+    const row = runs.row(index);
+    const shows = [isGroup ? props.version : row, index === active, row && selected.has(row.id), row && sparks?.get(row.id)];
+    const before = drawn.get(index);
+    if (before?.shows.every((one, n) => one === shows[n])) return before.element;
+    if (drawn.size > 1000) drawn.clear();
+    const element = isGroup ? groupLine(index) : rowLine(index);
+    drawn.set(index, { shows, element });
     return element;
   }
 
@@ -316,6 +327,7 @@ function Grid(props: GridProps): JSX.Element {
             aria-colindex={place + 2}
             class={`${css["cell"]} ${place === 0 ? css["first"] : ""}`}
             data-right={isRight(column.kind) ? "" : undefined}
+            data-short={isShort(column, widths.of(column)) ? "" : undefined}
           >
             {row && <Cell {...{ column, row, project, names, sparks }} width={widths.of(column)} />}
             {row && column.name === "name" && <RowMenu row={row} shown={shown} change={change} />}
@@ -326,7 +338,7 @@ function Grid(props: GridProps): JSX.Element {
   }
 
   return (
-    <div style={{ "--columns": template, display: "contents" }} onKeyDownCapture={onKeyDown}>
+    <div style={{ "--columns": template, "--width": `${whole}px`, display: "contents" }} onKeyDownCapture={onKeyDown}>
       <Rows
         key={shown.group}
         count={lines}
@@ -353,7 +365,7 @@ function Grid(props: GridProps): JSX.Element {
 /** Pins, hides and colours one run. */
 function RowMenu({ row, shown, change }: { row: Row; shown: Shown; change: Change }): JSX.Element {
   return (
-    <Menu label={`Mark ${row.name}`} class={css["rowMenu"] ?? ""} items={marks([row.id], shown, change)}>
+    <Menu label={`Mark ${row.name}`} class={css["rowMenu"] ?? ""} items={() => marks([row.id], shown, change)}>
       ⋯
     </Menu>
   );

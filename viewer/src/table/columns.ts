@@ -75,6 +75,11 @@ export function isTextual(kind: Kind): boolean {
   return kind === "text" || kind === "choice" || kind === "list" || kind === "parameter";
 }
 
+/** Whether each value fits into the usual width: short texts of our own. Cells of others are cut off. */
+export function isShort({ name, kind, width }: Column, shown: number): boolean {
+  return shown >= width && (name === "status" || kind === "time" || kind === "duration");
+}
+
 export function isRight(kind: Kind): boolean {
   return kind === "number" || kind === "duration";
 }
