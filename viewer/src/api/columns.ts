@@ -36,7 +36,8 @@ export function curvesOf(content: ArrayBuffer): Curve[] {
       let x: Float64Array;
       if (even) {
         const [first, step] = even;
-        x = Float64Array.from({ length: series.rows }, (_, n) => first + n * step);
+        x = new Float64Array(series.rows);
+        for (let n = 0; n < x.length; n++) x[n] = first + n * step;
       } else {
         x = new Float64Array(content, place, series.rows);
         place += 8 * series.rows;

@@ -2,7 +2,7 @@
 
 import { useSignalEffect } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 
 import { Menu, type MenuItem } from "../parts/Menu";
 import { wordsOf } from "../parts/Notice";
@@ -33,25 +33,24 @@ export interface CardProps {
 
 /** Pixels of the title, the names and the line below. */
 const AROUND = 68;
+/** Pixels of the borders and the padding left and right. */
+const BESIDE = 18;
 
 export function Card(props: CardProps): JSX.Element {
-  const [element, seen] = useOnScreen<HTMLElement>();
+  const [element, width] = useOnScreen<HTMLElement>();
   return (
     <article ref={element} class={css["card"]} style={{ height: `${props.height + AROUND}px` }} aria-label={props.spec.title}>
-      {seen && <Content {...props} />}
+      {width !== null && <Content {...props} width={Math.round(width - BESIDE)} />}
     </article>
   );
 }
 
-function Content({ spec, view, page, height, onView, items, children }: CardProps): JSX.Element {
-  const place = useRef<HTMLDivElement>(null);
+function Content({ spec, view, page, width, height, onView, items, children }: CardProps & { width: number }): JSX.Element {
   const [drawn, setDrawn] = useState<Drawn | null>(null);
-  const [width, setWidth] = useState<number | null>(null);
   const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
   const [picked, setPicked] = useState<Picked | null>(null);
-  useLayoutEffect(() => setWidth(place.current!.clientWidth - LEFT), []);
 
-  const shown = useCurves(spec, view, page, width);
+  const shown = useCurves(spec, view, page, width - LEFT);
   useEffect(() => page.changes.listen(spec, shown.again), [spec.metric, page]);
 
   const lines = useMemo(() => shown.lines.filter(({ key }) => !hidden.has(key)), [shown.lines, hidden]);
@@ -76,7 +75,7 @@ function Content({ spec, view, page, height, onView, items, children }: CardProp
         )}
       </header>
       <Names lines={shown.lines} hidden={hidden} toggle={toggle} {...(spec.of !== undefined && { of: spec.of })} />
-      <div ref={place} style={{ height: `${height}px` }}>
+      <div style={{ height: `${height}px` }}>
         {shown.error ? (
           <div class={css["error"]} role="alert">
             {wordsOf(shown.error)} <button onClick={shown.again}>Try again</button>
@@ -91,6 +90,7 @@ function Content({ spec, view, page, height, onView, items, children }: CardProp
             logY={view.logY}
             trimmed={view.trimmed}
             range={shown.range}
+            width={width}
             height={height}
             together={page.together}
             mark={mark}

@@ -9,7 +9,7 @@ import "uplot/dist/uPlot.min.css";
 
 import { effect, signal, type ReadonlySignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
 
 import { dark } from "../state/session";
@@ -38,6 +38,8 @@ export interface ChartProps {
   readonly trimmed?: boolean;
   /** What is shown of x; null: all. */
   readonly range: Range | null;
+  /** At first: the chart follows the size of its place. */
+  readonly width: number;
   readonly height: number;
   readonly together: Together;
   /** x of a moment to mark. */
@@ -91,12 +93,13 @@ export function Chart(props: ChartProps): JSX.Element {
   const { lines, range, trimmed, height, mark } = props;
   useEffect(() => drawer.current?.update(), [lines, trimmed, height, mark, range?.[0], range?.[1]]);
 
+  const words = useMemo(() => inWords(lines, kind), [lines, kind]);
   return (
     <div
       class={css["chart"]}
       style={{ height: `${height}px` }}
       role="figure"
-      aria-label={`${props.label}. ${inWords(lines, kind)}`}
+      aria-label={`${props.label}. ${words}`}
       tabIndex={0}
       onKeyDown={(event) => drawer.current?.key(event)}
     >
@@ -150,6 +153,7 @@ class Drawer implements Drawn {
   private dragged = false;
   private focus: string | null = null;
   private frame = 0;
+  private width: number;
   /** The properties that are drawn. */
   private drawn: ChartProps | null = null;
 
@@ -160,6 +164,7 @@ class Drawer implements Drawn {
     private readonly hover: { value: Hover | null },
     private readonly hint: { value: boolean },
   ) {
+    this.width = props().width;
     this.readPaint();
     const options = optionsOf(this.size(), axes, () => this.paint);
     options.hooks = {
@@ -259,7 +264,8 @@ class Drawer implements Drawn {
     on("pointermove", (event) => this.pinch(event));
     for (const name of ["pointerup", "pointercancel"] as const) on(name, (event) => this.pointers.delete(event.pointerId));
 
-    const observer = new ResizeObserver(() => {
+    const observer = new ResizeObserver(([entry]) => {
+      this.width = Math.round(entry!.contentRect.width);
       cancelAnimationFrame(this.frame);
       this.frame = requestAnimationFrame(() => this.resize());
     });
@@ -276,7 +282,7 @@ class Drawer implements Drawn {
   }
 
   private size(): { width: number; height: number } {
-    return { width: Math.max(120, this.place.clientWidth), height: this.props().height };
+    return { width: Math.max(120, this.width), height: this.props().height };
   }
 
   private readPaint(): void {

@@ -47,16 +47,15 @@ interface Answer {
 
 const ALL = ["count", "mean", "min", "max", "not_finite"] as const;
 
-/** The lines of a chart that is `width` pixels wide. Nothing is asked before `width` is known (null). */
-export function useCurves(spec: ChartSpec, view: View, asker: Asker, width: number | null): Shown {
+/** The lines of a chart that is `width` pixels wide. */
+export function useCurves(spec: ChartSpec, view: View, asker: Asker, width: number): Shown {
   const { axis, smooth } = view;
-  const points = width === null ? 0 : Math.min(2000, Math.max(100, Math.round(width / 50) * 50));
-  const question = JSON.stringify([spec.metric, spec.variants, axis, smooth, points]);
-  const asked = points > 0 ? `${question}@${sourceNumber(asker.source)}` : null;
+  const points = Math.min(2000, Math.max(100, Math.round(width / 50) * 50));
+  const asked = `${JSON.stringify([spec.metric, spec.variants, axis, smooth, points])}@${sourceNumber(asker.source)}`;
   const whole = useAsked(asked, (signal) => answer(spec, view, asker, points, null, signal));
 
   const zoomed = view.range && whole.value ? askedRange(view.range, whole.value) : null;
-  const detail = useAsked(zoomed && asked && `${asked}${zoomed.join()}`, (signal) =>
+  const detail = useAsked(zoomed && `${asked}${zoomed.join()}`, (signal) =>
     answer(spec, view, asker, Math.min(3000, points * 1.5), zoomed, signal),
   );
 

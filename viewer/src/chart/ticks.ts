@@ -1,6 +1,6 @@
 /** Numbers beside axes and in tables, as text. Pure. */
 
-import { duration, short } from "../parts/times";
+import { counted, duration, short } from "../parts/times";
 
 /** What x is: iterations, milliseconds since a start, a time (milliseconds since 1970), or any number. */
 export type AxisKind = "iter" | "relative" | "timestamp" | "value";
@@ -13,7 +13,7 @@ export function tick(value: number, step: number): string {
   for (const [unit, name] of UNITS) {
     if (size >= unit && step >= unit / 10) return `${fixed(value / unit, step / unit)}${name}`;
   }
-  return Number.isInteger(value) && Number.isInteger(step) ? value.toLocaleString("en-US") : fixed(value, step);
+  return Number.isInteger(value) && Number.isInteger(step) ? counted(value) : fixed(value, step);
 }
 
 const UNITS = [
@@ -63,7 +63,7 @@ export const TIME_STEPS: readonly number[] = [
 export function placeInWords(x: number, kind: AxisKind): string {
   switch (kind) {
     case "iter":
-      return `iteration ${Math.round(x).toLocaleString("en-US")}`;
+      return `iteration ${counted(Math.round(x))}`;
     case "relative":
       return Math.abs(x) < 10_000 ? `${short(x / 1000)} s` : duration(x);
     case "timestamp":

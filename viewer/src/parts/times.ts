@@ -51,7 +51,9 @@ export function short(value: number): string {
   return String(Number(value.toPrecision(6)));
 }
 
+const grouping = new Intl.NumberFormat("en-US");
+
 /** 1204331 → "1,204,331". */
 export function counted(value: number): string {
-  return value.toLocaleString("en-US");
+  return grouping.format(value);
 }
