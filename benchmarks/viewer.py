@@ -52,6 +52,10 @@ DRAWN = """(least) => {
   return charts.length >= least && charts.every((one) => one.querySelector('canvas'))
     && !document.querySelector('[aria-busy=true]');
 }"""
+#: Whether the first chart waits for no answer.
+_FIRST_DRAWN = "() => !document.querySelector('[role=figure]').closest('article').querySelector('[aria-busy=true]')"
+#: Ends when what was drawn so far is on the screen.
+_SEEN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 #: Goes to an address of the same server as a link does.
 _GO = "(address) => { history.pushState(null, '', address); dispatchEvent(new PopStateEvent('popstate')); }"
 #: Scrolls for three seconds, a little in each frame; how many frames there were in a second.
@@ -150,7 +154,7 @@ class _Pages:
 
     def measure_curves(self, shown: Owner) -> None:
         table, run = self.run.table, f"/projects/*/tasks/{shown.id}"
-        clicked, zoomed, opened, empty = _Shown(), [], [], []
+        clicked, zoomed, opened, empty = _Shown(), list[tuple[float, float]](), [], []
         again, paths = _Shown(), set[str]()
         for _ in self.times:
             with self.fresh() as page:
@@ -174,7 +178,9 @@ class _Pages:
         table.put("viewer.curves", clicked.median_ms, {AGAIN: again.median_ms, **drawn})
         table.put("viewer.curves.bytes", clicked.median_mb, {AGAIN: again.median_mb})
         table.put("viewer.opened", statistics.median(opened), {EMPTY: statistics.median(empty), **drawn})
-        table.put("viewer.zoom", statistics.median(zoomed), drawn)
+        mine, all = (statistics.median(times) for times in zip(*zoomed, strict=True))
+        table.put("viewer.zoom", mine)
+        table.put("viewer.zoom.all", all, drawn)
 
     def measure_runs(self, project: str) -> None:
         few, all = self.run.sizes.viewed_runs
@@ -235,8 +241,8 @@ def _until_drawn(page: Page, begin: Callable[[], object], charts: int) -> float:
     return timed_ms(lambda: (begin(), page.wait_for_function(DRAWN, arg=charts)))
 
 
-def _zoom_ms(page: Page) -> float:
-    """Drag over a part of the first chart; the milliseconds until all charts show that part in finer buckets."""
+def _zoom_ms(page: Page) -> tuple[float, float]:
+    """Drag over a part of the first chart; the milliseconds until it shows that part in finer buckets, and all do."""
     place = page.get_by_role("figure").first.locator("canvas").first.bounding_box()
     assert place is not None
     middle = place["y"] + place["height"] / 2
@@ -246,8 +252,12 @@ def _zoom_ms(page: Page) -> float:
     began = time.perf_counter()
     with page.expect_response(lambda answer: "from=" in answer.url):
         page.mouse.up()
+    page.wait_for_function(_FIRST_DRAWN)
+    page.evaluate(_SEEN)
+    first = time.perf_counter()
     page.wait_for_function(DRAWN, arg=_CHARTS)
-    return (time.perf_counter() - began) * 1e3
+    page.evaluate(_SEEN)
+    return (first - began) * 1e3, (time.perf_counter() - began) * 1e3
 
 
 def _points() -> Iterator[range]:

@@ -94,7 +94,10 @@ function Content({ spec, view, page, width, height, onView, items, children }: C
             height={height}
             together={page.together}
             mark={mark}
-            onZoom={(range: Range | null, push: boolean) => onView({ range }, push)}
+            onZoom={(range: Range | null, push: boolean) => {
+              page.together.zoomed = spec.id;
+              onView({ range }, push);
+            }}
             onPick={setPicked}
             onReady={setDrawn}
           />

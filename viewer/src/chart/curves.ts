@@ -1,13 +1,14 @@
 /** The curves that a chart shows: all of them in coarse buckets, and what is zoomed to in finer ones. */
 
 import type { Curve } from "../api/columns";
-import { useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { useAsked } from "../parts/asked";
 import { against, extentOfX, pointsOf, spliced, sumWithin, type Points, type Range } from "./align";
 import type { Line } from "./line";
 import type { Loader, OneAsk } from "./loader";
 import type { ChartSource, ChartSpec } from "./source";
+import type { Together } from "./sync";
 import type { AxisKind } from "./ticks";
 import { askedAxis, type AxisChoice, type View } from "./view";
 
@@ -15,6 +16,7 @@ import { askedAxis, type AxisChoice, type View } from "./view";
 export interface Asker {
   readonly source: ChartSource;
   readonly loader: Loader;
+  readonly together: Together;
 }
 
 export interface Count {
@@ -47,21 +49,29 @@ interface Answer {
 
 const ALL = ["count", "mean", "min", "max", "not_finite"] as const;
 
+/**
+ * Milliseconds that a chart waits for finer buckets of a new range, before it draws those that it has there. The chart
+ * that was zoomed draws at once: the others leave the browser time for it.
+ */
+const LATE = 150;
+
 /** The lines of a chart that is `width` pixels wide. */
 export function useCurves(spec: ChartSpec, view: View, asker: Asker, width: number): Shown {
   const { axis, smooth } = view;
   const points = Math.min(2000, Math.max(100, Math.round(width / 50) * 50));
   const asked = `${JSON.stringify([spec.metric, spec.variants, axis, smooth, points])}@${sourceNumber(asker.source)}`;
-  const whole = useAsked(asked, (signal) => answer(spec, view, asker, points, null, signal));
+  const whole = useAsked(asked, (signal) => answer(spec, view, asker, points, null, false, signal));
 
+  const isZoomed = asker.together.zoomed === spec.id;
   const zoomed = view.range && whole.value ? askedRange(view.range, whole.value) : null;
   const detail = useAsked(zoomed && `${asked}${zoomed.join()}`, (signal) =>
-    answer(spec, view, asker, Math.min(3000, points * 1.5), zoomed, signal),
+    answer(spec, view, asker, Math.min(3000, points * 1.5), zoomed, isZoomed, signal),
   );
 
   const [coarse, fine] = [whole.value, detail.value];
   const lines = useMemo(() => (coarse ? linesOf(coarse, fine, asker.source) : []), [coarse, fine, asker.source]);
-  const range = coarse && sameAxis(coarse.axis, axis) ? view.range : null;
+  const isLate = zoomed !== null && zoomed.join() !== fine?.range?.join() && !detail.error && !isZoomed;
+  const range = useHeld(coarse && sameAxis(coarse.axis, axis) ? view.range : null, isLate, LATE);
   const count = useMemo(() => countOf(lines, range), [lines, range?.[0], range?.[1]]);
 
   const zoomedNow = useRef(false);
@@ -81,20 +91,42 @@ export function useCurves(spec: ChartSpec, view: View, asker: Asker, width: numb
   };
 }
 
+/** The value; while `isHeld` is true, the one before, for at most so many milliseconds. */
+function useHeld<T>(value: T, isHeld: boolean, longest: number): T {
+  const kept = useRef(value);
+  const latest = useRef(value);
+  const [, drawAgain] = useState(0);
+  latest.current = value;
+  if (!isHeld) kept.current = value;
+  const isOld = kept.current !== value;
+  useEffect(() => {
+    if (!isOld) return;
+    const timer = setTimeout(() => {
+      kept.current = latest.current;
+      drawAgain((turn) => turn + 1);
+    }, longest);
+    return () => clearTimeout(timer);
+  }, [isOld]);
+  return kept.current;
+}
+
 async function answer(
   { metric, variants }: ChartSpec,
   { axis, smooth }: View,
   { loader }: Asker,
   points: number,
   range: Range | null,
+  first: boolean,
   signal: AbortSignal,
 ): Promise<Answer> {
   const ask: OneAsk = { metric, variants, axis: askedAxis(axis), points, smooth: "", range, columns: ALL };
   const derived = smooth === "derivative";
   const [curves, smoothed, by] = await Promise.all([
-    loader.load(derived ? { ...ask, smooth } : ask, signal),
-    smooth && !derived ? loader.load({ ...ask, smooth, columns: ["mean"] }, signal) : null,
-    typeof axis === "object" ? loader.load({ ...ask, metric: axis.metric, variants: [axis.variant], columns: ["mean"] }, signal) : null,
+    loader.load(derived ? { ...ask, smooth } : ask, signal, first),
+    smooth && !derived ? loader.load({ ...ask, smooth, columns: ["mean"] }, signal, first) : null,
+    typeof axis === "object"
+      ? loader.load({ ...ask, metric: axis.metric, variants: [axis.variant], columns: ["mean"] }, signal, first)
+      : null,
   ]);
   return { axis, smooth, range, curves, smoothed, by: by?.[0] ? pointsOf(by[0]) : null };
 }

@@ -1,6 +1,7 @@
 /**
  * Puts the questions of many charts together: those that become visible at the same time, and ask the same of different
- * metrics, are one request.
+ * metrics, are one request. Those that somebody waits for are asked first, alone: an answer about one chart comes
+ * several times sooner than one about all of them.
  */
 
 import type { Curve } from "../api/columns";
@@ -10,6 +11,7 @@ export type OneAsk = Omit<Ask, "metrics"> & { readonly metric: string };
 
 interface Waiting {
   readonly ask: OneAsk;
+  readonly first: boolean;
   readonly signal: AbortSignal;
   readonly resolve: (curves: readonly Curve[]) => void;
   readonly reject: (error: unknown) => void;
@@ -24,18 +26,27 @@ export class Loader {
 
   constructor(private readonly source: ChartSource) {}
 
-  /** The curves of one metric. If `signal` aborts, the question is given up, unless other charts wait for it, too. */
-  load(ask: OneAsk, signal: AbortSignal): Promise<readonly Curve[]> {
+  /**
+   * The curves of one metric. If `signal` aborts, the question is given up, unless other charts wait for it, too.
+   * `first`: what is not first is asked when this is answered.
+   */
+  load(ask: OneAsk, signal: AbortSignal, first = false): Promise<readonly Curve[]> {
     return new Promise((resolve, reject) => {
-      if (!this.waiting.length) setTimeout(() => this.flush(), 0);
-      this.waiting.push({ ask, signal, resolve, reject });
+      if (!this.waiting.length) setTimeout(() => void this.flush(), 0);
+      this.waiting.push({ ask, first, signal, resolve, reject });
     });
   }
 
-  private flush(): void {
-    const all = this.waiting.filter(({ signal }) => !signal.aborted);
+  private async flush(): Promise<void> {
+    const all = this.waiting;
     this.waiting = [];
-    for (const group of grouped(all)) void this.request(group);
+    await this.ask(all.filter(({ first }) => first));
+    await this.ask(all.filter(({ first }) => !first));
+  }
+
+  private async ask(some: readonly Waiting[]): Promise<void> {
+    const wanted = some.filter(({ signal }) => !signal.aborted);
+    await Promise.all(grouped(wanted).map((group) => this.request(group)));
   }
 
   private async request(group: readonly Waiting[]): Promise<void> {

@@ -1,4 +1,4 @@
-/** What the charts of a page share: the crosshair. (The zoom is shared by the address: see `view.ts`.) */
+/** What the charts of a page share: the crosshair, and who zoomed. (The zoom is shared by the address: see `view.ts`.) */
 
 import { signal, type Signal } from "@preact/signals";
 
@@ -10,8 +10,10 @@ export interface Cursor {
 
 export interface Together {
   readonly cursor: Signal<Cursor | null>;
+  /** The chart that somebody zoomed last: its finer buckets are asked for first, and the others follow. */
+  zoomed: string | null;
 }
 
 export function together(): Together {
-  return { cursor: signal(null) };
+  return { cursor: signal(null), zoomed: null };
 }
