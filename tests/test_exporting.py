@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -23,37 +24,118 @@ T0 = 1_700_000_000_000
 
 def fill(server: Served, files_url: str) -> str:
     """A project with a task that has something of everything; the task's id."""
-    project = server.call("projects.create", {"name": "team/a (b)", "description": ""})["id"]
-    params = {"Args": {"l.r": {"section": "Args", "name": "l.r", "value": "0.1", "type": "float"}}}
+    about = {"description": "what\nfor", "tags": ["p"], "system_tags": ["q"], "default_output_destination": "s3://b/p"}
+    project = server.call("projects.create", {"name": "team/a (b)", **about})["id"]
+    params = {"value": "0.1", "type": "float", "description": "how\nfast"}
     content = {
         "name": "one ü",
         "type": "testing",
         "project": project,
         "tags": ["t"],
+        "system_tags": ["development"],
         "comment": "c",
-        "hyperparams": params,
+        "hyperparams": {"Args": {"l.r": params, "empty": {"value": ""}}, "se.c$": {"n": {"value": "x" * 9000}}},
+        "configuration": {"co.nf": {"value": "v: 1", "type": "yaml", "description": "d"}},
+        "runtime": {"gpu.type": "A100", "cpu_cores": "8"},
+        "container": {"image": "python:3.12", "arguments": "--ipc=host"},
+        "script": {
+            **{"repository": "git@host:r.git", "branch": "main", "version_num": "c0ffee", "entry_point": "t.py"},
+            **{"working_dir": ".", "diff": "+a\n-b", "requirements": {"pip": "numpy == 2.0"}},
+        },
+        "execution": {"framework": "PyTorch", "model_labels": {"cat": 1, "d.g": 2}},
+        "output_dest": "s3://bucket/out",
     }
-    task: str = server.call("tasks.create", {**content, "configuration": {"conf": {"value": "v"}}})["id"]
+    task: str = server.call("tasks.create", content)["id"]
+    parent = server.call("tasks.create", {"name": "parent", "type": "controller", "project": project})["id"]
+    server.call("tasks.edit", {"task": task, "parent": parent})
     server.call("tasks.started", {"task": task})
     with server.client() as client:
-        for name in ("picture.png", "data/x%20%231.txt"):
+        for name in ("picture.png", "data/x%20%231.txt", "net.bin"):
             client.put(f"{files_url}/team/{name}", content=name.encode()).raise_for_status()
-    artifact = {"key": "data", "type": "text", "uri": f"{files_url}/team/data/x%20%231.txt", "content_size": 10}
-    server.call("tasks.add_or_update_artifacts", {"task": task, "artifacts": [artifact]})
+    artifact = {
+        **{"key": "data", "type": "text", "uri": f"{files_url}/team/data/x%20%231.txt", "content_size": 17},
+        **{"hash": sha256(b"data/x%20%231.txt").hexdigest(), "timestamp": 1_700_000_000, "display_data": [["a", "1"]]},
+        "type_data": {"preview": "first\nlines", "content_type": "text/plain", "data_hash": "d"},
+    }
+    elsewhere = {"key": "far", "type": "custom", "mode": "input", "uri": "s3://bucket/far.bin", "hash": "h"}
+    server.call("tasks.add_or_update_artifacts", {"task": task, "artifacts": [artifact, elsewhere]})
+    add_models(server, task, project, files_url)
     events: list[dict[str, Any]] = [
         {"type": SCALAR, "metric": "m", "variant": f"v{n % 2}", "iter": n - 5, "value": n / 3} for n in range(200)
     ]
     odd = {"nan": "NaN", "inf": "inf", "negative": "-inf", "zero": -0.0}
     events += [{"type": SCALAR, "metric": "odd", "variant": name, "iter": 2**62, "value": odd[name]} for name in odd]
-    events += [{"type": "log", "msg": f"line {n} ü", "level": "info", "worker": "w"} for n in range(50)]
+    events += [{"type": "log", "msg": f"line {n} ü", "level": "info", "worker": f"w{n % 3}"} for n in range(50)]
+    events += [{"type": "log", "msg": "two\nlines\n", "level": "error", "iter": 3, "metric": "m", "rank": {"of": [4]}}]
     events += [{"type": "plot", "metric": "p", "variant": "v", "iter": n, "plot_str": '{"data": []}'} for n in range(3)]
     events += [{"type": VECTOR, "metric": "vec", "variant": "v", "iter": 1, "values": [1.0, 2.5]}]
-    events += [{"type": IMAGE, "metric": "i", "variant": "v", "iter": 1, "url": f"{files_url}/team/picture.png"}]
+    image = {"type": IMAGE, "metric": "i", "variant": "v", "iter": 1, "worker": "w2", "caption": "c"}
+    events += [{**image, "url": f"{files_url}/team/picture.png"}]
     lines = [json.dumps({"task": task, "timestamp": T0 + n // 2, **event}) for n, event in enumerate(events)]
     with server.client() as client:
         client.post("/events.add_batch", content="\n".join(lines)).raise_for_status()
-    server.call("tasks.completed", {"task": task})
+    server.call("tasks.completed", {"task": task, "status_reason": "done", "status_message": "all of it"})
     return task
+
+
+def add_models(server: Served, task: str, project: str, files_url: str) -> None:
+    """A model that the task made, and one that it started from."""
+    about = {
+        **{"name": "net", "uri": f"{files_url}/team/net.bin", "framework": "PyTorch", "comment": "good", "tags": ["m"]},
+        **{"project": project, "task": task, "labels": {"cat": 1}, "design": {"design": "layers: 3"}, "ready": False},
+        "metadata": [{"key": "k.1", "type": "int", "value": "1"}],
+    }
+    made = server.call("models.create", about)["id"]
+    server.call("tasks.add_or_update_model", {"task": task, "name": "best", "type": "output", "model": made})
+    base = server.call("models.create", {"name": "base", "uri": "s3://bucket/base.bin"})["id"]
+    server.call("tasks.add_or_update_model", {"task": task, "name": "from", "type": "input", "model": base})
+
+
+#: Fields that say who or when on this server.
+OWN = ("id", "company", "user", "created", "last_update", "last_change", "last_changed_by", "metric_stats")
+
+
+def document(server: Served, task: str) -> dict[str, Any]:
+    """The task's document, with names and contents in place of ids and addresses."""
+    found = server.call("tasks.get_by_id", {"task": task})["task"]
+    made = {name: value for name, value in found.items() if name not in OWN} | {"created": found["created"]}
+    made["runtime"] = {name: value for name, value in found["runtime"].items() if not name.startswith("import")}
+    made["project"] = about_project(server, found["project"])
+    if found.get("parent"):
+        made["parent"] = document(server, found["parent"])
+    for artifact in found["execution"]["artifacts"]:
+        artifact["uri"] = content_of(server, artifact["uri"])
+    made["models"] = {
+        kind: [{"name": one["name"], **about_model(server, one["model"])} for one in items]
+        for kind, items in found["models"].items()
+    }
+    made["last_metrics"] = {
+        m: {v: {**one, "count": 0} for v, one in of.items()} for m, of in made["last_metrics"].items()
+    }
+    return made
+
+
+def about_model(server: Served, id: str) -> dict[str, Any]:
+    (model,) = server.call("models.get_all_ex", {"id": [id]})["models"]
+    made = {name: value for name, value in model.items() if name not in (*OWN, "task", "project")}
+    made["metadata"] = {name: one for name, one in model["metadata"].items() if name != "imported_from"}
+    named = {name: (model.get(name) or {}).get("name") for name in ("task", "project")}
+    return {**made, **named, "uri": content_of(server, model["uri"])}
+
+
+def about_project(server: Served, id: str) -> dict[str, Any]:
+    project = server.call("projects.get_by_id", {"project": id})["project"]
+    return {
+        name: project.get(name) for name in ("name", "description", "tags", "system_tags", "default_output_destination")
+    }
+
+
+def content_of(server: Served, url: str) -> str:
+    """The content of a file on the server; any other address as it is."""
+    if url.startswith("s3:"):
+        return url
+    with server.client() as client:
+        return client.get(url).raise_for_status().text
 
 
 def seen(server: Served, task: str) -> dict[str, Any]:
@@ -67,26 +149,11 @@ def seen(server: Served, task: str) -> dict[str, Any]:
         events.append(server.call("events.get_task_events", asked)["events"])
     own = ("@timestamp", "task")
     plain = [[{name: value for name, value in one.items() if name not in own} for one in some] for some in events]
-    found = server.call("tasks.get_by_id", {"task": task})["task"]
-    kept = ("name", "status", "tags", "comment", "started", "completed", "configuration", "last_iteration")
-    params = {s: {n: one["value"] for n, one in of.items()} for s, of in found["hyperparams"].items()}
-    project = server.call("projects.get_by_id", {"project": found["project"]})["project"]["name"]
-    last = {m: {v: {**one, "count": 0} for v, one in of.items()} for m, of in found["last_metrics"].items()}
     (images,) = server.call("events.debug_images", {"metrics": [{"task": task}]})["metrics"]
     (image,) = images["iterations"][0]["events"]
-    (artifact,) = found["execution"]["artifacts"]
-    with server.client() as client:
-        files = [client.get(url).content for url in (image["url"], artifact["uri"])]
-    about = {name: found.get(name) for name in kept}
-    return {
-        **about,
-        "params": params,
-        "project": project,
-        "points": points,
-        "events": plain,
-        "files": files,
-        "last": last,
-    }
+    shown = {name: value for name, value in image.items() if name not in own}
+    picture = shown | {"url": content_of(server, image["url"])}
+    return {**document(server, task), "points": points, "events": plain, "picture": picture}
 
 
 def test_an_export_is_imported_as_it_was(
@@ -100,9 +167,9 @@ def test_an_export_is_imported_as_it_was(
     folder = tmp_path / "export"
     command = ["export", "team/a (b)", "--to", str(folder), "--files"]
     assert main(command) == 0
-    assert "tasks: 1 found, 1 exported" in capsys.readouterr().err
+    assert "tasks: 2 found, 2 exported" in capsys.readouterr().err
     assert main(command) == 0
-    assert "tasks: 1 found, 0 exported, 1 exported before" in capsys.readouterr().err
+    assert "tasks: 2 found, 0 exported, 2 exported before" in capsys.readouterr().err
     # What was interrupted goes on.
     (folder / "tasks" / task / "task.json").unlink()
     (folder / "tasks" / task / "scalars.parquet").write_bytes(b"")
@@ -114,9 +181,58 @@ def test_an_export_is_imported_as_it_was(
         monkeypatch.setenv("CLEARML_FILES_HOST", other.files_url)
         for _ in range(2):
             assert main(["import", "export", str(folder), "--files"]) == 0
-            (found,) = tasks_of(other).values()
+            found = tasks_of(other)["one ü"]
             assert seen(other, found["id"]) == before
-        assert "runs: 1 found, 0 imported, 1 imported before" in capsys.readouterr().err
+        assert "runs: 2 found, 0 imported, 2 imported before" in capsys.readouterr().err
+
+
+def imported(server: Served, task: str) -> str:
+    """The id of the imported one of two tasks of the same name."""
+    found = server.call("tasks.get_all", {"name": "^one ü$"})["tasks"]
+    (id,) = (one["id"] for one in found if one["id"] != task)
+    assert isinstance(id, str)
+    return id
+
+
+def again(seen: dict[str, Any]) -> Any:
+    """What is seen of a task that was imported into the project "again"."""
+    return json.loads(json.dumps(seen).replace('"team/a (b)"', '"again/team/a (b)"'))
+
+
+def test_an_export_from_engines_is_imported_as_it_was(
+    server: Served,
+    environment: dict[str, str],
+    engines: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = str(tmp_path / "export")
+    with served(tmp_path / "on engines", **engines) as source:
+        task = fill(source, source.files_url)
+        before = seen(source, task)
+        monkeypatch.setenv("CLEARML_API_HOST", source.api_url)
+        monkeypatch.setenv("CLEARML_FILES_HOST", source.files_url)
+        assert main(["export", "team", "--to", folder, "--files"]) == 0
+        assert main(["import", "export", folder, "--files", "--project", "again"]) == 0
+        assert seen(source, imported(source, task)) == again(before)
+    monkeypatch.setenv("CLEARML_API_HOST", server.api_url)
+    monkeypatch.setenv("CLEARML_FILES_HOST", server.files_url)
+    assert main(["import", "export", folder, "--files"]) == 0
+    assert seen(server, tasks_of(server)["one ü"]["id"]) == before
+
+
+def test_without_files_artifacts_and_models_stay_where_they_are(
+    server: Served, environment: dict[str, str], tmp_path: Path
+) -> None:
+    task = fill(server, server.files_url)
+    assert main(["export", "team", "--to", str(tmp_path / "export"), "--files"]) == 0
+    before = seen(server, task)
+    for with_files in ([], ["--files"]):
+        assert main(["import", "export", str(tmp_path / "export"), "--project", "again", *with_files]) == 0
+        found = server.call("tasks.get_by_id", {"task": imported(server, task)})["task"]
+        uris = [one["uri"] for one in found["execution"]["artifacts"]]
+        assert (f"{server.files_url}/team/data/x%20%231.txt" in uris) == (not with_files)
+        assert seen(server, found["id"]) == again(before)
 
 
 def test_files_below_the_port_of_the_api_are_imported(
@@ -126,9 +242,7 @@ def test_files_below_the_port_of_the_api_are_imported(
     task = fill(server, f"{server.api_url}/files")
     assert main(["export", "team", "--to", str(tmp_path / "export"), "--files"]) == 0
     assert main(["import", "export", str(tmp_path / "export"), "--files", "--project", "again"]) == 0
-    (found,) = (one for one in server.call("tasks.get_all", {})["tasks"] if one["id"] != task)
-    before = seen(server, task)
-    assert seen(server, found["id"]) == {**before, "project": "again/team/a (b)"}
+    assert seen(server, imported(server, task)) == again(seen(server, task))
 
 
 def test_files_that_are_not_in_the_export_are_named(
@@ -138,16 +252,16 @@ def test_files_that_are_not_in_the_export_are_named(
     assert main(["export", "team", "--to", str(tmp_path / "export"), "--files"]) == 0
     shutil.rmtree(tmp_path / "export" / "files")
     assert main(["import", "export", str(tmp_path / "export"), "--files"]) == 1
-    assert capsys.readouterr().err.count("its file is not in the export") == 2
+    assert capsys.readouterr().err.count("its file is not in the export") == 3
 
 
 def test_an_artifact_that_has_changed_is_imported_again(
     server: Served, environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(server, server.files_url)
+    task = fill(server, server.files_url)
     assert main(["export", "team", "--to", str(tmp_path / "export"), "--files"]) == 0
     artifact = tmp_path / "export" / "files" / "team" / "data" / "x #1.txt"
-    about = next((tmp_path / "export" / "tasks").glob("*/task.json"))
+    about = tmp_path / "export" / "tasks" / task / "task.json"
     puts: list[str] = []
     put_file = Runs.put_file
 
@@ -161,12 +275,12 @@ def test_an_artifact_that_has_changed_is_imported_again(
         about.write_text(json.dumps({**json.loads(about.read_text()), "last_change": f"{number}"}))
         puts.clear()
         assert main(["import", "export", str(tmp_path / "export"), "--files", "--project", "again"]) == 0
-        (found,) = (one for one in server.call("tasks.get_all", {})["tasks"] if one["runtime"])
-        (entry,) = found["execution"]["artifacts"]
+        found = server.call("tasks.get_by_id", {"task": imported(server, task)})["task"]
+        (entry,) = (one for one in found["execution"]["artifacts"] if one["key"] == "data")
         with server.client() as client:
             assert client.get(entry["uri"]).content == content
         assert puts.count(entry["uri"]) == uploads
-        assert lines_of(server, found["id"]) == [f"line {n} ü" for n in range(50)]
+        assert lines_of(server, found["id"]) == [*(f"line {n} ü" for n in range(50)), "two\nlines\n"]
 
 
 def test_statuses_and_system_tags_come_back(
@@ -226,5 +340,6 @@ def test_a_hostile_export(
     (tmp_path / "export" / "tasks" / "b").mkdir()
     (tmp_path / "export" / "tasks" / "b" / "task.json").write_text("[]")
     assert main(["import", "export", str(tmp_path / "export"), "--files"]) == 1
-    assert capsys.readouterr().err.count("problem: ") == len(uris) + 5
-    assert tasks_of(server)["one"]["execution"]["artifacts"] == []
+    said = capsys.readouterr().err
+    assert said.count("problem: ") == 5, said
+    assert [one["uri"] for one in tasks_of(server)["one"]["execution"]["artifacts"]] == uris

@@ -15,16 +15,27 @@ import orjson
 
 from apiserver.events.model import SAMPLE_TYPES, EventType
 from apiserver.importing.report import ImportFailed, Report, SourceRefused
-from apiserver.importing.runs.export_folder import EVENTS, SCALARS, TASK, file_path, name_of, task_folders
+from apiserver.importing.runs.export_folder import EVENTS, PROJECTS, SCALARS, TASK, file_path, name_of, task_folders
+from apiserver.importing.runs.other_documents import escaped
 from apiserver.importing.runs.progress import Progress
 from apiserver.importing.runs.server import Server, address
 from apiserver.stores.documents.query import Document
 
 _TASKS, _LINES, _SAMPLES = 100, 5000, 50
 _FIELDS = (
-    *("name", "type", "status", "comment", "tags", "system_tags", "created", "started", "completed", "last_change"),
-    *("hyperparams", "configuration", "runtime", "execution.artifacts", "project.name"),
+    *("name", "type", "status", "comment", "tags", "system_tags", "parent", "project.name", "last_change"),
+    *("created", "started", "completed", "published", "status_changed", "active_duration"),
+    *("status_reason", "status_message", "hyperparams", "configuration", "runtime", "container", "script"),
+    *("execution.artifacts", "execution.framework", "execution.model_labels", "output.destination", "models"),
+    *("report", "report_assets"),
 )
+_MODEL_FIELDS = (
+    *("name", "uri", "comment", "tags", "system_tags", "framework", "design", "labels", "ready", "metadata"),
+    "project.name",
+)
+_PROJECT_FIELDS = ("name", "description", "tags", "system_tags", "default_output_destination")
+#: What a task names in place of a model that was deleted.
+_DELETED = "__DELETED__"
 
 
 def export(
@@ -40,8 +51,12 @@ def export(
     report = Report(progress.say, done="exported")
     try:
         exporting = _Export(server, folder, report, progress, files)
-        for task in _tasks(server, project):
-            exporting.take(task)
+        ids = _found(server, project)
+        exporting.write_projects(ids)
+        for page in _tasks(server, ids):
+            models = _models(server, page)
+            for task in page:
+                exporting.take(task, models)
     finally:
         progress.clear()
         server.close()
@@ -49,25 +64,53 @@ def export(
     return not report.problems
 
 
-def _tasks(server: Server, project: str) -> Iterator[Document]:
-    found = server.call("projects.get_all", {"name": f"^{_escaped(project)}$", "search_hidden": True})["projects"]
+def _found(server: Server, project: str) -> list[str]:
+    """The ids of the projects that a name or an id means."""
+    found = server.call("projects.get_all", {"name": f"^{escaped(project)}$", "search_hidden": True})["projects"]
     ids = [one["id"] for one in found if one["name"] == project]
     if not ids:
         found = server.call("projects.get_all", {"id": [project], "search_hidden": True})["projects"]
         ids = [one["id"] for one in found]
     if not ids:
         raise ImportFailed(f"there is no project '{project}'")
+    return ids
+
+
+def _tasks(server: Server, ids: list[str]) -> Iterator[list[Document]]:
+    """Pages of the tasks of the projects, and of those below them."""
     asked = {"project": ids, "include_subprojects": True, "only_fields": list(_FIELDS), "search_hidden": True}
     asked |= {"order_by": ["id"], "page_size": _TASKS}
     page = 0
     while some := server.call("tasks.get_all_ex", {**asked, "page": page})["tasks"]:
-        yield from some
+        yield [_with_ids(one) for one in some]
         page += 1
 
 
-def _escaped(name: str) -> str:
-    """The name as a part of a regular expression."""
-    return "".join(f"\\{one}" if one in r"\.^$*+?{}[]|()" else one for one in name)
+def _with_ids(task: Document) -> Document:
+    """The task with ids in place of what is known of its parent and its models."""
+    made = {**task, "parent": _id(task.get("parent"))}
+    models = task.get("models", {}).items()
+    made["models"] = {kind: [{**one, "model": _id(one.get("model"))} for one in items] for kind, items in models}
+    return made
+
+
+def _id(of: Any) -> str | None:
+    found: str | None = of.get("id") if isinstance(of, dict) else of
+    return found
+
+
+def _models(server: Server, tasks: list[Document]) -> dict[str, Document]:
+    """The models that the tasks name, by id, without those that are not there."""
+    named = {id for task in tasks for id in _named_models(task) if not id.startswith(_DELETED)}
+    if not named:
+        return {}
+    asked = {"id": sorted(named), "only_fields": list(_MODEL_FIELDS), "page": 0, "page_size": len(named)}
+    return {one["id"]: one for one in server.call("models.get_all_ex", asked)["models"]}
+
+
+def _named_models(task: Document) -> list[str]:
+    """The ids of the models that a task started from or made."""
+    return [str(one["model"]) for items in task.get("models", {}).values() for one in items if one.get("model")]
 
 
 class _Export:
@@ -78,13 +121,26 @@ class _Export:
         self._progress = progress
         self._with_files = files
 
-    def take(self, task: Document) -> None:
-        """Export a task, if it has changed since it was exported."""
+    def write_projects(self, ids: list[str]) -> None:
+        """Write what is said of the projects themselves, and of those below them."""
+        asked: Document = {"only_fields": list(_PROJECT_FIELDS), "search_hidden": True, "page_size": _TASKS}
+        found: dict[str, Document] = {}
+        for which in ("id", "parent"):
+            page = 0
+            while some := self._server.call("projects.get_all", {**asked, which: ids, "page": page})["projects"]:
+                found |= {one["id"]: one for one in some}
+                page += 1
+        self._folder.mkdir(parents=True, exist_ok=True)
+        _write(self._folder / PROJECTS, _json(list(found.values())))
+
+    def take(self, task: Document, models: Mapping[str, Document]) -> None:
+        """Export a task, if it or a model of it has changed since it was exported."""
         count = self._report.count("tasks")
         count.found += 1
         folder = task_folders(self._folder) / task["id"]
         where = self._server.where
         about = {**task, "files": self._with_files, "server": where.api_url, "files_url": where.files_url}
+        about["about_models"] = {id: models[id] for id in _named_models(task) if id in models}
         if _is_same(folder / TASK, about):
             count.known += 1
             return
@@ -96,7 +152,9 @@ class _Export:
             self._write_events(task["id"], folder / EVENTS)
             for artifact in task.get("execution", {}).get("artifacts", ()):
                 self._take_file(artifact.get("uri"))
-            _write(folder / TASK, json.dumps(about, ensure_ascii=False, indent=1).encode("utf-8", "replace"))
+            for model in about["about_models"].values():
+                self._take_file(model.get("uri"))
+            _write(folder / TASK, _json(about))
             count.taken += 1
         except (SourceRefused, OSError) as error:
             count.left += 1
@@ -149,6 +207,10 @@ def _is_same(path: Path, about: Document) -> bool:
         return bool(orjson.loads(path.read_bytes()) == orjson.loads(orjson.dumps(about)))
     except (OSError, orjson.JSONDecodeError):
         return False
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, indent=1).encode("utf-8", "replace")
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 
 from apiserver.events.model import EventType, JsonObject
-from apiserver.importing.runs.model import Figure, Line, Points
+from apiserver.importing.runs.model import Figure, Image, Line, Points
 
 #: JSON has no infinities. Our server takes them as text, and null as NaN.
 _INFINITE = {np.inf: b'"inf"', -np.inf: b'"-inf"'}
@@ -52,7 +52,7 @@ def of_lines(task: str, lines: Sequence[Line]) -> bytes:
 def _log_event(task: str, line: Line) -> JsonObject:
     event: JsonObject = {"type": EventType.LOG, "task": task, "timestamp": line.timestamp, "msg": line.text}
     more = {"level": line.level, "worker": line.worker, "metric": line.metric, "variant": line.variant}
-    event |= {name: text for name, text in more.items() if text}
+    event = line.more | event | {name: text for name, text in more.items() if text}
     return event if line.iter is None else event | {"iter": line.iter}
 
 
@@ -62,9 +62,10 @@ def of_figure(task: str, figure: Figure) -> bytes:
     return _sample(EventType.PLOT, task, figure.metric, figure.variant, figure.iter, figure.timestamp, plot_str=text)
 
 
-def of_image(task: str, metric: str, variant: str, iter: int, timestamp: int, url: str) -> bytes:
+def of_image(task: str, image: Image, url: str) -> bytes:
     """The line of an image that lies at an address."""
-    return _sample(EventType.IMAGE, task, metric, variant, iter, timestamp, url=url)
+    content = {**image.more, "url": url}
+    return _sample(EventType.IMAGE, task, image.metric, image.variant, image.iter, image.timestamp, **content)
 
 
 def of_event(task: str, event: JsonObject) -> bytes:
@@ -72,6 +73,6 @@ def of_event(task: str, event: JsonObject) -> bytes:
     return as_json({**event, "task": task}) + b"\n"
 
 
-def _sample(type: EventType, task: str, metric: str, variant: str, iter: int, timestamp: int, **content: str) -> bytes:
+def _sample(type: EventType, task: str, metric: str, variant: str, iter: int, timestamp: int, **content: Any) -> bytes:
     named = {"type": type, "task": task, "metric": metric, "variant": variant, "iter": iter, "timestamp": timestamp}
-    return as_json({**named, **content}) + b"\n"
+    return as_json({**content, **named}) + b"\n"

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from apiserver.importing.report import ImportFailed, Report
-from apiserver.importing.runs.model import Source
+from apiserver.importing.runs.model import HasProjects, Source
+from apiserver.importing.runs.other_documents import make_projects
 from apiserver.importing.runs.progress import Progress
 from apiserver.importing.runs.server import Server, address
 from apiserver.importing.runs.taking import Taking
@@ -48,6 +49,8 @@ def import_runs(wanted: Wanted, api_url: str | None, files_url: str | None, envi
     server = Server(address(api_url, files_url, environment))
     source = opened(wanted)
     server.check()
+    if isinstance(source, HasProjects):
+        make_projects(server, source.projects())
     progress = Progress(source.unit, 0 if wanted.follow else source.total())
     report = Report(progress.say)
     taking = Taking(server, report, progress, with_files=wanted.files)

@@ -6,6 +6,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 TASK, SCALARS, EVENTS = "task.json", "scalars.parquet", "events.ndjson"
+PROJECTS = "projects.json"
 
 
 def task_folders(folder: Path) -> Path:

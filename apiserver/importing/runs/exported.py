@@ -13,14 +13,38 @@ import orjson
 from apiserver.events.event_types import ADDRESSES
 from apiserver.events.model import EventType, JsonObject
 from apiserver.importing.report import ImportFailed
-from apiserver.importing.runs.export_folder import EVENTS, SCALARS, TASK, file_path, name_of, task_folders
+from apiserver.importing.runs.export_folder import EVENTS, PROJECTS, SCALARS, TASK, file_path, name_of, task_folders
 from apiserver.importing.runs.folders import file_at, is_below, small_file
-from apiserver.importing.runs.model import Artifact, Image, Line, Other, Part, Points, Position, Problem, Run
+from apiserver.importing.runs.model import (
+    Artifact,
+    Image,
+    Line,
+    Model,
+    Other,
+    Part,
+    Points,
+    Position,
+    Problem,
+    Run,
+    Unmapped,
+)
 from apiserver.importing.runs.tables import Batch, batches
 
 #: Fields of events that the server makes itself.
 _MADE = ("task", "@timestamp", "plot_len", "valid_plot", "source_urls", "model_event", "key")
 _TEXTS = ("level", "worker", "metric", "variant")
+_OF_LINES = (*_TEXTS, "type", "timestamp", "msg", "iter")
+_OF_IMAGES = ("type", "metric", "variant", "iter", "timestamp", "url")
+#: Fields that the task gets as they were.
+_SAME = (
+    *("type", "comment", "created", "started", "completed", "published", "status_changed", "active_duration"),
+    *("status_reason", "status_message", "hyperparams", "configuration", "runtime", "container", "script"),
+    *("report", "report_assets"),
+)
+#: Runtime properties by which a task that was imported is found again.
+_OF_IMPORTS = ("imported_from", "import_position")
+_OF_EXECUTION = ("framework", "model_labels")
+_OF_MODELS = ("name", "uri", "comment", "tags", "system_tags", "framework", "design", "labels", "ready", "metadata")
 _LONGEST = 64 * 2**20
 #: What tasks become that are in none of the server's other statuses: nobody executes or publishes them here.
 _STATUSES = {"queued": "created", "publishing": "completed", "unknown": "created"}
@@ -40,6 +64,19 @@ class ExportFolder:
     def total(self) -> int:
         return sum(1 for _ in task_folders(self._folder).glob(f"*/{TASK}"))
 
+    def projects(self) -> list[JsonObject]:
+        """What was said of the projects themselves."""
+        path = self._folder / PROJECTS
+        if not path.is_file():
+            return []
+        try:
+            found = [
+                {**one, "name": _below(self._project, str(one["name"]))} for one in orjson.loads(path.read_bytes())
+            ]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ImportFailed(f"{path} is malformed: {error}") from None
+        return [{name: value for name, value in one.items() if value is not None} for one in found]
+
     def runs(self) -> Iterator[ExportedTask | Problem]:
         for path in sorted(task_folders(self._folder).glob(f"*/{TASK}")):
             try:
@@ -57,22 +94,30 @@ class ExportedTask:
         self._changed = str(about.get("last_change"))
         self._files_url = str(about["files_url"])
         self._with_files = bool(about.get("files"))
-        self._artifacts = list(about.get("execution", {}).get("artifacts", ()))
+        self._server = str(about["server"])
+        self._project = project
+        execution = about.get("execution") or {}
+        self._artifacts = list(execution.get("artifacts", ()))
+        self._models = {kind: list(items) for kind, items in (about.get("models") or {}).items()}
+        self._about_models = dict(about.get("about_models") or {})
+        self._parent = about.get("parent")
         named = (about.get("project") or {}).get("name") or "exported"
-        self.run = Run(
-            f"export {about['server']} {about['id']}", f"{project}/{named}" if project else named, about["name"]
-        )
+        self.run = Run(self._source(about["id"]), _below(project, named), about["name"])
         self.run.status = _STATUSES.get(about["status"], str(about["status"]))
         self.run.system_tags = list(about.get("system_tags", ()))
-        self.run.tags, self.run.comment = list(about.get("tags", ())), str(about.get("comment") or "")
+        self.run.tags = list(about.get("tags", ()))
         self.run.started, self.run.completed = (_seconds(about.get(name)) for name in ("started", "completed"))
-        self.run.parameters = {
-            section: {name: str(item.get("value", "")) for name, item in items.items()}
-            for section, items in about.get("hyperparams", {}).items()
-        }
-        self.run.configuration = {
-            name: str(item.get("value", "")) for name, item in about.get("configuration", {}).items()
-        }
+        self.run.task = {name: about[name] for name in _SAME if about.get(name) is not None}
+        if runtime := self.run.task.get("runtime"):
+            self.run.task["runtime"] = {name: value for name, value in runtime.items() if name not in _OF_IMPORTS}
+        self.run.task["execution"] = {name: execution[name] for name in _OF_EXECUTION if execution.get(name)}
+        if destination := (about.get("output") or {}).get("destination"):
+            self.run.task["output_dest"] = destination
+        if self._parent and (task_folders(root) / str(self._parent) / TASK).is_file():
+            self.run.task["parent_source"] = self._source(self._parent)
+
+    def _source(self, id: str) -> str:
+        return f"export {self._server} {id}"
 
     def parts(self, position: str | None) -> Iterator[Part]:
         """The points, then all other events, then the files. A position is the time of the last change, and the lines
@@ -82,6 +127,8 @@ class ExportedTask:
         if changed == self._changed:
             return
         lines = 0
+        if self._parent and "parent_source" not in self.run.task:
+            yield Unmapped("parent that is not in the export", str(self._parent))
         try:
             for batch in batches(self._folder / SCALARS):
                 yield from _points(batch)
@@ -93,6 +140,9 @@ class ExportedTask:
                 yield part
         for artifact in self._artifacts:
             yield from self._artifact(artifact)
+        for kind, items in self._models.items():
+            for item in items:
+                yield from self._model(kind, item)
         yield Position(f"{self._changed} {lines}", 1)
 
     def _events(self) -> Iterator[Part]:
@@ -111,8 +161,9 @@ class ExportedTask:
     def _event(self, event: JsonObject) -> Iterator[Part]:
         if event["type"] == EventType.LOG:
             level, worker, metric, variant = (str(event.get(name) or "") for name in _TEXTS)
-            iter = event.get("iter")
-            yield Line(int(event["timestamp"]), str(event["msg"]), level, worker, metric, variant, iter)
+            more = {name: value for name, value in event.items() if name not in (*_OF_LINES, *_MADE)}
+            names = (level, worker, metric, variant, event.get("iter"))
+            yield Line(int(event["timestamp"]), str(event["msg"]), *names, more)
         elif event["type"] == EventType.IMAGE:
             yield from self._image(event, str(event.get(ADDRESSES[EventType.IMAGE])))
         else:
@@ -122,23 +173,49 @@ class ExportedTask:
         """The image with its file. Without the file, the event as it was: its address may lead elsewhere."""
         if path := self._path(url):
             names = (str(event["metric"]), str(event["variant"]))
-            yield Image(*names, int(event["iter"]), int(event["timestamp"]), path.suffix, file_at(path))
+            more = {name: value for name, value in _other(event).event.items() if name not in _OF_IMAGES}
+            yield Image(*names, int(event["iter"]), int(event["timestamp"]), path.suffix, file_at(path), more)
             return
         yield _other(event)
-        if self._with_files and name_of(url, self._files_url) is not None:
+        if self._is_missing(url):
             yield Problem(f"image {event.get('metric')}", f"its file is not in the export: {url}")
 
     def _artifact(self, artifact: JsonObject) -> Iterator[Part]:
-        if path := self._path(str(artifact.get("uri"))):
-            yield Artifact(str(artifact["key"]), file_at(path), path.name)
-        else:
+        """The artifact with its file. Without the file, as it was: its address may lead elsewhere."""
+        about = {name: value for name, value in artifact.items() if value is not None}
+        path = self._path(str(artifact.get("uri")))
+        yield Artifact(str(artifact["key"]), file_at(path) if path else None, path.name if path else "", about)
+        if path is None and self._is_missing(artifact.get("uri")):
             yield Problem(f"artifact {artifact.get('key')}", f"its file is not in the export: {artifact.get('uri')}")
+
+    def _model(self, kind: str, item: JsonObject) -> Iterator[Part]:
+        """The model with its file. Without the file, as it was."""
+        known = self._about_models.get(item["model"])
+        if known is None:
+            yield Unmapped("model that is not there any more", str(item["name"]))
+            return
+        about = {name: known[name] for name in _OF_MODELS if known.get(name) is not None}
+        named = (known.get("project") or {}).get("name")
+        path = self._path(str(about.get("uri")))
+        project = _below(self._project, str(named)) if named else None
+        names = (self._source(item["model"]), kind, str(item["name"]), project)
+        yield Model(*names, about, file_at(path) if path else None, path.name if path else "")
+        if path is None and self._is_missing(about.get("uri")):
+            yield Problem(f"model {item['name']}", f"its file is not in the export: {about.get('uri')}")
+
+    def _is_missing(self, url: object) -> bool:
+        """Whether the file at an address should be in the export."""
+        return self._with_files and name_of(str(url), self._files_url) is not None
 
     def _path(self, url: str) -> Path | None:
         """The exported file of an address; None if there is none."""
         name = name_of(url, self._files_url)
         path = None if name is None else file_path(self._root, name)
         return path if path and is_below(path, self._root / "files") and path.is_file() else None
+
+
+def _below(project: str | None, name: str) -> str:
+    return f"{project}/{name}" if project else name
 
 
 def _other(event: JsonObject) -> Other:

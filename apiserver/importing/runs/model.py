@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, BinaryIO, Protocol, TypeAlias
+from typing import Any, BinaryIO, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -39,6 +39,8 @@ class Run:
     configuration: dict[str, str] = field(default_factory=dict)
     properties: dict[str, str] = field(default_factory=dict)
     """Kept as runtime properties."""
+    task: JsonObject = field(default_factory=dict)
+    """What a source knows of the task itself, as `tasks.import_run` takes it; it goes before what the others say."""
 
     def seen(self, first: float, last: float) -> None:
         """Widen the time of the run to these epoch seconds."""
@@ -69,6 +71,8 @@ class Line:
     metric: str = ""
     variant: str = ""
     iter: int | None = None
+    more: JsonObject = field(default_factory=dict)
+    """Further fields of its event."""
 
 
 @dataclass(slots=True)
@@ -92,6 +96,8 @@ class Image:
     timestamp: int
     suffix: str
     content: File
+    more: JsonObject = field(default_factory=dict)
+    """Further fields of its event."""
 
 
 @dataclass(slots=True)
@@ -99,7 +105,28 @@ class Artifact:
     """A file of the run."""
 
     name: str
-    content: File
+    content: File | None
+    """None: it stays where it is."""
+    file_name: str = ""
+    about: JsonObject = field(default_factory=dict)
+    """What a source knows of the artifact itself, as `tasks.add_or_update_artifacts` takes it."""
+
+
+@dataclass(slots=True)
+class Model:
+    """A model that the run started from or made."""
+
+    source: str
+    """What identifies it, as that of a run."""
+    kind: str
+    """input or output."""
+    name: str
+    """What the run calls it."""
+    project: str | None
+    about: JsonObject
+    """As `models.create` takes it."""
+    content: File | None
+    """None: its file stays where it is."""
     file_name: str = ""
 
 
@@ -142,7 +169,7 @@ class Position:
     done: int = 0
 
 
-Part: TypeAlias = Points | Line | Figure | Image | Artifact | Other | Problem | Unmapped | Position
+Part: TypeAlias = Points | Line | Figure | Image | Artifact | Model | Other | Problem | Unmapped | Position
 
 
 class RunSource(Protocol):
@@ -167,6 +194,14 @@ class Source(Protocol):
 
     def runs(self) -> Iterator[RunSource | Problem | Unmapped]:
         """All runs, and what cannot be one."""
+
+
+@runtime_checkable
+class HasProjects(Protocol):
+    """A source that says something of projects themselves."""
+
+    def projects(self) -> list[JsonObject]:
+        """As `projects.create` takes them."""
 
 
 def names_of(tag: str) -> tuple[str, str]:

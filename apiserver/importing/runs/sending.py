@@ -11,8 +11,9 @@ from typing import Any, BinaryIO
 from apiserver.events.model import JsonObject
 from apiserver.importing.report import Report, SourceRefused
 from apiserver.importing.runs import bodies
-from apiserver.importing.runs.model import Artifact, Figure, Image, Line, Other, Points
+from apiserver.importing.runs.model import Artifact, Figure, File, Image, Line, Model, Other, Points
 from apiserver.importing.runs.names import file_name
+from apiserver.importing.runs.other_documents import put_model
 from apiserver.importing.runs.progress import Progress
 from apiserver.importing.runs.server import Server
 
@@ -55,6 +56,8 @@ class RunSender:
         self._samples: list[bytes] = []
         self._bytes_kept = 0
         self._artifacts: list[JsonObject] = []
+        self._bytes_put = 0
+        """Of those artifacts."""
         self._digests: dict[str, str] | None = None
         """Those of the task's files by address, once they are asked for."""
         self._thread = ThreadPoolExecutor(1)
@@ -64,7 +67,7 @@ class RunSender:
         self.lines = 0
         """Lines that were taken, now or before; those that are too long are not."""
 
-    def add(self, part: Points | Line | Figure | Image | Artifact | Other) -> None:
+    def add(self, part: Points | Line | Figure | Image | Artifact | Model | Other) -> None:
         """Take a part, and send some of those that were taken. Raises ImportFailed."""
         match part:
             case Points():
@@ -78,6 +81,8 @@ class RunSender:
                 self._add_image(part)
             case Artifact():
                 self._add_artifact(part)
+            case Model():
+                self._add_model(part)
             case Other():
                 self._add_sample(bodies.of_event(self._task, part.event), str(part.event.get("metric")))
 
@@ -144,7 +149,8 @@ class RunSender:
             self._samples = []
 
     def _add_image(self, image: Image) -> None:
-        name = f"{image.variant.replace('/', '_')}_{image.iter:08d}{image.suffix}"
+        key = f"_{image.more['key']}" if image.more.get("key") else ""
+        name = f"{image.variant}_{image.iter:08d}{key}".replace("/", "_") + image.suffix
         try:
             with image.content.open() as content:
                 url = self._server.address_of(file_name(self._folder, "metrics", image.metric, name))
@@ -152,20 +158,23 @@ class RunSender:
         except (OSError, SourceRefused) as error:
             self._report.problem("image", f"{image.metric}/{image.variant}", str(error))
             return
-        body = bodies.of_image(self._task, image.metric, image.variant, image.iter, image.timestamp, url)
-        self._add_sample(body, image.metric)
+        self._add_sample(bodies.of_image(self._task, image, url), image.metric)
 
     def _add_artifact(self, artifact: Artifact) -> None:
-        last = artifact.file_name or artifact.name.rpartition("/")[2]
-        url = self._server.address_of(file_name(self._folder, "artifacts", artifact.name, last))
-        try:
-            digest = self._put_artifact(artifact, url)
-        except (OSError, SourceRefused) as error:
-            self._report.problem("artifact", artifact.name, str(error))
-            return
-        entry: dict[str, Any] = {"key": artifact.name, "type": "custom", "mode": "output", "uri": url}
-        self._artifacts.append(entry | {"content_size": artifact.content.size, "hash": digest})
-        if sum(one["content_size"] for one in self._artifacts) >= _FILE_BYTES:
+        entry: dict[str, Any] = {"type": "custom", "mode": "output", **artifact.about, "key": artifact.name}
+        if artifact.content is not None:
+            last = artifact.file_name or artifact.name.rpartition("/")[2]
+            kinds = ["artifacts"] if entry["mode"] == "output" else ["artifacts", entry["mode"]]
+            url = self._server.address_of(file_name(self._folder, *kinds, artifact.name, last))
+            try:
+                digest = self._put_artifact(artifact.content, url)
+            except (OSError, SourceRefused) as error:
+                self._report.problem("artifact", artifact.name, str(error))
+                return
+            entry |= {"uri": url, "content_size": artifact.content.size, "hash": digest}
+            self._bytes_put += artifact.content.size
+        self._artifacts.append(entry)
+        if self._bytes_put >= _FILE_BYTES:
             self._send_artifacts()
         count = self._report.count("artifacts")
         count.found, count.taken = count.found + 1, count.taken + 1
@@ -174,24 +183,41 @@ class RunSender:
         if self._artifacts:
             request = {"task": self._task, "artifacts": self._artifacts, "force": True}
             self._server.call("tasks.add_or_update_artifacts", request)
-            self._artifacts = []
+            self._artifacts, self._bytes_put = [], 0
 
-    def _put_artifact(self, artifact: Artifact, url: str) -> str:
+    def _put_artifact(self, file: File, url: str) -> str:
         """Upload a file, unless the task has it with the same content; returns its digest, which the task keeps."""
-        size = artifact.content.size
         if self._digests is None:
             self._digests = self._server.digests(self._task)
-        if (known := self._digests.get(url)) and self._server.has_file(url, size):
-            with artifact.content.open() as content:
+        if (known := self._digests.get(url)) and self._server.has_file(url, file.size):
+            with file.open() as content:
                 hashed = _Hashed(content)
                 while hashed.read(_BYTES):
                     pass
             if hashed.digest.hexdigest() == known:
                 return known
-        with artifact.content.open() as content:
+        with file.open() as content:
             hashed = _Hashed(content)
-            self._server.put_file(url, hashed, size)
+            self._server.put_file(url, hashed, file.size)
         return hashed.digest.hexdigest()
+
+    def _add_model(self, model: Model) -> None:
+        about = dict(model.about)
+        try:
+            if model.content is not None:
+                about["uri"] = self._server.address_of(file_name(self._folder, "models", model.name, model.file_name))
+                with model.content.open() as content:
+                    self._server.put_file(about["uri"], content, model.content.size)
+            if model.kind == "output":
+                about["task"] = self._task
+            id = put_model(self._server, model, about)
+            item = {"task": self._task, "type": model.kind, "name": model.name, "model": id}
+            self._server.call("tasks.add_or_update_model", item)
+        except (OSError, SourceRefused) as error:
+            self._report.problem("model", model.name, str(error))
+            return
+        count = self._report.count("models")
+        count.found, count.taken = count.found + 1, count.taken + 1
 
     # --- the thread --------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -22,7 +22,7 @@ import msgspec
 import orjson
 
 from apiserver.importing.report import Report, SourceRefused
-from apiserver.importing.runs.model import Artifact, Position, Problem, Run, RunSource, Source, Unmapped
+from apiserver.importing.runs.model import Artifact, Model, Position, Problem, Run, RunSource, Source, Unmapped
 from apiserver.importing.runs.progress import Progress
 from apiserver.importing.runs.sending import RunSender
 from apiserver.importing.runs.server import Server
@@ -126,6 +126,8 @@ class Taking:
                     case Position():
                         self.progress.advance(done=part.done)
                         writer.passed(part.text)
+                    case Artifact(about={"uri": str()}) | Model() if not self.with_files:
+                        writer.add(replace(part, content=None))
                     case Artifact() if not self.with_files:
                         self.report.no_place("artifact, without --files", part.name)
                     case _:
@@ -238,7 +240,7 @@ def _about(run: Run, goes_on: bool) -> Document:
         about["system_tags"] = run.system_tags
     if "started" in said:
         about["created"] = said["started"]
-    return {**about, **said, **{name: value for name, value in more.items() if value}}
+    return {**about, **said, **{name: value for name, value in more.items() if value}, **run.task}
 
 
 def _digest(about: Document) -> str:

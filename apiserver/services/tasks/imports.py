@@ -21,7 +21,8 @@ from apiserver.times import seconds_since, utc_now
 
 #: The runtime properties of such a task: what it was made from, and how far its events have been read there.
 SOURCE, POSITION = "imported_from", "import_position"
-_TIMES = ("created", "started", "completed")
+_TIMES = ("created", "started", "completed", "published", "status_changed")
+_AS_GIVEN = ("active_duration", "status_reason", "status_message", "report", "report_assets")
 
 
 @endpoint("tasks.import_run", "2.34")
@@ -77,12 +78,17 @@ async def _fields(call: Call, request: dict[str, Any]) -> Document:
         request = {**request, "project": (await find_or_create(call, request["project_name"]))["id"]}
     fields = await checked_fields(call, request)
     fields |= {name: parse_time(request[name], name) for name in _TIMES if name in request}
+    fields |= {name: request[name] for name in _AS_GIVEN if name in request}
+    if "parent_source" in request:
+        fields["parent"] = _task_of(call, request["parent_source"])
     if "position" in request:
         fields["runtime"] = {**fields.get("runtime", {}), POSITION: request["position"]}
     if "status" in request:
-        fields |= {"status": request["status"], "status_changed": fields.get("completed") or utc_now()}
+        fields["status"] = request["status"]
+        if request["status"] != "created":
+            fields.setdefault("status_changed", fields.get("completed") or utc_now())
         if request["status"] == "published":
-            fields["published"] = fields["status_changed"]
+            fields.setdefault("published", fields["status_changed"])
     if "started" in fields and "completed" in fields:
-        fields["active_duration"] = seconds_since(fields["started"], fields["completed"])
+        fields.setdefault("active_duration", seconds_since(fields["started"], fields["completed"]))
     return fields
