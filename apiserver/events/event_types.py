@@ -38,16 +38,19 @@ class Extra(bytes):
 
 
 class SentEvent(msgspec.Struct, tag_field="type", gc=False, kw_only=True):
-    """An event as a client sends it. `timestamp` is epoch milliseconds; None means "now"."""
+    """An event as a client sends it. `timestamp` is epoch milliseconds; None means "now".
 
-    task: str = ""
-    model: str | None = None
-    metric: str = ""
-    variant: str = ""
-    worker: str = ""
+    The SDK sends the first fields in this order. A decoder looks for each field behind the last one that it found.
+    """
+
     timestamp: Milliseconds | None = None
-    model_event: bool = False
+    task: str = ""
+    variant: str = ""
+    metric: str = ""
     allow_locked: bool = False
+    model_event: bool = False
+    model: str | None = None
+    worker: str = ""
 
 
 class SentScalar(SentEvent, tag=EventType.SCALAR.value, gc=False, kw_only=True):

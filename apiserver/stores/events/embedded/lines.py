@@ -69,6 +69,8 @@ class Column:
     def with_column(self, other: Column) -> Column:
         """The column of pairs of this column's and the other column's values."""
         width = len(other.table)
+        if len(self.table) == width == 1:
+            return Column([(self.table[0], other.table[0])], self.places)
         used, places = np.unique(self.places * width + other.places, return_inverse=True)
         return Column([(self.table[n // width], other.table[n % width]) for n in used.tolist()], places)
 

@@ -64,6 +64,8 @@ class BlockWriter:
 
     def write(self) -> None:
         """Write all collected blocks to the database."""
+        if not self._pending:
+            return
         self._conn.executemany(
             "REPLACE INTO log_blocks"
             " (id, owner, first_time, first_sequence, last_time, last_sequence, count, names, body, sizes)"
@@ -129,6 +131,8 @@ def _lay_in(conn: sqlite3.Connection, owner: int, lines: Lines, writer: BlockWri
         "SELECT id, last_time FROM log_blocks WHERE owner = ? AND last_time > ? ORDER BY last_time, last_sequence",
         (owner, int(lines.timestamps[0])),
     ).fetchall()
+    if not blocks:
+        return _append(conn, owner, lines, writer)
     number = np.searchsorted(np.array([time for _, time in blocks], np.int64), lines.timestamps, "right")
     edges = np.searchsorted(number, np.arange(len(blocks) + 1)).tolist()
     for (id, _), start, stop in zip(blocks, edges, edges[1:], strict=False):
@@ -144,10 +148,12 @@ def _append(conn: sqlite3.Connection, owner: int, lines: Lines, writer: BlockWri
     query = (
         "SELECT id, count, sizes FROM log_blocks WHERE owner = ? ORDER BY last_time DESC, last_sequence DESC LIMIT ?"
     )
+    parts, together = [lines], len(lines)
     for id, count, sizes in conn.execute(query, (owner, _MOST_SWALLOWED)).fetchall():
-        if count >= LARGEST // 2 or count > 2 * len(lines) or log_sizes.bytes_of(sizes) >= LARGEST_BYTES // 2:
+        if count >= LARGEST // 2 or count > 2 * together or log_sizes.bytes_of(sizes) >= LARGEST_BYTES // 2:
             break
-        lines = codec.joined([writer.read(id), lines])
+        parts.append(writer.read(id))
+        together += count
         writer.remove(id)
-    writer.put(lines)
+    writer.put(codec.joined(parts[::-1]))
     writer.write()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 
-from apiserver.events.log_text import sizes_of
+from apiserver.events.log_text import sizes_of, text_of
 from apiserver.events.model import EventType, Int64Array, LogSize, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.embedded import lines as codec
@@ -53,6 +53,8 @@ def bytes_of(encoded: bytes | None) -> int:
 
 
 def _of_lines(lines: Lines) -> _Sizes:
+    if len(lines.workers.table) == 1:
+        return [(lines.workers.table[0], int(lines.timestamps[0]), len(text_of(lines.messages)))]
     return _by_worker(lines.workers, lines.timestamps, sizes_of(lines.messages))
 
 
