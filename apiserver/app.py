@@ -24,6 +24,7 @@ from apiserver.data import addresses, live
 from apiserver.data.exports import Exports
 from apiserver.data.links import DataLinks
 from apiserver.data_folder import DataFolder
+from apiserver.described import other_paths
 from apiserver.engines import document_engine, event_engine, owned
 from apiserver.files.deletions import FileDeletions
 from apiserver.files.links import FileLinks
@@ -116,6 +117,8 @@ class App:
         self._files = _counted(files, backend.counters, "files")
         self._viewer = viewer
         self._others = _counted(others, backend.counters)
+        self.routes = others.routes
+        """What is served beside endpoints, files and pages."""
         self._first_steps = {first_step(route.path) for route in others.routes if isinstance(route, Route)}
         self._pages = _counted(viewer, backend.counters, "viewer") if viewer else self._others
         self._entry = _with_cors(self._answer, allowed_origins)
@@ -281,7 +284,8 @@ def _openapi(request: Request) -> Response:
 def _description() -> bytes:
     """The description of all addresses as JSON. It is made once, when it is asked for: that takes long."""
     table, _ = _endpoints()
-    return orjson.dumps(with_routes(openapi(table), ROUTES))
+    described = with_routes(openapi(table), ROUTES)
+    return orjson.dumps({**described, "paths": {**described["paths"], **other_paths()}})
 
 
 def _lifespan(

@@ -6,11 +6,14 @@ import asyncio
 import gzip
 import os
 import random
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
+from starlette.routing import Route
 
 import apiserver
 from apiserver import health
@@ -23,6 +26,8 @@ from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api, api_client, bearer, running_api
 
 pytestmark = pytest.mark.anyio
+
+ADMIN = (ADMIN_KEY, ADMIN_SECRET)
 
 
 async def test_health_is_for_anyone(api: Api) -> None:
@@ -84,6 +89,63 @@ async def test_the_openapi_document_lists_the_endpoints(api: Api) -> None:
     document = (await api.raw("GET", "/openapi.json", auth=None)).json()
     assert document["openapi"].startswith("3.")
     assert "/events.add_batch" in document["paths"]
+
+
+async def test_the_openapi_document_has_every_address_and_nothing_else(api: Api) -> None:
+    document = (await api.raw("GET", "/openapi.json", auth=None)).json()
+    described = {
+        (path, method.upper())
+        for path, item in document["paths"].items()
+        for method in item
+        if "." not in path.removesuffix(".json")  # the others are endpoints
+    }
+    served = {("/files", "POST"), *(("/files/{path}", method) for method in ("GET", "HEAD", "PUT", "DELETE"))}
+    plain = {"/health", "/readyz", "/livez", "/metrics"}
+    for route in api.app.routes:
+        assert isinstance(route, Route)
+        path = re.sub(r":path\}", "}", route.path).removesuffix(".{ending}")
+        if path in plain:
+            served.add((path, "GET"))
+        elif path == "/v1/metrics":
+            served.add((path, "POST"))
+        elif not path.endswith(("/{rest}", "/{path}")):  # which refuse what is not there
+            assert route.methods
+            served |= {(path, method) for method in route.methods if method != "HEAD"}
+    assert described == served
+    for path, method in served:
+        address = re.sub(r"\{[^}]*\}", "x", path)
+        answer = await api.raw(method, address)
+        assert answer.status_code not in (405, 501), (method, address)
+        assert "There is no address" not in answer.text
+
+
+async def test_errors_of_data_are_described_as_they_are(api: Api) -> None:
+    document = (await api.raw("GET", "/openapi.json", auth=None)).json()
+    for path, item in document["paths"].items():
+        for method, operation in item.items() if path.startswith("/data") else ():
+            assert "422" not in operation["responses"], path
+            error = operation["responses"]["default"]["content"]["application/json"]["schema"]
+            answer = await api.raw(method, re.sub(r"\{[^}]*\}", "x", path), params={"no-such-parameter": 1})
+            assert answer.status_code == 400
+            jsonschema_rs.validate(error, answer.json())
+            assert answer.json()["error"]["parameter"] == "no-such-parameter"
+            assert any(one["name"] == "token" for one in operation.get("parameters", ())) == (method == "get"), path
+
+
+async def test_answers_of_otlp_are_described_as_they_are(api: Api) -> None:
+    document = (await api.raw("GET", "/openapi.json", auth=None)).json()
+    operation = document["paths"]["/v1/metrics"]["post"]
+    for headers, auth, content, code in (
+        ({"content-type": "application/json"}, ADMIN, b"{}", 200),
+        ({"content-type": "application/json"}, ADMIN, b"{", 400),
+        ({"content-type": "application/json"}, None, b"{}", 401),
+        ({"content-type": "text/csv"}, ADMIN, b"{}", 415),
+    ):
+        answer = await api.raw("POST", "/v1/metrics", headers=headers, auth=auth, content=content)
+        assert answer.status_code == code
+        described = operation["responses"][str(code)]["content"][answer.headers["content-type"]]
+        jsonschema_rs.validate(described["schema"], answer.json())
+    assert operation["requestBody"]["content"].keys() == {"application/json", "application/x-protobuf"}
 
 
 async def test_files_are_under_files_and_on_their_own_port(api: Api) -> None:

@@ -5,6 +5,7 @@ An error is `{"error": {"code": 400, "message": "points: …", "parameter": "poi
 
 from __future__ import annotations
 
+import inspect
 import logging
 import random
 from collections.abc import Callable, Coroutine, Mapping
@@ -42,11 +43,33 @@ _COMMON = frozenset({"token"})
 _BODIES = Limits(body=64 * 2**10)
 _LONGEST_QUERY = 64 * 2**10
 
+_SAID = {"code": {"type": "integer"}, "message": {"type": "string"}, "request": {"type": "string"}}
+_WRONG = {"parameter": {"type": "string", "description": "Which parameter is wrong"}}
+_ERROR: dict[str, Any] = {
+    "description": "An error, such as 400 for a wrong parameter, 404 for an unknown task, 406 for an impossible format",
+    "content": {
+        "application/json": {
+            "schema": {"type": "object", "properties": {"error": {"type": "object", "properties": {**_SAID, **_WRONG}}}}
+        }
+    },
+}
+_TOKEN = {
+    "name": "token",
+    "in": "query",
+    "schema": {"type": "string"},
+    "description": "The token of a link, in place of other credentials.",
+}
+
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class DataRoute(APIRoute):
     """An address of data. Parameters that it does not know are refused: a typing error must not answer everything."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        if "GET" in (options.get("methods") or ()):
+            options["openapi_extra"] = {"parameters": [_TOKEN]}
+        super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Handler:
         answer = super().get_route_handler()
@@ -85,7 +108,7 @@ class DataRoute(APIRoute):
 
 def router() -> APIRouter:
     """A router for addresses of data."""
-    return APIRouter(prefix="/data", route_class=DataRoute, tags=["data"])
+    return APIRouter(prefix="/data", route_class=DataRoute, tags=["data"], responses={"default": _ERROR})
 
 
 def table(router: APIRouter, path: str, formats: tuple[Format, ...] = TABLES) -> Callable[[Any], Any]:
@@ -93,11 +116,16 @@ def table(router: APIRouter, path: str, formats: tuple[Format, ...] = TABLES) ->
 
     The ending is in the request's path parameters as `ending`.
     """
+    endings = ", ".join(f"`.{format.ending}`" for format in formats)
     content: dict[str, Any] = {format.media_type: {} for format in formats}
-    responses: dict[int | str, dict[str, Any]] = {200: {"content": content, "description": "The table"}}
+    responses: dict[int | str, dict[str, Any]] = {
+        200: {"content": content, "description": "The table"},
+        304: {"description": "It is as it was when its `ETag` was answered, which `If-None-Match` names"},
+    }
 
     def add(function: Any) -> Any:
-        options: dict[str, Any] = {"response_class": Response, "responses": responses}
+        said = f"{inspect.getdoc(function)}\n\nAn ending of the address names the format: {endings}."
+        options: dict[str, Any] = {"response_class": Response, "responses": responses, "description": said}
         name = f"data.{path.rpartition('/')[2]}.{function.__name__}"
         hidden = {**options, "methods": ["GET", "HEAD"], "include_in_schema": False}
         router.add_api_route(f"{path}.{{ending}}", function, **hidden)
