@@ -4,7 +4,9 @@ A column is named as the API names the field (`status`, `last_iteration`, `runti
 
 - `hyperparams.Args/lr`: the value of a parameter, of the section Args,
 - `last:loss/train`: the last value of a curve; also `first:`, `min:`, `max:` and `mean:`, and `count:`,
-- `min_iter:loss/train`: the iteration of such a value; also `max_iter:` and `first_iter:`.
+- `min_iter:loss/train`: the iteration of such a value; also `max_iter:` and `first_iter:`,
+- `duration`: the API's `active_duration`. While a task runs, both are shown as of now, and sorted and filtered as of
+  its last event.
 """
 
 from __future__ import annotations
@@ -17,10 +19,10 @@ import orjson
 
 from apiserver.data.calls import bad_parameter
 from apiserver.data.tables import Column, Kind
-from apiserver.events.last_metrics import digest
+from apiserver.events.last_metrics import digest, run_time
 from apiserver.services.document_keys import escape, escape_path
 from apiserver.stores.documents.query import Document
-from apiserver.times import epoch_millis
+from apiserver.times import epoch_millis, utc_now
 
 #: The columns of a table if none are named.
 USUAL = (
@@ -44,8 +46,9 @@ _KINDS = {
     **dict.fromkeys(("status_message", "status_reason", "report", "company"), Kind.TEXT),
     **dict.fromkeys(("created", "started", "completed", "published", "last_update"), Kind.DATE),
     **dict.fromkeys(("last_change", "status_changed"), Kind.DATE),
-    **dict.fromkeys(("last_iteration", "active_duration"), Kind.INT),
+    **dict.fromkeys(("last_iteration", "active_duration", "duration"), Kind.INT),
 }
+_DURATION = "active_duration"
 #: The fields of tasks; those below them may have any name.
 _ROOTS = frozenset(
     {
@@ -65,9 +68,14 @@ class Field:
     column: Column
     path: str
 
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The paths of all fields that the column is made of."""
+        return (self.path, "status", "started") if self.path == _DURATION else (self.path,)
+
     def value(self, task: Document) -> Any:
         """What the column shows of a stored task; None if the task has no such field."""
-        value: Any = task
+        value: Any = {**task, **run_time(task, utc_now())} if self.path == _DURATION else task
         for name in self.path.split("."):
             value = value.get(name) if isinstance(value, dict) else None
         return None if value is None else _SHOWN[self.column.kind](value)
@@ -89,7 +97,7 @@ def field_of(name: str, parameter: str = "columns") -> Field:
         return Field(Column(name, Kind.TEXT), f"hyperparams.{escape(section)}.{escape(parameter)}.value")
     if name.partition(".")[0] not in _ROOTS:
         raise bad_parameter(parameter, f"tasks have no '{name[:100]}'; a parameter is 'hyperparams.Args/lr'")
-    return Field(Column(name, _KINDS.get(name, Kind.JSON)), escape_path(name))
+    return Field(Column(name, _KINDS.get(name, Kind.JSON)), _DURATION if name == "duration" else escape_path(name))
 
 
 def sort_fields(names: Sequence[str]) -> list[tuple[str, int]]:

@@ -272,7 +272,7 @@ def _is_filter(name: str) -> bool:
 async def _task_rows(call: DataCall, ids: list[str], fields: Sequence[Field]) -> AsyncGenerator[Batch, None]:
     """The rows of tasks in the order of their ids; those that were deleted meanwhile are left out."""
     documents = call.backend.visible_to(call.caller.company)
-    paths = [*dict.fromkeys(["id", *(field.path for field in fields)])]
+    paths = [*dict.fromkeys(["id", *(path for field in fields for path in field.needed)])]
     place, size = 0, _PAGE
     while place < len(ids):
         some = ids[place : place + size]

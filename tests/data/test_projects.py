@@ -185,6 +185,28 @@ async def test_conditions(data_anywhere: Data, runs: list[str]) -> None:
         assert (await data.error(address, params={"where": where}))["parameter"] == "where", wrong
 
 
+async def test_durations(data_anywhere: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = data_anywhere
+    times = {"started": "2026-11-21T08:00:00Z", "completed": "2026-11-21T08:01:30Z"}
+    for name, about in (
+        ("done", {"status": "completed", **times}),
+        ("longer", {"status": "failed", **times, "completed": "2026-11-21T09:00:00Z"}),
+        ("running", {"status": "in_progress", "started": times["started"]}),
+    ):
+        run = {"source": name, "name": name, "project": data.project, **about}
+        await data.api.call("tasks.import_run", run)
+    monkeypatch.setattr("apiserver.data.fields.utc_now", lambda: "2026-11-21T08:00:40.000000+00:00")
+
+    async def durations(query: str) -> dict[str, int | None]:
+        rows = (await data.get(f"/projects/{data.project}/tasks?columns=name,duration&{query}")).json()
+        return {row["name"]: row["duration"] for row in rows}
+
+    assert await durations("") == {"first try": None, "done": 90, "longer": 3600, "running": 40}
+    assert list(await durations("sort=-duration"))[:2] == ["longer", "done"]
+    assert await durations('where={"conditions": [["duration", "<", 100]]}') == {"done": 90}
+    assert await durations('where={"active_duration": [100, null]}') == {"longer": 3600}
+
+
 async def test_no_link_opens_all_projects(data: Data) -> None:
     link = await data.api.raw("POST", "/data/links", json={"address": f"/data/projects/{data.project}/tasks"})
     token = link.json()["token"]
