@@ -30,7 +30,7 @@ MOST_STREAMS = 4000
 MOST_TASKS_IN_ALL = 600_000
 #: One user gets at most this part of both.
 OF_ONE_USER = 3 / 4
-#: Seconds between two comments of a stream. Proxies close a connection that is silent for a minute.
+#: Seconds after which a stream says that it goes on. Proxies close a connection that is silent for a minute.
 TURN = 15.0
 
 STOPPING = "the server stops"

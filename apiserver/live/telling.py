@@ -25,7 +25,8 @@ MOST_SERIES = 1000
 #: The most bytes of what a newcomer is told of changes since it left. With more, it is told a `reset`.
 MOST_BYTES = 256 * 2**10
 
-_COMMENT = b":\n\n"
+#: What a stream says while nothing changes. It is an event, not a comment, because scripts of pages hear no comments.
+ALIVE = b"event: alive\ndata: {}\n\n"
 
 
 class Event(NamedTuple):
@@ -42,7 +43,7 @@ class Event(NamedTuple):
 class Chunk:
     """Events that are told together, and the cursor behind them; without one, more of what changed is still to come.
 
-    An empty chunk is a comment, which keeps the connection alive.
+    An empty chunk says that the stream goes on, which keeps the connection alive.
     """
 
     __slots__ = ("_stream", "cursor", "events")
@@ -60,7 +61,7 @@ class Chunk:
             if self.cursor is not None:
                 self._stream = b"\n".join(events) + b"id: %b\n\n" % self.cursor.encode()
             else:
-                self._stream = b"".join([event + b"\n" for event in events]) or _COMMENT
+                self._stream = b"".join([event + b"\n" for event in events]) or ALIVE
         return self._stream
 
     def json(self) -> bytes:

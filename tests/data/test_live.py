@@ -11,6 +11,7 @@ import pytest
 
 from apiserver.data.links import DataLinks
 from apiserver.live import hub
+from apiserver.live.telling import ALIVE
 from apiserver.rpc.call import Identity
 from apiserver.services.access import credentials
 from tests.data.conftest import Data, scalar
@@ -124,7 +125,7 @@ async def test_a_link_follows_what_it_covers_and_ends(data: Data, monkeypatch: p
     async with stream(data.api, f"/data/live?task={data.task}&token={token}", authorization="") as told:
         assert {one["task"] for _, one in await told.next()} == {data.task}
         while "event: end" not in (said := await told.piece() or "event: end"):
-            assert said == ":\n\n"
+            assert said == ALIVE.decode()
     await data.error(f"live?token={token}", auth=None, expect=401)
 
 
@@ -133,9 +134,9 @@ async def test_streams_end_when_their_key_is_revoked(data: Data, monkeypatch: py
     _, (key, secret) = await new_user(data.api, "leaver")
     async with stream(data.api, f"/data/tasks/{data.task}/live", authorization=basic(key, secret)) as told:
         await told.next()
-        assert await told.piece() == ":\n\n"
+        assert await told.piece() == ALIVE.decode()
         await data.api.call("auth.revoke_credentials", {"access_key": key}, auth=(key, secret))
-        while (said := await told.piece()) == ":\n\n":
+        while (said := await told.piece()) == ALIVE.decode():
             pass
         assert said == f'event: end\ndata: {{"reason":"{hub.CREDENTIALS}"}}\n\n'
         assert await told.piece() == ""
@@ -149,9 +150,9 @@ async def test_a_stream_by_cookie_goes_on_until_its_login_ends(data: Data, monke
     async with stream(data.api, f"/data/tasks/{data.task}/live", **page) as told:
         await told.next()
         for _ in range(3):
-            assert await told.piece() == ":\n\n"
+            assert await told.piece() == ALIVE.decode()
         await data.api.call("auth.logout", auth=None, headers=bearer(token))
-        while (said := await told.piece()) == ":\n\n":
+        while (said := await told.piece()) == ALIVE.decode():
             pass
         assert said is not None
         assert hub.CREDENTIALS in said

@@ -15,6 +15,7 @@ from apiserver.live import follower, hub, watchers
 from apiserver.live.cursors import place_of, text_of
 from apiserver.live.follower import Closed, NothingToFollow, TooManyTasks
 from apiserver.live.hub import Hub, Reader, TooManyStreams
+from apiserver.live.telling import ALIVE
 from tests.contract.event_stores import batch, lines, sample, scalars
 from tests.live.conftest import COMPANY, PATIENCE, Stores, always
 
@@ -230,7 +231,7 @@ async def test_streams_end_with_the_credentials(stores: Stores, monkeypatch: pyt
     await stores.task("a")
     async with stores.watching("a", reader=Reader(COMPANY, "user", may_go_on)) as reading:
         await reading.next()
-        assert (await reading.chunk()).stream() == b":\n\n"
+        assert (await reading.chunk()).stream() == ALIVE
         valid = False
         assert await reading.until("end") == [("end", {"reason": hub.CREDENTIALS})]
         with pytest.raises(StopAsyncIteration):
@@ -247,7 +248,7 @@ async def test_a_check_of_credentials_that_fails_ends_nothing(stores: Stores, mo
     async with stores.watching("a", reader=Reader(COMPANY, "user", fails)) as reading:
         await reading.next()
         for _ in range(2):
-            assert (await reading.chunk()).stream() == b":\n\n"
+            assert (await reading.chunk()).stream() == ALIVE
 
 
 async def test_a_hub_that_closes_tells_where_to_go_on(stores: Stores) -> None:

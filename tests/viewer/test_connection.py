@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -81,6 +82,31 @@ def test_a_tab_that_could_not_be_asked_for_comes_when_the_server_is_back(
         expect(failed.first).to_contain_text("The server does not answer")
     expect(page.locator(shown).first).to_be_visible(timeout=PATIENCE)
     expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_stream_that_falls_silent_is_lost(page: Page, server: Served, lab: Lab) -> None:
+    said: list[str] = []
+    session = page.context.new_cdp_session(page)
+    session.send("Network.enable")
+    session.on("Network.eventSourceMessageReceived", lambda event: said.append(event["eventName"]))
+    page.clock.install()
+    show(page, lab, lab.run)
+    page.clock.run_for(30_000)
+    for _ in range(PATIENCE // 100):  # it is said every 15 seconds
+        if "alive" in said:
+            break
+        page.wait_for_timeout(100)
+    page.clock.run_for(30_000)
+    live(page)
+    assert server.process is not None
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        page.clock.run_for(45_000)
+        expect(page.get_by_text("Connection lost")).to_be_visible()
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+    page.clock.resume()
+    live(page)
 
 
 def test_the_table_comes_when_the_server_is_back(page: Page, server: Served, lab: Lab, faults: Faults) -> None:

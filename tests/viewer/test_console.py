@@ -249,13 +249,15 @@ def test_progress_bars_are_no_errors(page: Page, server: Served) -> None:
     log = Log(server, "bars on stderr")
     bars = [f"\r{n}%|██| {n}/100 [00:01<00:09, 9.9it/s]" for n in range(50)]
     broken = "50%|██| 50/100 [00:01<00:09, 9.9it/s]CUDA out of memory"
-    log.add(["real error", *bars, "\x1b[31m7%|█| 7/9 [00:01<00:09, 1it/s]\x1b[0m\n", broken], level="error")
+    named = "Error: disk full 51%|██| 51/100 [00:01<00:09, 9.9it/s]"
+    log.add(["real error", *bars, "\x1b[31m7%|█| 7/9 [00:01<00:09, 1it/s]\x1b[0m\n", broken, named], level="error")
     opened(page, log.address)
     page.get_by_label("Levels").select_option("Errors")
-    page.get_by_text("2 of 53 lines").wait_for()
+    page.get_by_text("3 of 54 lines").wait_for()
     expect(line(page, 1)).to_contain_text("real error")
     expect(line(page, 53)).to_contain_text("CUDA out of memory")
-    expect(page.locator("[data-line]")).to_have_count(2)
+    expect(line(page, 54)).to_contain_text("disk full")
+    expect(page.locator("[data-line]")).to_have_count(3)
 
 
 def test_long_lines_are_read_sideways_or_wrapped(page: Page, server: Served) -> None:

@@ -153,6 +153,18 @@ def test_a_figure_can_be_used_with_the_mouse(page: Page, lab: Lab) -> None:
     expect(frame(page).locator(".hovertext").first).to_be_visible()
 
 
+def test_escape_gives_the_keyboard_back_to_the_page(page: Page, lab: Lab) -> None:
+    page.goto(lab.at("resnet-50", "plots") + "?q=weights")
+    box = drawn(page, "weights / layer 1").bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.wait_for_function("document.activeElement.title === 'Figures'")
+    page.keyboard.press("Escape")
+    page.wait_for_function("document.activeElement === document.body")
+    page.keyboard.press("1")
+    expect(page.get_by_role("tab", name="Overview")).to_have_attribute("aria-selected", "true")
+
+
 def test_a_figure_is_saved_as_picture_and_as_json(page: Page, lab: Lab) -> None:
     page.goto(lab.at("resnet-50", "plots") + "?q=weights")
     drawn(page, "weights / layer 1")

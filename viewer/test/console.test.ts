@@ -74,8 +74,10 @@ test("states of bars are known", () => {
 test("a message is only a bar if nothing else is in it", () => {
   const bar = " 50%|█ | 5/10 [00:01<00:01, 5it/s]";
   const isOnlyBarsForTheServer = (text: string): boolean => new RegExp(ONLY_BARS).test(text);
-  const bars = [bar, `${bar}\r${bar}\n${ESC}[A`, `\r${bar}\n\n`, `${ESC}[32mtrain:${bar}${ESC}[0m`, "rows: 120it [00:10, 12.0it/s]"];
-  const others = ["", "\n", "Error", `${bar}CUDA out of memory`, `Error\r${bar}`, `${bar}\nError`, `Error\n${bar}`];
+  const named = ["rows: 120it [00:10, 12.0it/s]", `mirror, arrow:${bar}`, `err, erro, eerr:${bar}`, bar.replace("5it/s", "5it/s, error=0.1")];
+  const bars = [bar, `${bar}\r${bar}\n${ESC}[A`, `\r${bar}\n\n`, `${ESC}[32mtrain:${bar}${ESC}[0m`, ...named];
+  const errors = [`Error${bar}`, `RuntimeError: no space left${bar}`, `train:${bar}\rERROR ${bar}`, "errors: 120it [00:10, 12.0it/s]"];
+  const others = ["", "\n", "Error", `${bar}CUDA out of memory`, `Error\r${bar}`, `${bar}\nError`, `Error\n${bar}`, ...errors];
   for (const is of [isOnlyBars, isOnlyBarsForTheServer]) {
     for (const text of bars) assert.ok(is(text), JSON.stringify(text));
     for (const text of others) assert.ok(!is(text), JSON.stringify(text));

@@ -91,6 +91,7 @@ test("texts lose Plotly's markup, and nothing else", () => {
 test("only messages of the protocol are heard", () => {
   const bytes = new ArrayBuffer(4);
   assert.deepEqual(fromGuest({ kind: "ready", more: 1 }), { kind: "ready" });
+  assert.deepEqual(fromGuest({ kind: "escape", id: 3 }), { kind: "escape" });
   assert.deepEqual(fromGuest({ kind: "drawn", id: 3 }), { kind: "drawn", id: 3 });
   assert.deepEqual(fromGuest({ kind: "failed", id: 3, reason: "x".repeat(999) }), { kind: "failed", id: 3, reason: "x".repeat(300) });
   assert.deepEqual(fromGuest({ kind: "failed", id: 3, reason: {} }), { kind: "failed", id: 3, reason: "" });

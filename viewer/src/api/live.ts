@@ -4,7 +4,7 @@
  * Parts of a page say what they follow by `follow`. The stream is opened anew, from where it was, whenever that changes.
  * It is closed while the page is hidden, and goes on from the same place when the page is seen again.
  *
- * The connection is lost when the stream breaks, or when a question finds no server. The server is looked for until it
+ * The connection is lost when the stream breaks or falls silent, or when a question finds no server. The server is looked for until it
  * answers: by the stream, or by a question on pages that follow nothing. Then `whenBack` tells all who had asked.
  */
 
@@ -35,6 +35,8 @@ const EVENTS = ["status", "scalars", "samples", "log", "reset", "gone"] as const
 const MOST_TASKS = 1000;
 /** Milliseconds in which the server begins a stream, or says why not. */
 const PATIENCE = 20_000;
+/** Milliseconds after which a stream without a word is lost: the server says something every 15 seconds. */
+const SILENT = 40_000;
 /** Milliseconds for which timers stand still only if the computer sleeps, and between two looks whether they did. */
 const ASLEEP = 30_000;
 const LOOK = 5000;
@@ -53,6 +55,7 @@ let isAway = false;
 /** How often the server was looked for, since it was there for a while. */
 let attempts = 0;
 let foundAt = 0;
+let heardAt = 0;
 /** How often a question found no server, although it was there. */
 let doubts = 0;
 
@@ -82,7 +85,8 @@ addEventListener("online", () => isAway && reopenSoon());
 setInterval(() => {
   const slept = Date.now() - looked > ASLEEP && !document.hidden;
   looked = Date.now();
-  if (!slept) return;
+  const isSilent = connection.value === "live" && looked - heardAt > SILENT;
+  if (!slept && !isSilent) return;
   lose();
   reopenSoon();
 }, LOOK);
@@ -127,6 +131,7 @@ function open(): void {
   opening = setTimeout(lose, PATIENCE);
   opened.onopen = () => {
     clearTimeout(opening);
+    heardAt = Date.now();
     found("live");
   };
   opened.onerror = () => {
@@ -135,6 +140,7 @@ function open(): void {
     else lose();
   };
   for (const name of EVENTS) opened.addEventListener(name, (event) => heard(name, event as MessageEvent<string>));
+  opened.addEventListener("alive", () => (heardAt = Date.now()));
   opened.addEventListener("end", () => void ended());
 }
 
@@ -143,6 +149,7 @@ function sinceLast(): string {
 }
 
 function heard(name: (typeof EVENTS)[number], event: MessageEvent<string>): void {
+  heardAt = Date.now();
   if (event.lastEventId) cursor = event.lastEventId;
   tell({ event: name, ...(JSON.parse(event.data) as object) } as Change);
 }

@@ -47,11 +47,31 @@ export function barOf(text: string): BarState | null {
   return counter ? { bar: `${counter[1]}|${counter[3]}`, done: Number(counter[2]) } : null;
 }
 
-/** Whether a message is nothing but states of bars. Then its level says nothing: tqdm writes to stderr. */
+/**
+ * Whether a message is nothing but states of bars. Then its level says nothing: tqdm writes to stderr. A bar that has
+ * "error" before its numbers is none of these: an error without an end of line may stand there.
+ */
 export function isOnlyBars(text: string): boolean {
   if (text.length > LONGEST) return false;
   const states = text.split(/[\r\n]/).map((one) => plain(one).trim()).filter(Boolean);
-  return states.length > 0 && states.every((one) => (BAR.exec(one) ?? COUNTER.exec(one))?.[0] === one);
+  return states.length > 0 && states.every(isOnlyBar);
+}
+
+function isOnlyBar(state: string): boolean {
+  const [whole, name = ""] = BAR.exec(state) ?? COUNTER.exec(state) ?? [];
+  return whole === state && !/error/i.test(name);
+}
+
+/**
+ * Any text without "error" and without these characters: RE2 knows no "not". No "e" may be followed by "rror": what
+ * follows an "e", up to the next one, differs from that in one of its letters, or ends before.
+ */
+function withoutError(characters: string): string {
+  const not = (letters: string): string => `[^eE${letters}${characters}]`;
+  const rest = `${not("")}*`;
+  let tail = `(?:${not("rR")}${rest})?`;
+  for (const letter of ["oO", "rR", "rR"]) tail = `(?:${not(letter)}${rest}|[${letter}]${tail})?`;
+  return `${rest}(?:[eE]${tail})*`;
 }
 
 /**
@@ -60,8 +80,8 @@ export function isOnlyBars(text: string): boolean {
  */
 export const ONLY_BARS = ((): string => {
   const colour = String.raw`\x1b\[[0-9;?]*[A-Za-z]`;
-  const bar = String.raw`[^|\r\n]*?\d%\|[^|\r\n]*\|\s*[\d.,]+[kKMGT]?i?B?\s*/\s*[\d.,]+[kKMGT]?i?B?\s*\[[^\]\r\n]*\]?`;
-  const counter = String.raw`[^\r\n]*?\d\s?(?:it|[kMG]?B)\s\[[\d:]+,[^\]\r\n]*\]`;
+  const bar = String.raw`${withoutError(String.raw`|\r\n`)}\d%\|[^|\r\n]*\|\s*[\d.,]+[kKMGT]?i?B?\s*/\s*[\d.,]+[kKMGT]?i?B?\s*\[[^\]\r\n]*\]?`;
+  const counter = String.raw`${withoutError(String.raw`\r\n`)}\d\s?(?:it|[kMG]?B)\s\[[\d:]+,[^\]\r\n]*\]`;
   const state = String.raw`(?:\s|${colour})*(?:${bar}|${counter})(?:[ \t]|${colour})*`;
   return String.raw`^${state}(?:[\r\n]${state})*(?:\s|${colour})*$`;
 })();

@@ -13,15 +13,30 @@ const MOST_BYTES = 50 * 2 ** 20;
 /** A report that sends the page more messages in a second keeps it from answering to the mouse. */
 const MOST_MESSAGES = 1000;
 
-export function Paper({ url, name }: { url: string; name: string }): JSX.Element {
+interface Props {
+  readonly url: string;
+  readonly name: string;
+  /** Escape was pressed in the report, or its scripts say so. */
+  readonly onEscape: () => void;
+}
+
+export function Paper({ url, name, onEscape }: Props): JSX.Element {
   const asked = useAsked(url, (signal) => textOf(url, signal), { fresh: true });
   if (asked.error) return <Failed error={asked.error} again={asked.again} />;
   if (asked.value === null) return <Waiting />;
-  return <Sheet key={url} text={asked.value} name={name} />;
+  return <Sheet key={url} text={asked.value} {...{ name, onEscape }} />;
 }
 
-function Sheet({ text, name }: { text: string; name: string }): JSX.Element {
+function Sheet({ text, name, onEscape }: Omit<Props, "url"> & { readonly text: string }): JSX.Element {
   const sent = useRef(false);
+  const frame = useRef<HTMLIFrameElement>(null);
+  useEffect(() => {
+    function heard({ source, data }: MessageEvent<unknown>): void {
+      if (source === frame.current?.contentWindow && data === "escape") onEscape();
+    }
+    addEventListener("message", heard);
+    return () => removeEventListener("message", heard);
+  }, [onEscape]);
   const noisy = useNoise();
   if (noisy) {
     return (
@@ -34,6 +49,7 @@ function Sheet({ text, name }: { text: string; name: string }): JSX.Element {
     <div class={css["sheet"]}>
       <p class={css["note"]}>A run made this page. Type no password into it.</p>
       <iframe
+        ref={frame}
         title={name}
         class={css["paper"]}
         sandbox="allow-scripts"

@@ -53,6 +53,9 @@ addEventListener("message", (event) => {
 // A link in a figure would replace the frame's document.
 addEventListener("click", (event) => (event.target as Element).closest?.("a") && event.preventDefault(), true);
 
+// Keys that are pressed here stay here: those of the page work again after this one.
+addEventListener("keydown", (event) => event.key === "Escape" && say({ kind: "escape" }));
+
 function say(message: ToHost, ...transferred: Transferable[]): void {
   port?.postMessage(message, transferred);
 }

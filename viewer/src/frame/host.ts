@@ -138,6 +138,7 @@ export class FigureFrame {
       this.say({ kind: "colours", colours: this.colours });
       return this.next();
     }
+    if (message.kind === "escape") return this.element?.blur();
     if (message.kind === "png") return this.pictures.get(message.id)?.(message.bytes);
     if (message.id !== this.drawing) return;
     this.end(message.kind === "drawn" ? { state: "drawn" } : { state: "failed", words: message.reason });

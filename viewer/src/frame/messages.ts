@@ -16,6 +16,7 @@
  *       |  png 1 -------------------------> |
  *       | <------------------------- png 1  |
  *       |  purge 1 -----------------------> |   the figure is off screen, or gone
+ *       | <----------------------- escape   |   the key was pressed in a figure: the page takes the focus back
  */
 
 /** Where a figure is in the frame, in CSS pixels. */
@@ -45,6 +46,7 @@ export type ToGuest =
 
 export type ToHost =
   | { kind: "ready" }
+  | { kind: "escape" }
   | { kind: "drawn"; id: number }
   | { kind: "failed"; id: number; reason: string }
   | { kind: "png"; id: number; bytes: ArrayBuffer | null };
@@ -60,7 +62,7 @@ const LONGEST_REASON = 300;
 export function fromGuest(value: unknown): ToHost | null {
   if (typeof value !== "object" || value === null) return null;
   const { kind, id, reason, bytes } = value as Readonly<Record<string, unknown>>;
-  if (kind === "ready") return { kind };
+  if (kind === "ready" || kind === "escape") return { kind };
   if (!Number.isSafeInteger(id)) return null;
   const figure = id as number;
   switch (kind) {

@@ -81,7 +81,7 @@ export function Lightbox(props: Props): JSX.Element {
       </header>
       {kind === "html" ? (
         <div class={css["stage"]}>
-          <Paper url={url} name={title} />
+          <Paper url={url} name={title} onEscape={() => element.current?.close()} />
         </div>
       ) : (
         <Stage view={view} onView={onView} url={url} name={[title, said].filter(Boolean).join(", ")} />
