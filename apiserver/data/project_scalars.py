@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from fastapi import Query, Response
@@ -12,6 +12,7 @@ from fastapi import Query, Response
 from apiserver import answers
 from apiserver.aggregation.groups import Fill, GroupCurve, GroupsQuery, group_curves
 from apiserver.aggregation.histogram import Key
+from apiserver.data.bins import ranges_of
 from apiserver.data.calls import DataCall, TheCall, bad_parameter
 from apiserver.data.fields import field_of
 from apiserver.data.formats.writers import Options
@@ -64,6 +65,15 @@ Group = Annotated[
         "become one curve. `*`: all tasks become one.",
     ),
 ]
+Bins = Annotated[
+    int | None,
+    Query(
+        ge=2,
+        le=100,
+        description="With `group`: tasks whose values there are numbers become at most so many groups. Each is a range "
+        "of values, such as `0.001 … 0.01`, with about as many tasks as the others.",
+    ),
+]
 
 
 @table(routes, "/projects/{project:path}/scalars", FORMATS)
@@ -80,6 +90,7 @@ async def of_project(
     smooth: Smooth = None,
     columns: Of = None,
     group: Group = None,
+    bins: Bins = None,
     fill: Annotated[Fill, Query(description="What a task's value is between its own, in a group.")] = Fill.LINEAR,
     where: Where = None,
     recursive: Recursive = False,
@@ -98,6 +109,8 @@ async def of_project(
     options = Options(csv == "plain", double=bits is Width.DOUBLE)
     name, about = f"{found['id']}-scalars", {"project": found["id"]}
     if group is None:
+        if bins is not None:
+            raise bad_parameter("bins", "these are ranges of the values in the column 'group'")
         shown = [Column("task", Kind.TEXT), *asked.columns]
         return await answer(
             call,
@@ -111,7 +124,7 @@ async def of_project(
         raise bad_parameter("columns", "a group's curve has all of its columns")
     if 0 < points < _FEWEST:
         raise bad_parameter("points", f"a group's curve has at least {_FEWEST}")
-    groups = await _groups(call, owners, group)
+    groups = await _groups(call, owners, group, bins)
     return await answer(
         call,
         name,
@@ -139,20 +152,25 @@ async def _owners(
     return [Owner(found[id], id) for id in ids if id in found]
 
 
-async def _groups(call: DataCall, owners: Sequence[Owner], by: str) -> dict[str, list[Owner]]:
-    """The tasks by what they have in a column, as a text; those without a value are the group ""."""
+async def _groups(call: DataCall, owners: Sequence[Owner], by: str, bins: int | None) -> dict[str, list[Owner]]:
+    """The tasks by what they have in a column, as a text, or by its ranges; those without a value are the group ""."""
     if by == "*":
         return {"*": list(owners)}
     field = field_of(by, "group")
     documents = call.backend.visible_to(call.caller.company)
     found = await documents.find_kept(TASKS, [owner.id for owner in owners], ("id", field.path))
     values = {one["id"]: field.value(one) for one in found}
-    groups: dict[str, list[Owner]] = {}
+    texts = {owner.id: _text(values.get(owner.id)) for owner in owners}
+    names = ranges_of(texts.values(), bins) if bins is not None else {}
+    groups: dict[str, list[Owner]] = {name: [] for name in names.values()}
     for owner in owners:
-        value = values.get(owner.id)
-        text = value.decode() if isinstance(value, bytes) else "" if value is None else str(value)
-        groups.setdefault(text, []).append(owner)
+        text = texts[owner.id]
+        groups.setdefault(names.get(text, text), []).append(owner)
     return groups
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else "" if value is None else str(value)
 
 
 async def _series(call: DataCall, owners: Sequence[Owner], asked: Asked) -> list[tuple[str, str]]:

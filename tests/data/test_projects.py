@@ -73,6 +73,23 @@ async def test_curves_of_many_tasks(data_anywhere: Data, runs: list[str]) -> Non
     assert {(row["group"], row["runs"], row["mean"]) for row in together} == {("*", 4, 2.0)}
 
 
+async def test_tasks_are_grouped_by_ranges_of_a_parameter(data_anywhere: Data) -> None:
+    data = data_anywhere
+    for rate in ("0.01", "1e-5", "auto", "0.001", "1e-4", None):
+        lr = {"lr": {"section": "Args", "name": "lr", "value": rate}} if rate else {}
+        task = {"name": f"run {rate}", "type": "training", "project": data.project, "hyperparams": {"Args": lr}}
+        made = (await data.api.call("tasks.create", task))["id"]
+        await data.add(scalar("loss", "train", 0, float(rate) if rate and rate != "auto" else 9), task=made)
+    query = "group=hyperparams.Args/lr&bins=2&metric=loss&points=4"
+    curves = (await data.get(f"/projects/ex/amples/scalars?{query}")).json()
+    assert {row["group"]: (row["runs"], row["min"], row["max"]) for row in curves} == {
+        "1e-05 … 0.0001": (2, pytest.approx(1e-5), pytest.approx(1e-4)),
+        "0.001 … 0.01": (2, pytest.approx(1e-3), pytest.approx(0.01)),
+        "auto": (1, 9, 9),
+        "": (1, 9, 9),
+    }
+
+
 async def test_wrong_parameters(data: Data) -> None:
     other = (await data.api.call("tasks.create", {"name": "other", "type": "training"}))["id"]
     for query, parameter in (
@@ -91,6 +108,8 @@ async def test_wrong_parameters(data: Data) -> None:
         (f"tasks?sort={','.join('abcdefghijk')}", "sort"),
         (f"scalars?task={other}", "task"),
         ("scalars?group=*&points=2", "points"),
+        ("scalars?bins=5", "bins"),
+        ("scalars?group=hyperparams.Args/lr&bins=1", "bins"),
         ("scalars?group=*&from=2&to=1", "from"),
         ("scalars?group=last:loss", "group"),
     ):

@@ -51,6 +51,24 @@ def test_a_group_is_one_curve(page: Page, lab: Lab) -> None:
     expect(page).to_have_url(re.compile("group=hyperparams.Args/optimizer&spread=quartiles"))
 
 
+def test_a_group_is_a_range_of_a_parameter(page: Page, server: Served) -> None:
+    project = server.call("projects.create", {"name": "Rates", "description": ""})["id"]
+    for n in range(1, 61):
+        lr = {"section": "Args", "name": "lr", "value": str(n / 1000)}
+        task = {"name": f"run {n}", "project": project, "type": "training", "hyperparams": {"Args": {"lr": lr}}}
+        add(server, scalars(server.call("tasks.create", task)["id"], "loss", "train", [n, n / 2], 1_790_000_000_000))
+    where = json.dumps({"conditions": [["project", "is", project]]})
+    page.goto(f"/projects/{project}/compare?{urlencode({'where': where})}")
+    page.get_by_label("Group").select_option(label="lr")
+    chart = page.get_by_role("figure", name="loss · train")
+    expect(chart).to_have_attribute("aria-label", re.compile("0.001 … 0.012.*0.049 … 0.06"))
+    page.get_by_label("Ranges").select_option(label="3 ranges")
+    expect(chart).to_have_attribute("aria-label", re.compile("0.001 … 0.02.*0.041 … 0.06"))
+    expect(page).to_have_url(re.compile("group=hyperparams.Args/lr&bins=3"))
+    page.get_by_label("Group").select_option(label="all together")
+    expect(page.get_by_label("Ranges")).to_have_count(0)
+
+
 def test_a_spike_of_one_run_is_seen_in_its_group_and_zoomed_to(page: Page, server: Served) -> None:
     project = server.call("projects.create", {"name": "Spikes", "description": ""})["id"]
     ids = []

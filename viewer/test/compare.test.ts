@@ -190,7 +190,7 @@ test("packages are read from lines and lists", () => {
 test("a view comes back from its address", () => {
   const view = viewOf(
     new URLSearchParams(
-      'tasks=a,b&tab=scatter&base=b&hide=12345678&brush=["c",1,2]&logarithmic=c&axes=x&axes=y&across=p&up=q&group=*&spread=quartiles&sort=-m&number=min&all=1&iter=7&only=lr',
+      'tasks=a,b&tab=scatter&base=b&hide=12345678&brush=["c",1,2]&logarithmic=c&axes=x&axes=y&across=p&up=q&group=*&bins=5&spread=quartiles&sort=-m&number=min&all=1&iter=7&only=lr',
     ),
   );
   assert.deepEqual(viewOf(changed(new URLSearchParams(), parametersOf(view))), view);

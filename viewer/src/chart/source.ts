@@ -99,13 +99,18 @@ export function ofRuns(project: string, runs: readonly NamedRun[]): ChartSource 
 export type Spread = "deviation" | "quartiles" | "extremes";
 
 /**
- * One curve for each group of runs: those with the same value in the column `group`, such as `hyperparams.Args/lr`.
+ * One curve for each group of runs: those with the same value in the column `group`, such as `hyperparams.Args/lr`, or
+ * with `bins` those of a range of values.
  * The line is the mean with the standard deviation around it, the median with the quartiles, or the mean between the
  * least and the greatest.
  */
-export function ofGroups(project: string, runs: readonly string[], group: string, spread: Spread): ChartSource {
+export function ofGroups(
+  project: string,
+  runs: readonly string[],
+  { group, bins, spread }: { readonly group: string; readonly bins: number | null; readonly spread: Spread },
+): ChartSource {
   const path = `/data/projects/${encodeURIComponent(project)}/scalars`;
-  const common = { task: runs, group, recursive: 1 };
+  const common = { task: runs, group, bins, recursive: 1 };
   return {
     tasks: runs,
     curves: async (ask, signal) => {

@@ -31,6 +31,8 @@ export interface View {
   readonly colour: string | null;
   /** A column: runs with the same value in it are one curve. */
   readonly group: string | null;
+  /** Into how many ranges of values runs are grouped; 0: by each value. Null: as many as there should be. */
+  readonly bins: number | null;
   readonly spread: Spread;
   /** A column of the table; `-` before it means descending. */
   readonly sort: string | null;
@@ -55,6 +57,7 @@ const SHORT = 8;
 
 export function viewOf(query: URLSearchParams): View {
   const iter = query.get("iter");
+  const bins = query.get("bins");
   return {
     tasks: idsOf(query.get("tasks") ?? ""),
     where: query.get("where"),
@@ -69,6 +72,7 @@ export function viewOf(query: URLSearchParams): View {
     up: query.get("up"),
     colour: query.get("colour"),
     group: query.get("group"),
+    bins: bins !== null && /^\d{1,2}$/.test(bins) && bins !== "1" ? Number(bins) : null,
     spread: oneOf(SPREADS, query.get("spread")),
     sort: query.get("sort"),
     number: oneOf(NUMBERS, query.get("number")),

@@ -24,15 +24,21 @@ const TOGETHER = "*";
 const MOST_LINES = 200;
 /** Runs are grouped by what has at most so many values: more curves than these tell nothing. */
 const MOST_GROUPS = 50;
+/** Numbers of which there are more may be grouped by ranges, into so many groups, or usually into the first of these. */
+const FEW_NUMBERS = 10;
+const BINS = [5, 3, 10];
 
 export function CurvesTab(props: CompareProps): JSX.Element {
   const { project, view, runs, shown, columns } = props;
   const [charts, onView] = useView(`pins.${project}`);
   const group = view.group ?? (shown.length > MOST_LINES ? TOGETHER : BY_RUN);
-  const tooMany = useMemo(() => [...columns.values()].filter((one) => groups(one) && !hasFew(one)).length, [columns]);
+  const tooMany = useMemo(() => [...columns.values()].filter((one) => groups(one) && !isOffered(one)).length, [columns]);
+  const column = columns.get(group);
+  const count = useMemo(() => (column?.numbers ? new Set(column.values).size : 0), [column]);
+  const bins = view.bins ?? (count > MOST_GROUPS ? BINS[0]! : 0);
   const lines = group === BY_RUN ? shown.slice(0, MOST_LINES) : shown;
   const ids = lines.map((row) => runs[row]!.id).join();
-  const source = useMemo(() => sourceOf(props, lines, group), [ids, group, view.spread, props.looks]);
+  const source = useMemo(() => sourceOf(props, lines, group, bins), [ids, group, bins, view.spread, props.looks]);
   const curves = [...columns.values()].filter((one) => one.kind === "metric" && one.name.startsWith("last:"));
   const names = curves.map(({ name }) => name).join("\n");
   const specs = useMemo(() => specsOf(curves, charts.find), [names, charts.find]);
@@ -44,11 +50,26 @@ export function CurvesTab(props: CompareProps): JSX.Element {
         columns={columns}
         value={group}
         others={{ [BY_RUN]: "each run", [TOGETHER]: "all together" }}
-        only={(column) => column.name === group || (groups(column) && hasFew(column))}
-        choose={(name) => show({ group: name }, { push: true })}
+        only={(column) => column.name === group || (groups(column) && isOffered(column))}
+        choose={(name) => show({ group: name, bins: null }, { push: true })}
       />
+      {count > FEW_NUMBERS && (
+        <label>
+          <span>Ranges</span>
+          <select value={bins} onChange={(event) => show({ bins: Number(event.currentTarget.value) }, { push: true })}>
+            {(count <= MOST_GROUPS || bins === 0) && <option value={0}>each value</option>}
+            {[...new Set([...BINS, ...(bins ? [bins] : [])])]
+              .toSorted((a, b) => a - b)
+              .map((one) => (
+                <option key={one} value={one}>
+                  {one} ranges
+                </option>
+              ))}
+          </select>
+        </label>
+      )}
       {tooMany > 0 && (
-        <span role="note" title={`A group for each value of a parameter: at most ${MOST_GROUPS} are offered`}>
+        <span role="note" title={`A group for each text of a parameter: at most ${MOST_GROUPS} are offered`}>
           without {counted(tooMany)} {tooMany === 1 ? "parameter" : "parameters"} of more than {MOST_GROUPS} values
         </span>
       )}
@@ -75,14 +96,15 @@ function groups(column: Column): boolean {
   return column.kind === "parameter" || column.name === "status";
 }
 
-function hasFew(column: Column): boolean {
-  return new Set(column.values).size <= MOST_GROUPS;
+/** Numbers of any count can be put into ranges. */
+function isOffered(column: Column): boolean {
+  return column.numbers || new Set(column.values).size <= MOST_GROUPS;
 }
 
-function sourceOf({ runs, view, looks }: CompareProps, rows: readonly number[], group: string): ChartSource {
+function sourceOf({ runs, view, looks }: CompareProps, rows: readonly number[], group: string, bins: number): ChartSource {
   const some = rows.map((row) => runs[row]!);
   if (group !== BY_RUN) {
-    const source = ofGroups(ALL, some.map(({ id }) => id), group, view.spread);
+    const source = ofGroups(ALL, some.map(({ id }) => id), { group, bins: bins || null, spread: view.spread });
     if (group !== TOGETHER) return source;
     const name = `all ${counted(some.length)} runs`;
     return { ...source, looks: (curves) => source.looks(curves).map((look) => ({ ...look, name })) };
