@@ -1,0 +1,123 @@
+"""Which documents of a series count on which iterations, while any number of servers write, compact and delete.
+
+- A *fragment* has the points of a series that came with one batch. The store gives each document a place in one order
+  that all servers agree on: on Elasticsearch the `_seq_no` in the owner's shard.
+- A *chunk* is a statement: "of the iterations `first` to `last`, everything that was written up to place `up_to` is in
+  me". Who makes a chunk first asks the store for the place up to which every write has ended, then reads what there
+  is, and puts those points together. So the statement is true, and stays true whatever others do meanwhile.
+- A *deletion* at a place says that nothing of before counts any more: fragments of an earlier place, and chunks whose
+  statement ends before it. A chunk whose statement goes beyond it was made by somebody who knew of it.
+
+Of two chunks that cover an iteration, the one whose statement goes further counts. A fragment counts where no chunk
+covers it that was made later. For example:
+
+    chunk a       iterations 0 to 99, up to place 7
+    fragment f    iterations 90 to 120, place 5
+    fragment g    iterations 95 to 105, place 9
+
+    `parts`       a 0 to 99, f 100 to 120, g 95 to 105: in this order, so that g's points replace others
+    `superseded`  nothing, as f still counts from 100 on
+
+Whatever does not count anywhere can be deleted, by anybody and at any time: on each of its iterations another chunk
+counts, which is there already, and which only goes when one counts whose statement goes further still. So a server may
+stop between any two steps, several may compact the same series at once, and a reader that sees all documents of a
+moment finds every point once. That is also why nothing here needs a lock: a lease only keeps servers from doing the
+same work twice.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """Points of one batch. `first` and `last` are their least and greatest iteration."""
+
+    id: str
+    place: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """All points of the iterations `first` to `last` that were written up to place `up_to`."""
+
+    id: str
+    up_to: int
+    first: int
+    last: int
+
+
+Document = Fragment | Chunk
+
+
+class Part(NamedTuple):
+    """A document counts on the iterations `first` to `last`."""
+
+    document: Document
+    first: int
+    last: int
+
+
+def counting(documents: Iterable[Document], deleted: int) -> list[Document]:
+    """The documents that a deletion at place `deleted` leaves; 0: there was none."""
+    return [one for one in documents if (one.up_to if isinstance(one, Chunk) else one.place) >= deleted]
+
+
+def parts(documents: Iterable[Document], deleted: int = 0) -> list[Part]:
+    """What counts of the documents of a series. Of points of one iteration, the one in the last part counts."""
+    left = counting(documents, deleted)
+    cover = _Cover(one for one in left if isinstance(one, Chunk))
+    fragments = sorted((one for one in left if isinstance(one, Fragment)), key=lambda one: one.place)
+    return [*cover.parts, *(part for one in fragments for part in cover.uncovered(one))]
+
+
+def superseded(documents: Sequence[Document], deleted: int = 0) -> list[Document]:
+    """The documents that count nowhere: whoever finds some may delete them."""
+    count = {part.document.id for part in parts(documents, deleted)}
+    return [one for one in documents if one.id not in count]
+
+
+class _Cover:
+    """For each iteration the chunk that counts there, as ranges that do not overlap, ascending."""
+
+    def __init__(self, chunks: Iterable[Chunk]) -> None:
+        self.parts: list[Part] = []
+        self._lasts: list[int] = []
+        for chunk in sorted(chunks, key=lambda one: (one.up_to, one.id)):
+            self._lay(chunk)
+
+    def _lay(self, chunk: Chunk) -> None:
+        """Lay a chunk over those before it."""
+        start, stop = self._overlapping(chunk.first, chunk.last)
+        fresh = [Part(chunk, chunk.first, chunk.last)]
+        if start < stop:
+            before, behind = self.parts[start], self.parts[stop - 1]
+            if before.first < chunk.first:
+                fresh.insert(0, before._replace(last=chunk.first - 1))
+            if behind.last > chunk.last:
+                fresh.append(behind._replace(first=chunk.last + 1))
+        self.parts[start:stop] = fresh
+        self._lasts[start:stop] = [part.last for part in fresh]
+
+    def _overlapping(self, first: int, last: int) -> tuple[int, int]:
+        """Where the parts begin and end that have some of the iterations."""
+        return bisect_left(self._lasts, first), bisect_right(self.parts, last, key=lambda part: part.first)
+
+    def uncovered(self, fragment: Fragment) -> list[Part]:
+        """The iterations of a fragment on which no chunk counts whose statement goes up to the fragment's place."""
+        found, first = [], fragment.first
+        start, stop = self._overlapping(fragment.first, fragment.last)
+        for chunk, begin, end in self.parts[start:stop]:
+            if isinstance(chunk, Chunk) and chunk.up_to >= fragment.place:
+                if first < begin:
+                    found.append(Part(fragment, first, begin - 1))
+                first = end + 1
+        if first <= fragment.last:
+            found.append(Part(fragment, first, fragment.last))
+        return found

@@ -1,0 +1,181 @@
+"""Servers write, compact and delete one series at once, and stop anywhere: no point is lost or doubled.
+
+`EVENTS_EXAMPLES=5000 pytest tests/stores/events/columnar` looks longer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from apiserver.stores.events.columnar.precedence import Chunk, Document, Fragment, parts, superseded
+from tests.chance import examples
+
+Points = dict[int, int]
+ITERATIONS = st.integers(0, 5)
+POINTS = st.dictionaries(ITERATIONS, st.integers(0, 9), min_size=1, max_size=3)
+#: Which one of several.
+NUMBER = st.integers(0, 9)
+
+
+def test_the_example() -> None:
+    chunk, early, late = Chunk("a", 7, 0, 99), Fragment("f", 5, 90, 120), Fragment("g", 9, 95, 105)
+    assert parts([late, early, chunk]) == [(chunk, 0, 99), (early, 100, 120), (late, 95, 105)]
+    assert superseded([late, early, chunk]) == []
+
+
+def test_a_chunk_supersedes_what_was_written_up_to_its_place() -> None:
+    chunk, before, at, after = Chunk("a", 7, 0, 9), *(Fragment(f"f{place}", place, 2, 9) for place in (6, 7, 8))
+    assert superseded([chunk, before, at, after]) == [before, at]
+    assert superseded([chunk, before, at, after], deleted=8) == [chunk, before, at]
+
+
+def test_a_chunk_that_comes_late_does_not_count_where_another_one_knows_more() -> None:
+    late, knows = Chunk("z", 3, 0, 9), Chunk("a", 6, 0, 4)
+    assert parts([knows, late]) == [(knows, 0, 4), (late, 5, 9)]
+
+
+def test_chunks_that_were_made_at_once_do_not_supersede_each_other() -> None:
+    one, other = Chunk("a", 7, 0, 9), Chunk("b", 7, 0, 9)
+    assert superseded([one, other]) == [one]
+
+
+def test_a_chunk_may_count_on_both_sides_of_another_one() -> None:
+    wide, narrow = Chunk("a", 3, 0, 99), Chunk("b", 5, 40, 59)
+    assert parts([wide, narrow]) == [(wide, 0, 39), (narrow, 40, 59), (wide, 60, 99)]
+    assert superseded([wide, narrow, Chunk("c", 6, 0, 99)]) == [wide, narrow]
+
+
+@dataclass
+class Write:
+    """A write that the store has given a place, and that others do not see yet."""
+
+    place: int
+    document: Fragment | None
+    points: Points = field(default_factory=dict)
+
+
+class Shard:
+    """What a store keeps of one series. A reader sees what there is at a moment."""
+
+    def __init__(self) -> None:
+        self.places = 0
+        self.under_way: list[Write] = []
+        self.documents: dict[str, Document] = {}
+        self.points: dict[str, Points] = {}
+        self.deletions: list[int] = []
+
+    def begin(self, points: Points | None) -> None:
+        """A write of points, or with None a deletion, gets its place."""
+        self.places += 1
+        fragment = points and Fragment(f"f{self.places}", self.places, min(points), max(points))
+        self.under_way.append(Write(self.places, fragment or None, points or {}))
+
+    @property
+    def ended_up_to(self) -> int:
+        """The place up to which every write has ended."""
+        return min([write.place for write in self.under_way], default=self.places + 1) - 1
+
+    def end(self, write: Write) -> None:
+        """Others see a write from now on."""
+        self.under_way.remove(write)
+        if write.document is None:
+            self.deletions.append(write.place)
+        else:
+            self.put(write.document, write.points)
+
+    def put(self, document: Document, points: Points) -> None:
+        self.documents[document.id] = document
+        self.points[document.id] = points
+
+    def read(self) -> Points:
+        found: Points = {}
+        for document, first, last in parts(self.documents.values(), max(self.deletions, default=0)):
+            found |= {at: value for at, value in self.points[document.id].items() if first <= at <= last}
+        return found
+
+
+class Servers(RuleBasedStateMachine):
+    """Each rule is a step that a server may take, or after which it may stop for good."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shard = Shard()
+        self.ended: list[Write] = []
+        self.chunks: list[tuple[Chunk, Points]] = []
+        self.deletable: list[str] = []
+        self.made = 0
+
+    @rule(points=POINTS)
+    def write(self, points: Points) -> None:
+        self.shard.begin(points)
+        self.end(self.shard.under_way[-1])
+
+    @precondition(lambda self: len(self.shard.under_way) < 3)
+    @rule(points=POINTS)
+    def begin_to_write(self, points: Points) -> None:
+        self.shard.begin(points)
+
+    @precondition(lambda self: self.ended and len(self.shard.under_way) < 3)
+    @rule()
+    def begin_to_delete_the_owner(self) -> None:
+        self.shard.begin(None)
+
+    @precondition(lambda self: self.shard.under_way)
+    @rule(number=NUMBER)
+    def end_a_write(self, number: int) -> None:
+        self.end(self.shard.under_way[number % len(self.shard.under_way)])
+
+    def end(self, write: Write) -> None:
+        self.shard.end(write)
+        self.ended.append(write)
+
+    @rule(first=ITERATIONS, count=ITERATIONS)
+    def compact(self, first: int, count: int) -> None:
+        self.shard.put(*self.compacted(first, first + count))
+
+    @rule(first=ITERATIONS, count=ITERATIONS)
+    def begin_to_compact(self, first: int, count: int) -> None:
+        self.chunks.append(self.compacted(first, first + count))
+
+    def compacted(self, first: int, last: int) -> tuple[Chunk, Points]:
+        """Ask for the place first, then read."""
+        self.made += 1
+        chunk = Chunk(f"c{self.made * 7 % 10}{self.made}", self.shard.ended_up_to, first, last)
+        return chunk, {at: value for at, value in self.shard.read().items() if first <= at <= last}
+
+    @precondition(lambda self: self.chunks)
+    @rule(number=NUMBER)
+    def put_a_chunk(self, number: int) -> None:
+        self.shard.put(*self.chunks.pop(number % len(self.chunks)))
+
+    @precondition(lambda self: self.shard.documents)
+    @rule()
+    def delete_what_is_superseded(self) -> None:
+        for one in superseded([*self.shard.documents.values()], max(self.shard.deletions, default=0)):
+            del self.shard.documents[one.id]
+
+    @precondition(lambda self: self.shard.documents)
+    @rule()
+    def look_for_what_is_superseded(self) -> None:
+        found = superseded([*self.shard.documents.values()], max(self.shard.deletions, default=0))
+        self.deletable += [one.id for one in found]
+
+    @precondition(lambda self: self.deletable)
+    @rule(number=NUMBER)
+    def delete_one_of_these(self, number: int) -> None:
+        self.shard.documents.pop(self.deletable.pop(number % len(self.deletable)), None)
+
+    @invariant()
+    def every_point_is_there_once(self) -> None:
+        expected: Points = {}
+        for write in sorted(self.ended, key=lambda one: one.place):
+            expected = expected | write.points if write.document else {}
+        assert self.shard.read() == expected
+
+
+TestServers = Servers.TestCase
+TestServers.settings = settings(examples(150), stateful_step_count=50)
