@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,15 @@ import pytest
 from apiserver.cli import main
 from docs.site.pages import DOCS
 from tests.docs.test_tutorial import blocks
-from tests.harness import Served
+from tests.harness import Served, served
+
+
+@pytest.fixture(params=["embedded", "engines"])
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
+    """What the pages say holds on the embedded stores, and on Elasticsearch and MongoDB."""
+    settings = request.getfixturevalue("engines") if request.param == "engines" else {}
+    with served(tmp_path / "data", **settings) as running:
+        yield running
 
 
 def test_the_vendors_calls_answer(server: Served, tmp_path: Path) -> None:
