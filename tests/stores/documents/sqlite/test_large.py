@@ -13,6 +13,7 @@ from apiserver.answers import Answers, AnswerTooLarge, Held
 from apiserver.stores.documents.query import Filter, In
 from apiserver.stores.documents.sqlite import store as module
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
+from apiserver.stores.documents.sqlite.work import READERS
 
 pytestmark = pytest.mark.anyio
 
@@ -68,7 +69,7 @@ async def test_who_calls_is_found_out_while_all_threads_search(store: SqliteDocu
     searches = [asyncio.create_task(store.find("tasks", {}, counted=wait)) for _ in range(20)]
     try:
         async with asyncio.timeout(20):
-            for _ in range(module.READERS):
+            for _ in range(READERS):
                 await asyncio.to_thread(searching.acquire)
             assert await store.find_one("credentials", {"key": "k"}) == {"id": "a", "key": "k"}
     finally:

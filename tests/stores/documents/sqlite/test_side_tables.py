@@ -41,7 +41,7 @@ from apiserver.stores.documents.query import (
     Unequal,
     Update,
 )
-from apiserver.stores.documents.sqlite import pages, store, translate, upkeep
+from apiserver.stores.documents.sqlite import pages, translate, upkeep, work
 from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.side_tables import (
     Names,
@@ -69,7 +69,7 @@ BY_VALUE: Sort = [(VALUE, -1)]
 def always() -> Any:
     """Let side tables be made for any number of documents."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "MANY", -1)
+        patch.setattr(work, "MANY", -1)
         yield
 
 
@@ -326,7 +326,7 @@ async def test_side_tables_outlive_a_restart(tmp_path: Path, filled: list[Side])
 
 @pytest.mark.anyio
 async def test_for_few_documents_no_side_table_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "MANY", 10)
+    monkeypatch.setattr(work, "MANY", 10)
     async with opened(tmp_path) as documents:
         await documents.insert("things", [{**one, "b": ["rare"] if one["id"] < "009" else []} for one in numbered(20)])
         assert (await ids(documents, {"b": "rare"}, BY_VALUE))[:2] == ["008", "007"]
