@@ -1,7 +1,7 @@
 """All points of scalar series, one series after the other, however many points there are.
 
-Small series are read together: as many as have 4,096 points in all. A larger one is read in pages of so many. For
-example, series with 10, 20 and 10,000 points are three reads: the first two together, and two pages of the third.
+Small series are read together: as many as have 16,384 points in all. A larger one is read in pages of so many. For
+example, series with 10, 20 and 30,000 points are three reads: the first two together, and two pages of the third.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,11 +32,12 @@ from apiserver.events.queries import EVERYWHERE, LEAST, PageQuery, Range, Series
 from apiserver.stores.events.base import EventStore
 
 #: Points that are read at once. They are in memory while a client takes them, and there may be many slow clients.
-AT_ONCE = 2**12
+#: A sealed chunk of the embedded store has so many: it is decoded once.
+AT_ONCE = 2**14
 #: Series that are read at once: naming them takes time, too.
 _SERIES_AT_ONCE = 1000
 #: Bytes of memory that a point takes while it is read, written and sent, about, and a character of a name.
-_POINT_BYTES, _NAME_BYTES = 250, 4
+_POINT_BYTES, _NAME_BYTES = 60, 4
 
 Name = tuple[str, str]
 
@@ -46,16 +47,30 @@ class Points:
     """Points of series (metric, variant), one series after the other, each in the order of its iterations."""
 
     names: Sequence[Name]
+    beginnings: Int64Array
+    """When the first point of each series was reported."""
     series: npt.NDArray[np.int32]
     """Numbers of names."""
     iters: Int64Array
     timestamps: Int64Array
     values: Float64Array
-    since: Int64Array
-    """Milliseconds since the first point of the series."""
 
     def __len__(self) -> int:
         return len(self.iters)
+
+    @property
+    def since(self) -> Int64Array:
+        """Milliseconds since the first point of the series, 2⁶³ − 1 at most."""
+        first = self.beginnings[self.series]
+        since = self.timestamps - first
+        since[since < 0] = np.iinfo(np.int64).max
+        since[self.timestamps < first] = 0
+        return since
+
+    def at(self, which: npt.NDArray[Any]) -> Points:
+        """The points at `which`: a mask or indices."""
+        columns = (column[which] for column in (self.series, self.iters, self.timestamps, self.values))
+        return Points(self.names, self.beginnings, *columns)
 
 
 class PointsQuery(NamedTuple):
@@ -74,17 +89,20 @@ async def walk(store: EventStore, asked: PointsQuery, *, first: bool = True) -> 
     """
     stats = await store.scalar_stats(SeriesQuery(asked.owner, EventType.SCALAR, asked.selection))
     for some in _together([one for one in stats if _may_have(one, asked)]):
+        whole = len(some) > 1
         beginnings = {(one.metric, one.variant): one.min_timestamp for one in some}
         series = SeriesQuery(asked.owner, EventType.SCALAR, selection_of(beginnings))
-        after = None if asked.axis is not BucketAxis.ITER else _before(asked.range.least)
+        after, last = None, max([one.max_iter for one in some])
+        if asked.axis is BucketAxis.ITER:
+            after, last = _before(asked.range.least), min(last, asked.range.greatest)
         while True:
-            read = partial(_page, store, series, after, whole=len(some) > 1)
+            read = partial(_page, store, series, after, whole=whole)
             found = await answers.held_page(read, _size_of, first=first)
             first = False
             if not len(found.iters):
                 break
             after = _last(found)
-            ended = len(found.iters) < AT_ONCE or after.iter > asked.range.greatest
+            ended = whole or after.iter >= last
             points = _in_range(_by_series(found, beginnings), asked)
             del found
             if len(points):
@@ -131,7 +149,7 @@ def _last(points: ScalarPoints) -> ScalarPosition:
 
 async def _page(store: EventStore, series: SeriesQuery, after: ScalarPosition | None, *, whole: bool) -> ScalarPoints:
     """A page of one series, or with `whole` all points of several."""
-    found = await store.scalar_points(series, PageQuery(AT_ONCE, after))
+    found = await store.scalar_points(series, PageQuery(AT_ONCE, after, may_be_shorter=not whole))
     pages = [found]
     while whole and len(found.iters) >= AT_ONCE:  # they have grown since they were counted
         found = await store.scalar_points(series, PageQuery(AT_ONCE, _last(found)))
@@ -154,21 +172,13 @@ def _joined(pages: list[ScalarPoints]) -> ScalarPoints:
     )
 
 
-def _by_series(points: ScalarPoints, beginnings: dict[Name, int]) -> Points:
-    names = sorted(points.names)
+def _by_series(found: ScalarPoints, beginnings: dict[Name, int]) -> Points:
+    names = sorted(found.names)
+    first = np.array([beginnings[name] for name in names], np.int64)
     rank = {name: n for n, name in enumerate(names)}
-    series = np.array([rank[name] for name in points.names], np.int32)[points.series]
-    order = np.argsort(series, kind="stable") if len(names) > 1 else slice(None)
-    series, timestamps = series[order], points.timestamps[order]
-    first = np.array([beginnings[name] for name in names], np.int64)[series]
-    since = np.where(timestamps >= first, _since(first, timestamps), 0)
-    return Points(names, series, points.iters[order], timestamps, points.values[order], since)
-
-
-def _since(first: Int64Array, timestamps: Int64Array) -> Int64Array:
-    """The milliseconds from `first` to each timestamp, 2⁶³ − 1 at most."""
-    since = timestamps - first
-    return np.where(since < 0, np.iinfo(np.int64).max, since)
+    series = np.array([rank[name] for name in found.names], np.int32)[found.series]
+    points = Points(names, first, series, found.iters, found.timestamps, found.values)
+    return points if len(names) == 1 else points.at(np.argsort(series, kind="stable"))
 
 
 def _in_range(points: Points, asked: PointsQuery) -> Points:
@@ -179,12 +189,4 @@ def _in_range(points: Points, asked: PointsQuery) -> Points:
         BucketAxis.TIMESTAMP: points.timestamps,
         BucketAxis.DURATION: points.since,
     }[asked.axis]
-    inside = (x >= asked.range.least) & (x <= asked.range.greatest)
-    return Points(
-        points.names,
-        points.series[inside],
-        points.iters[inside],
-        points.timestamps[inside],
-        points.values[inside],
-        points.since[inside],
-    )
+    return points.at((x >= asked.range.least) & (x <= asked.range.greatest))

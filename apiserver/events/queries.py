@@ -60,7 +60,8 @@ class PageQuery(Generic[Position]):
     """A page of a walk: up to `limit` ≥ 1 events behind the position `after`, or from the beginning.
 
     A `whole` page also has all events that share the iteration, or timestamp, of the last one, even beyond `limit`.
-    Of an ascending page, points beyond the iteration `until` are not needed: a store may leave them out.
+    Of an ascending page, points beyond the iteration `until` are not needed: a store may leave them out. With
+    `may_be_shorter`, a page of points has any number of them up to `limit`, as suits the store; only the last has none.
     """
 
     limit: int
@@ -68,6 +69,7 @@ class PageQuery(Generic[Position]):
     descending: bool = False
     whole: bool = False
     until: int | None = None
+    may_be_shorter: bool = False
 
 
 @dataclass(frozen=True, slots=True)

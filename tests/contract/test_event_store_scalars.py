@@ -497,6 +497,25 @@ async def test_pages_of_a_long_series(case: Case) -> None:
         assert found.values.tolist() == expected
 
 
+@pytest.mark.parametrize("descending", [False, True])
+async def test_shorter_pages_of_a_long_series_have_every_point_once(case: Case, descending: bool) -> None:
+    await case.store.add(batch(scalars([float(n) for n in range(20_000)])))
+    await case.settle()
+    await case.store.add(batch(scalars([0.5] * 100, iters=range(19_000, 22_000, 30))))
+    expected = [*range(20_000), *range(20_020, 22_000, 30)]
+    walked: list[int] = []
+    after = None
+    while True:
+        asked: PageQuery[ScalarPosition] = PageQuery(7000, after, descending=descending, may_be_shorter=True)
+        found = (await case.store.scalar_points(SCALARS, asked)).iters.tolist()
+        if not found:
+            break
+        assert len(found) <= 7000
+        walked += found
+        after = ScalarPosition(walked[-1], "loss", "train")
+    assert walked == (expected[::-1] if descending else expected)
+
+
 async def test_iterations_may_be_as_large_as_64_bits_hold(case: Case) -> None:
     extremes = [-(2**63), -1, 2**63 - 1]
     await case.store.add(batch(scalars([1.0, 2.0, 3.0], iters=extremes, timestamps=[0, 1, 2])))

@@ -103,6 +103,14 @@ async def test_many_points_of_many_series(data_anywhere: Data, monkeypatch: pyte
     ]
 
 
+async def test_a_range_of_time_of_many_points_a_millisecond(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(whole_series, "AT_ONCE", 20)
+    start = 1_700_000_000_000
+    await data.add(*(scalar("m", "v", n, n, start + n // 10) for n in range(500)))
+    found = (await data.get("scalars?axis=relative&to=30")).json()
+    assert [row["iter"] for row in found] == list(range(310))
+
+
 async def test_files_say_where_they_are_from(data: Data) -> None:
     await data.add(scalar("loss", "train", 1, 1))
     answer = await data.get("scalars.arrow")

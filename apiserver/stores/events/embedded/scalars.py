@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from apiserver.events.model import Owner, ScalarPoints, ScalarPosition, ScalarStats
+from apiserver.events.model import Int64Array, Owner, ScalarPoints, ScalarPosition, ScalarStats
 from apiserver.events.queries import GREATEST, LEAST, PageQuery
 from apiserver.stores.events.embedded import stats
 from apiserver.stores.events.embedded.earliest import earliest
@@ -73,9 +73,11 @@ def page(series: Sequence[Series], wanted: PageQuery[ScalarPosition], worker_nam
     for which in in_parts(series):
         walks = [_walk_beyond(series[n], wanted.after, wanted.descending) for n in which.tolist()]
         more, walked = walk_together(walks, wanted)
-        points = concat([points, more])
-        numbers = np.concatenate([numbers, which[walked].astype(np.int32)])
-        points, numbers = first_of(points, numbers, wanted)
+        found = which[walked].astype(np.int32)
+        if len(numbers):
+            points, numbers = first_of(concat([points, more]), np.concatenate([numbers, found]), wanted)
+        else:
+            points, numbers = more, found
     return _answer(series, points, numbers, worker_names)
 
 
@@ -99,9 +101,15 @@ def _answer(
         iters=points.iters,
         timestamps=points.timestamps,
         values=points.values,
-        workers=[worker_names[number] for number in points.workers.tolist()],
+        workers=_names(points.workers, worker_names),
         received=points.received,
     )
+
+
+def _names(numbers: Int64Array, names: Sequence[str]) -> list[str]:
+    if len(numbers) and bool((numbers == numbers[0]).all()):
+        return [names[numbers[0]]] * len(numbers)
+    return [names[number] for number in numbers.tolist()]
 
 
 def _walk_beyond(series: Series, after: ScalarPosition | None, descending: bool) -> SeriesWalk:

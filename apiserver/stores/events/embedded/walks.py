@@ -45,10 +45,10 @@ class SeriesWalk:
             return LEAST if self.descending else GREATEST
         return self._next + 1 if self.descending else self._next - 1
 
-    def fill(self, want: int) -> None:
-        """Read on, until `want` points were found in total, or to the end."""
+    def fill(self, want: int, at_once: int = _SOME) -> None:
+        """Read on, until `want` points were found in total, or to the end; at least `at_once` of a chunk."""
         while self._count < want and not self.exhausted:
-            some = max(want - self._count, _SOME)
+            some = max(want - self._count, at_once)
             low, high = (self._range_down if self.descending else self._range_up)(self._next, some)
             found = self._series.points(low, high)
             if len(found.iters):
@@ -96,6 +96,10 @@ def walk_together(
     limit = wanted.limit
     if not walks or limit < 1:
         return NO_POINTS, np.empty(0, np.int32)
+    if len(walks) == 1:
+        walks[0].fill(*((1, limit) if wanted.may_be_shorter else (limit,)))
+        points = take(walks[0].points(), slice(0, limit))
+        return points, np.zeros(len(points.iters), np.int32)
     ahead = _ahead(wanted.descending)
     want = limit // len(walks) + _SPARE
     for walk in walks:
