@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from apiserver.events.model import EventType, Float64Array, Int64Array, LogColumns, Owner, Sample, SeriesName
+from apiserver.events.model import EventType, Float64Array, Int64Array, LogColumns, Owner, Sample, Scalars, SeriesName
 from apiserver.events.queries import GREATEST, LEAST
 from apiserver.stores.events.embedded.points import Points, by_series, concat, spread
 from apiserver.stores.events.embedded.records import Record
@@ -222,6 +222,8 @@ class HotOwner:
     """For each sample, in the order they came, the number of its record, its series and its iteration."""
     records: int = 0
     """How many records the memtable had when the owner's newest one had come."""
+    newest: tuple[list[str], list[str], list[HotSeries]] = ([], [], [])
+    """Metrics, variants and series of the groups of the owner's newest record that had points of no other owner."""
 
     def sent_since(self, start: Start) -> Sent:
         """What came with the records from `start` on; a copy."""
@@ -331,17 +333,31 @@ class Memtable:
     def _add_scalars(self, record: Record, workers: Workers) -> None:
         sent = record.scalars
         first = len(self.columns.lengths)
-        self.columns.add(record, map(workers.number, sent.workers))
-        scalars = [self._owner(owner).scalars for owner in sent.owners]
-        names = zip(sent.metrics, sent.variants, strict=True)
-        indices = self.columns.series
-        for number, (owner, name) in enumerate(zip(sent.owner, names, strict=True), first):
-            series = scalars[owner].get(name)
-            if series is None:
-                series = scalars[owner][name] = HotSeries(len(self.series_names))
-                self.series_names.append((sent.owners[owner], *name))
+        numbers = {name: workers.number(name) for name in dict.fromkeys(sent.workers)}
+        self.columns.add(record, map(numbers.__getitem__, sent.workers))
+        found = self._series_of(sent)
+        self.columns.series.extend([series.index for series in found])
+        for number, series in enumerate(found, first):
             series.numbers.append(number)
-            indices.append(series.index)
+
+    def _series_of(self, sent: Scalars) -> list[HotSeries]:
+        """The series of each group. Most tasks report the same series each time; then they need not be looked up."""
+        owners = [self._owner(owner) for owner in sent.owners]
+        if len(owners) == 1 and owners[0].newest[:2] == (sent.metrics, sent.variants):
+            return owners[0].newest[2]
+        names = zip(sent.metrics, sent.variants, strict=True)
+        found = [
+            owners[number].scalars.get(name) or self._new_series(sent.owners[number], name)
+            for number, name in zip(sent.owner, names, strict=True)
+        ]
+        if len(owners) == 1:
+            owners[0].newest = sent.metrics, sent.variants, found
+        return found
+
+    def _new_series(self, owner: Owner, name: Name) -> HotSeries:
+        series = self.owners[owner].scalars[name] = HotSeries(len(self.series_names))
+        self.series_names.append((owner, *name))
+        return series
 
     def _add_logs(self, record: Record) -> None:
         sequence = record.sequence
