@@ -40,6 +40,30 @@ def test_the_search_is_in_the_address(page: Page, lab: Lab) -> None:
     expect(page.get_by_text("Nothing has all words of")).to_be_visible()
 
 
+def test_parameters_and_metrics_lead_to_tables_of_runs(page: Page, lab: Lab) -> None:
+    page.goto("/search?q=optimizer%3Dsgd")
+    found = page.get_by_role("group", name="Parameters and metrics").get_by_role("option")
+    expect(found).to_have_count(1)
+    found.click()
+    grid = page.get_by_role("grid", name="Runs")
+    expect(page.get_by_role("button", name="optimizer is sgd", exact=True)).to_be_visible()
+    expect(grid.get_by_role("columnheader", name="optimizer")).to_be_visible()
+    expect(grid.get_by_role("row").nth(1)).to_contain_text("sgd")
+    expect(grid).not_to_contain_text("adamw")
+    page.goto("/search?q=loss")
+    expect(found.first).to_contain_text("loss/train")
+    found.first.click()
+    expect(grid.get_by_role("columnheader", name="loss/train")).to_have_attribute("aria-sort", "descending")
+
+
+def test_columns_of_all_projects_are_offered(page: Page, lab: Lab) -> None:
+    page.goto("/projects/*")
+    page.get_by_role("button", name="Columns", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Columns")
+    expect(dialog.get_by_role("heading", name="Parameters")).to_be_visible()
+    expect(dialog.get_by_role("checkbox", name="optimizer")).to_be_visible()
+
+
 def test_there_are_ten_of_each_and_more_when_asked(page: Page, server: Served, lab: Lab) -> None:
     for number in range(12):
         server.call("tasks.create", {"name": f"manifold {number}", "type": "training", "project": lab.project})

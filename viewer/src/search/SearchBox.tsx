@@ -38,7 +38,7 @@ export function SearchBox({ text, onText, count, kinds = KINDS, onOpen, onMore }
   function open(found: Found | undefined): void {
     if (!found) return;
     onOpen?.();
-    go(found.to);
+    go(found.to, found.with);
   }
   function onKeyDown(event: KeyboardEvent): void {
     if (event.key === "Enter") {
@@ -57,12 +57,12 @@ export function SearchBox({ text, onText, count, kinds = KINDS, onOpen, onMore }
         class={css["field"]}
         role="combobox"
         list={undefined}
-        aria-label="Search projects, runs, models and reports"
+        aria-label="Search projects, runs, models, reports and parameters"
         aria-expanded={all.length > 0}
         aria-controls={`${id}-list`}
         aria-autocomplete="list"
         {...(all[at] && { "aria-activedescendant": `${id}-${at}` })}
-        placeholder="Search projects, runs, models and reports"
+        placeholder="Search projects, runs, models, reports, lr=0.1"
         value={text}
         ref={focused}
         spellcheck={false}
@@ -77,7 +77,7 @@ export function SearchBox({ text, onText, count, kinds = KINDS, onOpen, onMore }
             ? "Searching…"
             : !all.length
               ? text
-                ? `Nothing has all words of “${text}” in its name, id or comment.`
+                ? `Nothing has all words of “${text}” in its name, id or comment. A parameter is found as “lr=0.1”.`
                 : "There is nothing yet."
               : text
                 ? ""
@@ -134,7 +134,7 @@ function Option({ id, found, chosen, open }: OptionProps): JSX.Element {
       role="option"
       aria-selected={chosen}
       tabIndex={-1}
-      href={addressOf(found.to)}
+      href={addressOf(found.to, found.with)}
       class={css["option"]}
       onClick={(event) => {
         if (event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;

@@ -1,9 +1,16 @@
 /** What a search looks for, and how the server is asked for it. Pure. */
 
 import { ALL, type Place } from "../routes";
-import { statusText } from "../table/columns";
+import type { Parameters } from "../state/query";
+import { columnOf, statusText } from "../table/columns";
+import type { Facts } from "../table/facts";
+import { parametersOf, type Condition } from "../table/shown";
 
-export const KINDS = ["runs", "projects", "models", "reports", "datasets", "pipelines"] as const;
+/** What the server looks for … */
+export const LISTED = ["runs", "projects", "models", "reports", "datasets", "pipelines"] as const;
+export type Listed = (typeof LISTED)[number];
+/** … and the names of parameters and metrics, each of which leads to a table of runs. */
+export const KINDS = [...LISTED, "columns"] as const;
 export type Kind = (typeof KINDS)[number];
 
 export const TITLES: Readonly<Record<Kind, string>> = {
@@ -13,6 +20,7 @@ export const TITLES: Readonly<Record<Kind, string>> = {
   reports: "Reports",
   datasets: "Data sets",
   pipelines: "Pipelines",
+  columns: "Parameters and metrics",
 };
 
 /** One thing that was found. */
@@ -25,6 +33,7 @@ export interface Found {
   /** When it last changed. */
   readonly time: string | null;
   readonly to: Place;
+  readonly with?: Parameters;
 }
 
 export interface Question {
@@ -35,7 +44,7 @@ export interface Question {
 }
 
 /** The question for `count` things of a kind that have all words of the text; the newest of all if there is no text. */
-export function questionFor(kind: Kind, text: string, count: number): Question {
+export function questionFor(kind: Listed, text: string, count: number): Question {
   const common = {
     ...(text.trim() && { search_text: text.trim() }),
     order_by: ["-last_update"],
@@ -75,7 +84,7 @@ export interface Document {
   readonly tags?: readonly string[];
 }
 
-export function foundOf(kind: Kind, one: Document): Found {
+export function foundOf(kind: Listed, one: Document): Found {
   const project = one.project?.id ?? ALL;
   const notes = [
     one.project?.name && visible(one.project.name),
@@ -95,6 +104,36 @@ export function foundOf(kind: Kind, one: Document): Found {
     default:
       return { ...common, to: { page: "run", project, task: one.id, tab: "overview" } };
   }
+}
+
+/**
+ * The parameters and metrics that have all words of the text in their names: a table of all runs, sorted by each of them.
+ * "lr=0.1": the runs that have this value of a parameter.
+ */
+export function columnsFound({ parameters, curves }: Facts, text: string): Found[] {
+  const words = text.trim().split(/\s+/).filter(Boolean);
+  const valued = words.find((word) => /^[^=]+=./.test(word));
+  const value = valued?.slice(valued.indexOf("=") + 1);
+  const wanted = words.map((word) => (word === valued ? word.slice(0, word.indexOf("=")) : word).toLowerCase());
+  if (!wanted.length) return [];
+  const names = [...parameters, ...(value === undefined ? curves.map((curve) => `last:${curve}`) : [])];
+  return names
+    .filter((name) => wanted.every((word) => name.slice(name.search(/[.:]/) + 1).toLowerCase().includes(word)))
+    .map((name) => {
+      const { title, note, kind } = columnOf(name);
+      const isParameter = kind === "parameter";
+      const conditions: Condition[] = value === undefined ? [] : [[name, "is", value]];
+      const sort = isParameter ? name : `-${name}`;
+      return {
+        kind: "columns",
+        id: name,
+        title: value === undefined ? title : `${title} = ${value}`,
+        notes: isParameter ? ["parameter", note] : ["metric"],
+        time: null,
+        to: { page: "runs", project: ALL },
+        with: parametersOf({ columns: ["name", "status", "project", name, "created"], conditions, sort }),
+      };
+    });
 }
 
 /** Without the hidden projects of ClearML: "Vision/.datasets/coco" → "Vision/coco". */

@@ -12,19 +12,22 @@ export interface Facts {
 }
 
 export function useFacts(project: string, inside: boolean, wanted: boolean): Asked<Facts> {
-  return useAsked(wanted ? `${project} ${inside}` : null, async (signal) => {
-    const scope = { include_subprojects: inside || project === ALL, ...(project !== ALL && { project }) };
-    const [parameters, metrics] = await Promise.all([
-      api<{ parameters: { section: string; name: string }[] }>(
-        "projects.get_hyper_parameters",
-        { ...scope, page: 0, page_size: 5000 },
-        signal,
-      ),
-      api<{ metrics: { metric: string; variant: string }[] }>("projects.get_unique_metric_variants", scope, signal),
-    ]);
-    return {
-      parameters: parameters.parameters.map(({ section, name }) => `hyperparams.${section}/${name}`),
-      curves: metrics.metrics.map(({ metric, variant }) => `${metric}/${variant}`),
-    };
-  });
+  return useAsked(wanted ? `${project} ${inside}` : null, (signal) => factsOf(project, inside, signal));
+}
+
+export async function factsOf(project: string, inside: boolean, signal?: AbortSignal): Promise<Facts> {
+  // The server takes no name of a project for all of them.
+  const scope = { include_subprojects: inside || project === ALL, project: project === ALL ? "" : project };
+  const [parameters, metrics] = await Promise.all([
+    api<{ parameters: { section: string; name: string }[] }>(
+      "projects.get_hyper_parameters",
+      { ...scope, page: 0, page_size: 5000 },
+      signal,
+    ),
+    api<{ metrics: { metric: string; variant: string }[] }>("projects.get_unique_metric_variants", scope, signal),
+  ]);
+  return {
+    parameters: parameters.parameters.map(({ section, name }) => `hyperparams.${section}/${name}`),
+    curves: metrics.metrics.map(({ metric, variant }) => `${metric}/${variant}`),
+  };
 }
