@@ -63,6 +63,9 @@ def fill(server: Served, files_url: str) -> str:
     events: list[dict[str, Any]] = [
         {"type": SCALAR, "metric": "m", "variant": f"v{n % 2}", "iter": n - 5, "value": n / 3} for n in range(200)
     ]
+    for n, event in enumerate(events):
+        event |= {"worker": f"gpu-{n % 3}"} if n % 4 else {}
+        event |= {"x_axis_label": "epochs"} if event["variant"] == "v0" else {}
     odd = {"nan": "NaN", "inf": "inf", "negative": "-inf", "zero": -0.0}
     events += [{"type": SCALAR, "metric": "odd", "variant": name, "iter": 2**62, "value": odd[name]} for name in odd]
     events += [{"type": "log", "msg": f"line {n} ü", "level": "info", "worker": f"w{n % 3}"} for n in range(50)]
@@ -141,7 +144,7 @@ def content_of(server: Served, url: str) -> str:
 def seen(server: Served, task: str) -> dict[str, Any]:
     """All of a task that an export keeps, but for ids and times of receipt."""
     with server.client() as client:
-        points = client.get(f"/data/tasks/{task}/scalars.csv").raise_for_status().text
+        points = client.get(f"/data/tasks/{task}/scalars.csv?workers=1").raise_for_status().text
     log = server.call("events.get_task_log", {"task": task, "batch_size": 500, "navigate_earlier": False})["events"]
     events = [log]
     for type in ("plot", VECTOR):

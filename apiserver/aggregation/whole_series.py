@@ -7,7 +7,7 @@ example, series with 10, 20 and 30,000 points are three reads: the first two tog
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -54,6 +54,8 @@ class Points:
     iters: Int64Array
     timestamps: Int64Array
     values: Float64Array
+    workers: list[str] = field(default_factory=list)
+    """Who reported each point; empty if nobody asked."""
 
     def __len__(self) -> int:
         return len(self.iters)
@@ -70,7 +72,10 @@ class Points:
     def at(self, which: npt.NDArray[Any]) -> Points:
         """The points at `which`: a mask or indices."""
         columns = (column[which] for column in (self.series, self.iters, self.timestamps, self.values))
-        return Points(self.names, self.beginnings, *columns)
+        points = Points(self.names, self.beginnings, *columns)
+        if self.workers:
+            points.workers = np.array(self.workers, object)[which].tolist()
+        return points
 
 
 class PointsQuery(NamedTuple):
@@ -80,6 +85,8 @@ class PointsQuery(NamedTuple):
     selection: Selection = ()
     axis: BucketAxis = BucketAxis.ITER
     range: Range = EVERYWHERE
+    workers: bool = False
+    """Whether to tell who reported each point."""
 
 
 async def walk(store: EventStore, asked: PointsQuery, *, first: bool = True) -> AsyncGenerator[Points, None]:
@@ -103,7 +110,7 @@ async def walk(store: EventStore, asked: PointsQuery, *, first: bool = True) -> 
                 break
             after = _last(found)
             ended = whole or after.iter >= last
-            points = _in_range(_by_series(found, beginnings), asked)
+            points = _in_range(_by_series(found, beginnings, workers=asked.workers), asked)
             del found
             if len(points):
                 yield points
@@ -167,17 +174,18 @@ def _joined(pages: list[ScalarPoints]) -> ScalarPoints:
         np.concatenate([page.iters for page in pages]),
         np.concatenate([page.timestamps for page in pages]),
         np.concatenate([page.values for page in pages]),
-        [],
+        [worker for page in pages for worker in page.workers],
         np.empty(0, np.int64),
     )
 
 
-def _by_series(found: ScalarPoints, beginnings: dict[Name, int]) -> Points:
+def _by_series(found: ScalarPoints, beginnings: dict[Name, int], *, workers: bool) -> Points:
     names = sorted(found.names)
     first = np.array([beginnings[name] for name in names], np.int64)
     rank = {name: n for n, name in enumerate(names)}
     series = np.array([rank[name] for name in found.names], np.int32)[found.series]
-    points = Points(names, first, series, found.iters, found.timestamps, found.values)
+    told = found.workers if workers else []
+    points = Points(names, first, series, found.iters, found.timestamps, found.values, told)
     return points if len(names) == 1 else points.at(np.argsort(series, kind="stable"))
 
 

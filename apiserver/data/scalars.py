@@ -80,6 +80,7 @@ class Width(IntEnum):
     DOUBLE = 64
 
 
+Workers = Annotated[bool, Query(description="Of points: also a column `worker`, who reported each.")]
 Bits = Annotated[Width, Query(description="In `.bin`: the bits of each float.")]
 
 
@@ -94,6 +95,8 @@ class Asked:
     points: int
     smooth: Smoothing | None
     aggregates: Sequence[Aggregate] = _AGGREGATES
+    workers: bool = False
+    """Whether points tell who reported them."""
 
     @property
     def in_buckets(self) -> bool:
@@ -107,7 +110,7 @@ class Asked:
             return [*_NAMES, Column("x", x), *[Column(one.value, _kind(one)) for one in self.aggregates]]
         relative = [Column("relative", Kind.INT)] if self.axis is Axis.RELATIVE else []
         numbers = [Column("iter", Kind.INT), Column("timestamp", Kind.TIME), *relative, Column("value", Kind.FLOAT)]
-        return [*_NAMES, *numbers]
+        return [*_NAMES, *numbers, *([Column("worker", Kind.TEXT)] if self.workers else [])]
 
 
 def _kind(aggregate: Aggregate) -> Kind:
@@ -140,6 +143,7 @@ async def of_task(
     points: Points = 0,
     smooth: Smooth = None,
     columns: Of = None,
+    workers: Workers = False,
     bits: Bits = Width.SINGLE,
     csv: PlainCsv = None,
 ) -> Response:
@@ -149,7 +153,10 @@ async def of_task(
     """
     owner = await find_owner(call, task)
     told = aggregates_of(columns, in_buckets=points > 0 or smooth is not None)
-    asked = Asked(metrics, variants, axis, range_of(start, stop, axis), points, smoothing_of(smooth), told)
+    smoothing = smoothing_of(smooth)
+    asked = Asked(metrics, variants, axis, range_of(start, stop, axis), points, smoothing, told, workers)
+    if workers and asked.in_buckets:
+        raise bad_parameter("workers", "only points have them: leave 'points' and 'smooth' out")
 
     def make() -> Table:
         return Table(asked.columns, rows(call, [owner], asked), {"task": owner.id})
@@ -179,7 +186,7 @@ async def _points(
         selection = await selection_among(call, owner, EventType.SCALAR, asked.metrics, asked.variants)
         if selection is None:
             continue
-        query = PointsQuery(owner, selection, asked.axis.column, asked.range)
+        query = PointsQuery(owner, selection, asked.axis.column, asked.range, asked.workers)
         async with aclosing(whole_series.walk(call.backend.events, query, first=first)) as found:
             async for points in found:
                 first = False
@@ -187,7 +194,8 @@ async def _points(
                 task = [Repeated(np.zeros(len(points), np.int32), [owner.id])] if with_task else []
                 names = [*task, Repeated(points.series, metrics), Repeated(points.series, variants)]
                 relative = [points.since] if asked.axis is Axis.RELATIVE else []
-                yield Batch(len(points), [*names, points.iters, points.timestamps, *relative, points.values])
+                workers = [points.workers] if asked.workers else []
+                yield Batch(len(points), [*names, points.iters, points.timestamps, *relative, points.values, *workers])
                 del points
 
 

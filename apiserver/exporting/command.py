@@ -27,7 +27,7 @@ _FIELDS = (
     *("created", "started", "completed", "published", "status_changed", "active_duration"),
     *("status_reason", "status_message", "hyperparams", "configuration", "runtime", "container", "script"),
     *("execution.artifacts", "execution.framework", "execution.model_labels", "output.destination", "models"),
-    *("report", "report_assets"),
+    *("report", "report_assets", "has_x_axis_labels"),
 )
 _MODEL_FIELDS = (
     *("name", "uri", "comment", "tags", "system_tags", "framework", "design", "labels", "ready", "metadata"),
@@ -140,6 +140,8 @@ class _Export:
         folder = task_folders(self._folder) / task["id"]
         where = self._server.where
         about = {**task, "files": self._with_files, "server": where.api_url, "files_url": where.files_url}
+        if task.get("has_x_axis_labels"):
+            about["x_axis_labels"] = self._labels(task["id"])
         about["about_models"] = {id: models[id] for id in _named_models(task) if id in models}
         if _is_same(folder / TASK, about):
             count.known += 1
@@ -147,7 +149,7 @@ class _Export:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / TASK).unlink(missing_ok=True)
-            url = f"{where.api_url}/data/tasks/{task['id']}/scalars.parquet"
+            url = f"{where.api_url}/data/tasks/{task['id']}/scalars.parquet?workers=1"
             self._server.fetch(url, folder / SCALARS)
             self._write_events(task["id"], folder / EVENTS)
             for artifact in task.get("execution", {}).get("artifacts", ()):
@@ -159,6 +161,14 @@ class _Export:
         except (SourceRefused, OSError) as error:
             count.left += 1
             self._report.problem("task", f"{task['name']} ({task['id']})", str(error))
+
+    def _labels(self, task: str) -> list[list[str]]:
+        """The metric, the variant and the label of each curve whose x axis has one."""
+        asked = {"id": [task], "only_fields": ["last_metrics"], "search_hidden": True}
+        (found,) = self._server.call("tasks.get_all", asked)["tasks"]
+        curves = [one for of_metric in found.get("last_metrics", {}).values() for one in of_metric.values()]
+        labelled = [one for one in curves if one.get("x_axis_label")]
+        return [[one["metric"], one["variant"], one["x_axis_label"]] for one in labelled]
 
     def _write_events(self, task: str, path: Path) -> None:
         part = path.with_suffix(".part")

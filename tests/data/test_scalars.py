@@ -139,6 +139,20 @@ async def test_a_run_that_writes_meanwhile(data_anywhere: Data, monkeypatch: pyt
     assert before <= set(found)
 
 
+async def test_workers_of_points(data_anywhere: Data) -> None:
+    data = data_anywhere
+    points = [{**scalar("loss", name, n, n), "worker": f"gpu-{n % 3}"} for n in range(9) for name in ("a", "b")]
+    await data.add(*points)
+    rows = (await data.get("scalars?workers=1")).json()
+    assert [(row["variant"], row["iter"], row["worker"]) for row in rows] == [
+        (name, n, f"gpu-{n % 3}") for name in ("a", "b") for n in range(9)
+    ]
+    rows = (await data.get("scalars?workers=1&variant=b&axis=timestamp&from=1700000000300&to=1700000000400")).json()
+    assert [(row["iter"], row["worker"]) for row in rows] == [(3, "gpu-0"), (4, "gpu-1")]
+    assert "worker" not in (await data.get("scalars")).json()[0]
+    assert (await data.error("scalars?workers=1&points=9"))["parameter"] == "workers"
+
+
 async def test_bits_of_floats(data: Data) -> None:
     await data.add(*(scalar("loss", "train", n, 0.1) for n in range(4)))
     sizes = {bits: len((await data.get(f"scalars.bin?points=2&bits={bits}")).content) for bits in (32, 64)}

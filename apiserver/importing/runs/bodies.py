@@ -30,7 +30,7 @@ def of_points(task: str, series: Sequence[Points]) -> bytes:
 
 
 def _of_series(task: str, points: Points) -> bytes:
-    named = {"type": EventType.SCALAR, "task": task, "metric": points.metric, "variant": points.variant}
+    named = {"type": EventType.SCALAR, "task": task, "metric": points.metric, "variant": points.variant, **points.more}
     head = as_json(named)[:-1] + b',"iter":'
     values = _numbers(points.values)
     for number in np.flatnonzero(np.isinf(points.values)).tolist():

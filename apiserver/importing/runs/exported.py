@@ -101,6 +101,7 @@ class ExportedTask:
         self._models = {kind: list(items) for kind, items in (about.get("models") or {}).items()}
         self._about_models = dict(about.get("about_models") or {})
         self._parent = about.get("parent")
+        self._labels = {(metric, variant): label for metric, variant, label in about.get("x_axis_labels", ())}
         named = (about.get("project") or {}).get("name") or "exported"
         self.run = Run(self._source(about["id"]), _below(project, named), about["name"])
         self.run.status = _STATUSES.get(about["status"], str(about["status"]))
@@ -131,7 +132,7 @@ class ExportedTask:
             yield Unmapped("parent that is not in the export", str(self._parent))
         try:
             for batch in batches(self._folder / SCALARS):
-                yield from _points(batch)
+                yield from self._points(batch)
         except (OSError, ValueError, KeyError) as error:
             yield Problem(SCALARS, str(error))
         for part in self._events():
@@ -144,6 +145,20 @@ class ExportedTask:
             for item in items:
                 yield from self._model(kind, item)
         yield Position(f"{self._changed} {lines}", 1)
+
+    def _points(self, batch: Batch) -> Iterator[Points]:
+        """The points of each series and worker."""
+        workers = batch.get("worker") or [None] * len(batch["metric"])
+        names = list(zip(batch["metric"], batch["variant"], workers, strict=True))
+        numbers = {one: number for number, one in enumerate(dict.fromkeys(names))}
+        series = np.array([numbers[one] for one in names], np.int64)
+        iters, times, values = (np.asarray(batch[name]) for name in ("iter", "timestamp", "value"))
+        for (metric, variant, worker), number in numbers.items():
+            rows = np.flatnonzero(series == number)
+            columns = (iters[rows].astype(np.int64), times[rows].astype(np.int64), values[rows].astype(np.float64))
+            more = {"worker": worker, "x_axis_label": self._labels.get((metric, variant))}
+            known = {name: str(value) for name, value in more.items() if value}
+            yield Points(str(metric), str(variant), *columns, known)
 
     def _events(self) -> Iterator[Part]:
         try:
@@ -220,17 +235,6 @@ def _below(project: str | None, name: str) -> str:
 
 def _other(event: JsonObject) -> Other:
     return Other({name: value for name, value in event.items() if name not in _MADE or (name == "key" and value)})
-
-
-def _points(batch: Batch) -> Iterator[Points]:
-    names = list(zip(batch["metric"], batch["variant"], strict=True))
-    numbers = {one: number for number, one in enumerate(dict.fromkeys(names))}
-    series = np.array([numbers[one] for one in names], np.int64)
-    iters, times, values = (np.asarray(batch[name]) for name in ("iter", "timestamp", "value"))
-    for (metric, variant), number in numbers.items():
-        rows = np.flatnonzero(series == number)
-        columns = (iters[rows].astype(np.int64), times[rows].astype(np.int64), values[rows].astype(np.float64))
-        yield Points(str(metric), str(variant), *columns)
 
 
 def _seconds(text: Any) -> float | None:

@@ -58,6 +58,8 @@ class Points:
     iters: Int64Array
     timestamps: Int64Array
     values: Float64Array
+    more: JsonObject = field(default_factory=dict)
+    """Further fields of each of its events."""
 
 
 @dataclass(slots=True)

@@ -268,4 +268,4 @@ def _rows(points: Points, start: int, stop: int) -> Points:
     if start == 0 and stop >= len(points.iters):
         return points
     columns = (points.iters[start:stop], points.timestamps[start:stop], points.values[start:stop])
-    return Points(points.metric, points.variant, *columns)
+    return Points(points.metric, points.variant, *columns, points.more)
