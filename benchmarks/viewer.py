@@ -187,7 +187,7 @@ class _Pages:
         with self.fresh() as page:
             answer = page.context.request.get(f"/data/projects/{project}/tasks.json?columns=id")
             owners = [row["id"] for row in answer.json()]
-        alone = {"full": "m · v000000"}
+        alone = {"full": "m/v000000"}
         self._measure_compared("viewer.runs", project, owners[:few], alone, self.limits(1, few, _MOST_BUCKETS))
         grouped = {"group": "hyperparams.Args/lr"}
         self._measure_compared("viewer.groups", project, owners[:all], grouped, self.limits(1, 3 * _GROUPS, _BUCKETS))

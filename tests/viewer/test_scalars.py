@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Request, expect
 
 from tests.harness import Served
 from tests.viewer.browser import Faults
@@ -115,6 +115,10 @@ def _drag(page: Page, figure: Locator, start: float, stop: float) -> None:
     page.mouse.up()
 
 
+def _metrics(address: str) -> list[str]:
+    return parse_qs(urlsplit(address).query)["metric"]
+
+
 def _query(page: Page) -> dict[str, list[str]]:
     return parse_qs(urlsplit(page.url).query)
 
@@ -161,6 +165,24 @@ def test_zooming_leads_down_to_single_points_and_back(page: Page, runs: Runs) ->
     page.get_by_text("11 points, all extremes shown").wait_for()
     _figure(page, "loss").locator(".u-over").hover()
     expect(page.get_by_role("status").filter(has_text=f"iteration {SPIKE_AT:,}")).to_contain_text("9")
+
+
+def test_the_chart_that_is_zoomed_asks_first_and_the_others_follow(page: Page, runs: Runs) -> None:
+    asked: list[list[str]] = []
+
+    def note(request: Request) -> None:
+        if "from=" in request.url:
+            asked.append(_metrics(request.url))
+
+    page.on("request", note)
+    page.goto(runs.at("several"))
+    figure = _figure(page, "val/loss")
+    figure.wait_for()
+    expect(page.locator("[aria-busy=true]")).to_have_count(0)
+    with page.expect_response(lambda answer: "from=" in answer.url and "train/loss" in _metrics(answer.url)):
+        _drag(page, figure, 0.4, 0.6)
+    assert asked[0] == ["val/loss"]
+    assert "val/loss" not in asked[1]
 
 
 def test_keys_and_the_wheel_zoom_too(page: Page, runs: Runs) -> None:

@@ -2,7 +2,7 @@
 
 import { useSignalEffect } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { Menu, type MenuItem } from "../parts/Menu";
 import { wordsOf } from "../parts/Notice";
@@ -46,7 +46,7 @@ export function Card(props: CardProps): JSX.Element {
 }
 
 function Content({ spec, view, page, width, height, onView, items, children }: CardProps & { width: number }): JSX.Element {
-  const [drawn, setDrawn] = useState<Drawn | null>(null);
+  const drawn = useRef<Drawn | null>(null);
   const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
   const [picked, setPicked] = useState<Picked | null>(null);
 
@@ -63,18 +63,22 @@ function Content({ spec, view, page, width, height, onView, items, children }: C
     if (alone) setHidden(new Set(others.every((one) => hidden.has(one)) ? [] : others));
     else setHidden((next.delete(key) || next.add(key), next));
   };
+  const names = useMemo(
+    () => <Names lines={shown.lines} hidden={hidden} toggle={toggle} {...(spec.of !== undefined && { of: spec.of })} />,
+    [shown.lines, hidden, spec.of],
+  );
   return (
     <>
       <header class={css["head"]}>
         <h3 title={spec.title}>{spec.title}</h3>
         {children}
         {items && (
-          <Menu label={`Menu of ${spec.title}`} class={css["button"] ?? ""} items={items(lines, drawn)}>
+          <Menu label={`Menu of ${spec.title}`} class={css["button"] ?? ""} items={() => items(lines, drawn.current)}>
             ⋯
           </Menu>
         )}
       </header>
-      <Names lines={shown.lines} hidden={hidden} toggle={toggle} {...(spec.of !== undefined && { of: spec.of })} />
+      {names}
       <div style={{ height: `${height}px` }}>
         {shown.error ? (
           <div class={css["error"]} role="alert">
@@ -99,7 +103,7 @@ function Content({ spec, view, page, width, height, onView, items, children }: C
               onView({ range }, push);
             }}
             onPick={setPicked}
-            onReady={setDrawn}
+            onReady={(ready) => (drawn.current = ready)}
           />
         ) : (
           !shown.waiting && <div class={css["error"]}>No points</div>

@@ -154,7 +154,8 @@ export function extentOfY(all: Iterable<Points>, range: Range, log: boolean): Ra
   for (const { x, min, max } of all) {
     const [first, last] = within(x, range);
     for (let at = first; at < last; at++) {
-      const [low, high] = [min[at]!, max[at]!];
+      const low = min[at]!;
+      const high = max[at]!;
       if (high > greatest && (!log || high > 0)) greatest = high;
       if (low < least && (!log || low > 0)) least = low;
       else if (log && high > 0 && high < least) least = high;

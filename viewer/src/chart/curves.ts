@@ -50,10 +50,11 @@ interface Answer {
 const ALL = ["count", "mean", "min", "max", "not_finite"] as const;
 
 /**
- * Milliseconds that a chart waits for finer buckets of a new range, before it draws those that it has there. The chart
- * that was zoomed draws at once: the others leave the browser time for it.
+ * Milliseconds that a chart waits for finer buckets, after somebody zoomed another one, before it draws those that it has
+ * in the new range. The chart that was zoomed draws at once: the others leave the browser time for it, and most are drawn
+ * only once.
  */
-const LATE = 150;
+const LATE = 400;
 
 /** The lines of a chart that is `width` pixels wide. */
 export function useCurves(spec: ChartSpec, view: View, asker: Asker, width: number): Shown {
@@ -62,16 +63,18 @@ export function useCurves(spec: ChartSpec, view: View, asker: Asker, width: numb
   const asked = `${JSON.stringify([spec.metric, spec.variants, axis, smooth, points])}@${sourceNumber(asker.source)}`;
   const whole = useAsked(asked, (signal) => answer(spec, view, asker, points, null, false, signal));
 
-  const isZoomed = asker.together.zoomed === spec.id;
+  const isFirst = asker.together.zoomed === spec.id;
+  const follows = !isFirst && asker.together.zoomed !== null;
   const zoomed = view.range && whole.value ? askedRange(view.range, whole.value) : null;
   const detail = useAsked(zoomed && `${asked}${zoomed.join()}`, (signal) =>
-    answer(spec, view, asker, Math.min(3000, points * 1.5), zoomed, isZoomed, signal),
+    answer(spec, view, asker, Math.min(3000, points * 1.5), zoomed, isFirst, signal),
   );
 
   const [coarse, fine] = [whole.value, detail.value];
   const lines = useMemo(() => (coarse ? linesOf(coarse, fine, asker.source) : []), [coarse, fine, asker.source]);
-  const isLate = zoomed !== null && zoomed.join() !== fine?.range?.join() && !detail.error && !isZoomed;
-  const range = useHeld(coarse && sameAxis(coarse.axis, axis) ? view.range : null, isLate, LATE);
+  const isLate = follows && zoomed !== null && zoomed.join() !== fine?.range?.join() && !detail.error;
+  const held = useHeld(view.range, isLate, LATE);
+  const range = coarse && sameAxis(coarse.axis, axis) ? held : null;
   const count = useMemo(() => countOf(lines, range), [lines, range?.[0], range?.[1]]);
 
   const zoomedNow = useRef(false);

@@ -88,9 +88,11 @@ export function drawBand(pen: Pen, points: Points, plane: Plane): void {
     }
     let end = begin;
     pen.moveTo(toX(x[begin]!), toY(max[begin]!));
-    while (end < last && isFinite(toY(max[end + 1]!))) {
+    while (end < last) {
+      const y = toY(max[end + 1]!);
+      if (!isFinite(y)) break;
       end++;
-      pen.lineTo(toX(x[end]!), toY(max[end]!));
+      pen.lineTo(toX(x[end]!), y);
     }
     for (let at = end; at >= begin; at--) {
       const y = toY(min[at]!);
