@@ -137,18 +137,32 @@ def _progression(bodies: Sequence[_Content]) -> Progression | None:
 @decoder
 def decode_points(count: int, curve_body: bytes, details_body: bytes, low: int = LEAST, high: int = GREATEST) -> Points:
     """The points of a chunk at low ≤ iter ≤ high. Of a sealed chunk, little else is decoded."""
-    curve, content = unwrap(curve_body), unwrap(details_body)
-    _, size = _CURVE.unpack_from(curve)
-    iters = integers.decode(curve[_CURVE.size : _CURVE.size + size], count)
-    start, stop = int(np.searchsorted(iters, low, "left")), int(np.searchsorted(iters, high, "right"))
-    values = np.empty(stop - start, np.float64)
-    if start < stop:
-        _decode_some_values(curve, values, start)
+    content = unwrap(details_body)
+    part, curve = _decode_part(count, curve_body, low, high)
     timestamps, workers = _DETAILS.unpack_from(content)
     details = content[_DETAILS.size :]
     edges = (0, timestamps, timestamps + workers, len(details))
-    columns = (integers.decode_part(details[a:b], count, slice(start, stop)) for a, b in itertools.pairwise(edges))
-    return Points(iters[start:stop], values, *columns)
+    columns = (integers.decode_part(details[a:b], count, part) for a, b in itertools.pairwise(edges))
+    return Points(*curve, *columns)
+
+
+@decoder
+def decode_curve(count: int, body: bytes, low: int, high: int) -> Curve:
+    """The curve of a chunk at low ≤ iter ≤ high. Of a sealed chunk, little else is decoded."""
+    _, curve = _decode_part(count, body, low, high)
+    return curve
+
+
+def _decode_part(count: int, body: bytes, low: int, high: int) -> tuple[slice, Curve]:
+    """Which points of a chunk lie at low ≤ iter ≤ high, and their curve."""
+    content = unwrap(body)
+    _, size = _CURVE.unpack_from(content)
+    iters = integers.decode(content[_CURVE.size : _CURVE.size + size], count)
+    start, stop = int(np.searchsorted(iters, low, "left")), int(np.searchsorted(iters, high, "right"))
+    values = np.empty(stop - start, np.float64)
+    if start < stop:
+        _decode_some_values(content, values, start)
+    return slice(start, stop), Curve(iters[start:stop], values)
 
 
 @decoder

@@ -190,7 +190,11 @@ class Series:
         rows = self._chunk_rows("SELECT count, c.body", _WITH_CURVES, low, high)
         if not (rows or self.merged.runs or self.recent):
             return NO_CURVE
-        found = [chunks.decode_curves(rows)] if rows else []
+        if len(rows) == 1:  # as where a range begins or ends
+            ((count, body),) = rows
+            found = [chunks.decode_curve(count, body, low, high)]
+        else:
+            found = [chunks.decode_curves(rows)] if rows else []
         return _overlaid([*found, curve_of(self.tail), curve_of(self.hot)], low, high) or NO_CURVE
 
     def points(self, low: int = LEAST, high: int = GREATEST) -> Points:
