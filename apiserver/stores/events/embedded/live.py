@@ -1,8 +1,9 @@
 """Acknowledged events that are not merged yet: the journal, its memtables, and the lock that makes reads consistent.
 
 - A record goes to the journal first, and to a memtable right after. Both have the same order, thanks to `_appending`.
-- `lock` guards the memtables. A merge commits and drops its memtable under it. A reader copies hot data and begins its
-  SQLite transaction under it. So each reader sees every event once, either hot or merged.
+- `lock` guards the memtables. A reader copies hot data and begins its SQLite transaction under `entrance` and `lock`. A
+  merge commits and drops its memtable under `entrance`. So each reader sees every event once, either hot or merged.
+- A commit takes long, so nobody holds `lock` meanwhile: those who add events, on the event loop, need only `lock`.
 - `frozen` holds the memtables of ended segments, oldest first. Only `active` grows.
 
 For example, segment 6 is being merged, and segment 7 is active:
@@ -185,10 +186,11 @@ class Live:
     def drop(self, table: Memtable, commit: Callable[[], object]) -> None:
         """Drop the oldest frozen memtable, and `commit` the transaction that merged it, in one step for readers."""
         summary = self._summaries.of(table)
-        with self.lock:
+        with self.entrance:
             commit()
-            self.frozen.remove(table)
-            self._feed.merged(summary)
+            with self.lock:
+                self.frozen.remove(table)
+                self._feed.merged(summary)
         segment = journal.segment_path(self._folder, table.segment)
         try:
             segment.unlink(missing_ok=True)
@@ -197,10 +199,11 @@ class Live:
 
     def deleted(self, owners: Collection[Owner], commit: Callable[[], object]) -> None:
         """`commit` the transaction that deleted merged events of the owners, and tell of it in the same step."""
-        with self.lock:
+        with self.entrance:
             commit()
-            self._feed.deleted(owners)
-            self._watches.changed(owners)
+            with self.lock:
+                self._feed.deleted(owners)
+                self._watches.changed(owners)
 
     def look(self, query: ChangesQuery, watch: Watch | None = None) -> Look:
         """What changed of the query's owners or, with a `watch`, of those that it noted. The rest needs no lock."""

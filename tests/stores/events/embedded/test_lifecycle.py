@@ -114,6 +114,23 @@ async def test_merging_begins_by_points_time_or_size(tmp_path: Path, how: dict[s
     await store.close()
 
 
+async def test_events_are_taken_while_a_merge_or_a_deletion_commits(tmp_path: Path) -> None:
+    store = unmerged(tmp_path)
+    await store.open()
+    parts, commits = store._parts, list[tuple[bool, bool]]()
+
+    def note(statement: str) -> None:
+        if statement == "COMMIT":
+            commits.append((parts.live.lock.locked(), parts.live.entrance.locked()))
+
+    parts.database.writer.set_trace_callback(note)
+    await store.add(batch(scalars([1.0])))
+    await store.merge()
+    assert await store.delete([OWNER]) == 1
+    await store.close()
+    assert commits[:2] == [(False, True)] * 2  # adding needs the first lock, and reading both
+
+
 async def test_too_much_that_is_not_merged_is_refused(tmp_path: Path) -> None:
     store = EmbeddedEventStore(tmp_path, merge_points=10**9, merge_seconds=10**6, max_unmerged_bytes=1000)
     await store.open()
