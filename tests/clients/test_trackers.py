@@ -6,7 +6,10 @@ import csv
 import io
 import json
 import os
+import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ import pytest
 
 from apiserver.cli import main
 from tests.clients.sdk import ROOT, SCRIPTS
-from tests.harness import PATIENCE, Served
+from tests.harness import PATIENCE, Served, free_ports, listens, wait_until
 from tests.importing.runs.test_taking import environment, lines_of, tasks_of
 
 __all__ = ["environment"]
@@ -78,8 +81,44 @@ def test_tensorboard(server: Served, environment: dict[str, str], python: Path, 
 @pytest.mark.parametrize("store", ["mlruns", "sqlite:///mlflow.db"])
 def test_mlflow(server: Served, environment: dict[str, str], python: Path, tmp_path: Path, store: str) -> None:
     points = recorded(python, "track_mlflow.py", store, tmp_path)
+    take_mlflow(server, str(tmp_path / store.removeprefix("sqlite:///")), points)
+
+
+def test_mlflow_server(server: Served, environment: dict[str, str], tmp_path: Path) -> None:
+    """Only beside benchmarks: MLflow's server needs half a gigabyte of packages."""
+    python = Path(os.environ.get("PEERS_ENVIRONMENT", ROOT / ".venv-peers")) / "bin" / "python"
+    if not python.exists():
+        pytest.skip("no server of MLflow: `make bench` installs it, or set PEERS_ENVIRONMENT")
+    with mlflow_server(python, tmp_path) as place:
+        take_mlflow(server, place, recorded(python, "track_mlflow.py", place, tmp_path))
+
+
+@contextmanager
+def mlflow_server(python: Path, home: Path) -> Iterator[str]:
+    """The address of a server of MLflow's own."""
+    (port,) = free_ports(1)
+    stores = ("--backend-store-uri", f"sqlite:///{home}/mlflow.db", "--artifacts-destination", str(home / "artifacts"))
+    options = ("--host", "127.0.0.1", "--port", str(port), "--workers", "1")
+    kept = {"PATH": f"{python.parent}:{os.environ['PATH']}", "HOME": str(home)}
+    silent = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    with (home / "log").open("wb") as log:
+        command = [str(python), "-m", "mlflow", "server", *stores, *options]
+        process = subprocess.Popen(
+            command, env={**kept, **silent}, cwd=home, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        wait_until(lambda: process.poll() is not None or listens(port))
+        assert process.poll() is None, (home / "log").read_text()
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)  # its worker, too
+        process.wait(PATIENCE)
+
+
+def take_mlflow(server: Served, place: str, points: list[list[Any]]) -> None:
+    """Import what the script has recorded, twice, and look at it."""
     for _ in range(2):
-        place = str(tmp_path / store.removeprefix("sqlite:///"))
         assert main(["import", "mlflow", place, "--files"]) == 0
         assert sorted(points_of(server)) == sorted(points)
     (task,) = tasks_of(server).values()
