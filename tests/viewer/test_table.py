@@ -95,6 +95,15 @@ def test_names_stay_in_sight_while_columns_are_scrolled(page: Page, many: str) -
     assert (name.bounding_box(), head.bounding_box()) == before
 
 
+def test_no_cell_covers_the_line_below_its_row(page: Page, many: str) -> None:
+    page.goto(f"/projects/{many}?sort=name")
+    row = page.get_by_role("grid", name="Runs").get_by_role("row", name="run 0003")
+    expect(row).to_be_visible()
+    bottoms = "row => [row, ...row.children].map(one => one.getBoundingClientRect().bottom)"
+    end, *ends = row.evaluate(bottoms)
+    assert max(ends) <= end - 1
+
+
 def test_a_click_sorts_and_the_address_says_it(page: Page, lab: Lab) -> None:
     page.goto(f"/projects/{lab.project}?cols=name,status,hyperparams.Args/lr,min:loss/train")
     grid = page.get_by_role("grid", name="Runs")
