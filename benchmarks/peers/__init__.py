@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks.peers import duckdb, mlflow, pyarrow, tensorboard
+from benchmarks.peers import duckdb, exports, mlflow, pyarrow, tensorboard
 from benchmarks.run import Run
 
 ENVIRONMENT = Path(os.environ.get("PEERS_ENVIRONMENT", Path(__file__).parents[2] / ".venv-peers"))
@@ -26,3 +26,4 @@ def measure(run: Run) -> None:
     tensorboard.measure(run, programs)
     duckdb.measure(run, programs)
     pyarrow.measure(run, programs)
+    exports.measure(run, programs)
