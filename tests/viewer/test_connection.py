@@ -56,7 +56,7 @@ def test_a_lost_connection_is_said_in_words_until_it_is_back(
     show(page, lab, lab.run)
     with away(server, faults):
         expect(page.get_by_text("Connection lost")).to_be_visible()
-        expect(page.get_by_role("alert")).to_contain_text("Is the server running", timeout=15_000)
+        expect(page.get_by_role("alert")).to_contain_text("Is the server running")
         expect(page.get_by_role("heading", name="resnet-50", exact=True)).to_be_visible()
     live(page)
     expect(page.get_by_role("alert")).to_have_count(0)
