@@ -61,7 +61,7 @@ def test_data_is_read_with_curl(server: Served, tmp_path: Path) -> None:
     for n in range(4):
         server.call("events.add", {**point, "iter": n, "value": n, "timestamp": 1000 + n})
         server.call("events.add", {"type": "log", "task": made, "msg": f"epoch {n}", "timestamp": 1000 + n})
-    first, curves, windows, table, view, link = _shell("data.md")
+    first, curves, logs, windows, table, view, link = _shell("data.md")
     printed = _printed(server, tmp_path, first, TASK=made)
     assert "loss,train,0,1000,0.0" in printed
     assert "loss,train,3,1,3.0,3.0,3.0,3.0,3.0" in printed
@@ -69,6 +69,9 @@ def test_data_is_read_with_curl(server: Served, tmp_path: Path) -> None:
     printed = _printed(server, tmp_path, curves)
     assert f"{made},loss,train,0,1,0.0" in printed
     assert "0.1,loss,train,0,1,0.0,0.0" in printed
+    assert _printed(server, tmp_path, logs, TASK=made).startswith(
+        "epoch 0\nepoch 1\nepoch 2\nepoch 3\ntimestamp,worker,"
+    )
     beyond, of_time, hits = _answers(server, tmp_path, windows, TASK=made)
     assert (beyond, of_time["line"], hits["lines"]) == ([], 4, [])
     (kept,) = _answers(server, tmp_path, view)
