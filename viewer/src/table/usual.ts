@@ -27,7 +27,7 @@ export function useUsualColumns(project: string, shown: Shown, wanted: boolean):
   const facts = useFacts(project, shown.inside, asks);
   const candidates = asks && facts.value ? candidatesOf(facts.value) : null;
   const columns = candidates && namesText([...candidates.curves, ...candidates.parameters]);
-  const asked = useAsked(columns && `${project} ${shown.inside} ${columns}`, async (signal) => {
+  const asked = useAsked(columns ? `${project} ${shown.inside} ${columns}` : null, async (signal) => {
     const found = fromRuns(await newest(project, shown, columns!, signal), candidates!);
     remember(`usual columns ${project}`, found);
     return found;
