@@ -121,7 +121,7 @@ class _Console:
         self._take(self._reader.lines(**({} if self._since is None else {"from": self._since})))
 
     def _take(self, lines: Iterable[bytes], cut: int = 0) -> None:
-        """Print those of the lines, by time, that were not printed yet.
+        """Print the lines that were not printed yet. They come in the order of their times.
 
         The first of them is printed without its first `cut` lines of text.
         """

@@ -54,7 +54,7 @@ DRAWN = """(least) => {
 }"""
 #: Whether the first chart waits for no answer.
 _FIRST_DRAWN = "() => !document.querySelector('[role=figure]').closest('article').querySelector('[aria-busy=true]')"
-#: Ends when what was drawn so far is on the screen.
+#: Waits until all that was drawn is on the screen.
 _SEEN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 #: Goes to an address of the same server as a link does.
 _GO = "(address) => { history.pushState(null, '', address); dispatchEvent(new PopStateEvent('popstate')); }"

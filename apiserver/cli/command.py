@@ -47,6 +47,6 @@ def say(line: str) -> None:
 
 
 def say_progress(line: str) -> None:
-    """Print a line that is not the result."""
+    """Print a line about the work to standard error, as standard output has the result alone."""
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""`migrate`: the schemas of the engines."""
+"""`migrate`, which brings the schemas of the engines up to date."""
 
 from __future__ import annotations
 

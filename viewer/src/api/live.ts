@@ -4,8 +4,9 @@
  * Parts of a page say what they follow by `follow`. The stream is opened anew, from where it was, whenever that changes.
  * It is closed while the page is hidden, and goes on from the same place when the page is seen again.
  *
- * The connection is lost when the stream breaks or falls silent, or when a question finds no server. The server is looked for until it
- * answers: by the stream, or by a question on pages that follow nothing. Then `whenBack` tells all who had asked.
+ * The connection is lost when the stream breaks or falls silent, or when a question finds no server. The server is looked
+ * for until it answers: by the stream, or by a question on pages that follow nothing. Then `whenBack` tells all who had
+ * asked.
  */
 
 import { effect, signal } from "@preact/signals";

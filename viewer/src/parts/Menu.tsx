@@ -46,7 +46,7 @@ export function Menu({ children, label, items, class: className }: Props): JSX.E
   const [open, setOpen] = useState(false);
   /** A press on the button closes an open menu before the click comes: the click must not open it again. */
   const wasOpen = useRef(false);
-  // Only an open menu is in the document: there may be one in each row of a list.
+  // Only an open menu is in the document, because each row of a long list may have a menu.
   useLayoutEffect(() => {
     if (open) show();
   }, [open]);

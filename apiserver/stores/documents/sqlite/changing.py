@@ -25,7 +25,7 @@ have more series, and have to be kept up to date, too."""
 
 
 class Transaction:
-    """Changes documents of tables."""
+    """One transaction, which inserts, updates and deletes documents."""
 
     def __init__(self, connection: sqlite3.Connection, callbacks: Callbacks) -> None:
         self.connection = connection

@@ -18,11 +18,11 @@ covers it that was made later. For example:
     `parts`       a 0 to 99, f 100 to 120, g 95 to 105: in this order, so that g's points replace others
     `superseded`  nothing, as f still counts from 100 on
 
-Whatever does not count anywhere can be deleted, by anybody and at any time: on each of its iterations another chunk
-counts, which is there already, and which only goes when one counts whose statement goes further still. So a server may
-stop between any two steps, several may compact the same series at once, and a reader that sees all documents of a
-moment finds every point once. That is also why nothing here needs a lock: a lease only keeps servers from doing the
-same work twice.
+Anybody may delete a document that counts nowhere, at any time. On each of its iterations another chunk counts, which is
+in the store already. That chunk counts until there is one whose statement goes further, and may be deleted only then.
+So a server may stop between any two steps, several servers may compact the same series at once, and a reader that
+sees all documents of a moment finds every point once. Nothing here needs a lock: a lease only keeps servers from doing
+the same work twice.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def counting(documents: Iterable[Document], deleted: int) -> list[Document]:
 
 
 def parts(documents: Iterable[Document], deleted: int = 0) -> list[Part]:
-    """What counts of the documents of a series. Of points of one iteration, the one in the last part counts."""
+    """The parts of a series' documents that count. If several have a point of an iteration, that of the last counts."""
     left = counting(documents, deleted)
     cover = _Cover(one for one in left if isinstance(one, Chunk))
     fragments = sorted((one for one in left if isinstance(one, Fragment)), key=lambda one: one.place)
