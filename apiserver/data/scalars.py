@@ -47,7 +47,7 @@ FORMATS: tuple[Format, ...] = (*TABLES, Format.BINARY)
 #: Bytes of memory that a bucket takes while it is read and written, about.
 _BUCKET_BYTES = 300
 #: Owners whose buckets are read at once.
-_OWNERS_AT_ONCE = 8
+_OWNERS_AT_ONCE = 32
 #: The most buckets a curve: more are points.
 _MOST_BUCKETS = 100_000
 
@@ -214,31 +214,31 @@ async def _buckets(
             at_once //= 2
             continue
         place += len(some)
-        series = [(owner.id, one) for owner, buckets in zip(some, found, strict=True) for one in buckets]
+        if found:
+            yield _batch(found, asked.aggregates, with_task)
         del found
-        if series:
-            yield _batch(series, asked.aggregates, with_task)
-        del series
 
 
-async def _buckets_of(call: DataCall, owners: Sequence[Owner], asked: Asked) -> list[list[Buckets]]:
-    """The buckets of each owner."""
+async def _buckets_of(call: DataCall, owners: Sequence[Owner], asked: Asked) -> list[tuple[str, Buckets]]:
+    """The id of each curve's owner, and its buckets."""
     key = Key.DURATION if asked.axis is Axis.RELATIVE else Key(asked.axis.value)
     query = HistogramQuery(asked.points, key, True, asked.range, asked.smooth).buckets
     query = replace(query, aggregates=frozenset(asked.aggregates), may_be_finer=True)
 
-    async def read(owner: Owner) -> list[Buckets]:
-        selection = await selection_among(call, owner, EventType.SCALAR, asked.metrics, asked.variants)
-        if selection is None:
-            return []
-        with answers.reading():
-            return await call.backend.events.scalar_buckets(SeriesQuery(owner, EventType.SCALAR, selection), query)
+    names = asked.metrics, asked.variants
+    selections = await together(*[selection_among(call, owner, EventType.SCALAR, *names) for owner in owners])
+    queries = [
+        SeriesQuery(owner, EventType.SCALAR, selection)
+        for owner, selection in zip(owners, selections, strict=True)
+        if selection is not None
+    ]
+    with answers.reading():
+        found = await call.backend.events.scalar_buckets_of_each(queries, query)
+    return [(one.owner.id, buckets) for one, some in zip(queries, found, strict=True) for buckets in some]
 
-    return await together(*map(read, owners))
 
-
-def _bytes_of(found: list[list[Buckets]]) -> int:
-    return _BUCKET_BYTES * sum([len(one.x) for buckets in found for one in buckets])
+def _bytes_of(found: Sequence[tuple[str, Buckets]]) -> int:
+    return _BUCKET_BYTES * sum([len(one.x) for _, one in found])
 
 
 def _batch(series: Sequence[tuple[str, Buckets]], aggregates: Sequence[Aggregate], with_task: bool) -> Batch:

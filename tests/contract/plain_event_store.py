@@ -232,6 +232,9 @@ class PlainEventStore:
             found.append(_buckets(name, interval, points, buckets.aggregates))
         return found
 
+    async def scalar_buckets_of_each(self, queries: Sequence[SeriesQuery], buckets: BucketQuery) -> list[list[Buckets]]:
+        return [await self.scalar_buckets(series, buckets) for series in queries]
+
     async def curve_ends(self, asked: CurvesQuery) -> tuple[int, int] | None:
         curves = [curve for owner in asked.owners for curve in self._curves(asked.of(owner), asked.axis).values()]
         found = [x for curve in curves for x, _ in curve]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -309,6 +310,40 @@ async def test_each_series_has_buckets_of_its_own_width(case: Case) -> None:
     )
     assert [(one.variant, one.values[COUNT].tolist()) for one in found] == [("a", [1, 1]), ("c", [3, 1])]
     assert asked == [(2, 3, 7), (4, 5, 8)]
+
+
+@pytest.mark.parametrize("smoothing", [None, Smoothing(Kind.EXPONENTIAL, weight=0.5)])
+@pytest.mark.parametrize("axis", BucketAxis)
+async def test_buckets_of_several_owners_are_those_of_each(
+    case: Case, axis: BucketAxis, smoothing: Smoothing | None
+) -> None:
+    second, single = OWNER._replace(id="second"), OWNER._replace(id="single value")
+    await case.store.add(batch(scalars([1.0], iters=[SINGLE_VALUE_ITERATION], owner=single)))
+    for begin in (0, 20_000):  # partly merged, on the embedded store
+        iters = list(range(begin, begin + 10_000))
+        for factor, owner, metric in ((1.0, OWNER, "loss"), (2.0, OWNER, "lr"), (3.0, second, "loss")):
+            await case.store.add(
+                batch(scalars([n % 7 * factor for n in iters], iters=iters, metric=metric, owner=owner))
+            )
+        if not begin:
+            await case.settle()
+    unknown = SeriesQuery(OWNER._replace(id="unknown"), EventType.SCALAR)
+    queries = [
+        select(SCALARS, MetricSelection("lr")),
+        unknown,
+        *(replace(SCALARS, owner=one) for one in (single, second)),
+    ]
+    asked = BucketQuery(axis, lambda count, *_: count // 20, aggregates=ALL, smoothing=smoothing)
+    found = await case.store.scalar_buckets_of_each([*queries, SCALARS], asked)
+    names = [[one.metric for one in of_owner] for of_owner in found]
+    assert names == [["lr"], [], [], ["loss"], ["loss", "lr"]]
+    for query, buckets in zip([*queries, SCALARS], found, strict=True):
+        alone = await case.store.scalar_buckets(query, asked)
+        assert [one.x.tolist() for one in buckets] == [one.x.tolist() for one in alone]
+        assert [one.values[COUNT].sum() for one in buckets] == [20_000] * len(alone)
+        for one, other in zip(buckets, alone, strict=True):
+            for name in ALL:
+                assert one.values[name].tolist() == pytest.approx(other.values[name].tolist(), rel=1e-12)
 
 
 async def test_single_values_make_no_bucket_wider_though_there_are_lesser_iterations(case: Case) -> None:

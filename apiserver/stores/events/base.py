@@ -219,6 +219,9 @@ class EventStore(Protocol):
         `answers.will_read` counts the buckets before all of them are made.
         """
 
+    async def scalar_buckets_of_each(self, queries: Sequence[SeriesQuery], buckets: BucketQuery) -> list[list[Buckets]]:
+        """As `scalar_buckets` of each query, in order: for the few series of many owners."""
+
     async def curve_ends(self, asked: CurvesQuery) -> tuple[int, int] | None:
         """The least and the greatest x of all curves together; iteration −2³¹ is left out. None: there is no point."""
 

@@ -40,6 +40,7 @@ from apiserver.events.queries import (
     Range,
     SeriesQuery,
 )
+from apiserver.off_loop import together
 from apiserver.stores.events.base import EventStoreError, hits_in_page
 from apiserver.stores.events.elasticsearch import buckets as bucketing
 from apiserver.stores.events.elasticsearch import (
@@ -204,6 +205,10 @@ class ElasticsearchEventStore:
         """Buckets of each series that has a curve."""
         with reading():
             return await bucketing.buckets(self._cluster, self._series, bucketing.Request(series, buckets))
+
+    async def scalar_buckets_of_each(self, queries: Sequence[SeriesQuery], buckets: BucketQuery) -> list[list[Buckets]]:
+        """Buckets of each query's series."""
+        return await together(*(self.scalar_buckets(one, buckets) for one in queries))
 
     async def curve_ends(self, asked: CurvesQuery) -> tuple[int, int] | None:
         """The ends of all curves together."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
-from apiserver.events.aggregates import Aggregate, Buckets, Rows, columns_for, made_of
+from apiserver.events.aggregates import Aggregate, Aggregates, Rows, columns_for, made_of
 from apiserver.events.model import Int64Array
 from apiserver.events.queries import GREATEST
 from apiserver.stores.events.base import bucket_x
@@ -29,8 +30,8 @@ Part = Curve | Pieces
 class Source:
     """The pieces and points of one series, ascending. No piece reaches over the end of a bucket."""
 
-    metric: str
-    variant: str
+    number: int
+    """Which of the caller's series it is."""
     interval: int
     parts: Sequence[Part]
 
@@ -40,10 +41,18 @@ class Source:
         return sum([len(part[0]) for part in self.parts])
 
 
-def bucketed(sources: Iterable[Source], wanted: frozenset[Aggregate]) -> list[Buckets]:
+class InBuckets(NamedTuple):
+    """The buckets of the caller's series `number`, as `Buckets` has them."""
+
+    number: int
+    x: Int64Array
+    values: Aggregates
+
+
+def bucketed(sources: Iterable[Source], wanted: frozenset[Aggregate]) -> list[InBuckets]:
     """The buckets of each source, in any order. Only short sources are held in memory together."""
     columns = columns_for(wanted)
-    found: list[Buckets] = []
+    found: list[InBuckets] = []
     points: list[Source] = []
     pieces: list[Source] = []
     for source in sources:
@@ -53,7 +62,7 @@ def bucketed(sources: Iterable[Source], wanted: frozenset[Aggregate]) -> list[Bu
             )
             summed = _summed(all_of_it, source.interval, columns)
             x = bucket_x(summed.x, source.interval)
-            found.append(Buckets(source.metric, source.variant, x, made_of(summed.sums, wanted)))
+            found.append(InBuckets(source.number, x, made_of(summed.sums, wanted)))
         elif all(isinstance(part, Curve) for part in source.parts):
             points.append(source)
         else:
@@ -103,7 +112,7 @@ def _summed(part: Part, interval: int, columns: ColumnNames) -> Pieces:
 
 def _together(
     sources: Sequence[Source], all_of_them: Part, columns: ColumnNames, wanted: frozenset[Aggregate]
-) -> list[Buckets]:
+) -> list[InBuckets]:
     """The buckets of each source; `all_of_them` has their parts one after another."""
     lengths = [source.length for source in sources]
     x = all_of_them[0]
@@ -116,12 +125,7 @@ def _together(
     begins = bucket_x(x[starts], interval[starts])
     ends = np.searchsorted(series[starts], np.arange(len(sources) + 1)).tolist()
     return [
-        Buckets(
-            source.metric,
-            source.variant,
-            begins[start:stop],
-            {name: column[start:stop] for name, column in values.items()},
-        )
+        InBuckets(source.number, begins[start:stop], {name: column[start:stop] for name, column in values.items()})
         for source, start, stop in zip(sources, ends, ends[1:], strict=False)
     ]
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -26,7 +27,7 @@ from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Float64Ar
 from apiserver.events.queries import GREATEST, LEAST, BucketQuery, Width
 from apiserver.stores.events.base import since_first
 from apiserver.stores.events.embedded import smoothed
-from apiserver.stores.events.embedded.bucketing import SHORT, Part, Source, bucket_starts, bucketed
+from apiserver.stores.events.embedded.bucketing import SHORT, InBuckets, Part, Source, bucket_starts, bucketed
 from apiserver.stores.events.embedded.checked import decoder, unwrap
 from apiserver.stores.events.embedded.chunks import Room, decode_curves
 from apiserver.stores.events.embedded.extremes import Extremes
@@ -42,7 +43,7 @@ from apiserver.stores.events.embedded.pieces import (
 )
 from apiserver.stores.events.embedded.points import NO_CURVE, Columns, Curve, concat, take, within
 from apiserver.stores.events.embedded.series import Content, Series, chunk_shifts, merged_stats
-from apiserver.stores.events.embedded.smoothed import NOTHING_KEPT, Key, Known, OwnCurves, SmoothedCurves, Stretch
+from apiserver.stores.events.embedded.smoothed import NOTHING_KEPT, Key, Known, SmoothedCurves, Stretch
 from apiserver.stores.events.embedded.unsettled import in_parts
 from apiserver.stores.events.embedded.walks import SeriesWalk
 
@@ -65,21 +66,26 @@ class _Rooms(threading.local):
 _rooms = _Rooms()
 
 
-def all_buckets(series: Sequence[Series], wanted: BucketQuery, curves: OwnCurves) -> list[Buckets]:
-    """The buckets of each series that has a curve, not only a single value, sorted by name."""
-    found: list[Buckets] = []
+def all_buckets(views: Sequence[Sequence[Series]], wanted: BucketQuery, curves: SmoothedCurves) -> list[list[Buckets]]:
+    """For each owner's series, the buckets of those that have a curve, not only a single value, in their order."""
+    series = [one for some in views for one in some]
+    found: dict[int, Buckets] = {}
     for more in some_buckets(series, wanted, curves):
-        answers.will_read(wanted.size(len(more), sum([len(buckets.x) for buckets in more])))
-        found += more
-    return sorted(found, key=lambda buckets: (buckets.metric, buckets.variant))
+        answers.will_read(wanted.size(len(more), sum([len(one.x) for one in more])))
+        found.update({number: Buckets(*series[number].name, x, values) for number, x, values in more})
+    numbers = iter(range(len(series)))
+    return [[found[number] for number in islice(numbers, len(some)) if number in found] for some in views]
 
 
 def some_buckets(
-    series: Sequence[Series], wanted: BucketQuery, curves: OwnCurves = NOTHING_KEPT, extremes: Extremes | None = None
-) -> Iterator[list[Buckets]]:
+    series: Sequence[Series],
+    wanted: BucketQuery,
+    curves: SmoothedCurves = NOTHING_KEPT,
+    extremes: Extremes | None = None,
+) -> Iterator[list[InBuckets]]:
     """The same, in any order, some series at a time. Points that `extremes` takes have none in their buckets."""
     for which in in_parts(series):
-        part = [series[n] for n in which.tolist()]
+        part = [(n, series[n]) for n in which.tolist()]
         over_iterations = wanted.axis is BucketAxis.ITER
         sources = _by_iteration(part, wanted, curves, extremes) if over_iterations else _by_time(part, wanted)
         yield bucketed(sources, wanted.aggregates)
@@ -88,15 +94,15 @@ def some_buckets(
 # --- over times ------------------------------------------------------------------------------------
 
 
-def _by_time(series: Sequence[Series], wanted: BucketQuery) -> Iterator[Source]:
-    for one in series:
+def _by_time(series: Sequence[tuple[int, Series]], wanted: BucketQuery) -> Iterator[Source]:
+    for number, one in series:
         curve = curve_over(one, wanted.axis)
         if not len(curve.iters):
             continue
         interval = wanted.width(len(curve.iters), int(curve.iters[0]), int(curve.iters[-1]))
         if wanted.smoothing is not None:
             curve = Curve(*wanted.smoothing.whole(curve.iters, curve.values))
-        yield Source(*one.name, interval, [within(curve, wanted.range.least, wanted.range.greatest)])
+        yield Source(number, interval, [within(curve, wanted.range.least, wanted.range.greatest)])
 
 
 def curve_over(series: Series, axis: BucketAxis) -> Curve:
@@ -123,19 +129,19 @@ class _Extent(NamedTuple):
 
 
 def _by_iteration(
-    series: Sequence[Series], wanted: BucketQuery, curves: OwnCurves, extremes: Extremes | None
+    numbered: Sequence[tuple[int, Series]], wanted: BucketQuery, curves: SmoothedCurves, extremes: Extremes | None
 ) -> Iterator[Source]:
+    series = [one for _, one in numbered]
     known = chunk_shifts(series, wanted.range.least, wanted.range.greatest) if wanted.smoothing is None else {}
-    for one, extent in zip(series, _extents(series), strict=True):
+    for (number, one), extent in zip(numbered, _extents(series), strict=True):
         if extent.first == extent.last == SINGLE_VALUE_ITERATION:
             continue
         interval = _interval(one, extent, wanted.width)
         if wanted.smoothing is None:
-            yield Source(*one.name, *_parts(one, interval, known.get(one.merged.id, []), wanted, extremes))
+            yield Source(number, *_parts(one, interval, known.get(one.merged.id, []), wanted, extremes))
         else:
-            key = Key(curves.owner, one.name, one.merged.id, wanted.smoothing, columns_for(wanted.aggregates))
-            parts = _smoothed_parts(one, key, _ends(one, extent), interval, wanted, curves.all)
-            yield Source(*one.name, *parts)
+            key = Key(one.owner, one.name, one.merged.id, wanted.smoothing, columns_for(wanted.aggregates))
+            yield Source(number, *_smoothed_parts(one, key, _ends(one, extent), interval, wanted, curves))
 
 
 def _extents(series: Sequence[Series]) -> Iterator[_Extent]:

@@ -1,7 +1,7 @@
 """Reads the same scalar series of many owners by one read, because one for each owner takes longer than its points.
 
-Each view is named by its owner's place in the query. For example, of owners A, B and C, all but B have the series. The
-views are named 0 and 2, and the second of the three rows of means is all NaN.
+For example, of owners A, B and C, all but B have the series. There are two views, and the second of the three rows of
+means is all NaN.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 import numpy as np
+import numpy.typing as npt
 
 from apiserver import answers
 from apiserver.events.aggregates import CurvesInBuckets, Neighbours
@@ -52,7 +53,7 @@ def views_of(conn: sqlite3.Connection, asked: CurvesQuery, hot: Sequence[Mapping
     for place, owner in enumerate(asked.owners):
         recent = [table[owner] for table in hot if owner in table]
         if recent or place in merged:
-            found.append(Series(conn, (str(place), ""), merged.get(place, NOT_MERGED), recent))
+            found.append(Series(conn, owner, (asked.metric, asked.variant), merged.get(place, NOT_MERGED), recent))
     return found
 
 
@@ -81,13 +82,14 @@ def ends(series: Sequence[Series], axis: BucketAxis) -> tuple[int, int] | None:
 
 
 def in_buckets(series: Sequence[Series], asked: CurvesQuery, buckets: CommonBuckets) -> CurvesInBuckets:
-    """All curves in the buckets; the views are named by their owners' places."""
+    """All curves in the buckets."""
     answers.will_read(8 * (len(asked.owners) + 2) * buckets.count)
     found = CurvesInBuckets.empty(len(asked.owners), buckets.count)
     extremes = Extremes(found, buckets)
+    places = _places(series, asked)
     for some in some_buckets(series, buckets.of(asked), extremes=extremes):
         if some:
-            owners = np.repeat([int(one.metric) for one in some], [len(one.x) for one in some])
+            owners = np.repeat(places[[one.number for one in some]], [len(one.x) for one in some])
             numbers = buckets.numbers(np.concatenate([one.x for one in some]))
             values = {name: np.concatenate([one.values[name] for one in some]) for name in some[0].values}
             found.put(owners, numbers, values)
@@ -95,19 +97,26 @@ def in_buckets(series: Sequence[Series], asked: CurvesQuery, buckets: CommonBuck
     return found
 
 
+def _places(series: Sequence[Series], asked: CurvesQuery) -> npt.NDArray[np.intp]:
+    """The place of each view's owner in the query."""
+    places = {owner: place for place, owner in enumerate(asked.owners)}
+    return np.array([places[one.owner] for one in series], np.intp)
+
+
 def neighbours(series: Sequence[Series], asked: CurvesQuery, buckets: CommonBuckets, *, before: bool) -> Neighbours:
-    """The nearest bucket of each owner outside; the views are named by their owners' places."""
+    """The nearest bucket of each owner outside."""
     answers.will_read(16 * len(asked.owners))
     found = Neighbours.empty(len(asked.owners))
+    places = _places(series, asked)
     for which in in_parts(series):
-        for one in [series[number] for number in which.tolist()]:
+        for number in which.tolist():
+            one, at = series[number], places[number]
             if asked.axis is BucketAxis.ITER and asked.smoothing is None:
                 curve = _near(one, buckets, before=before)
             else:
                 curve = curve_over(one, asked.axis)
                 if asked.smoothing is not None:
                     curve = Curve(*asked.smoothing.whole(curve.iters, curve.values))
-            at = int(one.name[0])
             found.numbers[at], found.means[at] = nearest_bucket(*curve, buckets, before=before)
     return found
 

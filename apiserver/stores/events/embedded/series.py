@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from apiserver.events.model import Owner
 from apiserver.events.queries import GREATEST, LEAST, SeriesQuery
 from apiserver.stores.events.embedded import chunks, stats, tail
 from apiserver.stores.events.embedded.checked import unwrap
@@ -89,9 +90,10 @@ class Series:
     """A view of one series: what `conn` reads in its transaction, and its hot points."""
 
     def __init__(
-        self, conn: sqlite3.Connection, name: Name, merged: MergedSeries, hot: Sequence[HotPoints] = ()
+        self, conn: sqlite3.Connection, owner: Owner, name: Name, merged: MergedSeries, hot: Sequence[HotPoints] = ()
     ) -> None:
         self.conn = conn
+        self.owner = owner
         self.name = name
         self.merged = merged
         self.recent = hot
@@ -242,4 +244,4 @@ def views(conn: sqlite3.Connection, series: SeriesQuery, hot: Sequence[Mapping[N
             recent.setdefault(name, []).append(points)
     merged = merged_series(conn, series)
     names = merged.keys() if recent.keys() <= merged.keys() else sorted(merged.keys() | recent.keys())
-    return [Series(conn, name, merged.get(name, NOT_MERGED), recent.get(name, ())) for name in names]
+    return [Series(conn, series.owner, name, merged.get(name, NOT_MERGED), recent.get(name, ())) for name in names]

@@ -157,12 +157,5 @@ class SmoothedCurves:
             self.size += known.size
 
 
-class OwnCurves(NamedTuple):
-    """What is known of the smoothed curves of one owner."""
-
-    all: SmoothedCurves
-    owner: Owner
-
-
 #: For readers that find and keep nothing, as no segment has this number.
-NOTHING_KEPT = OwnCurves(SmoothedCurves(merged=-1), Owner("", ""))
+NOTHING_KEPT = SmoothedCurves(merged=-1)

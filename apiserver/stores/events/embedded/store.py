@@ -65,7 +65,7 @@ from apiserver.stores.events.embedded.merge import Merger
 from apiserver.stores.events.embedded.names import TYPES, matcher, owner_id, state
 from apiserver.stores.events.embedded.samples import Samples
 from apiserver.stores.events.embedded.series import Series, views
-from apiserver.stores.events.embedded.smoothed import OwnCurves, SmoothedCurves
+from apiserver.stores.events.embedded.smoothed import SmoothedCurves
 from apiserver.stores.events.embedded.watches import Watch
 from apiserver.stores.events.lock import FolderLock
 from apiserver.stores.reserve import Reserve, free_bytes
@@ -318,16 +318,23 @@ class EmbeddedEventStore:
         """Stats of each series."""
         return await self._read_scalars(series, lambda found: scalars.scalar_stats(series.owner, found, spread=spread))
 
-    async def scalar_stats_of_each(self, queries: Sequence[SeriesQuery]) -> list[list[ScalarStats]]:
-        """Stats of each query's series, by one read."""
+    async def _read_many(self, queries: Sequence[SeriesQuery], work: Callable[[list[list[Series]]], Result]) -> Result:
+        """The result of `work` on each query's series, by one read."""
         asked = [(series, matcher(series.selection)) for series in queries]
 
         def pick(table: Memtable) -> list[dict[Name, HotPoints]]:
             owners = table.owners
             return [owners[one.owner].points(matches) if one.owner in owners else {} for one, matches in asked]
 
-        def work(conn: sqlite3.Connection, hot: list[list[dict[Name, HotPoints]]]) -> list[list[ScalarStats]]:
-            found = [views(conn, one, [table[n] for table in hot]) for n, one in enumerate(queries)]
+        def view(conn: sqlite3.Connection, hot: list[list[dict[Name, HotPoints]]]) -> list[list[Series]]:
+            return [views(conn, one, [table[n] for table in hot]) for n, one in enumerate(queries)]
+
+        return await self._read_tables(pick, lambda conn, hot: work(view(conn, hot)))
+
+    async def scalar_stats_of_each(self, queries: Sequence[SeriesQuery]) -> list[list[ScalarStats]]:
+        """Stats of each query's series, by one read."""
+
+        def work(found: list[list[Series]]) -> list[list[ScalarStats]]:
             rows = scalars.stats_of([series for some in found for series in some])
             stops = accumulate(map(len, found))
             return [
@@ -337,12 +344,17 @@ class EmbeddedEventStore:
                 for one, some, stop in zip(queries, found, stops, strict=True)
             ]
 
-        return await self._read_tables(pick, work)
+        return await self._read_many(queries, work)
 
     async def scalar_buckets(self, series: SeriesQuery, buckets: BucketQuery) -> list[Buckets]:
         """Buckets of each series that has a curve."""
-        curves = OwnCurves(self._parts.curves, series.owner)
-        return await self._read_scalars(series, lambda found: all_buckets(found, buckets, curves))
+        curves = self._parts.curves
+        return await self._read_scalars(series, lambda found: all_buckets([found], buckets, curves)[0])
+
+    async def scalar_buckets_of_each(self, queries: Sequence[SeriesQuery], buckets: BucketQuery) -> list[list[Buckets]]:
+        """Buckets of each query's series, by one read."""
+        curves = self._parts.curves
+        return await self._read_many(queries, lambda found: all_buckets(found, buckets, curves))
 
     async def _read_curves(self, asked: CurvesQuery, work: Callable[[list[Series]], Result]) -> Result:
         name = (asked.metric, asked.variant)
