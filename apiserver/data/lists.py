@@ -122,7 +122,7 @@ async def tasks(
 ) -> Response:
     """The tasks of a project, with any field, parameter and metric as a column. The project `*` means all projects."""
     found = await find_project(call, project)
-    names = split_names("columns", columns, _MOST_COLUMNS) if columns else USUAL
+    names = split_names("columns", columns or "", _MOST_COLUMNS) or USUAL
     fields = [field_of(name) for name in dict.fromkeys(names)]
     order = sort_fields(split_names("sort", sort or "-created", _MOST_SORTED))
     wanted = await wanted_tasks(call, found["id"], where, recursive=recursive)

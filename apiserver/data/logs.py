@@ -14,7 +14,7 @@ from apiserver.aggregation.logs import beyond
 from apiserver.data.calls import DataCall, TheCall, bad_parameter
 from apiserver.data.formats import TABLES, Format, chosen
 from apiserver.data.formats.writers import Options
-from apiserver.data.parameters import Axis, From, Int64, Names, PlainCsv, To, range_of
+from apiserver.data.parameters import Axis, From, Names, PlainCsv, To, range_of
 from apiserver.data.places import find_owner
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
@@ -70,7 +70,8 @@ Limit = Annotated[
     Query(ge=1, le=_MOST_TAIL, description=f"How many lines the window has, {_WINDOW} if nothing is said."),
 ]
 Numbers = Annotated[
-    list[Int64], Query(alias="line", max_length=1000, description="May repeat: only the lines with these numbers.")
+    list[Annotated[int, Query(ge=0, le=2**63 - 1)]],
+    Query(alias="line", max_length=1000, description="May repeat: only the lines with these numbers."),
 ]
 
 Longest = Annotated[
@@ -131,10 +132,11 @@ async def of_task(
     """The lines of a task's console, the oldest first. `from` and `to` are times.
 
     A line is a message as it was reported. Only `.txt` has a message of several lines on several lines.
-    With `offset`, `limit` or `line` they are a window: lines by their numbers, and with their numbers.
+    With `offset`, `limit` or `line` they are a window: lines by their numbers and, but in `.txt`, with their numbers.
     """
     owner = await find_owner(call, task)
     options = Options(csv == "plain")
+    format = chosen(call.request.path_params.get("ending"), call.headers.get("accept", ""), FORMATS)
     if offset is not None or limit is not None or numbers:
         if wanted != LineFilter() or (start, stop, tail) != (None,) * 3:
             raise bad_parameter("offset", "lines are numbered in the whole log: leave filters, 'from' and 'to' out")
@@ -142,11 +144,10 @@ async def of_task(
             raise bad_parameter("line", "give either 'line', or 'offset' and 'limit'")
         first = offset or 0
         asked = sorted(set(numbers)) or range(first, first + (limit or _WINDOW))
-        return await _window(call, owner, asked, longest, options)
+        return await _window(call, owner, asked, longest, options, of_text=format is Format.TEXT)
     if longest is not None:
         raise bad_parameter("longest", "it is for windows: give 'offset', 'limit' or 'line', too")
     times = range_of(start, stop, Axis.TIMESTAMP)
-    format = chosen(call.request.path_params.get("ending"), call.headers.get("accept", ""), FORMATS)
 
     def make() -> Table:
         if tail is None:
@@ -158,7 +159,7 @@ async def of_task(
 
 
 async def _window(
-    call: DataCall, owner: Owner, numbers: Sequence[int], longest: int | None, options: Options
+    call: DataCall, owner: Owner, numbers: Sequence[int], longest: int | None, options: Options, *, of_text: bool
 ) -> Response:
     """Lines by their numbers. The header X-Total-Count says how many there are in all."""
     lines, total = await call.backend.events.log_numbered(owner, numbers)
@@ -166,11 +167,13 @@ async def _window(
 
     async def rows() -> AsyncGenerator[Batch, None]:
         found, columns = _batch([line._replace(message=line.message[:longest]) for line in lines])
-        positions, lengths = [position_text(line.position) for line in lines], [len(line.message) for line in lines]
-        yield Batch(found, [list(numbers[:found]), positions, *columns, lengths])
+        if not of_text:
+            positions, lengths = [position_text(line.position) for line in lines], [len(line.message) for line in lines]
+            columns = [list(numbers[:found]), positions, *columns, lengths]
+        yield Batch(found, columns)
 
     def make() -> Table:
-        return Table(_NUMBERED, rows(), {"task": owner.id})
+        return Table(_COLUMNS if of_text else _NUMBERED, rows(), {"task": owner.id})
 
     response = await answer(call, f"{owner.id}-log", make, owners=[owner], possible=FORMATS, options=options)
     response.raw_headers.append((b"x-total-count", str(total).encode()))

@@ -40,8 +40,6 @@ class Axis(StrEnum):
         return BucketAxis.DURATION if self is Axis.RELATIVE else BucketAxis(self.value)
 
 
-#: int64, as all iterations and times are.
-Int64 = Annotated[int, Query(ge=-(2**63), le=2**63 - 1)]
 _X = {"anyOf": [{"type": "integer"}, {"type": "string", "format": "date-time"}, {"type": "null"}]}
 _TIMES = "Of times, epoch milliseconds or ISO 8601, in UTC if it names no zone."
 From = Annotated[

@@ -17,7 +17,7 @@ from apiserver.aggregation import whole_series
 from apiserver.aggregation.histogram import HistogramQuery, Key
 from apiserver.aggregation.whole_series import PointsQuery
 from apiserver.data.calls import DataCall, TheCall, bad_parameter
-from apiserver.data.formats import TABLES, Format
+from apiserver.data.formats import TABLES, Format, chosen
 from apiserver.data.formats.writers import Options
 from apiserver.data.parameters import (
     Axis,
@@ -157,6 +157,9 @@ async def of_task(
     asked = Asked(metrics, variants, axis, range_of(start, stop, axis), points, smoothing, told, workers)
     if workers and asked.in_buckets:
         raise bad_parameter("workers", "only points have them: leave 'points' and 'smooth' out")
+    format = chosen(call.request.path_params.get("ending"), call.headers.get("accept", ""), FORMATS)
+    if workers and format is Format.BINARY:
+        raise bad_parameter("workers", "these are texts, and .bin has numbers only: use another format")
 
     def make() -> Table:
         return Table(asked.columns, rows(call, [owner], asked), {"task": owner.id})

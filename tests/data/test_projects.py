@@ -41,8 +41,10 @@ async def test_table_of_tasks(data_anywhere: Data, runs: list[str], monkeypatch:
         runs[0],
         "run 0",
     ]
-    usual, unnamed = [(await data.get(f"/projects/ex/amples/tasks{query}")).json() for query in ("", "?columns=")]
-    assert usual == unnamed
+    usual, *unnamed = [
+        (await data.get(f"/projects/ex/amples/tasks{query}")).json() for query in ("", "?columns=", "?columns=,")
+    ]
+    assert unnamed == [usual, usual]
     projects = {row["name"]: row["tasks"] for row in (await data.get("/projects")).json()}
     assert projects == {"ex": 0, "ex/amples": 5}
 

@@ -150,7 +150,8 @@ async def test_workers_of_points(data_anywhere: Data) -> None:
     rows = (await data.get("scalars?workers=1&variant=b&axis=timestamp&from=1700000000300&to=1700000000400")).json()
     assert [(row["iter"], row["worker"]) for row in rows] == [(3, "gpu-0"), (4, "gpu-1")]
     assert "worker" not in (await data.get("scalars")).json()[0]
-    assert (await data.error("scalars?workers=1&points=9"))["parameter"] == "workers"
+    for wrong in ("scalars?workers=1&points=9", "scalars.bin?workers=1"):
+        assert (await data.error(wrong))["parameter"] == "workers"
 
 
 async def test_bits_of_floats(data: Data) -> None:

@@ -122,7 +122,9 @@ async def test_windows_of_a_log(data_anywhere: Data) -> None:
     assert (await data.get(f"log/line?position={position}")).json() == {"line": 50, "total": 51}
     cut = (await data.get("log?line=12&longest=4")).json()[0]
     assert (cut["msg"], cut["length"]) == ("line", 7)
+    assert (await data.get("log.txt?offset=10&limit=2&longest=6")).text == "line 9\nline 1\n"
     assert (await data.get("log/workers")).json() == ["w"]
+    assert (await data.error("log?line=-1"))["parameter"] == "line"
     assert (await data.error("log?longest=4"))["parameter"] == "longest"
     assert (await data.error("log?offset=1&search=a"))["parameter"] == "offset"
     assert (await data.error("log?offset=1&line=3"))["parameter"] == "line"
