@@ -27,8 +27,8 @@ from apiserver.data.parameters import (
     To,
     Variants,
     is_exact,
+    matching,
     range_of,
-    selection_among,
     smoothing_of,
 )
 from apiserver.data.places import find_project
@@ -37,13 +37,15 @@ from apiserver.data.scalars import FORMATS, Asked, Bits, Of, Points, Width, aggr
 from apiserver.data.sending import answer
 from apiserver.data.tables import Batch, Column, Kind, Repeated, Table
 from apiserver.events.model import EventType, Owner
-from apiserver.events.queries import SeriesQuery
+from apiserver.off_loop import together
 from apiserver.services.tasks.task_documents import TASKS
 
 routes = router()
 
 #: How many curves a group's curves are made of, at most: tasks times series.
 _MOST_CURVES = 10_000
+#: How many tasks are asked at once which series they have.
+_OWNERS_AT_ONCE = 32
 #: How many tasks an answer is about, at most.
 _MOST_TASKS = 10_000
 #: Buckets of a group's curve if the request does not say, and the fewest that there can be.
@@ -178,12 +180,11 @@ async def _series(call: DataCall, owners: Sequence[Owner], asked: Asked) -> list
     if is_exact(asked.metrics) and is_exact(asked.variants):
         found = {(metric, variant) for metric in asked.metrics for variant in asked.variants}
     else:
-        found = set()
-        for owner in owners:
-            selection = await selection_among(call, owner, EventType.SCALAR, asked.metrics, asked.variants)
-            if selection is not None:
-                stats = await call.backend.events.scalar_stats(SeriesQuery(owner, EventType.SCALAR, selection))
-                found |= {(one.metric, one.variant) for one in stats}
+        found, means = set(), matching(asked.metrics, asked.variants)
+        for start in range(0, len(owners), _OWNERS_AT_ONCE):
+            some = owners[start : start + _OWNERS_AT_ONCE]
+            each = await together(*[call.backend.events.series(owner, [EventType.SCALAR]) for owner in some])
+            found |= {name for known in each for one in known if means(name := (one.metric, one.variant))}
             _check(len(owners), len(found))
     _check(len(owners), len(found))
     return sorted(found)

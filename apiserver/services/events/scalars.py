@@ -8,7 +8,7 @@ from typing import Any
 
 from apiserver.aggregation import latest_scalars as latest
 from apiserver.aggregation import task_events
-from apiserver.aggregation.histogram import Histogram, HistogramQuery, Key, histogram
+from apiserver.aggregation.histogram import Histogram, HistogramQuery, Key, histogram, histograms
 from apiserver.aggregation.single_values import single_values
 from apiserver.events.model import EventType, MetricSelection
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
@@ -30,14 +30,15 @@ PAGE = 10_000
 @endpoint("events.scalar_metrics_iter_histogram", "2.1")
 async def scalar_metrics_iter_histogram(call: Call, request: dict[str, Any]) -> Encoded:
     selection, asked = owners.selection(request.get("metrics")), _asked(request)
-    series = SeriesQuery(await owners.one(call, request), EventType.SCALAR, selection)
-    answer = await _histogram(call, series, asked)
+    owner = await owners.one(call, request)
+    answer = await histogram(call.backend.events, SeriesQuery(owner, EventType.SCALAR, selection), asked)
+    await add_labels(call, {owner: answer}, model=owner.is_model)
     return Encoded(await encode_many(answer, _series(answer)))
 
 
 @endpoint("events.multi_task_scalar_metrics_iter_histogram", "2.1")
 async def multi_task_scalar_metrics_iter_histogram(call: Call, request: dict[str, Any]) -> Encoded:
-    metrics = await histograms(call, request)
+    metrics = await side_by_side(call, request)
     return Encoded(await encode_many({"metrics": metrics}, _series(metrics)))
 
 
@@ -89,18 +90,16 @@ async def get_scalar_metric_data(call: Call, request: dict[str, Any]) -> dict[st
     }
 
 
-async def histograms(call: Call, request: dict[str, Any]) -> _SideBySide:
-    """Scalar series of `tasks` side by side: {metric: {variant: {task: {name, x, y}}}}."""
+async def side_by_side(call: Call, request: dict[str, Any]) -> _SideBySide:
+    """Scalar series of `tasks`: {metric: {variant: {task: {name, x, y}}}}."""
     asked = await owners.many(call, request, limit=call.backend.settings.multi_task_limit)
-    selection, query = owners.selection(request.get("metrics")), _asked(request)
-    each = [SeriesQuery(owner, EventType.SCALAR, selection) for owner in asked]
-    if call.backend.events.reads_in_parallel:
-        answers = await together(*(_histogram(call, series, query) for series in each))
-    else:
-        answers = [await _histogram(call, series, query) for series in each]
+    selection = owners.selection(request.get("metrics"))
+    queries = [SeriesQuery(owner, EventType.SCALAR, selection) for owner in asked]
+    answers = dict(zip(asked, await histograms(call.backend.events, queries, _asked(request)), strict=True))
+    await add_labels(call, answers, model=request["model_events"])
     metrics: _SideBySide = {}
-    for (owner, name), answer in zip(asked.items(), answers, strict=True):
-        await off_loop(_series(answer), partial(_put_beside, metrics, owner.id, name, answer))
+    for owner, answer in answers.items():
+        await off_loop(_series(answer), partial(_put_beside, metrics, owner.id, asked[owner], answer))
     return metrics
 
 
@@ -108,12 +107,6 @@ def _put_beside(metrics: _SideBySide, task: str, name: str, answer: Histogram) -
     for metric, variants in answer.items():
         for variant, series in variants.items():
             metrics.setdefault(metric, {}).setdefault(variant, {})[task] = {**series, "name": name}
-
-
-async def _histogram(call: Call, series: SeriesQuery, asked: HistogramQuery) -> Histogram:
-    answer = await histogram(call.backend.events, series, asked)
-    await add_labels(call, series.owner, answer)
-    return answer
 
 
 def _asked(request: dict[str, Any]) -> HistogramQuery:

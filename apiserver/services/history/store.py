@@ -8,7 +8,6 @@ and week, and the document has the subject, its metrics, and values that are not
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 from collections.abc import Collection, Iterable, Mapping
@@ -44,8 +43,8 @@ MOST_POINTS = 4_000_000
 _MOST_KNOWN = 10_000
 #: How many weeks are deleted at once.
 _SWEPT_AT_ONCE = 20
-#: How many weeks are read in parallel, on engines where that is faster.
-_READ_AT_ONCE = 16
+#: How many weeks of subjects are read at once.
+_READ_AT_ONCE = 32
 
 #: A metric and its variant.
 HistorySeries = tuple[str, str]
@@ -120,20 +119,17 @@ class History:
         inside = Range(steps.start, steps.stop)
         aggregates = _AGGREGATES | {Aggregate.LAST} if last else _AGGREGATES
         asked = BucketQuery(BucketAxis.TIMESTAMP, lambda *_: steps.width, inside, aggregates)
-        turns = asyncio.Semaphore(_READ_AT_ONCE if self._events.reads_in_parallel else 1)
         found: dict[Subject, dict[HistorySeries, ChartCurve]] = {}
-
-        async def add(subject: Subject) -> None:
-            for week in weeks:
-                owner = _owner(subject.company, _id(subject, week * WEEK))
-                async with turns:
-                    read = await self._events.scalar_buckets(SeriesQuery(owner, EventType.SCALAR, selection), asked)
-                for buckets in read:
-                    of_subject = found.setdefault(subject, {})
+        each = [(subject, _owner(subject.company, _id(subject, week * WEEK))) for subject in subjects for week in weeks]
+        for start in range(0, len(each), _READ_AT_ONCE):
+            some = each[start : start + _READ_AT_ONCE]
+            queries = [SeriesQuery(owner, EventType.SCALAR, selection) for _, owner in some]
+            read = await self._events.scalar_buckets_of_each(queries, asked)
+            for (subject, _), of_week in zip(some, read, strict=True):
+                of_subject = found.setdefault(subject, {})
+                for buckets in of_week:
                     curve = of_subject.setdefault((buckets.metric, buckets.variant), ChartCurve.over(steps))
                     curve.add(steps, buckets)
-
-        await asyncio.gather(*(add(subject) for subject in subjects))
         filled = {
             subject: {series: curve for series, curve in of_subject.items() if not curve.empty}
             for subject, of_subject in found.items()

@@ -9,7 +9,7 @@ from apiserver.services.backend import Call, endpoint
 from apiserver.services.events.multi_plots import get_multi_task_plots
 from apiserver.services.events.owners import selection
 from apiserver.services.events.samples import walk_each
-from apiserver.services.events.scalars import get_task_single_value_metrics, histograms
+from apiserver.services.events.scalars import get_task_single_value_metrics, side_by_side
 from apiserver.services.models import read as models
 from apiserver.services.tasks import read as tasks
 
@@ -28,7 +28,7 @@ async def get_task_data(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         walk = {"model_events": of["model_events"], "iters": asked["iters"], "navigate_earlier": True}
         answer["debug_images"] = await walk_each(call, walk, EventType.IMAGE, selections, {})
     if "scalar_metrics_iter_histogram" in request:
-        answer["scalar_metrics_iter_histogram"] = await histograms(
+        answer["scalar_metrics_iter_histogram"] = await side_by_side(
             call, {**request["scalar_metrics_iter_histogram"], **of}
         )
     if "single_value_metrics" in request:
