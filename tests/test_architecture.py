@@ -146,7 +146,7 @@ def test_nothing_imports_upward(part: str, path: Path) -> None:
 
 #: The packages of the engines.
 ENGINES = (
-    *("stores/events/embedded", "stores/events/elasticsearch"),
+    *("stores/events/embedded", "stores/events/elasticsearch", "stores/events/columnar"),
     *("stores/documents/sqlite", "stores/documents/mongo"),
 )
 #: Who else names engines in code, by module and definition, and why.

@@ -1,1 +1,1 @@
-"""One engine of columns for stores to which any number of servers write. So far: which document counts where."""
+"""One engine of columns for stores to which any number of servers write. So far for scalars; no server uses it yet."""

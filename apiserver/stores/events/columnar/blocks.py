@@ -1,0 +1,128 @@
+"""The BlockStore protocol: what the engine of columns asks of the place where its documents are kept.
+
+A *block* is a fragment or a chunk (`precedence.py`): some points of one series as encoded columns, and beside them what
+can be told without decoding: which series, which iterations, how many points. A block store knows nothing of what is in
+the columns. It promises:
+
+- Each write has a *place* in one order of its owner. A write is *visible* from some moment on, perhaps before writes of
+  earlier places are. It has *ended* when it cannot be undone any more; before that, the failure of a machine may undo
+  it. A write is acknowledged only when it has ended.
+- Blocks with one id have the same points. So a block that is put twice is there once, at the place of the last put.
+- `find` sees everything that has ended, if a caller asked `ended` before, or if this server wrote it. If it sees that a
+  block is removed, it sees the blocks that were put before.
+- A put of several blocks may stop half-way, so that only some of them are kept. Putting all of them again completes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from apiserver.events.model import Owner
+from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
+from apiserver.stores.events.columnar.precedence import Chunk, Document, Fragment
+
+#: The metric and the variant of a series.
+Name = tuple[str, str]
+#: Encoded columns of a block, by their names.
+Columns = Mapping[str, bytes]
+
+
+class Statement(NamedTuple):
+    """What makes a block a chunk: it has all points of its iterations that were written up to place `up_to`.
+
+    `newest` is the greatest place of the fragments that its points came with: to a reader who knows all up to there,
+    the chunk is no change. `shift` says how wide the sums among its columns are.
+    """
+
+    up_to: int
+    newest: int
+    shift: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewBlock:
+    """A block to put. All its points lie at the iterations `first` to `last`."""
+
+    owner: Owner
+    series: Name
+    id: str
+    first: int
+    last: int
+    count: int
+    columns: Columns
+    statement: Statement | None = None
+    """None: it is a fragment."""
+
+    def at(self, version: Version) -> Block:
+        """The block that a store has once this one is put."""
+        return Block(self.series, self.id, version, self.first, self.last, self.count, self.statement)
+
+
+class Version(NamedTuple):
+    """One put of a block: its place, and the term of the store in which the place was given."""
+
+    place: int
+    term: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block that a store has, without its columns."""
+
+    series: Name
+    id: str
+    version: Version
+    first: int
+    last: int
+    count: int
+    statement: Statement | None = None
+
+    @property
+    def document(self) -> Document:
+        """What `precedence.py` has to know of it."""
+        if self.statement is None:
+            return Fragment(self.id, self.version.place, self.first, self.last)
+        return Chunk(self.id, self.statement.up_to, self.first, self.last)
+
+    @property
+    def newest(self) -> int:
+        """The greatest place of the fragments that its points came with."""
+        return self.version.place if self.statement is None else self.statement.newest
+
+
+class Found(NamedTuple):
+    """The blocks that a store has, in any order, and the place of the owner's last deletion; 0: there was none."""
+
+    blocks: list[Block]
+    deleted: int
+
+
+class Gone(Exception):
+    """A block is no longer there, as another one has its points now. The reader has to begin again."""
+
+
+class BlockStore(Protocol):
+    """Blocks of one type of events, of all owners. All methods raise EventStoreBusy if they cannot serve now."""
+
+    async def put(self, blocks: Sequence[NewBlock]) -> None:
+        """Keep the blocks. All of these writes have ended once this returns."""
+
+    async def find(self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None) -> Found:
+        """The blocks of the series with iterations in the range; with `since`, those whose `newest` lies behind it."""
+
+    async def fetch(self, owner: Owner, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
+        """The named columns of each block; Gone."""
+
+    async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:
+        """Remove the blocks, but none that was put again since. Some may stay: nothing depends on it."""
+
+    async def delete(self, owner: Owner) -> None:
+        """Note that nothing counts any more that the owner has. This has a place, as a put has."""
+
+    async def ended(self, owner: Owner) -> int:
+        """A place up to which all writes of the owner have ended. A `find` after this sees them."""
+
+    async def lease(self, owner: Owner, holder: str, seconds: float) -> bool:
+        """Whether the holder may compact the owner for so long. 0 gives the lease back."""

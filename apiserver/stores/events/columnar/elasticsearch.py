@@ -1,0 +1,259 @@
+"""A BlockStore on Elasticsearch: a document a block, routed by owner, so that all blocks of an owner are in one shard.
+
+What is known of a block is in columns of the index (doc values). The block's own columns are stored binaries, which a
+search does not touch. There is no `_source`.
+
+A place is the number that the shard gave to a write (`_seq_no`), and a write has ended once the shard's global
+checkpoint has come to it. `find` walks in the order of places, so that it needs no snapshot of the index: a block that
+is removed between two pages was replaced by blocks of later places, which the walk still comes to.
+
+The index has two other documents an owner: the last deletion, whose place is what counts, and the lease of the server
+that compacts it.
+"""
+
+from __future__ import annotations
+
+import time
+from binascii import a2b_base64, b2a_base64
+from collections.abc import AsyncIterator, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import orjson
+from elasticsearch import ApiError
+
+from apiserver.events.model import EventType, JsonObject, Owner
+from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
+from apiserver.off_loop import off_loop
+from apiserver.stores.events.base import EventStoreError
+from apiserver.stores.events.columnar.blocks import (
+    Block,
+    Columns,
+    Found,
+    Gone,
+    NewBlock,
+    Statement,
+    Version,
+)
+from apiserver.stores.events.elasticsearch import bulk, names
+from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
+from apiserver.stores.events.elasticsearch.parts import in_parts
+from apiserver.stores.events.elasticsearch.queries import all_of, any_of, inside, of, without
+
+#: The columns that a block may have.
+_COLUMNS = ("curve", "details", "sums")
+#: What of a block is known without them.
+_FIELDS = ("metric", "variant", "first", "last", "count", "up_to", "newest", "shift")
+_OF_CHUNKS = ("up_to", "newest", "shift")
+
+_UNINDEXED = {"type": "long", "index": False}
+_INDEX: JsonObject = {
+    "settings": {"index": {"auto_expand_replicas": "0-1", "refresh_interval": "1s"}},
+    "mappings": {
+        "dynamic": "strict",
+        "_source": {"enabled": False},
+        "_routing": {"required": True},
+        "properties": {
+            "owner": {"type": "keyword"},
+            "series": {"type": "keyword"},
+            "metric": {"type": "keyword"},
+            "variant": {"type": "keyword", "index": False},
+            "first": {"type": "long"},
+            "last": {"type": "long"},
+            "count": _UNINDEXED,
+            "up_to": _UNINDEXED,
+            "newest": {"type": "long"},
+            "shift": _UNINDEXED,
+            **{name: {"type": "binary", "store": True} for name in _COLUMNS},
+            "holder": {"type": "keyword", "index": False, "doc_values": False, "store": True},
+            "until": {"type": "long", "index": False, "doc_values": False, "store": True},
+        },
+    },
+}
+_PAGE = 5000
+#: Bytes of columns that one request fetches, about, and bytes of a point in them.
+_FETCHED, _POINT = 8 * 2**20, 24
+_CREATED_BEFORE = "resource_already_exists_exception"
+_CONFLICT = 409
+
+
+class ElasticsearchBlocks:
+    """The blocks of all owners, in an index for each company."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._made: set[str] = set()
+        self._shards: dict[Owner, int] = {}
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    async def put(self, blocks: Sequence[NewBlock]) -> None:
+        """Keep the blocks. All of these writes have ended once this returns."""
+        by_index: dict[str, list[NewBlock]] = {}
+        for block in blocks:
+            by_index.setdefault(self._index(block.owner), []).append(block)
+        for index, some in by_index.items():
+            items: list[str] = await off_loop(sum([one.count for one in some]), partial(list, map(_item, some)))
+            await self._write(index, items)
+
+    async def delete(self, owner: Owner) -> None:
+        """Note that nothing counts any more that the owner has."""
+        await self._write(self._index(owner), [_line("index", _deletion(owner), owner) + "{}\n"])
+
+    async def _write(self, index: str, items: Iterable[str]) -> None:
+        await self._ensure(index)
+        try:
+            refused = await bulk.send(self._cluster, index, items, in_order=False)
+        finally:
+            self._cluster.wrote([index])
+        if refused:
+            raise EventStoreError(f"Elasticsearch refused blocks: {', '.join(refused)}")
+
+    async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:
+        """Remove the blocks, but none that was put again since."""
+        for some in in_parts(blocks, lambda block: 1, _PAGE):
+            lines = (
+                _line("delete", one.id, owner, if_seq_no=one.version.place, if_primary_term=one.version.term)
+                for one in some
+            )
+            await self._cluster.bulk(self._index(owner), "".join(lines).encode())
+
+    async def lease(self, owner: Owner, holder: str, seconds: float) -> bool:
+        """Whether the holder may compact the owner for so long, by this server's clock."""
+        index, id, now = self._index(owner), f"lease {names.owner_key(owner)}", int(time.time() * 1000)
+        lease = {"holder": holder, "until": now + int(seconds * 1000)}
+        routing = names.owner_key(owner)
+        client = self._cluster.client
+        await self._ensure(index)
+        with errors(writing=True):
+            try:
+                found = await client.get(index=index, id=id, routing=routing, stored_fields=["holder", "until"])
+                if found["fields"]["holder"] != [holder] and found["fields"]["until"][0] > now:
+                    return False
+                known = {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
+            except ApiError as error:
+                if error.status_code != 404:
+                    raise
+                known = {"op_type": "create"}
+            try:
+                await client.index(index=index, id=id, routing=routing, document=lease, **known)
+            except ApiError as error:
+                if error.status_code != _CONFLICT:
+                    raise
+                return False
+        return True
+
+    async def _ensure(self, index: str) -> None:
+        if index not in self._made:
+            with errors():
+                try:
+                    await self._cluster.client.indices.create(index=index, **_INDEX)
+                except ApiError as error:
+                    if error.error != _CREATED_BEFORE:
+                        raise
+            self._made.add(index)
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    async def find(self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None) -> Found:
+        """The blocks of the series with iterations in the range; with `since`, those whose `newest` lies behind it."""
+        conditions = [*inside("last", Range(least=range.least)), *inside("first", Range(greatest=range.greatest))]
+        if since is not None:
+            is_fragment = without({"exists": {"field": "up_to"}})
+            written = all_of(is_fragment, {"range": {"_seq_no": {"gt": since}}})
+            conditions.append(any_of([written, {"range": {"newest": {"gt": since}}}]))
+        deletion = _deletion(series.owner)
+        query = any_of([of(series, *conditions), {"ids": {"values": [deletion]}}])
+        blocks: dict[str, Block] = {}
+        deleted = 0
+        async for hit in self._hits(series.owner, query):
+            if hit["_id"] == deletion:
+                deleted = hit["_seq_no"]
+            else:  # if it was put again between two pages, it is there twice
+                blocks[hit["_id"]] = _block(hit)
+        return Found([*blocks.values()], deleted)
+
+    async def _hits(self, owner: Owner, query: JsonObject) -> AsyncIterator[JsonObject]:
+        body: JsonObject = {
+            "_source": False,
+            "track_total_hits": False,
+            "size": _PAGE,
+            "query": query,
+            "sort": [{"_seq_no": "asc"}],
+            "seq_no_primary_term": True,
+            "docvalue_fields": list(_FIELDS),
+        }
+        while True:
+            answer = await self._cluster.search(self._index(owner), body, routing=names.owner_key(owner))
+            hits = answer["hits"]["hits"]
+            for hit in hits:
+                yield hit
+            if len(hits) < _PAGE:
+                return
+            body["search_after"] = hits[-1]["sort"]
+
+    async def fetch(self, owner: Owner, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
+        """The named columns of each block; Gone."""
+        found: list[Columns] = []
+        for some in in_parts(wanted, lambda one: one[0].count * _POINT, _FETCHED):
+            found += await self._fetch(owner, some)
+        return found
+
+    async def _fetch(self, owner: Owner, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
+        routing = names.owner_key(owner)
+        docs = [{"_id": block.id, "routing": routing, "stored_fields": list(columns)} for block, columns in wanted]
+        with errors():
+            answer = await self._cluster.client.mget(
+                index=self._index(owner), docs=docs, preference=routing, realtime=False, filter_path="docs.fields"
+            )
+        fields = [doc.get("fields") for doc in answer.get("docs", [])]
+        if len(fields) < len(docs) or None in fields:
+            raise Gone
+        return [{name: a2b_base64(values[0]) for name, values in one.items()} for one in fields]
+
+    async def ended(self, owner: Owner) -> int:
+        """The global checkpoint of the owner's shard. A `find` after this sees all up to there."""
+        index = self._index(owner)
+        await self._ensure(index)
+        if owner not in self._shards:
+            with errors():
+                found = await self._cluster.client.search_shards(index=index, routing=names.owner_key(owner))
+            self._shards[owner] = int(found["shards"][0][0]["shard"])
+        copies = (await self._cluster.shard_stats([index]))[index]["shards"].get(str(self._shards[owner]), [])
+        self._cluster.wrote([index])  # as other servers may have
+        ended = [copy.get("seq_no", {}).get("global_checkpoint", -1) for copy in copies if copy["routing"]["primary"]]
+        return max(ended, default=-1)
+
+    def _index(self, owner: Owner) -> str:
+        return names.index(f"{self._cluster.prefix}-blocks", EventType.SCALAR, owner.company)
+
+
+def _deletion(owner: Owner) -> str:
+    """The id of the document that notes the owner's last deletion."""
+    return f"deleted {names.owner_key(owner)}"
+
+
+def _line(action: str, id: str, owner: Owner, **more: Any) -> str:
+    return orjson.dumps({action: {"_id": id, "routing": names.owner_key(owner), **more}}).decode() + "\n"
+
+
+def _item(block: NewBlock) -> str:
+    key = names.owner_key(block.owner)
+    document: JsonObject = {
+        "owner": key,
+        "series": names.series_key(names.series_hash(key, *block.series)),
+        **dict(zip(("metric", "variant"), block.series, strict=True)),
+        "first": block.first,
+        "last": block.last,
+        "count": block.count,
+        **(block.statement._asdict() if block.statement else {}),
+        **{name: b2a_base64(column, newline=False).decode() for name, column in block.columns.items()},
+    }
+    return _line("index", block.id, block.owner) + orjson.dumps(document).decode() + "\n"
+
+
+def _block(hit: JsonObject) -> Block:
+    fields = {name: values[0] for name, values in hit["fields"].items()}
+    statement = Statement(*(fields[name] for name in _OF_CHUNKS)) if "up_to" in fields else None
+    series, version = (fields["metric"], fields["variant"]), Version(hit["_seq_no"], hit["_primary_term"])
+    return Block(series, hit["_id"], version, fields["first"], fields["last"], fields["count"], statement)

@@ -1,0 +1,80 @@
+"""Fetches columns of blocks, and makes points of stretches.
+
+Columns of chunks are cached by id in a bounded memory, as they never change. Those of fragments are not: fragments are
+soon compacted.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+
+from apiserver.events.model import Owner
+from apiserver.events.queries import Range
+from apiserver.stores.events.columnar.blocks import Block, BlockStore, Columns
+from apiserver.stores.events.columnar.encoding import Workers, curve_of, points_of
+from apiserver.stores.events.columnar.stretches import BlockPart, Stretch
+from apiserver.stores.events.embedded.points import NO_CURVE, NO_POINTS, Curve, Points, overlay
+from apiserver.stores.events.embedded.points import Columns as Made
+
+#: Columns of blocks by their ids.
+Loaded = dict[str, Columns]
+
+
+class Cache:
+    """The columns of chunks that were used last, of up to `most` bytes together."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+        self._known: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+
+    def get(self, id: str, names: Iterable[str]) -> Columns | None:
+        """These columns of a chunk; None unless all are known."""
+        found = {name: self._known[id, name] for name in names if (id, name) in self._known}
+        for name in found:
+            self._known.move_to_end((id, name))
+        return found if found.keys() >= {*names} else None
+
+    def put(self, id: str, columns: Columns) -> None:
+        """Keep columns of a chunk."""
+        for name, column in columns.items():
+            if (id, name) not in self._known:
+                self._known[id, name] = column
+                self._left -= len(column)
+        while self._left < 0:
+            self._left += len(self._known.popitem(last=False)[1])
+
+
+async def load(store: BlockStore, cache: Cache, owner: Owner, wanted: Iterable[tuple[Block, Sequence[str]]]) -> Loaded:
+    """The named columns of each block; Gone. A block may be named several times."""
+    loaded: Loaded = {}
+    missing: dict[str, tuple[Block, Sequence[str]]] = {}
+    for block, names in wanted:
+        if (known := cache.get(block.id, names)) is not None:
+            loaded[block.id] = known
+        else:
+            missing[block.id] = (block, names)
+    fetched = await store.fetch(owner, [*missing.values()]) if missing else []
+    for (block, _), columns in zip(missing.values(), fetched, strict=True):
+        loaded[block.id] = columns
+        if block.statement is not None:
+            cache.put(block.id, columns)
+    return loaded
+
+
+def curve_in(stretch: Stretch, loaded: Loaded, range: Range) -> Curve:
+    """Iterations and values of a stretch in a range."""
+    return _in_range(stretch, range, lambda part: curve_of(part, loaded[part.block.id]), NO_CURVE)
+
+
+def points_in(stretch: Stretch, loaded: Loaded, range: Range, workers: Workers) -> Points:
+    """The points of a stretch in a range."""
+    return _in_range(stretch, range, lambda part: points_of(part, loaded[part.block.id], workers), NO_POINTS)
+
+
+def _in_range(stretch: Stretch, range: Range, decoded: Callable[[BlockPart], Made], nothing: Made) -> Made:
+    cut = [
+        BlockPart(part.block, max(part.first, range.least), min(part.last, range.greatest)) for part in stretch.parts
+    ]
+    found = [decoded(part) for part in cut if part.first <= part.last]
+    return overlay(found) if found else nothing

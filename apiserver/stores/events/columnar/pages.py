@@ -1,0 +1,103 @@
+"""Pages of points in (iteration, metric, variant) order, read window by window.
+
+A window is a range of iterations that ends where a stretch ends, behind stretches with as many points as are missing.
+If some of these points replace each other, there are fewer, and the next window is read, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from apiserver.events.model import Owner, ScalarPoints, ScalarPosition
+from apiserver.events.queries import EVERYWHERE, GREATEST, LEAST, PageQuery, Range
+from apiserver.off_loop import off_loop
+from apiserver.stores.events.columnar.blocks import BlockStore, Name
+from apiserver.stores.events.columnar.encoding import WHOLE, Workers
+from apiserver.stores.events.columnar.loading import Cache, load, points_in
+from apiserver.stores.events.columnar.stretches import OfSeries, Stretch
+from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat, page_end, take
+
+
+class _Rows(NamedTuple):
+    """Points, and the number of the series of each."""
+
+    points: Points
+    series: npt.NDArray[np.int32]
+
+
+class _Numbered(NamedTuple):
+    """A stretch of the series with this number."""
+
+    series: int
+    stretch: Stretch
+
+    def meets(self, range: Range) -> bool:
+        """Whether they have iterations in common."""
+        return self.stretch.first <= range.greatest and range.least <= self.stretch.last
+
+
+def range_of(page: PageQuery[ScalarPosition]) -> Range:
+    """The iterations in which the page lies."""
+    if page.after is None:
+        return EVERYWHERE
+    return Range(LEAST, page.after.iter) if page.descending else Range(page.after.iter, GREATEST)
+
+
+async def page(
+    store: BlockStore, cache: Cache, owner: Owner, found: OfSeries, wanted: PageQuery[ScalarPosition]
+) -> ScalarPoints:
+    """A page of the points of these series, which are sorted by name."""
+    names, workers, rest = [*found], Workers(), range_of(wanted)
+    left = [_Numbered(number, one) for number, some in enumerate(found.values()) for one in some]
+    rows = _Rows(NO_POINTS, np.empty(0, np.int32))
+    while len(rows.series) < wanted.limit and (left := [one for one in left if one.meets(rest)]):
+        window, rest = _window(left, rest, wanted.limit - len(rows.series), descending=wanted.descending)
+        inside = [one for one in left if one.meets(window)]
+        more = await _read(store, cache, owner, inside, window, workers)
+        more = _behind(more, names, wanted)
+        rows = _Rows(concat([rows.points, more.points]), np.concatenate([rows.series, more.series]))
+    points, series = rows
+    order = np.lexsort((~series, ~points.iters) if wanted.descending else (series, points.iters))
+    order = order[: page_end(points.iters[order], wanted.limit, whole=wanted.whole)]
+    points, series = take(points, order), series[order]
+    reported_by = [workers.names[number] for number in points.workers.tolist()]
+    return ScalarPoints(names, series, points.iters, points.timestamps, points.values, reported_by, points.received)
+
+
+def _window(left: Sequence[_Numbered], rest: Range, missing: int, *, descending: bool) -> tuple[Range, Range]:
+    """A range of iterations at the beginning of `rest` with about so many points, and what remains of `rest` then."""
+    in_order = sorted([one.stretch for one in left], key=lambda one: -one.first if descending else one.last)
+    counts = accumulate(one.size for one in in_order)
+    end = next((one for one, count in zip(in_order, counts, strict=True) if count >= missing), in_order[-1])
+    if descending:
+        return Range(end.first, rest.greatest), Range(rest.least, end.first - 1)
+    return Range(rest.least, end.last), Range(end.last + 1, rest.greatest)
+
+
+async def _read(
+    store: BlockStore, cache: Cache, owner: Owner, inside: Sequence[_Numbered], window: Range, workers: Workers
+) -> _Rows:
+    blocks = (part.block for one in inside for part in one.stretch.parts)
+    loaded = await load(store, cache, owner, ((block, WHOLE) for block in blocks))
+
+    def rows() -> _Rows:
+        found = [points_in(one.stretch, loaded, window, workers) for one in inside]
+        numbers = np.array([one.series for one in inside], np.int32)
+        return _Rows(concat(found), np.repeat(numbers, [len(points.iters) for points in found]))
+
+    return await off_loop(sum([one.stretch.size for one in inside]), rows)
+
+
+def _behind(rows: _Rows, names: Sequence[Name], wanted: PageQuery[ScalarPosition]) -> _Rows:
+    """The rows that lie behind the position `after`."""
+    if wanted.after is None:
+        return rows
+    iter, *position = wanted.after
+    behind = [name < tuple(position) if wanted.descending else name > tuple(position) for name in names]
+    kept = (rows.points.iters != iter) | np.array(behind, np.bool_)[rows.series]
+    return _Rows(take(rows.points, kept), rows.series[kept])

@@ -1,0 +1,95 @@
+"""Scalars over a block store: writes fragments, reads points and buckets of fragments and chunks, tells what changed.
+
+The methods are those of `EventStore` (`stores/events/base.py`) with the same names. A read asks the store once for what
+there is of the series, and then for columns. If a block is gone by then, it was compacted, and the read begins again.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from apiserver.events.aggregates import Buckets
+from apiserver.events.changes import OwnerChanges
+from apiserver.events.model import EventBatch, EventType, Owner, ScalarPoints, ScalarPosition, SeriesName
+from apiserver.events.queries import EVERYWHERE, BucketQuery, PageQuery, Range, SeriesQuery
+from apiserver.off_loop import off_loop
+from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.columnar import buckets as bucketing
+from apiserver.stores.events.columnar import pages
+from apiserver.stores.events.columnar.blocks import BlockStore, Gone
+from apiserver.stores.events.columnar.compaction import FEWEST, compact
+from apiserver.stores.events.columnar.encoding import fragments
+from apiserver.stores.events.columnar.loading import Cache
+from apiserver.stores.events.columnar.stretches import OfSeries, stretches
+
+#: Bytes of chunks that are kept in memory.
+CACHE = 32 * 2**20
+#: How often a read begins again.
+_TRIES = 10
+
+Result = TypeVar("Result")
+
+
+class ColumnarScalars:
+    """The scalars of all owners, as one server reads and writes them."""
+
+    def __init__(self, store: BlockStore, *, cache: int = CACHE) -> None:
+        self._store = store
+        self._cache = Cache(cache)
+        self._name = uuid.uuid4().hex
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    async def add(self, batch: EventBatch) -> None:
+        """Keep the batch's points."""
+        scalars = batch.scalars
+        await self._store.put(await off_loop(len(scalars.iters), lambda: fragments(scalars, batch.received)))
+
+    async def delete(self, owners: Sequence[Owner]) -> None:
+        """Delete the owners' points."""
+        for owner in owners:
+            await self._store.delete(owner)
+
+    async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> None:
+        """Make chunks of fragments, and remove what counts nowhere. Any server may do it at any time."""
+        await compact(self._store, self._cache, SeriesQuery(owner, EventType.SCALAR), self._name, fewest)
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    async def series(self, owner: Owner) -> list[SeriesName]:
+        """Every series of the owner, sorted."""
+        found = stretches(await self._store.find(SeriesQuery(owner, EventType.SCALAR)))
+        return [SeriesName(EventType.SCALAR, *name) for name in found]
+
+    async def scalar_buckets(self, series: SeriesQuery, wanted: BucketQuery) -> list[Buckets]:
+        """The buckets of each series, sorted by metric and variant; iteration −2³¹ is left out."""
+        return await self._read(
+            series, EVERYWHERE, lambda found: bucketing.buckets(self._store, self._cache, series.owner, found, wanted)
+        )
+
+    async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
+        """A page of points in (iter, metric, variant) order. A `whole` page never ends inside an iteration."""
+        return await self._read(
+            series,
+            pages.range_of(page),
+            lambda found: pages.page(self._store, self._cache, series.owner, found, page),
+        )
+
+    async def _read(self, series: SeriesQuery, range: Range, read: Callable[[OfSeries], Awaitable[Result]]) -> Result:
+        for _ in (0,) * _TRIES:
+            try:
+                return await read(stretches(await self._store.find(series, range)))
+            except Gone:
+                continue
+        raise EventStoreBusy("these series are compacted again and again", overloaded=False)
+
+    async def changes(self, owner: Owner, since: int) -> tuple[int, OwnerChanges]:
+        """What changed behind a place, perhaps with more, and the place to ask from next."""
+        reached = await self._store.ended(owner)
+        found = await self._store.find(SeriesQuery(owner, EventType.SCALAR), since=since)
+        changes = OwnerChanges(everything=found.deleted > since)
+        for block in found.blocks:
+            changes.widen(SeriesName(EventType.SCALAR, *block.series), Range(block.first, block.last))
+        return reached, changes

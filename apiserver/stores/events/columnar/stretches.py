@@ -1,0 +1,74 @@
+"""One series of blocks as readers see it: stretches of iterations, each with the parts of blocks that count there.
+
+Stretches do not overlap. For example:
+
+    chunk a       iterations 0 to 99      stretch 0 to 99: a, alone
+    chunk b       100 to 199              stretch 100 to 210: b, and over it f
+    fragment f    150 to 210
+    fragment g    300                     stretch 300: g, alone
+
+Where a block is alone, it tells how many points there are, and its sums may stand for them. Elsewhere, points have to
+be read and laid over each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from apiserver.stores.events.columnar.blocks import Block, Found, Name
+from apiserver.stores.events.columnar.precedence import parts
+
+
+class BlockPart(NamedTuple):
+    """A block's points count on the iterations `first` to `last`."""
+
+    block: Block
+    first: int
+    last: int
+
+
+class Stretch(NamedTuple):
+    """Parts of blocks that overlap. If several have a point of an iteration, that of the last counts."""
+
+    first: int
+    last: int
+    parts: Sequence[BlockPart]
+
+    @property
+    def alone(self) -> Block | None:
+        """The only block, if there is one, and if it counts on all of its iterations."""
+        block = self.parts[0].block
+        return block if len(self.parts) == 1 and self[:2] == (block.first, block.last) else None
+
+    @property
+    def size(self) -> int:
+        """The number of points; if no block is alone, there may be fewer."""
+        return sum([part.block.count for part in self.parts])
+
+
+#: The stretches of each series, ascending; series by name.
+OfSeries = Mapping[Name, Sequence[Stretch]]
+
+
+def stretches(found: Found) -> OfSeries:
+    """The stretches of each series of which something counts."""
+    by_name: dict[Name, list[Block]] = {}
+    for block in found.blocks:
+        by_name.setdefault(block.series, []).append(block)
+    of_each = {name: _stretches(by_name[name], found.deleted) for name in sorted(by_name)}
+    return {name: some for name, some in of_each.items() if some}
+
+
+def _stretches(blocks: Sequence[Block], deleted: int) -> list[Stretch]:
+    known = {block.id: block for block in blocks}
+    counting = [BlockPart(known[one.id], *ends) for one, *ends in parts([block.document for block in blocks], deleted)]
+    groups: list[tuple[int, int, list[int]]] = []
+    for number in sorted(range(len(counting)), key=lambda number: counting[number].first):
+        _, first, last = counting[number]
+        if groups and first <= groups[-1][1]:
+            begin, end, numbers = groups[-1]
+            groups[-1] = (begin, max(end, last), [*numbers, number])
+        else:
+            groups.append((first, last, [number]))
+    return [Stretch(first, last, [counting[one] for one in sorted(numbers)]) for first, last, numbers in groups]

@@ -1,0 +1,28 @@
+"""The block stores that the contract is tested on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from apiserver.stores.events.columnar.blocks import BlockStore
+from tests.engines import elasticsearch as engine
+from tests.stores.events.columnar.plain_blocks import PlainBlocks
+
+
+@pytest.fixture(params=["plain", "elasticsearch"])
+async def blocks(request: pytest.FixtureRequest) -> AsyncIterator[BlockStore]:
+    """A store with nothing in it."""
+    if request.param == "plain":
+        yield PlainBlocks()
+        return
+    from apiserver.stores.events.columnar.elasticsearch import ElasticsearchBlocks
+    from apiserver.stores.events.elasticsearch.address import elasticsearch_address
+    from apiserver.stores.events.elasticsearch.cluster import Cluster
+
+    prefix = request.getfixturevalue("elasticsearch_prefix")
+    address = elasticsearch_address(engine.address(request.getfixturevalue("elasticsearch_url"), prefix))
+    cluster = Cluster(address, strict=False)
+    yield ElasticsearchBlocks(cluster)
+    await cluster.close()

@@ -1,0 +1,137 @@
+"""A block store of plain lists: slow, kept nowhere, and so simple that it can be believed.
+
+A write is visible and has ended at once. `test_servers.py` lets writes become visible in another order, and be undone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from apiserver.events.model import Owner
+from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
+from apiserver.stores.events.columnar.blocks import Block, Columns, Found, Gone, NewBlock, Version
+from tests.contract.plain_event_store import selects
+
+
+@dataclass(eq=False)
+class Write:
+    """A write of an owner: a block, or with `removed` the removal of one, or else a deletion of everything."""
+
+    place: int
+    block: NewBlock | None = None
+    removed: Block | None = None
+    is_visible: bool = False
+    has_ended: bool = False
+    is_undone: bool = False
+
+
+@dataclass
+class OwnerWrites:
+    places: int = 0
+    writes: list[Write] = field(default_factory=list)
+    lease: tuple[str, float] = ("", 0.0)
+
+    def begin(self, block: NewBlock | None = None, removed: Block | None = None) -> Write:
+        self.places += 1
+        self.writes.append(Write(self.places, block, removed))
+        return self.writes[-1]
+
+    @property
+    def visible(self) -> list[Write]:
+        return [one for one in self.writes if one.is_visible and not one.is_undone]
+
+    def kept(self) -> dict[str, Write]:
+        """The last put of each block that is there."""
+        found: dict[str, Write] = {}
+        for one in self.visible:
+            if one.block is not None:
+                found[one.block.id] = one
+            elif one.removed is not None:
+                known = found.get(one.removed.id)
+                if known is not None and known.place == one.removed.version.place:
+                    del found[one.removed.id]
+        return found
+
+    @property
+    def deleted(self) -> int:
+        return max([one.place for one in self.visible if one.block is None and one.removed is None], default=0)
+
+    @property
+    def ended_up_to(self) -> int:
+        return (
+            min([one.place for one in self.writes if not (one.has_ended or one.is_undone)], default=self.places + 1) - 1
+        )
+
+    def fail_over(self) -> None:
+        """Undo all that has not ended."""
+        for one in self.writes:
+            one.is_undone = one.is_undone or not one.has_ended
+
+
+class PlainBlocks:
+    """The BlockStore protocol, word by word."""
+
+    def __init__(self) -> None:
+        self.owners: dict[Owner, OwnerWrites] = {}
+
+    def of(self, owner: Owner) -> OwnerWrites:
+        return self.owners.setdefault(owner, OwnerWrites())
+
+    async def pause(self) -> None:
+        """Where others may do something, or a server may stop."""
+
+    async def end(self, writes: Sequence[Write]) -> None:
+        """Return when the writes have ended."""
+        for one in writes:
+            one.is_visible = one.has_ended = True
+
+    async def put(self, blocks: Sequence[NewBlock]) -> None:
+        writes = []
+        for block in blocks:
+            await self.pause()
+            writes.append(self.of(block.owner).begin(block))
+        await self.end(writes)
+
+    async def delete(self, owner: Owner) -> None:
+        await self.end([self.of(owner).begin()])
+
+    async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:
+        for block in blocks:
+            await self.pause()
+            await self.end([self.of(owner).begin(removed=block)])
+
+    async def find(self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None) -> Found:
+        await self.pause()
+        owner = self.of(series.owner)
+        blocks = [one.block.at(Version(one.place, 1)) for one in owner.kept().values() if one.block is not None]
+        wanted = [
+            one
+            for one in blocks
+            if selects(series.selection, *one.series)
+            and one.first <= range.greatest
+            and range.least <= one.last
+            and (since is None or one.newest > since)
+        ]
+        return Found(wanted, owner.deleted)
+
+    async def fetch(self, owner: Owner, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
+        await self.pause()
+        kept = self.of(owner).kept()
+        if any(block.id not in kept for block, _ in wanted):
+            raise Gone
+        found = [(kept[block.id].block, columns) for block, columns in wanted]
+        return [{name: block.columns[name] for name in columns} for block, columns in found if block is not None]
+
+    async def ended(self, owner: Owner) -> int:
+        await self.pause()
+        return self.of(owner).ended_up_to
+
+    async def lease(self, owner: Owner, holder: str, seconds: float) -> bool:
+        await self.pause()
+        of, now = self.of(owner), time.monotonic()
+        if of.lease[0] != holder and of.lease[1] > now:
+            return False
+        of.lease = (holder, now + seconds)
+        return True

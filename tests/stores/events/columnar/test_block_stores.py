@@ -1,0 +1,149 @@
+"""The contract of block stores, on each of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from apiserver.events.model import EventType, MetricSelection, Owner
+from apiserver.events.queries import EVERYWHERE, GREATEST, LEAST, Range, SeriesQuery
+from apiserver.stores.events.columnar.blocks import Block, BlockStore, Gone, NewBlock, Statement
+from tests.stores.events.columnar import block_stores
+
+pytestmark = pytest.mark.anyio
+blocks = block_stores.blocks
+
+OWNER, MODEL, OTHER = Owner("company", "task"), Owner("company", "task", is_model=True), Owner("Another °", "task")
+SERIES = SeriesQuery(OWNER, EventType.SCALAR)
+
+
+def fragment(id: str, first: int = 0, last: int = 9, *, owner: Owner = OWNER, variant: str = "x") -> NewBlock:
+    """A fragment whose columns name it."""
+    return NewBlock(owner, ("a", variant), id, first, last, 2, {"curve": id.encode(), "details": b"\0\xff"})
+
+
+async def ids(
+    store: BlockStore, series: SeriesQuery = SERIES, range: Range = EVERYWHERE, since: int | None = None
+) -> set[str]:
+    return {block.id for block in (await store.find(series, range, since)).blocks}
+
+
+async def one(store: BlockStore, id: str, series: SeriesQuery = SERIES) -> Block:
+    [found] = [block for block in (await store.find(series)).blocks if block.id == id]
+    return found
+
+
+async def test_a_block_is_found_as_it_was_put(blocks: BlockStore) -> None:
+    plain, statement = fragment("f", LEAST, GREATEST), Statement(3, 2, 40)
+    await blocks.put([plain, replace(fragment("c"), statement=statement, columns={"sums": b""})])
+    found = await one(blocks, "f")
+    assert found == plain.at(found.version)
+    assert (await one(blocks, "c")).statement == statement
+
+
+async def test_owners_have_their_own_blocks(blocks: BlockStore) -> None:
+    await blocks.put([fragment(f"f{number}", owner=owner) for number, owner in enumerate((OWNER, MODEL, OTHER))])
+    for number, owner in enumerate((OWNER, MODEL, OTHER)):
+        assert await ids(blocks, SeriesQuery(owner, EventType.SCALAR)) == {f"f{number}"}
+    await blocks.delete(MODEL)
+    assert (await blocks.find(SERIES)).deleted == 0
+    assert await ids(blocks, SeriesQuery(Owner("company", "nothing"), EventType.SCALAR)) == set()
+
+
+async def test_series_and_ranges_are_selected(blocks: BlockStore) -> None:
+    await blocks.put([fragment("f", 0, 9), fragment("g", 10, 19), fragment("h", variant="y")])
+    for selection, expected in (
+        ([MetricSelection("a")], {"f", "g", "h"}),
+        ([MetricSelection("a", ("y", "z"))], {"h"}),
+        ([MetricSelection("b")], set()),
+    ):
+        assert await ids(blocks, replace(SERIES, selection=selection)) == expected
+    assert await ids(blocks, range=Range(10, 10)) == {"g"}
+    assert await ids(blocks, range=Range(9, 9)) == {"f", "h"}
+    assert await ids(blocks, range=Range(20, GREATEST)) == set()
+
+
+async def test_writes_have_places_in_order(blocks: BlockStore) -> None:
+    await blocks.put([fragment("f")])
+    await blocks.put([fragment("g")])
+    await blocks.delete(OWNER)
+    await blocks.put([fragment("h")])
+    found = await blocks.find(SERIES)
+    places = {block.id: block.version.place for block in found.blocks}
+    assert places["f"] < places["g"] < found.deleted < places["h"]
+
+
+async def test_a_block_that_is_put_again_is_there_once_at_the_later_place(blocks: BlockStore) -> None:
+    await blocks.put([fragment("f")])
+    before = await one(blocks, "f")
+    await blocks.put([fragment("g"), fragment("f")])
+    assert (await one(blocks, "f")).version.place > before.version.place
+    await blocks.remove(OWNER, [before])
+    assert await ids(blocks) == {"f", "g"}
+
+
+async def test_columns_are_fetched_by_name(blocks: BlockStore) -> None:
+    await blocks.put([fragment("f"), fragment("g")])
+    f, g = await one(blocks, "f"), await one(blocks, "g")
+    found = await blocks.fetch(OWNER, [(g, ["curve"]), (f, ["details", "curve"])])
+    assert found == [{"curve": b"g"}, {"details": b"\0\xff", "curve": b"f"}]
+
+
+async def test_a_block_that_was_removed_is_gone(blocks: BlockStore) -> None:
+    await blocks.put([fragment("f"), fragment("g")])
+    f, g = await one(blocks, "f"), await one(blocks, "g")
+    await blocks.remove(OWNER, [f])
+    await blocks.remove(OWNER, [f])
+    await blocks.ended(OWNER)  # so that this server looks for what others did
+    assert await ids(blocks) == {"g"}
+    with pytest.raises(Gone):
+        await blocks.fetch(OWNER, [(g, ["curve"]), (f, ["curve"])])
+
+
+async def test_all_acknowledged_writes_have_ended(blocks: BlockStore) -> None:
+    before = await blocks.ended(OWNER)
+    await blocks.put([fragment(f"f{number}") for number in range(20)])
+    await blocks.delete(OWNER)
+    found, ended = await blocks.find(SERIES), await blocks.ended(OWNER)
+    assert before < min(block.version.place for block in found.blocks)
+    assert ended >= found.deleted
+
+
+async def test_what_came_since_a_place_is_found(blocks: BlockStore) -> None:
+    await blocks.put([fragment("old")])
+    since = await blocks.ended(OWNER)
+    assert await ids(blocks, since=since) == set()
+    await blocks.put(
+        [
+            fragment("new"),
+            replace(fragment("of old ones"), statement=Statement(since, since, 0)),
+            replace(fragment("of new ones"), statement=Statement(since + 1, since + 1, 0)),
+        ]
+    )
+    assert await ids(blocks, since=since) == {"new", "of new ones"}
+    await blocks.delete(OWNER)
+    assert (await blocks.find(SERIES, since=since)).deleted > since
+
+
+async def test_one_holder_has_the_lease(blocks: BlockStore) -> None:
+    assert await blocks.lease(OWNER, "one", 100)
+    assert await blocks.lease(OWNER, "one", 100)
+    assert not await blocks.lease(OWNER, "other", 100)
+    assert await blocks.lease(MODEL, "other", 100)
+    assert await blocks.lease(OWNER, "one", 0)
+    assert await blocks.lease(OWNER, "other", 100)
+    assert not await blocks.lease(OWNER, "one", 100)
+
+
+async def test_many_blocks_are_found_in_pages(blocks: BlockStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apiserver.stores.events.columnar.elasticsearch._PAGE", 3)
+    await blocks.put([fragment(f"f{number}") for number in range(10)])
+    await blocks.delete(OWNER)
+    found = await blocks.find(SERIES)
+    assert {block.id for block in found.blocks} == {f"f{number}" for number in range(10)}
+    assert found.deleted == max(block.version.place for block in found.blocks) + 1
+    assert len(await blocks.fetch(OWNER, [(block, ["curve"]) for block in found.blocks])) == 10
+    await blocks.remove(OWNER, found.blocks)
+    await blocks.ended(OWNER)
+    assert await ids(blocks) == set()

@@ -1,0 +1,198 @@
+"""The scalars of block stores answer as the plain event store does, whatever is in fragments and what in chunks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.events.aggregates import ALL, Aggregate
+from apiserver.events.changes import OwnerChanges
+from apiserver.events.model import (
+    SINGLE_VALUE_ITERATION,
+    BucketAxis,
+    EventType,
+    MetricSelection,
+    ScalarColumns,
+    ScalarPoints,
+    ScalarPosition,
+    SeriesName,
+)
+from apiserver.events.queries import BucketQuery, PageQuery, Range, SeriesQuery, Width
+from apiserver.events.smoothing import Kind, Smoothing
+from apiserver.stores.events.columnar import encoding
+from apiserver.stores.events.columnar.blocks import BlockStore
+from apiserver.stores.events.columnar.scalars import ColumnarScalars
+from tests.chance import examples
+from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
+from tests.contract.plain_event_store import PlainEventStore
+from tests.stores.events import random_events
+from tests.stores.events.columnar import block_stores
+from tests.stores.events.columnar.plain_blocks import PlainBlocks
+from tests.stores.events.random_events import OWNERS
+
+pytestmark = pytest.mark.anyio
+blocks = block_stores.blocks
+
+#: Powers of two are not widened, so that buckets are the same as those of the plain store.
+WIDTHS = (1, 2, 16, 2**10, 2**62)
+RANGES = (Range(), Range(3), Range(-2, 12), Range(100, 1_520), Range(50, 60))
+
+
+class Both:
+    """The engine and the plain store, with the same events."""
+
+    def __init__(self, blocks: BlockStore) -> None:
+        self.engine, self.plain = ColumnarScalars(blocks), PlainEventStore()
+
+    async def add(self, *groups: ScalarColumns, received: int = 7) -> None:
+        added = batch(*groups, received=received)
+        await self.engine.add(added)
+        await self.plain.add(added)
+
+    async def delete(self) -> None:
+        await self.engine.delete([OWNER])
+        await self.plain.delete([OWNER])
+
+    async def assert_same(self, series: SeriesQuery = SCALARS, limits: Sequence[int] = (1000,)) -> None:
+        assert await self.engine.series(series.owner) == await self.plain.series(series.owner)
+        for axis, width, range in product(BucketAxis, WIDTHS, RANGES):
+            await self._assert_same_buckets(series, BucketQuery(axis, _constant(width), range, ALL))
+        smoothing = Smoothing(next(iter(Kind)), weight=0.7, points=4)
+        await self._assert_same_buckets(series, BucketQuery(BucketAxis.ITER, _quarter, smoothing=smoothing))
+        for limit, descending, whole in product(limits, (False, True), (False, True)):
+            await self._assert_same_walk(series, PageQuery(limit, None, descending, whole))
+
+    async def _assert_same_buckets(self, series: SeriesQuery, wanted: BucketQuery) -> None:
+        got = await self.engine.scalar_buckets(series, wanted)
+        expected = await self.plain.scalar_buckets(series, wanted)
+        assert [(one.metric, one.variant) for one in got] == [(one.metric, one.variant) for one in expected]
+        for one, other in zip(got, expected, strict=True):
+            assert one.x.tolist() == other.x.tolist(), wanted
+            for name, column in one.values.items():
+                near = 1e-9 if name is Aggregate.MEAN or wanted.smoothing else 0
+                assert np.allclose(column, other.values[name], rtol=near, atol=near, equal_nan=True), (name, wanted)
+
+    async def _assert_same_walk(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> None:
+        while True:
+            got = _rows(await self.engine.scalar_points(series, page))
+            assert got == _rows(await self.plain.scalar_points(series, page)), page
+            if not got:
+                return
+            page = PageQuery(page.limit, ScalarPosition(*got[-1][:3]), page.descending, page.whole)
+
+
+def _constant(width: int) -> Width:
+    return lambda *_: width
+
+
+def _quarter(count: int, least: int, greatest: int) -> int:
+    return max(1, (greatest - least) // 4)
+
+
+def _rows(points: ScalarPoints) -> list[tuple[Any, ...]]:
+    columns = (points.timestamps.tolist(), map(repr, points.values.tolist()), points.workers, points.received.tolist())
+    names = [points.names[number] for number in points.series.tolist()]
+    return [(iter, *name, *rest) for iter, name, *rest in zip(points.iters.tolist(), names, *columns, strict=True)]
+
+
+def run(first: int, count: int, value: float = 0.0, **more: Any) -> ScalarColumns:
+    """Points with different values at neighbouring iterations."""
+    return scalars([value + math.sin(n) for n in range(count)], iters=range(first, first + count), **more)
+
+
+async def test_it_is_the_same_on_each_block_store(blocks: BlockStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "LARGEST", 512)
+    monkeypatch.setattr(encoding, "SEALED", 256)
+    both = Both(blocks)
+    await both.add(run(0, 1_500), run(0, 50, variant="test"), scalars([5.0], iters=[SINGLE_VALUE_ITERATION]))
+    for number in range(20):
+        await both.add(run(1_500 + number * 10, 10, worker=f"worker {number}"))
+    await both.add(run(30, 10, 2.0, variant="test", worker="late"), received=8)
+    await both.assert_same(limits=(1_200,))
+    await both.engine.compact(OWNER)
+    await both.assert_same(limits=(1_200,))
+    await both.add(run(1_490, 100, 3.0))
+    await both.assert_same(limits=(1_200,))
+    await both.engine.compact(OWNER, fewest=1)
+    await both.assert_same(limits=(1_200,))
+    await both.delete()
+    await both.assert_same()
+    await both.add(run(20, 10))
+    await both.assert_same(limits=(3,))
+    await both.engine.compact(OWNER, fewest=1)
+    await both.assert_same(limits=(3,))
+
+
+async def test_few_blocks_are_left(blocks: BlockStore) -> None:
+    engine = ColumnarScalars(blocks)
+    for number in range(40):
+        await engine.add(batch(run(number * 10, 10)))
+        await engine.compact(OWNER, fewest=4)
+    found = (await blocks.find(SCALARS)).blocks
+    assert len(found) < 4 + 6
+    assert sum(block.count for block in found) == 400
+    await engine.delete([OWNER])
+    await engine.compact(OWNER)
+    await blocks.ended(OWNER)
+    assert (await blocks.find(SCALARS)).blocks == []
+
+
+async def test_a_batch_that_is_sent_again_changes_nothing(blocks: BlockStore) -> None:
+    both = Both(blocks)
+    await both.add(run(0, 100), run(0, 10, variant="test"))
+    await both.engine.add(batch(run(0, 100), run(0, 10, variant="test"), received=9))
+    assert len((await blocks.find(SCALARS)).blocks) == 2
+
+
+async def test_a_batch_that_is_sent_again_after_a_deletion_is_there(blocks: BlockStore) -> None:
+    both = Both(blocks)
+    await both.add(run(0, 10))
+    await both.delete()
+    await both.add(run(0, 10))
+    await both.assert_same()
+
+
+async def test_changes_name_series_and_iterations(blocks: BlockStore) -> None:
+    engine = ColumnarScalars(blocks)
+    await engine.add(batch(run(0, 100), run(0, 10, variant="test")))
+    place, _ = await engine.changes(OWNER, 0)
+    await engine.add(batch(run(90, 20)))
+    changed = OwnerChanges({SeriesName(EventType.SCALAR, "loss", "train"): Range(90, 109)})
+    now, changes = await engine.changes(OWNER, place)
+    assert changes == changed
+    assert await engine.changes(OWNER, now) == (now, OwnerChanges())
+    await engine.compact(OWNER, fewest=1)
+    _, changes = await engine.changes(OWNER, now)
+    assert changes == OwnerChanges()
+    _, changes = await engine.changes(OWNER, place)
+    assert changes.series.keys() == changed.series.keys()
+    await engine.delete([OWNER])
+    assert (await engine.changes(OWNER, now))[1].everything
+
+
+#: What happens to both stores: points come, all are deleted, or the engine compacts with this number of blocks.
+STEP = st.lists(random_events.scalars(), min_size=1, max_size=3) | st.just("delete") | st.integers(1, 4)
+
+
+@examples(20)
+@given(st.lists(STEP, max_size=8))
+async def test_random_events_are_read_as_from_the_plain_store(steps: Sequence[Any]) -> None:
+    both = Both(PlainBlocks())
+    for step in steps:
+        if step == "delete":
+            await both.engine.delete(OWNERS)
+            await both.plain.delete(OWNERS)
+        elif isinstance(step, int):
+            for owner in OWNERS:
+                await both.engine.compact(owner, fewest=step)
+        else:
+            await both.add(*step)
+    for owner, selection in product(OWNERS, ((), [MetricSelection("b", ("x", "z"))])):
+        await both.assert_same(SeriesQuery(owner, EventType.SCALAR, selection), limits=(1, 4, 1000))
