@@ -15,25 +15,11 @@ from apiserver.aggregation.histogram import Key
 from apiserver.data.bins import ranges_of
 from apiserver.data.calls import DataCall, TheCall, bad_parameter
 from apiserver.data.fields import field_of
-from apiserver.data.formats.writers import Options
 from apiserver.data.lists import Recursive, Where, find_tasks
-from apiserver.data.parameters import (
-    Axis,
-    From,
-    Metrics,
-    Names,
-    PlainCsv,
-    Smooth,
-    To,
-    Variants,
-    is_exact,
-    matching,
-    range_of,
-    smoothing_of,
-)
+from apiserver.data.parameters import Axis, Names, is_exact, matching
 from apiserver.data.places import find_project
 from apiserver.data.routes import router, table
-from apiserver.data.scalars import FORMATS, Asked, Bits, Of, Points, Width, aggregates_of, rows
+from apiserver.data.scalars import FORMATS, Asked, AskedScalars, ScalarOptions, rows
 from apiserver.data.sending import answer
 from apiserver.data.tables import Batch, Column, Kind, Repeated, Table
 from apiserver.events.model import EventType, Owner
@@ -82,22 +68,14 @@ Bins = Annotated[
 async def of_project(
     call: TheCall,
     project: str,
+    asked: AskedScalars,
+    options: ScalarOptions,
     tasks: Tasks = [],  # noqa: B006
-    metrics: Metrics = [],  # noqa: B006
-    variants: Variants = [],  # noqa: B006
-    start: From = None,
-    stop: To = None,
-    axis: Axis = Axis.ITER,
-    points: Points = 0,
-    smooth: Smooth = None,
-    columns: Of = None,
     group: Group = None,
     bins: Bins = None,
     fill: Annotated[Fill, Query(description="What a task's value is between its own, in a group.")] = Fill.LINEAR,
     where: Where = None,
     recursive: Recursive = False,
-    bits: Bits = Width.SINGLE,
-    csv: PlainCsv = None,
 ) -> Response:
     """The points or buckets of many tasks' curves; with `group`, one curve for each group of tasks.
 
@@ -106,9 +84,6 @@ async def of_project(
     """
     found = await find_project(call, project)
     owners = await _owners(call, found["id"], tasks, where, recursive=recursive)
-    told = aggregates_of(columns, in_buckets=points > 0 or smooth is not None)
-    asked = Asked(metrics, variants, axis, range_of(start, stop, axis), points, smoothing_of(smooth), told)
-    options = Options(csv == "plain", double=bits is Width.DOUBLE)
     name, about = f"{found['id']}-scalars", {"project": found["id"]}
     if group is None:
         if bins is not None:
@@ -122,15 +97,15 @@ async def of_project(
             possible=FORMATS,
             options=options,
         )
-    if columns is not None:
+    if asked.named:
         raise bad_parameter("columns", "a group's curve has all of its columns")
-    if 0 < points < _FEWEST:
+    if 0 < asked.points < _FEWEST:
         raise bad_parameter("points", f"a group's curve has at least {_FEWEST}")
     groups = await _groups(call, owners, group, bins)
     return await answer(
         call,
         name,
-        lambda: Table(_columns(axis), _group_rows(call, groups, asked, fill), about),
+        lambda: Table(_columns(asked.axis), _group_rows(call, groups, asked, fill), about),
         possible=FORMATS,
         options=options,
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
 import orjson
-from fastapi import Query, Response
+from fastapi import Depends, Query, Response
 
 from apiserver import answers
 from apiserver.data.calls import DataCall, TheCall
@@ -42,55 +43,52 @@ Latest = Annotated[
 ]
 
 
-@table(routes, "/tasks/{task:path}/plots")
-async def plots(
-    call: TheCall,
-    task: str,
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked of a task."""
+
+    metrics: Sequence[str]
+    variants: Sequence[str]
+    iterations: Range
+    latest: int | None
+    options: Options
+
+
+async def _asked(
     metrics: Metrics = [],  # noqa: B006
     variants: Variants = [],  # noqa: B006
     start: From = None,
     stop: To = None,
     latest: Latest = None,
     csv: PlainCsv = None,
-) -> Response:
+) -> _Asked:
+    return _Asked(metrics, variants, range_of(start, stop, Axis.ITER), latest, Options(csv == "plain"))
+
+
+_AskedSamples = Annotated[_Asked, Depends(_asked)]
+
+
+@table(routes, "/tasks/{task:path}/plots")
+async def plots(call: TheCall, task: str, asked: _AskedSamples) -> Response:
     """The plots of a task, by iteration. `plot` is the figure as it was reported: the SDK reports Plotly's JSON."""
-    return await _answer(call, EventType.PLOT, task, (metrics, variants), range_of(start, stop, Axis.ITER), latest, csv)
+    return await _answer(call, EventType.PLOT, task, asked)
 
 
 @table(routes, "/tasks/{task:path}/images")
-async def images(
-    call: TheCall,
-    task: str,
-    metrics: Metrics = [],  # noqa: B006
-    variants: Variants = [],  # noqa: B006
-    start: From = None,
-    stop: To = None,
-    latest: Latest = None,
-    csv: PlainCsv = None,
-) -> Response:
+async def images(call: TheCall, task: str, asked: _AskedSamples) -> Response:
     """The debug images of a task and where they lie, by iteration."""
-    return await _answer(
-        call, EventType.IMAGE, task, (metrics, variants), range_of(start, stop, Axis.ITER), latest, csv
-    )
+    return await _answer(call, EventType.IMAGE, task, asked)
 
 
-async def _answer(
-    call: DataCall,
-    type: EventType,
-    task: str,
-    names: tuple[list[str], list[str]],
-    iterations: Range,
-    latest: int | None,
-    csv: str | None,
-) -> Response:
+async def _answer(call: DataCall, type: EventType, task: str, asked: _Asked) -> Response:
     owner = await find_owner(call, task)
-    selection = await selection_among(call, owner, type, *names)
+    selection = await selection_among(call, owner, type, asked.metrics, asked.variants)
     series = None if selection is None else SeriesQuery(owner, type, selection)
 
     def make() -> Table:
-        return Table(_COLUMNS[type], _rows(call, series, iterations, latest), {"task": owner.id})
+        return Table(_COLUMNS[type], _rows(call, series, asked.iterations, asked.latest), {"task": owner.id})
 
-    return await answer(call, f"{owner.id}-{type.plural}", make, owners=[owner], options=Options(csv == "plain"))
+    return await answer(call, f"{owner.id}-{type.plural}", make, owners=[owner], options=asked.options)
 
 
 async def _rows(

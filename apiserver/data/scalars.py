@@ -10,7 +10,7 @@ from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import Query, Response
+from fastapi import Depends, Query, Response
 
 from apiserver import answers
 from apiserver.aggregation import whole_series
@@ -94,13 +94,19 @@ class Asked:
     range: Range
     points: int
     smooth: Smoothing | None
-    aggregates: Sequence[Aggregate] = _AGGREGATES
+    named: Sequence[Aggregate]
+    """The columns of buckets that the request names."""
     workers: bool = False
     """Whether points tell who reported them."""
 
     @property
     def in_buckets(self) -> bool:
         return self.points > 0 or self.smooth is not None
+
+    @property
+    def aggregates(self) -> Sequence[Aggregate]:
+        """What buckets tell."""
+        return self.named or _AGGREGATES
 
     @property
     def columns(self) -> list[Column]:
@@ -117,24 +123,7 @@ def _kind(aggregate: Aggregate) -> Kind:
     return Kind.INT if aggregate in (Aggregate.COUNT, Aggregate.NOT_FINITE) else Kind.FLOAT
 
 
-def aggregates_of(columns: str | None, *, in_buckets: bool) -> Sequence[Aggregate]:
-    """The columns of buckets that are asked for; 400 if there is no such column."""
-    if columns is None:
-        return _AGGREGATES
-    if not in_buckets:
-        raise bad_parameter("columns", "only buckets have them: ask for some 'points'")
-    named = {one.value: one for one in _POSSIBLE}
-    wanted = [name.strip() for name in columns.split(",") if name.strip()]
-    for name in wanted:
-        if name not in named:
-            raise bad_parameter("columns", f"there is no '{name[:50]}': use {', '.join(named)}")
-    return [one for one in _POSSIBLE if one.value in wanted] or _AGGREGATES
-
-
-@table(routes, "/tasks/{task:path}/scalars", FORMATS)
-async def of_task(
-    call: TheCall,
-    task: str,
+async def _asked(
     metrics: Metrics = [],  # noqa: B006
     variants: Variants = [],  # noqa: B006
     start: From = None,
@@ -143,18 +132,42 @@ async def of_task(
     points: Points = 0,
     smooth: Smooth = None,
     columns: Of = None,
-    workers: Workers = False,
-    bits: Bits = Width.SINGLE,
-    csv: PlainCsv = None,
+) -> Asked:
+    asked = Asked(metrics, variants, axis, range_of(start, stop, axis), points, smoothing_of(smooth), _named(columns))
+    if columns is not None and not asked.in_buckets:
+        raise bad_parameter("columns", "only buckets have them: ask for some 'points'")
+    return asked
+
+
+def _named(columns: str | None) -> Sequence[Aggregate]:
+    """The columns of buckets that a parameter names; 400 if there is no such column."""
+    wanted = [name.strip() for name in (columns or "").split(",") if name.strip()]
+    for name in wanted:
+        if name not in _POSSIBLE:
+            raise bad_parameter("columns", f"there is no '{name[:50]}': use {', '.join(_POSSIBLE)}")
+    return [one for one in _POSSIBLE if one in wanted]
+
+
+async def _options(bits: Bits = Width.SINGLE, csv: PlainCsv = None) -> Options:
+    return Options(csv == "plain", double=bits is Width.DOUBLE)
+
+
+#: What the parameters of an address with scalars ask for. 400 names the one that is wrong.
+AskedScalars = Annotated[Asked, Depends(_asked)]
+#: How the parameters of an address with scalars want them to be written.
+ScalarOptions = Annotated[Options, Depends(_options)]
+
+
+@table(routes, "/tasks/{task:path}/scalars", FORMATS)
+async def of_task(
+    call: TheCall, task: str, asked: AskedScalars, options: ScalarOptions, workers: Workers = False
 ) -> Response:
     """The points of a task's curves, one curve after the other, or buckets of them.
 
     In `.bin`, curves are plain columns of 32-bit or 64-bit floats, for charts.
     """
     owner = await find_owner(call, task)
-    told = aggregates_of(columns, in_buckets=points > 0 or smooth is not None)
-    smoothing = smoothing_of(smooth)
-    asked = Asked(metrics, variants, axis, range_of(start, stop, axis), points, smoothing, told, workers)
+    asked = replace(asked, workers=workers)
     if workers and asked.in_buckets:
         raise bad_parameter("workers", "only points have them: leave 'points' and 'smooth' out")
     format = chosen(call.request.path_params.get("ending"), call.headers.get("accept", ""), FORMATS)
@@ -164,14 +177,7 @@ async def of_task(
     def make() -> Table:
         return Table(asked.columns, rows(call, [owner], asked), {"task": owner.id})
 
-    return await answer(
-        call,
-        f"{owner.id}-scalars",
-        make,
-        owners=[owner],
-        possible=FORMATS,
-        options=Options(csv == "plain", double=bits is Width.DOUBLE),
-    )
+    return await answer(call, f"{owner.id}-scalars", make, owners=[owner], possible=FORMATS, options=options)
 
 
 def rows(
