@@ -166,8 +166,8 @@ def _delete(kept: _Kept) -> None:
 def _key(call: DataCall, name: str) -> bytes:
     """What a file is for: the company, what the address means, and its parameters, without a link's token."""
     query = parse_qsl(call.request.scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
-    said = "\0".join([call.caller.company, name, *(f"{one}={value}" for one, value in query if one != "token")])
-    return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    said = [call.caller.company, name, *(pair for pair in query if pair[0] != "token")]
+    return blake2b(repr(said).encode(), digest_size=16).digest()
 
 
 async def write_parquet(path: Path, table: Table) -> None:

@@ -221,7 +221,12 @@ async def find_tasks(
 
 
 async def wanted_tasks(call: DataCall, project: str, where: str | None, *, recursive: bool) -> Filter:
-    """The filter for a project's tasks (`*`: of all projects) that `where` asks for; 400 if it makes no sense."""
+    """The filter for a project's tasks (`*`: of all projects) that `where` asks for; 400 if it makes no sense.
+
+    403 if a link's token asks for tasks of projects inside the link's project.
+    """
+    if recursive and call.link is not None:
+        raise ApiError(403, 0, "The link is for one project, without those inside it: leave 'recursive' out")
     await call.backend.last_metrics.settle(call.caller.company)
     request = _where(call, where)
     if project != ALL:

@@ -172,6 +172,8 @@ async def test_a_link_opens_what_it_names_and_nothing_else(data: Data) -> None:
     await data.get(f"/tasks/{other}/scalars?token={whole}", auth=None)
     for name in PROJECT:
         await data.get(f"/projects/{data.project}/{name}?token={whole}", auth=None)
+        await data.get(f"/projects/{data.project}/{name}?recursive=1")
+        await data.error(f"/projects/{data.project}/{name}?recursive=1&token={whole}", auth=None, expect=403)
 
 
 async def test_a_link_writes_nothing(data: Data) -> None:

@@ -52,6 +52,12 @@ async def test_parameters_keep_their_order(data: Data) -> None:
     assert await iterations(data, "scalars.parquet?from=3&from=1", range="bytes=0-") == [1, 2, 3, 4]
 
 
+async def test_a_name_that_looks_like_more_parameters_has_a_file_of_its_own(data: Data) -> None:
+    await data.add(scalar("m", "v", 1, 1))
+    assert await iterations(data, "scalars.parquet?metric=m%00variant=v") == []
+    assert await iterations(data, "scalars.parquet?metric=m&variant=v") == [1]
+
+
 async def test_sizes_of_other_formats(data: Data) -> None:
     await data.add(*(scalar("m", "v", n, 1) for n in range(5)))
     whole = await data.get("scalars.csv")
