@@ -185,6 +185,20 @@ def test_the_chart_that_is_zoomed_asks_first_and_the_others_follow(page: Page, r
     assert "val/loss" not in asked[1]
 
 
+def test_after_all_of_x_was_shown_no_chart_is_first(page: Page, runs: Runs) -> None:
+    page.goto(runs.at("several"))
+    figure = _figure(page, "val/loss")
+    figure.wait_for()
+    _drag(page, figure, 0.4, 0.6)
+    expect(page).to_have_url(re.compile(r"[?&]x="))
+    expect(page.locator("[aria-busy=true]")).to_have_count(0)
+    page.get_by_role("button", name="Show all of x").click()
+    expect(page).not_to_have_url(re.compile(r"[?&]x="))
+    with page.expect_request(lambda request: "from=" in request.url) as asked:
+        page.go_back()
+    assert {"train/loss", "val/loss"} <= set(_metrics(asked.value.url))
+
+
 def test_keys_and_the_wheel_zoom_too(page: Page, runs: Runs) -> None:
     page.goto(runs.at("spike"))
     figure = _figure(page, "loss")

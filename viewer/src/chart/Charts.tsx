@@ -43,6 +43,9 @@ export function Charts(props: ChartsProps): JSX.Element {
   const page = useMemo(() => pageOf(source), [source]);
   useKeys("Charts", [{ keys: [], shown: "Ctrl + wheel", does: "Zoom the chart under the pointer", run: () => undefined }]);
   useEffect(() => page.changes.follow(source.tasks), [page]);
+  useEffect(() => {
+    if (!view.range) page.together.zoomed = null;
+  }, [page, view.range]);
 
   const [size, setSize] = useState<Size>(() => remembered<Size>(`${name}.size`, "medium"));
   const sections = useMemo(() => sectionsOf(charts, view.pins), [charts, view.pins]);

@@ -1,7 +1,8 @@
 /**
  * Puts the questions of many charts together: those that become visible at the same time, and ask the same of different
  * metrics, are one request. Those that somebody waits for are asked first, alone: an answer about one chart comes
- * several times sooner than one about all of them.
+ * several times sooner than one about all of them. The others are asked when it has come, or after a moment: a slow answer
+ * does not hold them up.
  */
 
 import type { Curve } from "../api/columns";
@@ -20,6 +21,8 @@ interface Waiting {
 /** Metrics of one request, and characters of their names: addresses have a longest length. */
 const MOST_METRICS = 40;
 const MOST_CHARACTERS = 4000;
+/** Milliseconds that the others wait for the first answer at most. */
+const HEAD_START = 100;
 
 export class Loader {
   private waiting: Waiting[] = [];
@@ -28,7 +31,7 @@ export class Loader {
 
   /**
    * The curves of one metric. If `signal` aborts, the question is given up, unless other charts wait for it, too.
-   * `first`: what is not first is asked when this is answered.
+   * `first`: what is not first is asked when this is answered, or a moment later.
    */
   load(ask: OneAsk, signal: AbortSignal, first = false): Promise<readonly Curve[]> {
     return new Promise((resolve, reject) => {
@@ -40,8 +43,10 @@ export class Loader {
   private async flush(): Promise<void> {
     const all = this.waiting;
     this.waiting = [];
-    await this.ask(all.filter(({ first }) => first));
-    await this.ask(all.filter(({ first }) => !first));
+    const first = all.filter((one) => one.first);
+    const answered = this.ask(first);
+    if (first.length) await Promise.race([answered, new Promise((resolve) => setTimeout(resolve, HEAD_START))]);
+    await this.ask(all.filter((one) => !one.first));
   }
 
   private async ask(some: readonly Waiting[]): Promise<void> {

@@ -10,7 +10,10 @@ export interface Cursor {
 
 export interface Together {
   readonly cursor: Signal<Cursor | null>;
-  /** The chart that somebody zoomed last: its finer buckets are asked for first, and the others follow. */
+  /**
+   * The chart that somebody zoomed last: its finer buckets are asked for first, and the others follow. Null if all of x is
+   * shown.
+   */
   zoomed: string | null;
 }
 

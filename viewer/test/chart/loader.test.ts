@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { mock, test } from "node:test";
 
 import type { Curve } from "../../src/api/columns";
 import { Loader, type OneAsk } from "../../src/chart/loader";
@@ -42,6 +42,24 @@ test("what somebody waits for is asked first, alone", async () => {
   assert.deepEqual(asked, [["b"]]);
   await answer();
   assert.deepEqual(asked, [["b"], ["a", "c"]]);
+});
+
+test("others do not wait longer than a moment for an answer that is slow", async () => {
+  const { source, asked } = noting();
+  const loader = new Loader(source);
+  mock.timers.enable({ apis: ["setTimeout"] });
+  try {
+    void loader.load(askOf("first"), never, true);
+    void loader.load(askOf("other"), never);
+    mock.timers.tick(0);
+    assert.deepEqual(asked, [["first"]]);
+    mock.timers.tick(1000);
+    await Promise.resolve(); // the race is over
+    await Promise.resolve();
+    assert.deepEqual(asked, [["first"], ["other"]]);
+  } finally {
+    mock.timers.reset();
+  }
 });
 
 test("what nobody waits for any more is not asked when its turn comes", async () => {
