@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 
 import numpy as np
@@ -34,3 +35,20 @@ def test_medians_of_random_numbers_at_each_width(width: int) -> None:
     windows = np.lib.stride_tricks.sliding_window_view(values, width)
     found = medians(values, width)
     assert found.tolist() == pytest.approx(np.median(windows, axis=1).tolist(), rel=1e-15, abs=1e-15)
+
+
+@pytest.mark.parametrize("width", [1, 2, 11, 30, 31])
+def test_medians_of_long_columns_of_several_lengths(width: int) -> None:
+    random = np.random.default_rng(width)
+    for length in (200_000, 40, 131_072 + width - 1, 3000):
+        values = random.standard_normal(length)
+        windows = np.lib.stride_tricks.sliding_window_view(values, width)
+        assert np.allclose(medians(values, width), np.median(windows, axis=1), rtol=1e-15, atol=1e-15)
+
+
+def test_threads_find_medians_at_once() -> None:
+    curves = [np.random.default_rng(number).standard_normal(20_000) for number in range(8)]
+    alone = [medians(values, 31).tolist() for values in curves]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda values: medians(values, 31).tolist(), curves * 4))
+    assert together == alone * 4

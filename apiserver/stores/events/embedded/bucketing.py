@@ -82,7 +82,7 @@ def bucket_starts(x: Int64Array | Progression, interval: int) -> Rows:
     if isinstance(x, Progression):
         if x.last + x.step - x.first <= GREATEST:
             return _starts_in_progression(x, interval)
-        x = x[np.arange(x.length)]
+        x = x.whole()
     if not len(x):
         return np.empty(0, np.intp)
     first, last = int(x[0]) // interval, int(x[-1]) // interval

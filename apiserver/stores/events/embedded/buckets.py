@@ -31,6 +31,7 @@ from apiserver.stores.events.embedded.bucketing import SHORT, InBuckets, Part, S
 from apiserver.stores.events.embedded.checked import decoder, unwrap
 from apiserver.stores.events.embedded.chunks import Room, decode_curves
 from apiserver.stores.events.embedded.extremes import Extremes
+from apiserver.stores.events.embedded.integers import Progression
 from apiserver.stores.events.embedded.names import state
 from apiserver.stores.events.embedded.pieces import (
     POINTS_A_BLOCK,
@@ -284,7 +285,7 @@ def _smoothed_parts(
         inside = within(Curve(x, values), low, high) if len(x) else NO_CURVE
         if interval == 1 or not len(inside.iters):
             return inside
-        return sum_up_points(*inside, bucket_starts(inside.iters, interval), key.columns)
+        return _in_blocks(*inside, interval, key.columns)
 
     parts: list[Part] = []
     start = LEAST
@@ -318,10 +319,17 @@ def _known_further(series: Series, known: Known, columns: ColumnNames) -> Known:
         x, values = smoother.feed(*curve) if is_settled else NO_CURVE
         if not len(x) or size > smoothed.MOST_OF_A_CURVE:
             return replace(known, stretches=stretches, after=before)
-        pieces = sum_up_points(x, values, bucket_starts(x, 1 << known.shift), columns)
+        pieces = _in_blocks(x, values, 1 << known.shift, columns)
         stretches.append(Stretch(int(curve.iters[-1]), before, int(x[0]), int(x[-1]), pieces))
         size += stretches[-1].size
     return replace(known, stretches=stretches, after=smoother)
+
+
+def _in_blocks(iters: Int64Array, values: Float64Array, interval: int, columns: ColumnNames) -> Pieces:
+    """Sums of smoothed points. Where no iteration is left out, it is known without a search where blocks begin."""
+    first, length = int(iters[0]), len(iters)
+    x = Progression(first, 1, length) if int(iters[-1]) - first == length - 1 else iters
+    return sum_up_points(x, values, bucket_starts(x, interval), columns)
 
 
 def _some_at_a_time(series: Series, low: int) -> Iterator[Curve]:

@@ -72,7 +72,7 @@ def encode_details(timestamps: Int64Array, workers: Int64Array, received: Int64A
 def decode_curves(bodies: Sequence[Body]) -> Curve:
     """The curves of adjacent chunks as one."""
     iters, values = Room().decode(bodies)
-    return Curve(iters if isinstance(iters, np.ndarray) else iters[np.arange(len(values))], values)
+    return Curve(iters if isinstance(iters, np.ndarray) else iters.whole(), values)
 
 
 class Room:

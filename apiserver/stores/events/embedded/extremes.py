@@ -49,7 +49,7 @@ class Extremes:
     def put(self) -> None:
         """Put what is known so far into the buckets."""
         for iters, (least, greatest) in self._known.items():
-            numbers = self._buckets.numbers(iters[np.arange(iters.length)])
+            numbers = self._buckets.numbers(iters.whole())
             starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
             self._found.widen(
                 numbers[starts], np.minimum.reduceat(least, starts), np.maximum.reduceat(greatest, starts)

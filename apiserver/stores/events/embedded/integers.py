@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import Int64Array
+from apiserver.events.queries import GREATEST
 from apiserver.stores.events.embedded import compression, pco
 
 _HEAD = struct.Struct("<Bqq")  # how, first value, step
@@ -59,6 +60,13 @@ class Progression:
 
     def __getitem__(self, which: npt.NDArray[np.integer]) -> Int64Array:
         return self.first + self.step * which.astype(np.int64, copy=False)
+
+    def whole(self) -> Int64Array:
+        """All values. To count in steps writes them once; `self[…]` would write indices and products first."""
+        end = self.last + self.step
+        if end <= GREATEST:
+            return np.arange(self.first, end, self.step, dtype=np.int64)
+        return self[np.arange(self.length)]
 
     def follows(self, other: Progression) -> bool:
         """Whether `other` and this one, one after the other, are one progression."""

@@ -45,18 +45,18 @@ def decode_into(encoded: memoryview, out: npt.NDArray[Any], start: int = 0) -> N
 
     header, metadata, length, count = _HEAD.unpack_from(encoded)
     sizes = np.frombuffer(encoded, _SIZE, -(-count // length), _HEAD.size)
-    content = bytes(encoded[_HEAD.size + sizes.nbytes :])
-    file, _ = wrapped.FileDecompressor.new(content[:header])
+    content = encoded[_HEAD.size + sizes.nbytes :]
+    file, _ = wrapped.FileDecompressor.new(bytes(content[:header]))
     end = header + metadata
-    chunk, _ = file.chunk_decompressor(content[header:end], _TYPES[out.dtype.str])
+    chunk, _ = file.chunk_decompressor(bytes(content[header:end]), _TYPES[out.dtype.str])
     stop = start + len(out)
     for first, size in zip(range(0, count, length), sizes.tolist(), strict=True):
         at, end, last = end, end + size, min(first + length, count)
         if start <= first and last <= stop:
-            chunk.read_page_into(content[at:end], last - first, out[first - start : last - start])
+            chunk.read_page_into(bytes(content[at:end]), last - first, out[first - start : last - start])
         elif start < last and first < stop:
             whole = np.empty(last - first, out.dtype)
-            chunk.read_page_into(content[at:end], last - first, whole)
+            chunk.read_page_into(bytes(content[at:end]), last - first, whole)
             low, high = max(first, start), min(last, stop)
             out[low - start : high - start] = whole[low - first : high - first]
 
