@@ -26,6 +26,8 @@ DEFAULT_PAGE_SIZE = 500
 FURTHEST = 2**62
 #: Limits on the sort fields, search words and conditions of a request. With 100,000 tasks, each may cost half a second.
 MOST_SORTED, MOST_WORDS, MOST_CONDITIONS = 10, 16, 100
+#: A search looks for words in ids only if they have so many characters: shorter ones are in the ids of many documents.
+_SHORTEST_IN_ID = 6
 
 #: Dotted fields as a tree of names: `a.b` and `a.c` are `{a: {b: {}, c: {}}}`.
 _Names: TypeAlias = "dict[str, _Names]"
@@ -279,9 +281,14 @@ def _multi_field_term(name: str, field: str, condition: Mapping[str, Any], spec:
 def _text_filter(text: str, fields: tuple[str, ...]) -> Filter:
     """The condition that each word of `text` occurs in at least one of the fields, whatever its case."""
     return all_of(
-        AnyOf([{field: Matches(re.escape(word), any_case=True)} for field in fields])
+        AnyOf([{field: Matches(re.escape(word), any_case=True)} for field in fields if _may_have(field, word)])
         for word in _at_most(MOST_WORDS, text.split(), "search_text")
     )
+
+
+def _may_have(field: str, word: str) -> bool:
+    """Whether a search looks for the word in the field."""
+    return field != "id" or len(word) >= _SHORTEST_IN_ID
 
 
 def _at_most(count: int, items: list[str], field: str) -> list[str]:

@@ -95,6 +95,12 @@ def test_every_word_of_a_text_search_must_be_found_as_it_is() -> None:
     assert found == AllOf(words)
 
 
+def test_short_words_of_a_text_search_are_not_looked_for_in_ids() -> None:
+    found = build_filter({"search_text": "run 07 4f3a9c"}, QuerySpec(text=("id", "name")))
+    run, number, id = (Matches(word, any_case=True) for word in ("run", "07", "4f3a9c"))
+    assert found == AllOf([AnyOf([{"name": run}]), AnyOf([{"name": number}]), AnyOf([{"id": id}, {"name": id}])])
+
+
 @pytest.mark.parametrize(
     ("request_", "field"),
     [
