@@ -56,7 +56,9 @@ def not_found(what: str, name: str) -> ApiError:
     return ApiError(404, 0, f"There is no {what} '{name[:200]}'")
 
 
-def _call_of(request: Request) -> DataCall:
+async def _call_of(request: Request) -> DataCall:
+    # A coroutine, although it waits for nothing: FastAPI runs other functions in threads. A thousand requests that come
+    # at once would be in memory together while each waits for its thread.
     call: DataCall = request.state.call
     return call
 

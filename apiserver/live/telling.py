@@ -37,7 +37,8 @@ class Event(NamedTuple):
 
     @classmethod
     def of(cls, name: str, data: Mapping[str, Any]) -> Event:
-        return cls(name, orjson.dumps(data))
+        # What orjson returns takes 4 KB, however few bytes it has. Events are kept, so they are copied.
+        return cls(name, bytes(memoryview(orjson.dumps(data))))
 
 
 class Chunk:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
 from typing import Any
 
 import httpx
 import pytest
+from fastapi.routing import APIRoute
 
+from apiserver.data.addresses import ROUTES
 from apiserver.data.links import DataLinks
 from apiserver.live import hub
 from apiserver.live.telling import ALIVE
@@ -229,3 +232,11 @@ def test_a_server_that_stops_ends_its_streams_and_does_not_wait_for_them(server:
         told = events_of(answer.iter_lines())
         assert next(told).event == ""
         assert next(told).event in ("", "reset"), "of a task without events, a new process cannot tell"
+
+
+def test_no_address_waits_for_a_thread() -> None:
+    """FastAPI runs functions that are no coroutines in threads, and many requests are in memory meanwhile."""
+    asking = [route.dependant for route in ROUTES if isinstance(route, APIRoute)]
+    asked = [one.call for dependant in asking for one in (dependant, *dependant.dependencies)]
+    assert asked
+    assert all(inspect.iscoroutinefunction(call) for call in asked)
