@@ -14,9 +14,12 @@ import type { Ref } from "preact";
 import css from "./Rows.module.css";
 import { moved, scaleOf, settled, type Where } from "./scale";
 
-/** Rows above and below the seen ones that are drawn, too, and how many come and go at once. */
-const AROUND = 24;
-const STEP = 12;
+/**
+ * Pixels above and below the window whose rows are drawn, too, and how many come and go at once: a few in each frame, since
+ * many in one would take longer than a frame has.
+ */
+const AROUND = 480;
+const STEP = 128;
 /** Milliseconds after the last move at which the scroll bar is put to where it belongs. */
 const SETTLED = 150;
 
@@ -72,9 +75,9 @@ export function Rows(props: Props): JSX.Element {
 
   /** The rows to draw if this pixel is at the top: from the first up to but not including the second. */
   function drawnAt(pixel: number): [number, number] {
-    const step = rowHeight * STEP;
-    const [above, below] = [Math.floor(pixel / step), Math.ceil((pixel + scale.view) / step)];
-    return [Math.max(0, above * STEP - AROUND), Math.min(count, below * STEP + AROUND)];
+    const [around, step] = [Math.ceil(AROUND / rowHeight), Math.ceil(STEP / rowHeight)];
+    const [above, below] = [Math.floor(pixel / rowHeight / step), Math.ceil((pixel + scale.view) / rowHeight / step)];
+    return [Math.max(0, above * step - around), Math.min(count, below * step + around)];
   }
 
   /** Where the list is now; drawn again only if that asks for other rows, or for another place of them. */

@@ -1,10 +1,11 @@
-/** What stands in a cell of the table. */
+/** What stands in a cell of the table. A table has a thousand cells, so each has as few components and elements as it can. */
 
 import type { JSX } from "preact";
 
 import { Spark } from "../chart/Spark";
 import { Ago } from "../parts/Ago";
-import { Link } from "../parts/Link";
+import { AddressLink } from "../parts/Link";
+import { addressOf } from "../state/address";
 import { statusText, textOf, type Column } from "./columns";
 import type { Row } from "./runs";
 import type { Sparks } from "./sparks";
@@ -19,18 +20,18 @@ interface Props {
   readonly width: number;
 }
 
-export function Cell({ column, row, project, names, sparks, width }: Props): JSX.Element | string | null {
+export function contentOf({ column, row, project, names, sparks, width }: Props): JSX.Element | string | null {
   const value = row[column.name];
   if (column.name === "name") {
     return (
-      <Link
-        to={{ page: "run", project: row.project ?? project, task: row.id, tab: "overview" }}
+      <AddressLink
+        address={addressOf({ page: "run", project: row.project ?? project, task: row.id, tab: "overview" })}
         class={css["link"] ?? ""}
         title={row.name}
         tabIndex={-1}
       >
         {row.name || "(no name)"}
-      </Link>
+      </AddressLink>
     );
   }
   switch (column.kind) {
@@ -44,8 +45,7 @@ export function Cell({ column, row, project, names, sparks, width }: Props): JSX
       break;
   }
   if (column.name === "status") return <Status status={String(value ?? "")} />;
-  const text = textOf(column.kind, value, names);
-  return text === "" ? null : <span title={text}>{text}</span>;
+  return textOf(column.kind, value, names) || null;
 }
 
 export function Status({ status }: { status: string }): JSX.Element {

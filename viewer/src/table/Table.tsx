@@ -16,7 +16,7 @@ import { Rows, type RowsHandle } from "../scroll/Rows";
 import { adjust, go, query } from "../state/address";
 import { Actions } from "./Actions";
 import { Bar } from "./Bar";
-import { Cell } from "./Cell";
+import { contentOf } from "./Cell";
 import { columnOf, CURVE, isRight, isShort, textOf, type Column } from "./columns";
 import { Head, useWidths } from "./Head";
 import { marks } from "./marks";
@@ -320,19 +320,27 @@ function Grid(props: GridProps): JSX.Element {
             />
           )}
         </div>
-        {columns.map((column, place) => (
-          <div
-            key={column.name}
-            role="gridcell"
-            aria-colindex={place + 2}
-            class={`${css["cell"]} ${place === 0 ? css["first"] : ""}`}
-            data-right={isRight(column.kind) ? "" : undefined}
-            data-short={isShort(column, widths.of(column)) ? "" : undefined}
-          >
-            {row && <Cell {...{ column, row, project, names, sparks }} width={widths.of(column)} />}
-            {row && column.name === "name" && <RowMenu row={row} shown={shown} change={change} />}
-          </div>
-        ))}
+        {columns.map((column, place) => {
+          const content = row && contentOf({ column, row, project, names, sparks, width: widths.of(column) });
+          return (
+            <div
+              key={column.name}
+              role="gridcell"
+              aria-colindex={place + 2}
+              class={`${css["cell"]} ${place === 0 ? css["first"] : ""}`}
+              title={typeof content === "string" ? content : undefined}
+              data-right={isRight(column.kind) ? "" : undefined}
+              data-short={isShort(column, widths.of(column)) ? "" : undefined}
+            >
+              {content}
+              {row && column.name === "name" && (
+                <Menu label={`Mark ${row.name}`} class={css["rowMenu"] ?? ""} items={() => marks([row.id], shown, change)}>
+                  ⋯
+                </Menu>
+              )}
+            </div>
+          );
+        })}
       </div>
     );
   }
@@ -359,15 +367,6 @@ function Grid(props: GridProps): JSX.Element {
         row={line}
       />
     </div>
-  );
-}
-
-/** Pins, hides and colours one run. */
-function RowMenu({ row, shown, change }: { row: Row; shown: Shown; change: Change }): JSX.Element {
-  return (
-    <Menu label={`Mark ${row.name}`} class={css["rowMenu"] ?? ""} items={() => marks([row.id], shown, change)}>
-      ⋯
-    </Menu>
   );
 }
 

@@ -75,9 +75,12 @@ export function isTextual(kind: Kind): boolean {
   return kind === "text" || kind === "choice" || kind === "list" || kind === "parameter";
 }
 
-/** Whether each value fits into the usual width: short texts of our own. Cells of others are cut off. */
+/**
+ * Whether each value fits into the usual width: short texts of our own. Cells of others are cut off, which takes the browser
+ * long: it draws each of them on its own.
+ */
 export function isShort({ name, kind, width }: Column, shown: number): boolean {
-  return shown >= width && (name === "status" || kind === "time" || kind === "duration");
+  return shown >= width && (name === "status" || kind === "time" || kind === "duration" || kind === "number");
 }
 
 export function isRight(kind: Kind): boolean {
