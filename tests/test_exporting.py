@@ -77,6 +77,7 @@ def fill(server: Served, files_url: str) -> str:
     lines = [json.dumps({"task": task, "timestamp": T0 + n // 2, **event}) for n, event in enumerate(events)]
     with server.client() as client:
         client.post("/events.add_batch", content="\n".join(lines)).raise_for_status()
+    server.call("tasks.update", {"task": task, "output__error": "it\nfailed"})
     server.call("tasks.completed", {"task": task, "status_reason": "done", "status_message": "all of it"})
     return task
 
@@ -304,6 +305,22 @@ def test_statuses_and_system_tags_come_back(
         assert became == {**dict(zip(statuses, statuses, strict=True)), "queued": "created", "unknown": "created"}
         assert all(sorted(one["system_tags"]) == ["archived", "development"] for one in found)
         assert all(lines_of(server, one["id"]) == ["hi"] for one in found)
+
+
+def test_a_report_shows_the_imported_runs(server: Served, environment: dict[str, str], tmp_path: Path) -> None:
+    project = server.call("projects.create", {"name": "team", "description": ""})["id"]
+    run = server.call("tasks.create", {"name": "run", "type": "training", "project": project})["id"]
+    far = "0123456789abcdef0123456789abcdef"
+    page = "# Runs\n![](/projects/*/experiments/{0}) ![](/x?tasks=a%2c{0}) " + far
+    about = {"name": "report", "project": project, "report": page.format(run)}
+    server.call("reports.create", about)
+    assert main(["export", "team", "--to", str(tmp_path / "export")]) == 0
+    assert main(["import", "export", str(tmp_path / "export"), "--project", "again"]) == 0
+    found = server.call("tasks.get_all", {"name": "^run$", "only_fields": ["id"]})["tasks"]
+    (new,) = (one["id"] for one in found if one["id"] != run)
+    asked = {"name": "^report$", "search_hidden": True, "only_fields": ["report"]}
+    pages = {one["report"] for one in server.call("tasks.get_all", asked)["tasks"]}
+    assert pages == {page.format(run), page.format(new)}
 
 
 def test_what_cannot_be_exported(

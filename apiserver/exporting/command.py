@@ -26,7 +26,8 @@ _FIELDS = (
     *("name", "type", "status", "comment", "tags", "system_tags", "parent", "project.name", "last_change"),
     *("created", "started", "completed", "published", "status_changed", "active_duration"),
     *("status_reason", "status_message", "hyperparams", "configuration", "runtime", "container", "script"),
-    *("execution.artifacts", "execution.framework", "execution.model_labels", "output.destination", "models"),
+    *("execution.artifacts", "execution.framework", "execution.model_labels", "models"),
+    *("output.destination", "output.result", "output.error"),
     *("report", "report_assets", "has_x_axis_labels"),
 )
 _MODEL_FIELDS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -43,6 +44,10 @@ _SAME = (
 )
 #: Runtime properties by which a task that was imported is found again.
 _OF_IMPORTS = ("imported_from", "import_position")
+#: By their names in the task's output, fields as `tasks.import_run` takes them.
+_OF_OUTPUT = {"destination": "output_dest", "result": "output_result", "error": "output_error"}
+#: What may be an id in the page of a report.
+_ID = re.compile("(?=([0-9a-f]{32}))")
 _OF_EXECUTION = ("framework", "model_labels")
 _OF_MODELS = ("name", "uri", "comment", "tags", "system_tags", "framework", "design", "labels", "ready", "metadata")
 _LONGEST = 64 * 2**20
@@ -112,13 +117,18 @@ class ExportedTask:
         if runtime := self.run.task.get("runtime"):
             self.run.task["runtime"] = {name: value for name, value in runtime.items() if name not in _OF_IMPORTS}
         self.run.task["execution"] = {name: execution[name] for name in _OF_EXECUTION if execution.get(name)}
-        if destination := (about.get("output") or {}).get("destination"):
-            self.run.task["output_dest"] = destination
-        if self._parent and (task_folders(root) / str(self._parent) / TASK).is_file():
+        output = about.get("output") or {}
+        self.run.task |= {asked: output[name] for name, asked in _OF_OUTPUT.items() if output.get(name)}
+        if shown := [id for id in _ID.findall(str(self.run.task.get("report", ""))) if self._is_exported(id)]:
+            self.run.task["report_runs"] = {id: self._source(id) for id in shown}
+        if self._parent and self._is_exported(str(self._parent)):
             self.run.task["parent_source"] = self._source(self._parent)
 
     def _source(self, id: str) -> str:
         return f"export {self._server} {id}"
+
+    def _is_exported(self, id: str) -> bool:
+        return (task_folders(self._root) / id / TASK).is_file()
 
     def parts(self, position: str | None) -> Iterator[Part]:
         """The points, then all other events, then the files. A position is the time of the last change, and the lines

@@ -7,6 +7,7 @@ run finds the task of the first.
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Any
 
 from apiserver.rpc.errors import validation_error
@@ -23,6 +24,8 @@ from apiserver.times import seconds_since, utc_now
 SOURCE, POSITION = "imported_from", "import_position"
 _TIMES = ("created", "started", "completed", "published", "status_changed")
 _AS_GIVEN = ("active_duration", "status_reason", "status_message", "report", "report_assets")
+#: An id in the page of a report, or an escaped character of an address, which may stand before an id.
+_ID = re.compile("%[0-9a-fA-F]{2}|[0-9a-f]{32}")
 
 
 @endpoint("tasks.import_run", "2.34")
@@ -81,6 +84,12 @@ async def _fields(call: Call, request: dict[str, Any]) -> Document:
     fields |= {name: request[name] for name in _AS_GIVEN if name in request}
     if "parent_source" in request:
         fields["parent"] = _task_of(call, request["parent_source"])
+    if "report" in fields:
+        runs = request.get("report_runs", {})
+        fields["report"] = _ID.sub(lambda id: _task_of(call, runs[id[0]]) if id[0] in runs else id[0], fields["report"])
+    for name in ("result", "error"):
+        if f"output_{name}" in request:
+            fields["output"] = {**fields.get("output", {}), name: request[f"output_{name}"]}
     if "position" in request:
         fields["runtime"] = {**fields.get("runtime", {}), POSITION: request["position"]}
     if "status" in request:

@@ -41,6 +41,14 @@ async def test_a_run_is_made_once_and_then_brought_up_to_date(api: Api) -> None:
     assert runs == [{"source": SOURCE, "task": id, "position": "17"}]
 
 
+async def test_the_output_comes_along(api: Api) -> None:
+    output = {"output_dest": "s3://b", "output_result": "good", "output_error": "none"}
+    id = (await api.call("tasks.import_run", {**RUN, **output}))["id"]
+    assert (await get(api, id))["output"] == {"destination": "s3://b", "result": "good", "error": "none"}
+    await api.call("tasks.import_run", {**RUN, "output_result": "better"})
+    assert (await get(api, id))["output"] == {"destination": "s3://b", "result": "better", "error": "none"}
+
+
 async def test_each_company_has_a_task_of_its_own(api: Api) -> None:
     ours = (await api.call("tasks.import_run", RUN))["id"]
     _, eve = await credentials.create_user(api.backend.documents, "another company", "eve", "admin")
