@@ -103,11 +103,17 @@ def may_go_on(page: Sequence[Sample] | Sequence[LogLine], limit: int) -> bool:
     return len(page) >= limit or bytes_of_all(page) >= PAGE_BYTES
 
 
-async def hits_in_page(store: EventStore, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
-    """`EventStore.log_hits` of stores that have to make lines to search in them: it searches a page of lines."""
-    page = await store.log_lines(SeriesQuery(owner, EventType.LOG), PageQuery(LINES_SEARCHED, after))
+async def hits_in_page(
+    store: EventStore, owner: Owner, wanted: LineFilter, after: LogPosition | None, times: int = 1
+) -> LogHits:
+    """`EventStore.log_hits` of stores that have to make lines to search in them: it searches a page of lines.
+
+    The page has LINES_SEARCHED lines, or so many times as many.
+    """
+    limit = LINES_SEARCHED * times
+    page = await store.log_lines(SeriesQuery(owner, EventType.LOG), PageQuery(limit, after))
     places = await off_loop(len(page), lambda: wanted.places(page))
-    return LogHits(places, len(page), page[-1].position if page else after, not may_go_on(page, LINES_SEARCHED))
+    return LogHits(places, len(page), page[-1].position if page else after, not may_go_on(page, limit))
 
 
 def bucket_x(x: Int64Array, interval: int | Int64Array) -> Int64Array:

@@ -73,6 +73,7 @@ async def _page(
         after=page.after,
         limit=page.limit,
         window=WINDOW,
+        number="" if page.descending else "timestamp",
     )
     return await paging.page(hits, _line)
 

@@ -11,10 +11,11 @@ from contextlib import aclosing
 
 from apiserver.answers import reading
 from apiserver.events.model import JsonObject
+from apiserver.events.queries import GREATEST
 from apiserver.stores.events.base import PAGE_BYTES, Event, bytes_of
 from apiserver.stores.events.elasticsearch.cluster import Cluster, NodeAnswerTooLarge
 from apiserver.stores.events.elasticsearch.parts import in_parts
-from apiserver.stores.events.elasticsearch.queries import BARE, all_of, without
+from apiserver.stores.events.elasticsearch.queries import BARE, all_of, between, without
 
 #: The most documents that one search returns.
 WINDOW = 10_000
@@ -25,6 +26,7 @@ AN_ANSWER = 16 * 2**20
 #: Bytes of large events in one answer, unless there is only one. A page needs no more.
 LARGE_TOGETHER = PAGE_BYTES
 _BEHIND = 2**63 - 1
+_FURTHER = 4
 _LARGE: JsonObject = {"exists": {"field": "large"}}
 
 
@@ -81,6 +83,7 @@ async def texts(
     after: Sequence[object] | None = None,
     limit: int = ALL,
     window: int,
+    number: str = "",
 ) -> AsyncGenerator[list[JsonObject]]:
     """As `pages`, for events that may be large. A hit has the texts named by `stored` in `fields`, too.
 
@@ -89,6 +92,11 @@ async def texts(
     needed, as many at once as fit into 8 MB:
 
         a  b  [3 MB]  c  [4 MB]  [5 MB]  d      come as      a  b  [3 MB]  c  [4 MB]   and   [5 MB]  d
+
+    `number` is the first field of an ascending sort, in an index that keeps its greatest numbers first. A search there
+    looks at all documents behind `after`, so a walk over n of them would look n² / 2 times. Therefore a search that
+    follows a full window leaves out what is further ahead than four times the width of that window. If it finds too
+    few, the next search leaves out nothing.
 
     An event that becomes large or small between the two searches may be missing, or come twice: as it was and as it is.
     """
@@ -101,11 +109,12 @@ async def texts(
         answer = await cluster.search(index, {**body, **whole, "query": query, "size": 1}, routing=routing)
         yield answer["hits"]["hits"]
         return
+    ahead: list[JsonObject] = []
     while limit > 0:
         size = min(limit, window)
         searches = [
-            {**body, **whole, "query": all_of(query, without(_LARGE)), "size": size},
-            {**body, **place, "query": all_of(query, _LARGE), "size": size},
+            {**body, **whole, "query": all_of(query, *ahead, without(_LARGE)), "size": size},
+            {**body, **place, "query": all_of(query, *ahead, _LARGE), "size": size},
         ]
         try:
             small, large = await cluster.searches(index, searches, routing=routing)
@@ -122,10 +131,13 @@ async def texts(
                 answer = await cluster.search(index, these, routing=routing)
                 part = _in_order([hit for hit in part if not _large(hit)], answer["hits"]["hits"], sort)
             yield part
-        if len(found) < size:
+        full = len(found) == size
+        if not full and not ahead:
             return
-        body["search_after"] = found[-1]["sort"]
-        limit -= size
+        if found:
+            body["search_after"] = found[-1]["sort"]
+        limit -= len(found)
+        ahead = _near(number, found) if number and full else []
 
 
 async def page(hits: AsyncGenerator[list[JsonObject]], event: Callable[[JsonObject], Event]) -> list[Event]:
@@ -140,6 +152,12 @@ async def page(hits: AsyncGenerator[list[JsonObject]], event: Callable[[JsonObje
                     if size >= PAGE_BYTES:
                         return found
     return found
+
+
+def _near(number: str, found: list[JsonObject]) -> list[JsonObject]:
+    """Conditions for what is at most four times as far ahead of these hits as they are wide."""
+    first, last = found[0]["sort"][0], found[-1]["sort"][0]
+    return between(number, None, min(last + _FURTHER * (last - first), GREATEST))
 
 
 def _large(hit: JsonObject) -> int:
