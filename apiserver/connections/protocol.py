@@ -1,4 +1,4 @@
-"""uvicorn's HTTP protocol, fed one message at a time. Its connection is closed when the client is too slow.
+"""One connection of HTTP, whose parser is fed one message at a time. It is closed when the client is too slow.
 
 A client may send requests without waiting for answers. They are answered one after the other, in a turn of the event
 loop each. Until then they wait in the socket, because reading pauses; the few bytes that were already read wait here.
@@ -9,6 +9,7 @@ A body is read only as far as the application asks for it.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import re
 import socket
 import struct
@@ -16,12 +17,15 @@ from functools import partial
 from http import HTTPStatus
 from math import inf
 from typing import Any
+from urllib.parse import unquote
 from weakref import ref
 
 import httptools
-from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+import uvicorn
+from starlette.types import Scope
+from uvicorn.server import ServerState
 
+from apiserver.connections.exchange import Exchange, Flow, Header
 from apiserver.connections.framing import ChunkedBody, Misframed, SizedBody, head_end, may_be_head
 from apiserver.connections.slots import Idle, Slots
 from apiserver.connections.writes import JoinedWrites
@@ -47,6 +51,9 @@ _WAITS = {
 _NO_BODY = SizedBody(0)
 #: Bytes of a piece of a body that counts for `ReadingTurns`; smaller ones keep nobody waiting.
 _MUCH = 64 * 2**10
+#: Bytes of a body that may wait for the application before reading pauses.
+_MOST_WAITING = 64 * 2**10
+_ASGI = {"version": "3.0", "spec_version": "2.3"}
 
 #: Headers that this module reads.
 _FORWARDED = frozenset((b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto"))
@@ -62,69 +69,58 @@ class _Upgrade(Exception):
     """The request offers another protocol. The server may ignore the offer, but the parser stops at it."""
 
 
-class Flow(FlowControl):
-    """uvicorn's flow control, by which the application asks for more of a body, and `hold`, which is stronger."""
+class Protocol(asyncio.Protocol):
+    """One connection, which takes one of the `slots`. The other arguments are those that uvicorn's server gives."""
 
-    held = False
-
-    def pause_reading(self) -> None:
-        """Read nothing until the application asks for more."""
-        self.read_paused = True
-        self._transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        """Read on, unless reading is held: the application asks for more."""
-        if self.read_paused:
-            self.read_paused = False
-            if not self.held:
-                self._transport.resume_reading()
-
-    def hold(self) -> None:
-        """Read nothing until `release`, even if the application asks for more."""
-        self.held = True
-        self._transport.pause_reading()
-
-    def release(self) -> None:
-        """Read on, if the application has asked for more."""
-        self.held = False
-        if not self.read_paused:
-            self._transport.resume_reading()
-
-
-class Protocol(HttpToolsProtocol):
-    """One connection, which takes one of the `slots`."""
-
-    #: Python's fast access to attributes ends at thirty attributes, and uvicorn's own are nearly as many.
     __slots__ = (
-        *("_slots", "_bounds", "_socket", "_of_proxy", "_state", "_since", "_kept", "_at", "_whole", "_length"),
-        *("_chunked", "_body", "_forwarded", "_received", "_unsent", "_to_send", "_to_take", "_drained"),
+        *("_app", "_at", "_body", "_bounds", "_chunked", "_continues", "_drained", "_forwarded", "_headers", "_kept"),
+        *("_length", "_loop", "_of_proxy", "_parser", "_received", "_scope", "_since", "_slots", "_socket", "_state"),
+        *("_to_send", "_to_take", "_unsent", "_url", "_uvicorn", "_whole", "client", "exchange", "flow", "transport"),
     )
 
-    flow: Flow
-
-    def __init__(self, slots: Slots, **uvicorn: Any) -> None:
-        super().__init__(**uvicorn)
+    def __init__(
+        self,
+        slots: Slots,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        if not config.loaded:
+            config.load()
+        self._app = config.loaded_app
+        self._loop = _loop or asyncio.get_running_loop()
+        self._uvicorn = server_state
         self._slots = slots
         self._bounds = slots.bounds
-        self._state, self._since = _NEW, self.loop.time()
+        self._parser = self._new_parser()
+        self._state, self._since = _NEW, self._loop.time()
         self._kept, self._at = b"", 0  # bytes, from `_at` on, that the parser does not get yet
         self._length, self._chunked = 0, False  # what the request's headers say about its body
         self._body: SizedBody | ChunkedBody = _NO_BODY
         self._whole = False  # whether the parser has seen the end of the request
+        self._continues = False  # whether the client waits for a word before it sends the body
         self._forwarded: list[bytes] = []
         self._received = 0  # bytes of a body since the last look
         self._unsent = 0  # bytes of answers that the client had not taken at the last look
         self._to_send = self._to_take = self._bounds.stall_seconds  # seconds that the client may still be late
         self._drained = False  # whether the client has taken all answers at some time since the last look
+        self._scope: Scope | None = None
+        self.exchange: Exchange | None = None
+
+    def _new_parser(self) -> Any:
+        parser = httptools.HttpRequestParser(self)
+        # Otherwise it would refuse what comes behind a request that says that it is the last one.
+        parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        return parser
 
     # --- the connection ------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self.connections.add(self)
+        self._uvicorn.connections.add(self)  # type: ignore[arg-type]  # it calls `shutdown` only
         self._socket = transport
-        self.transport = JoinedWrites(transport)  # type: ignore[assignment]
+        self.transport = JoinedWrites(transport)
         self.flow = Flow(transport)
-        self.scheme = "http"  # `server` stays None: nobody asks for it, and finding it out takes five system calls
         peer = transport.get_extra_info("peername")  # None if the client has left already
         self.client = (peer[0], peer[1]) if peer else None
         address = self.client[0] if self.client else ""
@@ -135,10 +131,30 @@ class Protocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._slots.leave(self)
         self._forget_kept()
-        super().connection_lost(exc)
+        self._uvicorn.connections.discard(self)
+        if self.exchange is not None:
+            self.exchange.disconnected |= not self.exchange.response_complete
+            self.exchange.wake()
+        self.flow.resume_writing()
+        if exc is None:
+            self.transport.close()
+        self._parser = None  # it has this connection, and only the garbage collector would free both
+
+    def shutdown(self) -> None:
+        """The server stops: close the connection now, or when its request is answered."""
+        if self.exchange is None or self.exchange.response_complete:
+            self.transport.close()
+        else:
+            self.exchange.keep_alive = False
+
+    def eof_received(self) -> None:
+        """The client sends no more. It may still wait for an answer."""
+
+    def pause_writing(self) -> None:
+        self.flow.write_paused = True
 
     def resume_writing(self) -> None:
-        super().resume_writing()
+        self.flow.resume_writing()
         self._drained = True
         self._go_on()
 
@@ -179,7 +195,7 @@ class Protocol(HttpToolsProtocol):
             return
         self.flow.hold()
         if self._state != _ANSWER:
-            self.loop.call_soon(self._go_on)
+            self._loop.call_soon(self._go_on)
 
     def _forget_kept(self) -> None:
         if self._kept:
@@ -198,7 +214,7 @@ class Protocol(HttpToolsProtocol):
             if not may_be_head(data, at):
                 self._refuse(400)
             elif self._state != _HEAD:
-                self._state, self._since = _HEAD, self.loop.time()
+                self._state, self._since = _HEAD, self._loop.time()
             return at
         self._state, self._length = _BODY, 0
         self._whole = self._chunked = False
@@ -233,7 +249,7 @@ class Protocol(HttpToolsProtocol):
         elif self._whole and self._state == _BODY:
             self._state = _ANSWER
         elif self._whole:
-            self._state, self._since = _IDLE, self.loop.time()
+            self._state, self._since = _IDLE, self._loop.time()
         return end
 
     def _read_on(self) -> None:
@@ -244,32 +260,41 @@ class Protocol(HttpToolsProtocol):
     def _feed(self, data: bytes | memoryview) -> bool:
         """Give the parser the data; False if it refuses them, or sees another request in them."""
         try:
-            self.parser.feed_data(data)
+            self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             if not (isinstance(error.__context__, _Upgrade) and self._feed_again(bytes(data))):
                 self._refuse(400)
                 return False
-        if self.cycle is None or self.cycle.scope is not self.scope:
+        if self.exchange is None or self.exchange.scope is not self._scope:
             self._refuse(400)
             return False
         return True
 
     def _feed_again(self, head: bytes) -> bool:
         """Give a new parser a head without its offer of another protocol; False if it refuses the rest, too."""
-        self.parser = httptools.HttpRequestParser(self)
+        self._parser = self._new_parser()
         self._forwarded = []
         try:
-            self.parser.feed_data(_UPGRADE.sub(rb"\r\nx-\1", head))
+            self._parser.feed_data(_UPGRADE.sub(rb"\r\nx-\1", head))
         except httptools.HttpParserError:
             return False
         return True
 
     # --- the parser's callbacks ----------------------------------------------------------------------
 
+    def on_message_begin(self) -> None:
+        self._scope = None
+        self._url = b""
+        self._continues = False
+        self._headers: list[Header] = []
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
         if name not in _NOTED or self._note(name, value):
-            self.headers.append((name, value))
+            self._headers.append((name, value))
 
     def _note(self, name: bytes, value: bytes) -> bool:
         """Read a header; returns whether the application sees it, too."""
@@ -279,7 +304,7 @@ class Protocol(HttpToolsProtocol):
             case b"transfer-encoding":
                 self._chunked = True
             case b"expect":
-                self.expect_100_continue = value.lower() == b"100-continue"
+                self._continues = value.lower() == b"100-continue"
             case _ if not self._of_proxy:
                 return not self._slots.proxies  # if proxies are set, nobody else may say where a request comes from
             case b"x-forwarded-for":
@@ -287,67 +312,100 @@ class Protocol(HttpToolsProtocol):
         return True
 
     def on_headers_complete(self) -> None:
-        if self.parser.should_upgrade():
+        if self._parser.should_upgrade():
             raise _Upgrade
+        self._scope = self._new_scope()
+        self._headers = []  # trailers go here, not into the headers that the application reads
+        self.exchange = exchange = Exchange(
+            self._scope,
+            self.transport,
+            self.flow,
+            self._on_answered,
+            self._uvicorn.default_headers,
+            keep_alive=self._scope["http_version"] != "1.0" and self._parser.should_keep_alive(),
+            waits_for_100=self._continues,
+        )
+        self._scope["extensions"] = {
+            REST_OF_BODY: partial(_rest_of_body, ref(exchange)),
+            LIMIT_UNSENT: self._socket.set_write_buffer_limits,
+        }
+        # In a context of its own, so that a request gets no context of the one before it on its connection.
+        task = self._loop.create_task(exchange.run(self._app), context=contextvars.Context())
+        self._uvicorn.tasks.add(task)
+        task.add_done_callback(self._uvicorn.tasks.discard)
+
+    def _new_scope(self) -> Scope:
+        """What the application is told about the request."""
+        client = self.client
         if self._forwarded:
             forwarded, self._forwarded = self._forwarded, []
-            self.scope["client"] = (self._slots.proxies.client(forwarded, self.client[0] if self.client else ""), 0)
-        super().on_headers_complete()
-        self.headers = []  # trailers go here, not into the headers that the application reads
-        self.scope["extensions"] = {
-            REST_OF_BODY: partial(_rest_of_body, ref(self.cycle)),  # type: ignore[dict-item]
-            LIMIT_UNSENT: self._socket.set_write_buffer_limits,  # type: ignore[dict-item]
+            client = (self._slots.proxies.client(forwarded, client[0] if client else ""), 0)
+        url = httptools.parse_url(self._url)
+        path = url.path.decode("ascii")
+        return {
+            "type": "http",
+            "asgi": _ASGI,
+            "http_version": self._parser.get_http_version(),
+            "server": None,  # nobody asks for it, and finding it out takes five system calls
+            "client": client,
+            "scheme": "http",
+            "root_path": "",
+            "headers": self._headers,
+            "method": self._parser.get_method().decode("ascii"),
+            "path": unquote(path) if "%" in path else path,
+            "raw_path": url.path,
+            "query_string": url.query or b"",
         }
 
     def on_body(self, body: bytes) -> None:
-        """Like uvicorn's, but a piece that comes alone is not copied."""
-        cycle = self.cycle
-        if cycle.response_complete:
+        exchange = self.exchange
+        assert exchange is not None
+        if exchange.response_complete:
             return
-        if not cycle.body:
-            cycle.body = body  # type: ignore[assignment]
-        elif isinstance(cycle.body, bytearray):
-            cycle.body += body
+        if not exchange.body:
+            exchange.body = body  # a piece that comes alone is not copied
+        elif isinstance(exchange.body, bytearray):
+            exchange.body += body
         else:
-            cycle.body = bytearray(cycle.body) + body
-        if len(cycle.body) > HIGH_WATER_LIMIT:
+            exchange.body = bytearray(exchange.body) + body
+        if len(exchange.body) > _MOST_WAITING:
             self.flow.pause_reading()
-        cycle.message_event.set()
+        exchange.wake()
 
     def on_message_complete(self) -> None:
         self._whole = True
-        if not self.cycle.response_complete:
-            self.cycle.more_body = False
-            self.cycle.message_event.set()
+        exchange = self.exchange
+        if exchange is not None and not exchange.response_complete:
+            exchange.more_body = False
+            exchange.wake()
 
     # --- answers -------------------------------------------------------------------------------------
 
-    def on_response_complete(self) -> None:
-        self.server_state.total_requests += 1
+    def _on_answered(self) -> None:
+        self._uvicorn.total_requests += 1
         if self._socket.is_closing():
             return
         if self._state == _ANSWER:
-            self._state, self._since = _IDLE, self.loop.time()
+            self._state, self._since = _IDLE, self._loop.time()
             self.flow.resume_reading()
             if self._kept:
-                self.loop.call_soon(self._go_on)
-        elif self.expect_100_continue:
+                self._loop.call_soon(self._go_on)
+        elif self._continues:
             self.transport.close()  # the next bytes may be the body or another request: nobody can tell
         else:
-            self._state, self._since = _REST, self.loop.time()
+            self._state, self._since = _REST, self._loop.time()
             self.flow.resume_reading()
 
     def _refuse(self, status: int) -> None:
         """Answer `status`, unless an answer has begun, and close the connection."""
-        self._state, self._since = _REFUSED, self.loop.time()
+        self._state, self._since = _REFUSED, self._loop.time()
         self._forget_kept()
-        cycle = self.cycle
-        under_way = cycle is not None and not cycle.response_complete
-        if under_way:
-            cycle.disconnected = True
-            cycle.message_event.set()
-        if under_way and cycle.response_started:
-            return self._abort()
+        exchange = self.exchange
+        if exchange is not None and not exchange.response_complete:
+            exchange.disconnected = True
+            exchange.wake()
+            if exchange.response_started:
+                return self._abort()
         self.transport.write(_ANSWERS[status])
         if self._slots.linger(self):
             self.transport.write_eof()
@@ -412,17 +470,17 @@ class Protocol(HttpToolsProtocol):
         """See `slots.Connection`."""
         if self._state not in _BEFORE_REQUEST or self._unsent or self._socket.is_closing():
             return None
-        return self.cycle is not None, self._since
+        return self.exchange is not None, self._since
 
     def give_way(self) -> None:
         """See `slots.Connection`. A first request may be on its way: then its client gets an answer, not a reset."""
-        if self.cycle is None:
+        if self.exchange is None:
             self._refuse(503)
         else:
             self.transport.close()
 
 
-def _rest_of_body(request: ref[RequestResponseCycle]) -> bytes | None:
+def _rest_of_body(request: ref[Exchange]) -> bytes | None:
     """The part of a body that the application has not received yet; None if some of it is still to come.
 
     The reference is weak because a request has its scope, and the scope has this function. With a strong one, only the
@@ -431,11 +489,8 @@ def _rest_of_body(request: ref[RequestResponseCycle]) -> bytes | None:
     Most bodies are complete when the application asks. Then it need not call `receive` under a timer, which would take
     a tenth of the time of a small request.
     """
-    cycle = request()
-    if cycle is None or cycle.more_body or cycle.disconnected:
-        return None
-    rest, cycle.body = bytes(cycle.body), b""  # type: ignore[assignment]
-    return rest
+    exchange = request()
+    return None if exchange is None else exchange.rest_of_body()
 
 
 def _answer(status: HTTPStatus, *headers: bytes) -> bytes:

@@ -26,7 +26,7 @@ def answered_when_stopped(app: ASGIApp) -> ASGIApp:
         try:
             await app(scope, receive, send)
         except asyncio.CancelledError:
-            with contextlib.suppress(RuntimeError):  # if the answer has begun, uvicorn closes the connection
+            with contextlib.suppress(RuntimeError):  # if the answer has begun, the connection is closed
                 await send({"type": "http.response.start", "status": 503, "headers": _HEADERS})
                 await send({"type": "http.response.body", "body": _WORDS})
 

@@ -1,4 +1,4 @@
-"""Writes head and body of an answer together: uvicorn writes them apart, which takes two system calls."""
+"""Writes head and body of an answer together: to write them apart would take two system calls."""
 
 from __future__ import annotations
 

@@ -372,7 +372,7 @@ async def test_a_body_is_read_when_it_is_asked_for() -> None:
         client.writer.write(body)
         await asyncio.sleep(0.05)
         [connection] = server.state.connections
-        assert not connection.cycle.body  # type: ignore[union-attr]
+        assert not connection.exchange.body  # type: ignore[union-attr]
         assert client.writer.transport.get_write_buffer_size() > 0
         server.app.go_on.set()
         assert await client.answer() == (200, body)
@@ -599,7 +599,7 @@ async def test_a_request_is_freed_with_its_connection_and_not_by_the_garbage_col
         async with serving() as server:
             async with server.connect(post(b"body", b"/quick")) as client:
                 assert await client.answer() == (200, b"body")
-                requests = [ref(connection.cycle) for connection in server.state.connections]  # type: ignore[union-attr]
+                requests = [ref(connection.exchange) for connection in server.state.connections]  # type: ignore[union-attr]
             await wait_until(lambda: not server.state.connections and not server.state.tasks)
         assert [request() for request in requests] == [None]
     finally:
