@@ -37,6 +37,9 @@ class Gathered:
     values: Float64Array
 
 
+_NOTHING = Gathered([], [], np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float64))
+
+
 def source_of(line: SentEvent) -> Source:
     """The owner of an event, as its client names it."""
     return line.task, line.model, line.model_event, line.allow_locked
@@ -44,9 +47,11 @@ def source_of(line: SentEvent) -> Source:
 
 def gather(lines: Sequence[SentEvent]) -> tuple[Gathered, list[SentEvent]]:
     """The points among some events, and the other events."""
-    groups: dict[SeriesKey, list[SentScalar]] = defaultdict(list)
     points = [line for line in lines if type(line) is SentScalar]
     others = [line for line in lines if type(line) is not SentScalar] if len(points) < len(lines) else []
+    if not points:
+        return _NOTHING, others
+    groups: dict[SeriesKey, list[SentScalar]] = defaultdict(list)
     for line in points:
         key = (
             line.task,

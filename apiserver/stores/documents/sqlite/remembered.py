@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from array import array
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Collection
 from typing import TypeVar, cast
 
@@ -29,7 +29,7 @@ class Remembered:
     def __init__(self, rows: int = 200_000) -> None:
         self._most_rows = rows
         self._lock = threading.Lock()
-        self._changes: Counter[tuple[str, str | None]] = Counter()
+        self._changes: dict[tuple[str, str | None], int] = {}
         self._found: OrderedDict[tuple[str, str], tuple[int, object]] = OrderedDict()
         self._rows = 0
 
@@ -37,12 +37,12 @@ class Remembered:
         """Note that these top-level fields have changed in some documents. None: documents were added or deleted."""
         with self._lock:
             for root in [None] if roots is None else roots:
-                self._changes[table, root] += 1
+                self._changes[table, root] = self._changes.get((table, root), 0) + 1
 
     def changes(self, table: str, roots: Collection[str]) -> int:
         """How often one of these fields was changed, or documents were added or deleted."""
         with self._lock:
-            return sum([self._changes[table, root] for root in (None, *roots)])
+            return sum([self._changes.get((table, root), 0) for root in (None, *roots)])
 
     def of(
         self,

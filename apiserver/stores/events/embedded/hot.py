@@ -55,10 +55,8 @@ class HotColumns:
         self._received = array("q")
 
     def add(self, record: Record, workers: Iterable[int]) -> None:
-        """Take in the points of a record. The caller adds to `series` which series its groups belong to."""
+        """Take in the points of a record, which has some. The caller adds to `series` which series they are of."""
         points = record.scalars
-        if not points.lengths:
-            return
         start, stop = self.count, self.count + len(points.iters)
         self._make_room(stop)
         self._room.iters[start:stop] = points.iters
@@ -308,8 +306,10 @@ class Memtable:
         self._lines.append(record.sequence)
         self.events += len(record.scalars.iters) + record.lines + len(record.samples)
         self.size += record.size
-        self._add_scalars(record, workers)
-        self._add_logs(record)
+        if record.scalars.lengths:
+            self._add_scalars(record, workers)
+        if record.logs:
+            self._add_logs(record)
         for sample in record.samples:
             owner = self._owner(sample.owner)
             series = owner.samples.setdefault(sample.type, {})
@@ -367,5 +367,4 @@ class Memtable:
             sequence += len(columns.messages)
             if columns.digest is not None:
                 owner.digests.add(columns.digest)
-        if record.logs:
-            self.next_sequence = sequence
+        self.next_sequence = sequence
