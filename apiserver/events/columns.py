@@ -90,7 +90,7 @@ class Grouping:
             labels=labels,
             lengths=gathered.lengths,
             iters=gathered.iters,
-            timestamps=np.where(gathered.timestamps == NO_TIMESTAMP, self.received, gathered.timestamps),
+            timestamps=self._without_gaps(gathered.timestamps),
             values=gathered.values,
         )
 
@@ -156,6 +156,11 @@ class Grouping:
             digest,
             {n: bytes(line.extra) for n, line in enumerate(lines) if type(line) is OddSentLog and line.extra},
         )
+
+    def _without_gaps(self, given: Int64Array) -> Int64Array:
+        """The timestamps, with that of receipt where there is none."""
+        missing = given == NO_TIMESTAMP
+        return np.where(missing, self.received, given) if missing.any() else given
 
     def _timestamps(self, given: list[int | None]) -> Int64Array:
         if None in given:

@@ -90,11 +90,16 @@ def touched_by(batch: EventBatch) -> dict[Owner, Touched]:
     owners: dict[Owner, Touched] = {}
     scalars = batch.scalars
     of_owner = [owners.setdefault(owner, Touched()) for owner in scalars.owners]
-    names = zip(scalars.metrics, scalars.variants, strict=True)
-    for number, name, label in zip(scalars.owner, names, scalars.labels, strict=True):
-        of_owner[number].series.add(name)
-        if label is not None:
-            of_owner[number].labels[name] = label
+    names = list(zip(scalars.metrics, scalars.variants, strict=True))
+    if len(of_owner) == 1:
+        of_owner[0].series.update(names)
+    else:
+        for number, name in zip(scalars.owner, names, strict=True):
+            of_owner[number].series.add(name)
+    if scalars.labels.count(None) < len(names):
+        for number, name, label in zip(scalars.owner, names, scalars.labels, strict=True):
+            if label is not None:
+                of_owner[number].labels[name] = label
     for logs in batch.logs:
         touched = owners.setdefault(logs.owner, Touched())
         for iter in {iter for iter in logs.iters if iter is not None}:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.types import Receive, Scope, Send
 
@@ -38,6 +38,17 @@ _ALLOW = ", ".join((*METHODS, "OPTIONS"))
 Answered = Callable[[str, int, float], None]
 #: The endpoint that is told of if a request names none that there is.
 UNKNOWN = "unknown"
+#: How many paths are remembered, with what they lead to.
+_MOST_PATHS = 4096
+
+
+class _Asked(NamedTuple):
+    """What a path leads to: an endpoint, the version that it names, the route, and the version that answers."""
+
+    endpoint: str
+    requested_version: str
+    route: Route
+    actual_version: str
 
 
 class Dispatcher:
@@ -70,9 +81,12 @@ class Dispatcher:
         self._answered = answered
         self._admission = admission or Admission(self._limits.answers)
         self._errors = errors or {}
+        self._paths: dict[str, _Asked] = {}
 
     def serves(self, path: str) -> bool:
         """Whether the path is that of an endpoint, such as `/events.add` or `/v2.13/events.add`."""
+        if path in self._paths:
+            return True
         version, _, name = path[1:].rpartition("/")
         return name in self._routes and (
             not version or (version[:1] == "v" and version[1:].replace(".", "").isdecimal())
@@ -130,7 +144,7 @@ class Dispatcher:
             id=meta.id,
             endpoint=meta.endpoint,
             requested_version=str(meta.requested_version),
-            actual_version=str(route.since),
+            actual_version=str(meta.actual_version),
             identity=identity,
             backend=self._backend,
             headers=headers,
@@ -157,12 +171,17 @@ class Dispatcher:
         return await meta.reading.run(make, call.identity, body.while_connected, again)
 
     def _route(self, path: str, meta: Meta) -> Route:
-        requested, name = split_path(path)
-        meta.endpoint, meta.requested_version = name, str(requested)
-        route = newest_at_most(self._routes.get(name, ()), requested)
-        if route is None:
-            raise not_found(name, requested)
-        meta.actual_version = str(route.since)
+        asked = self._paths.get(path)
+        if asked is None:
+            requested, name = split_path(path)
+            meta.endpoint, meta.requested_version = name, str(requested)
+            found = newest_at_most(self._routes.get(name, ()), requested)
+            if found is None:
+                raise not_found(name, requested)
+            if len(self._paths) >= _MOST_PATHS:
+                self._paths.clear()
+            asked = self._paths[path] = _Asked(name, str(requested), found, str(found.since))
+        meta.endpoint, meta.requested_version, route, meta.actual_version = asked
         return route
 
     async def _identity(

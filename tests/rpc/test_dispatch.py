@@ -21,6 +21,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import Message
 
 from apiserver import answers
+from apiserver.rpc import dispatch
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import Limits
 from apiserver.rpc.call import Call, Encoded, Streamed
@@ -87,6 +88,20 @@ async def test_the_version_decides_who_answers(tmp_path: Path, path: str, reques
     async with client(demo(tmp_path)) as api:
         endpoint = meta(await api.post(path, json={"task": "a"}))["endpoint"]
     assert endpoint == {"name": "demo.echo", "requested_version": requested, "actual_version": actual}
+
+
+async def test_a_path_leads_to_the_same_however_many_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "_MOST_PATHS", 2)
+    dispatcher = demo(tmp_path)
+    expected = {"2.8": "1.0", "2.9": "2.9", "2.10": "2.9"}
+    async with client(dispatcher) as api:
+        for requested in [*expected, *expected, "2.10", "2.9"]:
+            path = f"/v{requested}/demo.echo"
+            endpoint = meta(await api.post(path, json={"task": "a"}))["endpoint"]
+            assert (endpoint["requested_version"], endpoint["actual_version"]) == (requested, expected[requested])
+            assert dispatcher.serves(path)
 
 
 @pytest.mark.parametrize(
