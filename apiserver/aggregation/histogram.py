@@ -96,8 +96,15 @@ async def histogram(store: EventStore, series: SeriesQuery, asked: HistogramQuer
 async def histograms(store: EventStore, queries: Sequence[SeriesQuery], asked: HistogramQuery) -> list[Histogram]:
     """As `histogram` of each query, in order, by one read of the store for some queries at a time."""
     found: list[Histogram] = []
-    for start in range(0, len(queries), _AT_ONCE):
-        each = await store.scalar_buckets_of_each(queries[start : start + _AT_ONCE], asked.buckets)
+    at_once = _AT_ONCE
+    while some := queries[len(found) : len(found) + at_once]:
+        try:
+            each = await store.scalar_buckets_of_each(some, asked.buckets)
+        except answers.AnswerTooLarge:
+            if len(some) == 1:
+                raise
+            at_once = len(some) // 2
+            continue
         found += [await _histogram(one, asked) for one in each]
     return found
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import re2
 from fastapi import Query
 
+from apiserver import answers
 from apiserver.data.calls import DataCall, bad_parameter
 from apiserver.events.model import BucketAxis, EventType, MetricSelection, Owner, Selection, selection_of
 from apiserver.events.queries import Range
@@ -17,6 +18,8 @@ from apiserver.events.smoothing import MOST_OF_MEDIAN, Kind, Smoothing
 from apiserver.times import epoch_millis
 
 _MOST_NAMES, _LONGEST_NAME = 1000, 1024
+#: Bytes of memory that the name of a series takes, about.
+_NAME_BYTES = 200
 
 Names = Annotated[list[str], Query(max_length=_MOST_NAMES)]
 Metrics = Annotated[
@@ -154,13 +157,15 @@ def simple_selection(metrics: Sequence[str], variants: Sequence[str]) -> Selecti
 async def selection_among(
     call: DataCall, owner: Owner, type: EventType, metrics: Sequence[str], variants: Sequence[str]
 ) -> Selection | None:
-    """The owner's series that the patterns mean; None if it has none of them."""
+    """The owner's series that the patterns mean; None if it has none of them. `answers.will_read` counts the names."""
     simple = simple_selection(metrics, variants)
     if simple is not None:
         return simple
     known = await call.backend.events.series(owner, [type])
     means = matching(metrics, variants)
-    return selection_of(name for one in known if means(name := (one.metric, one.variant))) or None
+    found = [name for one in known if means(name := (one.metric, one.variant))]
+    answers.will_read(_NAME_BYTES * len(found))
+    return selection_of(found) or None
 
 
 def matching(metrics: Sequence[str], variants: Sequence[str]) -> Callable[[tuple[str, str]], bool]:

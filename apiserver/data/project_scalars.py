@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from functools import partial
+from itertools import product
 from typing import Annotated, Any
 
 import numpy as np
@@ -153,20 +154,23 @@ def _text(value: Any) -> str:
 async def _series(call: DataCall, owners: Sequence[Owner], asked: Asked) -> list[tuple[str, str]]:
     """The series that are asked for, of all tasks."""
     if is_exact(asked.metrics) and is_exact(asked.variants):
-        found = {(metric, variant) for metric in asked.metrics for variant in asked.variants}
-    else:
-        found, means = set(), matching(asked.metrics, asked.variants)
-        for start in range(0, len(owners), _OWNERS_AT_ONCE):
-            some = owners[start : start + _OWNERS_AT_ONCE]
-            each = await together(*[call.backend.events.series(owner, [EventType.SCALAR]) for owner in some])
-            found |= {name for known in each for one in known if means(name := (one.metric, one.variant))}
-            _check(len(owners), len(found))
-    _check(len(owners), len(found))
+        metrics, variants = set(asked.metrics), set(asked.variants)
+        _check(len(owners), len(metrics) * len(variants))
+        return sorted(product(metrics, variants))
+    found, means = set[tuple[str, str]](), matching(asked.metrics, asked.variants)
+
+    async def add_those_of(owner: Owner) -> None:
+        known = await call.backend.events.series(owner, [EventType.SCALAR])
+        found.update(name for one in known if means(name := (one.metric, one.variant)))
+        _check(len(owners), len(found))
+
+    for start in range(0, len(owners), _OWNERS_AT_ONCE):
+        await together(*map(add_those_of, owners[start : start + _OWNERS_AT_ONCE]))
     return sorted(found)
 
 
 def _check(tasks: int, series: int) -> None:
-    if tasks * series > _MOST_CURVES:
+    if max(tasks, 1) * series > _MOST_CURVES:
         raise bad_parameter("metric", f"tasks times series must be at most {_MOST_CURVES}: name fewer of them")
 
 

@@ -29,6 +29,7 @@ from apiserver.data.parameters import (
     Variants,
     range_of,
     selection_among,
+    simple_selection,
     smoothing_of,
 )
 from apiserver.data.places import find_owner
@@ -36,7 +37,7 @@ from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
 from apiserver.data.tables import Batch, Column, Kind, Repeated, Table
 from apiserver.events.aggregates import Aggregate, Buckets
-from apiserver.events.model import EventType, Owner
+from apiserver.events.model import EventType, Owner, Selection
 from apiserver.events.queries import Range, SeriesQuery
 from apiserver.events.smoothing import Smoothing
 from apiserver.off_loop import together
@@ -218,9 +219,9 @@ async def _buckets(
         try:
             found = await answers.held_page(read, _bytes_of, first=place == 0)
         except answers.AnswerTooLarge:
-            if at_once == 1:
+            if len(some) == 1:
                 raise
-            at_once //= 2
+            at_once = len(some) // 2
             continue
         place += len(some)
         if found:
@@ -235,7 +236,12 @@ async def _buckets_of(call: DataCall, owners: Sequence[Owner], asked: Asked) -> 
     query = replace(query, aggregates=frozenset(asked.aggregates), may_be_finer=True)
 
     names = asked.metrics, asked.variants
-    selections = await together(*[selection_among(call, owner, EventType.SCALAR, *names) for owner in owners])
+    simple = simple_selection(*names)
+    if simple is not None:
+        selections: Sequence[Selection | None] = [simple] * len(owners)  # the same one, as it may be long
+    else:
+        with answers.reading():
+            selections = await together(*[selection_among(call, one, EventType.SCALAR, *names) for one in owners])
     queries = [
         SeriesQuery(owner, EventType.SCALAR, selection)
         for owner, selection in zip(owners, selections, strict=True)

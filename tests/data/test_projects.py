@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 import pytest
 
+from apiserver import answers
 from tests.data.conftest import Data, scalar
 from tests.data.test_scalars import cells
 
@@ -235,3 +238,34 @@ async def test_no_link_opens_all_projects(data: Data) -> None:
     token = link.json()["token"]
     await data.get(f"/projects/{data.project}/groups?by=status&token={token}", auth=None)
     await data.error(f"/projects/*/tasks?token={token}", auth=None, expect=404)
+
+
+async def test_tasks_with_very_many_series_are_read_one_at_a_time(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apiserver.stores.events.embedded.store.VIEW_BYTES", answers.LARGEST)
+    tasks = [
+        (await data.api.call("tasks.create", {"name": f"{n}", "type": "training", "project": data.project}))["id"]
+        for n in range(3)
+    ]
+    for n, task in enumerate(tasks):
+        await data.add(scalar("loss", "train", 1, n), task=task)
+    events, asked = data.api.backend.events, []
+    read = events.scalar_buckets_of_each
+
+    async def noted(queries: Any, buckets: Any) -> Any:
+        asked.append(len(queries))
+        return await read(queries, buckets)
+
+    monkeypatch.setattr(events, "scalar_buckets_of_each", noted)
+    address = f"/projects/{data.project}/scalars?points=9&" + "&".join(f"task={task}" for task in tasks)
+    rows = (await data.get(address)).json()
+    assert [(row["task"], row["mean"]) for row in rows] == [(task, n) for n, task in enumerate(tasks)]
+    assert asked == [3, 1, 1, 1]
+    histograms = await data.api.call("events.multi_task_scalar_metrics_iter_histogram", {"tasks": tasks})
+    assert len(histograms["metrics"]["loss"]["train"]) == 3
+    assert asked[4:] == [3, 1, 1, 1]
+
+
+async def test_a_group_without_tasks_has_no_more_series_than_others(data: Data) -> None:
+    empty = (await data.api.call("projects.create", {"name": "empty"}))["id"]
+    names = "&".join(f"metric={n}&variant={n}" for n in range(101))
+    assert (await data.error(f"/projects/{empty}/scalars?group=*&{names}"))["parameter"] == "metric"

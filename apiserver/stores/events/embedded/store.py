@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from contextvars import copy_context
@@ -64,7 +64,7 @@ from apiserver.stores.events.embedded.log_numbers import BlockEnds, NumberedLog
 from apiserver.stores.events.embedded.merge import Merger
 from apiserver.stores.events.embedded.names import TYPES, matcher, owner_id, state
 from apiserver.stores.events.embedded.samples import Samples
-from apiserver.stores.events.embedded.series import Series, views
+from apiserver.stores.events.embedded.series import VIEW_BYTES, Series, views
 from apiserver.stores.events.embedded.smoothed import SmoothedCurves
 from apiserver.stores.events.embedded.watches import Watch
 from apiserver.stores.events.lock import FolderLock
@@ -76,6 +76,7 @@ _NONE: Mapping[str, int] = {}
 
 Picked = TypeVar("Picked")
 Result = TypeVar("Result")
+Some = TypeVar("Some", bound=Sized)
 
 
 @dataclass(slots=True)
@@ -319,15 +320,24 @@ class EmbeddedEventStore:
         return await self._read_scalars(series, lambda found: scalars.scalar_stats(series.owner, found, spread=spread))
 
     async def _read_many(self, queries: Sequence[SeriesQuery], work: Callable[[list[list[Series]]], Result]) -> Result:
-        """The result of `work` on each query's series, by one read."""
-        asked = [(series, matcher(series.selection)) for series in queries]
+        """The result of `work` on each query's series, by one read.
+
+        `answers.will_read` counts the series of several queries, so that the caller may ask for fewer at once.
+        """
+        matchers = {id(one.selection): matcher(one.selection) for one in queries}  # many owners, one long selection
+        asked = [(one, matchers[id(one.selection)]) for one in queries]
+
+        def counted(found: Some) -> Some:
+            if len(queries) > 1:
+                answers.will_read(VIEW_BYTES * len(found))
+            return found
 
         def pick(table: Memtable) -> list[dict[Name, HotPoints]]:
             owners = table.owners
-            return [owners[one.owner].points(matches) if one.owner in owners else {} for one, matches in asked]
+            return [counted(owners[one.owner].points(matches)) if one.owner in owners else {} for one, matches in asked]
 
         def view(conn: sqlite3.Connection, hot: list[list[dict[Name, HotPoints]]]) -> list[list[Series]]:
-            return [views(conn, one, [table[n] for table in hot]) for n, one in enumerate(queries)]
+            return [counted(views(conn, one, [table[n] for table in hot])) for n, one in enumerate(queries)]
 
         return await self._read_tables(pick, lambda conn, hot: work(view(conn, hot)))
 
