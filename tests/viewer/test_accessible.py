@@ -121,6 +121,13 @@ def test_a_page_on_a_phone_has_no_serious_fault(phone: Page, lab: Lab, axe: str,
     assert faults_of(phone, axe) == []
 
 
+@pytest.mark.parametrize("name", ["compare as a table", "differences", "models", "search", "settings"])
+def test_a_page_on_a_phone_does_not_scroll_sideways(phone: Page, lab: Lab, name: str) -> None:
+    phone.goto(PAGES[name](lab))
+    settle(phone)
+    assert phone.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
 def test_the_sign_in_page_has_no_serious_fault(signed_out_page: Page, axe: str) -> None:
     signed_out_page.goto("/sign-in")
     signed_out_page.locator("#page > *").first.wait_for()

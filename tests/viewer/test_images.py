@@ -144,4 +144,4 @@ def test_names_with_markup_are_text(page: Page, server: Served, lab: Lab) -> Non
 def test_it_works_on_a_phone(phone: Page, lab: Lab) -> None:
     phone.goto(lab.at("resnet-50", "images"))
     loaded(phone, "samples/input@300", 64)
-    assert phone.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert phone.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")

@@ -149,4 +149,4 @@ def test_parent_and_children_lead_to_each_other(page: Page, lab: Lab) -> None:
 def test_the_overview_on_a_phone_does_not_scroll_sideways(phone: Page, lab: Lab) -> None:
     phone.goto(lab.at("resnet-50"))
     phone.get_by_role("region", name="Packages").wait_for()
-    assert phone.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert phone.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
