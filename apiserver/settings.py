@@ -202,7 +202,7 @@ class Settings:
     )
     log_level: str = _setting(
         "info",
-        "least level of what is logged; debug logs a line for each request",
+        "least level of what is logged; debug logs a line for each call of the API",
         choices=("debug", "info", "warning", "error"),
     )
     log_format: str = _setting(
