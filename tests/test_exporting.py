@@ -124,7 +124,7 @@ def about_model(server: Served, id: str) -> dict[str, Any]:
     made = {name: value for name, value in model.items() if name not in (*OWN, "task", "project")}
     made["metadata"] = {name: one for name, one in model["metadata"].items() if name != "imported_from"}
     named = {name: (model.get(name) or {}).get("name") for name in ("task", "project")}
-    return {**made, **named, "uri": content_of(server, model["uri"])}
+    return {**made, **named, "created": model["created"], "uri": content_of(server, model["uri"])}
 
 
 def about_project(server: Served, id: str) -> dict[str, Any]:
@@ -321,6 +321,16 @@ def test_a_report_shows_the_imported_runs(server: Served, environment: dict[str,
     asked = {"name": "^report$", "search_hidden": True, "only_fields": ["report"]}
     pages = {one["report"] for one in server.call("tasks.get_all", asked)["tasks"]}
     assert pages == {page.format(run), page.format(new)}
+
+
+def test_a_task_belongs_to_its_user_again(server: Served, environment: dict[str, str], tmp_path: Path) -> None:
+    company = server.call("users.get_current_user")["user"]["company"]["id"]
+    bob = server.call("auth.create_user", {"name": "bob", "email": "bob@x.example", "company": company})["id"]
+    server.call("tasks.import_run", {"source": "x", "name": "of bob", "project_name": "team", "user_name": "bob"})
+    assert main(["export", "team", "--to", str(tmp_path / "export")]) == 0
+    assert main(["import", "export", str(tmp_path / "export"), "--project", "again"]) == 0
+    found = server.call("tasks.get_all", {"name": "^of bob$", "only_fields": ["user"]})["tasks"]
+    assert [one["user"] for one in found] == [bob, bob]
 
 
 def test_what_cannot_be_exported(

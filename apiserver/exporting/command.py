@@ -24,6 +24,7 @@ from apiserver.stores.documents.query import Document
 _TASKS, _LINES, _SAMPLES = 100, 5000, 50
 _FIELDS = (
     *("name", "type", "status", "comment", "tags", "system_tags", "parent", "project.name", "last_change"),
+    "user.name",
     *("created", "started", "completed", "published", "status_changed", "active_duration"),
     *("status_reason", "status_message", "hyperparams", "configuration", "runtime", "container", "script"),
     *("execution.artifacts", "execution.framework", "execution.model_labels", "models"),
@@ -32,7 +33,7 @@ _FIELDS = (
 )
 _MODEL_FIELDS = (
     *("name", "uri", "comment", "tags", "system_tags", "framework", "design", "labels", "ready", "metadata"),
-    "project.name",
+    *("created", "project.name"),
 )
 _PROJECT_FIELDS = ("name", "description", "tags", "system_tags", "default_output_destination")
 #: What a task names in place of a model that was deleted.

@@ -49,7 +49,10 @@ _OF_OUTPUT = {"destination": "output_dest", "result": "output_result", "error": 
 #: What may be an id in the page of a report.
 _ID = re.compile("(?=([0-9a-f]{32}))")
 _OF_EXECUTION = ("framework", "model_labels")
-_OF_MODELS = ("name", "uri", "comment", "tags", "system_tags", "framework", "design", "labels", "ready", "metadata")
+_OF_MODELS = (
+    *("name", "uri", "comment", "tags", "system_tags", "framework", "design", "labels", "ready", "metadata"),
+    "created",
+)
 _LONGEST = 64 * 2**20
 #: What tasks become that are in none of the server's other statuses: nobody executes or publishes them here.
 _STATUSES = {"queued": "created", "publishing": "completed", "unknown": "created"}
@@ -114,6 +117,8 @@ class ExportedTask:
         self.run.tags = list(about.get("tags", ()))
         self.run.started, self.run.completed = (_seconds(about.get(name)) for name in ("started", "completed"))
         self.run.task = {name: about[name] for name in _SAME if about.get(name) is not None}
+        if owner := (about.get("user") or {}).get("name"):
+            self.run.task["user_name"] = owner
         if runtime := self.run.task.get("runtime"):
             self.run.task["runtime"] = {name: value for name, value in runtime.items() if name not in _OF_IMPORTS}
         self.run.task["execution"] = {name: execution[name] for name in _OF_EXECUTION if execution.get(name)}

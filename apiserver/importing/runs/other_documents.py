@@ -21,6 +21,7 @@ def put_model(server: Server, model: Model, about: JsonObject) -> str:
     if model.project:
         fields["project"] = project_named(server, model.project)
     if there:
+        fields.pop("created", None)
         server.call("models.edit", {**fields, "model": there[0]["id"]})
         return str(there[0]["id"])
     return str(server.call("models.create", fields)["id"])

@@ -15,6 +15,7 @@ from apiserver.services.models.model_documents import (
     new_model,
 )
 from apiserver.services.project_tree import touch_projects
+from apiserver.services.queries import parse_time
 from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.edit import change_tags, destination
 from apiserver.stores.documents.query import Document, In, Update
@@ -24,7 +25,10 @@ _UPDATE_FIELDS = ("name", "comment", "tags", "system_tags", "ready", "ui_cache",
 
 @endpoint("models.create", "1.0")
 async def create(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    model = new_model(call, await checked_fields(call, request))
+    fields = await checked_fields(call, request)
+    if "created" in request:
+        fields["created"] = parse_time(request["created"], "created")
+    model = new_model(call, fields)
     await documents(call).insert(MODELS, model)
     await touch_projects(call, model["project"])
     return {"id": model["id"], "created": True}

@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from apiserver.rpc.errors import validation_error
+from apiserver.services.access.roles import is_admin
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import find_or_create, touch_projects
 from apiserver.services.queries import parse_time
@@ -87,6 +88,9 @@ async def _fields(call: Call, request: dict[str, Any]) -> Document:
     if "report" in fields:
         runs = request.get("report_runs", {})
         fields["report"] = _ID.sub(lambda id: _task_of(call, runs[id[0]]) if id[0] in runs else id[0], fields["report"])
+    if "user_name" in request and is_admin(call):
+        owner = await documents(call).find_one("users", {"name": request["user_name"]}, projection=["id"])
+        fields |= {"user": owner["id"]} if owner else {}
     for name in ("result", "error"):
         if f"output_{name}" in request:
             fields["output"] = {**fields.get("output", {}), name: request[f"output_{name}"]}

@@ -41,6 +41,21 @@ async def test_a_run_is_made_once_and_then_brought_up_to_date(api: Api) -> None:
     assert runs == [{"source": SOURCE, "task": id, "position": "17"}]
 
 
+async def test_a_task_belongs_to_the_user_of_that_name(api: Api) -> None:
+    async def owner_of(name: str, **caller: Any) -> str:
+        run = {**RUN, "source": f"{name} {caller}", "user_name": name}
+        owner: str = (await get(api, (await api.call("tasks.import_run", run, **caller))["id"]))["user"]
+        return owner
+
+    company = api.backend.settings.company
+    users = [(company, "ann"), (company, "bob"), ("another company", "eve")]
+    (ann, _), (bob, key), *_ = [await credentials.create_user(api.backend.documents, *user) for user in users]
+    admin = await owner_of("nobody")
+    assert await owner_of("ann") == ann["id"]
+    assert await owner_of("eve") == admin
+    assert await owner_of("ann", auth=(key.key, key.secret)) == bob["id"]
+
+
 async def test_the_output_comes_along(api: Api) -> None:
     output = {"output_dest": "s3://b", "output_result": "good", "output_error": "none"}
     id = (await api.call("tasks.import_run", {**RUN, **output}))["id"]
