@@ -55,10 +55,10 @@ def attack(target: Target, body: bytes, form: str) -> None:
     sent = gzip.compress(body, 1)
     with target.attacked(OF_USERS):
         send = partial(target.send, "/v1/metrics", sent, headers, known=True)
-        assert {send(), *at_once(TOGETHER, send)} <= {0, 200, 400, 413, 429, 503}
+        assert set(at_once(TOGETHER, send)) <= {0, 200, 400, 413, 429, 503}
     with target.attacked(OF_STRANGERS):
         send = partial(target.send, "/v1/metrics", sent, headers)
-        assert {send(), *at_once(TOGETHER, send)} <= {0, 401, 413}
+        assert set(at_once(TOGETHER, send)) <= {0, 401, 413}
 
 
 @pytest.mark.parametrize("name", PROTOBUF if LONG else _WORST)
