@@ -88,7 +88,9 @@ class CurvesInBuckets:
     def put(self, curves: int | Rows, numbers: Int64Array, found: Aggregates) -> None:
         """Put in what was found in buckets with these numbers, of one curve, or of the curve that is said for each."""
         self.means[curves, numbers] = found[Aggregate.MEAN]
-        self.widen(numbers, found[Aggregate.MIN], found[Aggregate.MAX])
+        least, greatest = found[Aggregate.MIN], found[Aggregate.MAX]
+        (rows,) = np.nonzero(least <= greatest)  # not where there is no finite value, or others find the extremes
+        self.widen(numbers[rows], least[rows], greatest[rows])
 
     def take(self, first: int, other: CurvesInBuckets) -> None:
         """Take over other curves in the same buckets, as those from `first` on."""
