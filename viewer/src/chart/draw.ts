@@ -2,7 +2,7 @@
 
 import { shown } from "./align";
 import type { Line } from "./line";
-import { dots, drawArea, drawBand, drawLine, holes, type Plane } from "./paths";
+import { dots, drawArea, drawBand, drawEnvelope, drawLine, holes, type Plane } from "./paths";
 
 export interface Frame {
   readonly plane: Plane;
@@ -26,9 +26,12 @@ const OUTER = 0.3;
 
 /**
  * Among more lines than these, areas of bands lie over each other and tell nothing: only their edges are drawn. Dense
- * lines are thin there: they can be told apart better, and take half as long.
+ * lines are thin there: they can be told apart better, and take half as long. They have no dashes, which nobody could see
+ * in a jagged line, and which take long.
  */
 const MANY = 20;
+/** The edges of a band among many go through the extremes of so many pixels each. */
+const COARSE = 4;
 /** Lines with more points than these a pixel are drawn thin: a thick jagged one takes twenty times as long. */
 const DENSE = 0.3;
 
@@ -69,7 +72,8 @@ function drawBehind(context: CanvasRenderingContext2D, line: Line, frame: Frame,
     context.fill(area);
   }
   const edges = new Path2D();
-  drawBand(edges, points, plane);
+  if (filled) drawBand(edges, points, plane);
+  else drawEnvelope(edges, points, plane, COARSE * pixels);
   context.globalAlpha = EDGE * strength;
   context.stroke(edges);
   if (line.faint) {
@@ -84,10 +88,11 @@ function drawFront(context: CanvasRenderingContext2D, line: Line, frame: Frame, 
   const { pixels, plane } = frame;
   setColour(context, line, frame);
   context.globalAlpha = strengthOf(line, frame);
-  context.setLineDash(line.dashed ? [5 * pixels, 3 * pixels] : []);
+  const dense = isDense(line, frame);
+  context.setLineDash(line.dashed && !(dense && thin) ? [5 * pixels, 3 * pixels] : []);
   const path = new Path2D();
   drawLine(path, line.points, plane);
-  strokeLine(context, path, isDense(line, frame), thin, pixels);
+  strokeLine(context, path, dense, thin, pixels);
   context.setLineDash([]);
   const round = new Path2D();
   for (const [x, y] of dots(line.points, plane, pixels)) {

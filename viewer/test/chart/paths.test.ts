@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import type { Points } from "../../src/chart/align";
-import { dots, drawArea, drawBand, drawLine, holes, placing, SvgPath, type Plane } from "../../src/chart/paths";
+import { dots, drawArea, drawBand, drawEnvelope, drawLine, holes, placing, SvgPath, type Plane } from "../../src/chart/paths";
 
 const PLANE: Plane = {
   x: { min: 0, max: 10, start: 0, size: 100, log: false },
@@ -64,6 +64,30 @@ test("the area of many buckets has few corners, and a gap where there is nothing
   assert.equal(pen.toString().match(/M/g)?.length, 2);
   assert.ok(pen.toString().match(/[ML]/g)!.length <= 240);
   assert.ok(pen.toString().startsWith("M0.38 40L"));
+});
+
+test("the envelope of many buckets has few corners, and every spike, up and down", () => {
+  const [least, greatest] = [-1, 1].map((value) => Array.from({ length: 400 }, () => value));
+  greatest![123] = 9;
+  least![321] = -9;
+  const x = { min: 0, max: 399, start: 0, size: 100, log: false };
+  const y = { min: -10, max: 10, start: 100, size: -100, log: false };
+  const pen = new SvgPath();
+  drawEnvelope(pen, points(greatest!.map(() => 0), least, greatest), { x, y }, 2);
+  const corners = pen.toString().slice(1).split("L");
+  assert.equal(corners.length, 2 * Math.ceil(400 / 7));
+  const heights = corners.map((corner) => Number(corner.split(" ")[1]));
+  assert.deepEqual([...new Set(heights)].sort((one, other) => one - other), [5, 45, 55, 95]);
+  const [left] = corners[heights.indexOf(5)]!.split(" ");
+  assert.ok(Math.abs(Number(left) - (123 / 399) * 100) < 2);
+});
+
+test("an envelope of few buckets is their band", () => {
+  const [band, envelope] = [new SvgPath(), new SvgPath()];
+  const few = points([1, 1], [0, 0], [2, 9]);
+  drawBand(band, few, PLANE);
+  drawEnvelope(envelope, few, PLANE, 4);
+  assert.equal(envelope.toString(), band.toString());
 });
 
 test("points that lie far apart get dots, and those without a neighbour", () => {
