@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { candidatesOf, fromRuns } from "../src/table/choosing";
-import { columnOf, textOf } from "../src/table/columns";
+import { columnOf, textOf, withColumn } from "../src/table/columns";
 import { Layout, type Part } from "../src/table/layout";
 import { moved, namesOf, namesText, nextSort, parametersOf, shownOf, USUAL, whereOf, type Shown } from "../src/table/shown";
 
@@ -119,4 +119,13 @@ test("the metrics that most runs have and the parameters that differ are chosen,
   const drafts = [{}, {}, {}, {}, {}].map(() => ({ "last:loss/train": null }));
   assert.deepEqual(fromRuns([...drafts, ...runs], candidates), found); // drafts have no results, and do not count
   assert.deepEqual(fromRuns(drafts, candidates), []);
+});
+
+test("a column that is chosen stands behind the last of its kind", () => {
+  const columns = ["status", "last:loss/train", "hyperparams.Args/lr", "created"];
+  const put = (name: string): number => withColumn(columns, name).indexOf(name);
+  assert.equal(put("min:loss/train"), 2);
+  assert.equal(put("hyperparams.Args/seed"), 3);
+  assert.equal(put("comment"), 4);
+  assert.deepEqual(withColumn(["status"], "min:loss/train"), ["status", "min:loss/train"]);
 });

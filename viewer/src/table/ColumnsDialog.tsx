@@ -6,7 +6,7 @@ import { useState } from "preact/hooks";
 import { Dialog } from "../parts/Dialog";
 import { focused } from "../parts/focused";
 import { Waiting, wordsOf } from "../parts/Notice";
-import { columnOf, FIELD_NAMES, NUMBERS } from "./columns";
+import { columnOf, FIELD_NAMES, NUMBERS, withColumn } from "./columns";
 import css from "./Dialogs.module.css";
 import { useFacts } from "./facts";
 import type { Shown } from "./shown";
@@ -30,7 +30,7 @@ export function ColumnsDialog({ project, shown, change, onClose }: Props): JSX.E
     const without = shown.columns.filter((one) => one !== name);
     if (without.length < shown.columns.length) {
       if (without.length) change({ columns: without });
-    } else change({ columns: [...shown.columns, name] });
+    } else change({ columns: withColumn(shown.columns, name) });
   }
 
   const fields = FIELD_NAMES.filter((name) => found(columnOf(name).title));

@@ -70,6 +70,14 @@ export function columnOf(name: string): Column {
   return { name, title: name, note: "", kind: "text", width: 140 };
 }
 
+/** The columns with another one: a number of a curve or a parameter behind the last of its kind, others at the end. */
+export function withColumn(columns: readonly string[], name: string): readonly string[] {
+  const { kind } = columnOf(name);
+  const last = columns.reduce((found, one, place) => (columnOf(one).kind === kind ? place : found), -1);
+  const at = name in FIELDS || last < 0 ? columns.length : last + 1;
+  return [...columns.slice(0, at), name, ...columns.slice(at)];
+}
+
 /** Whether a click on the column sorts from A to Z first. */
 export function isTextual(kind: Kind): boolean {
   return kind === "text" || kind === "choice" || kind === "list" || kind === "parameter";
