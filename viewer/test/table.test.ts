@@ -122,10 +122,10 @@ test("the metrics that most runs have and the parameters that differ are chosen,
 });
 
 test("a column that is chosen stands behind the last of its kind", () => {
-  const columns = ["status", "last:loss/train", "hyperparams.Args/lr", "created"];
+  const columns = ["status", "last:loss/train", "hyperparams.Args/lr", "created", "last_iteration"];
   const put = (name: string): number => withColumn(columns, name).indexOf(name);
   assert.equal(put("min:loss/train"), 2);
   assert.equal(put("hyperparams.Args/seed"), 3);
-  assert.equal(put("comment"), 4);
+  assert.equal(put("comment"), 5);
   assert.deepEqual(withColumn(["status"], "min:loss/train"), ["status", "min:loss/train"]);
 });

@@ -73,7 +73,8 @@ export function columnOf(name: string): Column {
 /** The columns with another one: a number of a curve or a parameter behind the last of its kind, others at the end. */
 export function withColumn(columns: readonly string[], name: string): readonly string[] {
   const { kind } = columnOf(name);
-  const last = columns.reduce((found, one, place) => (columnOf(one).kind === kind ? place : found), -1);
+  const isAlike = (one: string): boolean => !(one in FIELDS) && columnOf(one).kind === kind;
+  const last = columns.reduce((found, one, place) => (isAlike(one) ? place : found), -1);
   const at = name in FIELDS || last < 0 ? columns.length : last + 1;
   return [...columns.slice(0, at), name, ...columns.slice(at)];
 }
