@@ -26,6 +26,10 @@ class Write:
     has_ended: bool = False
     is_undone: bool = False
 
+    @property
+    def is_deletion(self) -> bool:
+        return self.block is None and self.removed is None
+
 
 @dataclass
 class OwnerWrites:
@@ -56,7 +60,7 @@ class OwnerWrites:
 
     @property
     def deleted(self) -> int:
-        return max([one.place for one in self.visible if one.block is None and one.removed is None], default=0)
+        return max([one.place for one in self.visible if one.is_deletion], default=0)
 
     @property
     def ended_up_to(self) -> int:
