@@ -128,7 +128,8 @@ async def test_events_are_taken_while_a_merge_or_a_deletion_commits(tmp_path: Pa
     await store.merge()
     assert await store.delete([OWNER]) == 1
     await store.close()
-    assert commits[:2] == [(False, True)] * 2  # adding needs the first lock, and reading both
+    assert commits.count((False, True)) == 2  # adding needs the first lock, and reading both
+    assert {*commits} <= {(False, True), (False, False)}  # the store may commit work of its own in between
 
 
 async def test_too_much_that_is_not_merged_is_refused(tmp_path: Path) -> None:
