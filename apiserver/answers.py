@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -36,6 +36,7 @@ TINY = 64 * 2**10
 PATIENCE = 10
 
 T = TypeVar("T")
+Item = TypeVar("Item")
 
 
 class AnswerTooLarge(Exception):
@@ -262,6 +263,27 @@ def will_read(size: int) -> None:
     if begun is not None and begun.held is not None:
         begun.held.add(size)
         begun.size += size
+
+
+async def some_at_a_time(
+    items: Sequence[Item], most: int, read: Callable[[Sequence[Item]], Awaitable[T]]
+) -> AsyncGenerator[T, None]:
+    """What `read` returns of up to `most` items at a time, in order.
+
+    When it raises AnswerTooLarge, it gets half as many from then on. AnswerTooLarge if a single item is too large.
+    """
+    place = 0
+    while some := items[place : place + most]:
+        try:
+            found = await read(some)
+        except AnswerTooLarge:
+            if len(some) == 1:
+                raise
+            most = len(some) // 2
+            continue
+        place += len(some)
+        yield found
+        del found
 
 
 async def held_page(read: Callable[[], Awaitable[T]], size: Callable[[T], int], *, first: bool) -> T:

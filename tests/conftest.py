@@ -22,9 +22,26 @@ pytest_plugins = ["tests.engines.fixtures"]
 def pytest_configure(config: pytest.Config) -> None:
     """Before hypothesis looks for its options."""
     chance.choose(config)
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Failures(config))
     # A shell that runs tests in the background has them ignore SIGINT, and so would all programs that they start.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class _Failures:
+    """Tells of a failure when it happens, not only in the end: a run that is ended from outside shows what failed."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            reason = str(crash.message if crash else report.longrepr).splitlines()
+            terminal.ensure_newline()
+            terminal.write_line(f"FAILED {report.nodeid} ({report.when}): {reason[0] if reason else ''}", red=True)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

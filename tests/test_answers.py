@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from apiserver import answers
-from apiserver.answers import LARGEST, MUCH, SMALL, TINY, Answers, AnswerTooLarge, Held, NoRoom, NoRoomForLong
+from apiserver.answers import (
+    LARGEST,
+    MUCH,
+    SMALL,
+    TINY,
+    Answers,
+    AnswerTooLarge,
+    Held,
+    NoRoom,
+    NoRoomForLong,
+    some_at_a_time,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -229,3 +241,20 @@ async def test_a_part_of_an_answer_is_read_again_once_there_is_room() -> None:
     for _ in range(5):  # each in the place of the one before
         await answers.held_page(page, lambda size: size, first=True)
     assert held.size == 2 * SMALL
+
+
+async def test_items_are_read_some_at_a_time_and_fewer_when_they_are_too_large() -> None:
+    asked: list[list[int]] = []
+
+    async def read(some: Sequence[int]) -> list[int]:
+        asked.append([*some])
+        if sum(some) > 10:
+            raise AnswerTooLarge
+        return [*some]
+
+    parts = [part async for part in some_at_a_time([1, 1, 1, 9, 9, 1, 1, 1], 4, read)]
+    assert parts == [[1, 1], [1, 9], [9, 1], [1, 1]]
+    assert asked == [[1, 1, 1, 9], [1, 1], [1, 9], [9, 1], [1, 1]]
+    with pytest.raises(AnswerTooLarge):
+        [part async for part in some_at_a_time([1, 11], 4, read)]
+    assert [part async for part in some_at_a_time([], 4, read)] == []

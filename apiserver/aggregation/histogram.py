@@ -14,6 +14,7 @@ ask for about so many buckets, also up to a half narrower.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -28,15 +29,12 @@ from apiserver.events.model import BucketAxis
 from apiserver.events.queries import EVERYWHERE, LEAST, BucketQuery, Range, SeriesQuery
 from apiserver.events.smoothing import Smoothing
 from apiserver.off_loop import off_loop
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.base import OWNERS_AT_ONCE, EventStore
 
 #: {metric: {variant: {"name": variant, "x": array, "y": array, …}}}
 Histogram = dict[str, dict[str, dict[str, Any]]]
 
 _MEAN = frozenset([Aggregate.MEAN])
-
-#: How many queries are read at once: others' reads wait for no more than these.
-_AT_ONCE = 32
 
 #: The widest interval that is an int64; only a series over the whole range of x would need a wider one.
 _WIDEST = 2**63 - 1
@@ -95,18 +93,9 @@ async def histogram(store: EventStore, series: SeriesQuery, asked: HistogramQuer
 
 async def histograms(store: EventStore, queries: Sequence[SeriesQuery], asked: HistogramQuery) -> list[Histogram]:
     """As `histogram` of each query, in order, by one read of the store for some queries at a time."""
-    found: list[Histogram] = []
-    at_once = _AT_ONCE
-    while some := queries[len(found) : len(found) + at_once]:
-        try:
-            each = await store.scalar_buckets_of_each(some, asked.buckets)
-        except answers.AnswerTooLarge:
-            if len(some) == 1:
-                raise
-            at_once = len(some) // 2
-            continue
-        found += [await _histogram(one, asked) for one in each]
-    return found
+    read = partial(store.scalar_buckets_of_each, buckets=asked.buckets)
+    async with aclosing(answers.some_at_a_time(queries, OWNERS_AT_ONCE, read)) as parts:
+        return [await _histogram(one, asked) async for part in parts for one in part]
 
 
 async def _histogram(found: list[Buckets], asked: HistogramQuery) -> Histogram:

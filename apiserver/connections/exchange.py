@@ -158,7 +158,7 @@ class Exchange:
             self._came.set()
 
     def rest_of_body(self) -> bytes | None:
-        """The part of the body that was not received yet; None if some of it is still to come."""
+        """What the application has not received of the body yet. None if the client has not sent all of it."""
         if self.more_body or self.disconnected:
             return None
         rest, self.body = bytes(self.body), b""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -154,18 +154,27 @@ def simple_selection(metrics: Sequence[str], variants: Sequence[str]) -> Selecti
     return None
 
 
-async def selection_among(
-    call: DataCall, owner: Owner, type: EventType, metrics: Sequence[str], variants: Sequence[str]
-) -> Selection | None:
-    """The owner's series that the patterns mean; None if it has none of them. `answers.will_read` counts the names."""
+#: Returns which series of an owner are meant; None if it has none of them.
+Selector = Callable[[Owner], Coroutine[Any, Any, Selection | None]]
+
+
+def selector(call: DataCall, type: EventType, metrics: Sequence[str], variants: Sequence[str]) -> Selector:
+    """Selects the series of any owner that the patterns mean. `answers.will_read` counts their names.
+
+    All owners get the same selection, which may be long, if that can be told without knowing their series.
+    """
     simple = simple_selection(metrics, variants)
-    if simple is not None:
-        return simple
-    known = await call.backend.events.series(owner, [type])
-    means = matching(metrics, variants)
-    found = [name for one in known if means(name := (one.metric, one.variant))]
-    answers.will_read(_NAME_BYTES * len(found))
-    return selection_of(found) or None
+    means = matching(metrics, variants) if simple is None else None
+
+    async def select(owner: Owner) -> Selection | None:
+        if means is None:
+            return simple
+        known = await call.backend.events.series(owner, [type])
+        found = [name for one in known if means(name := (one.metric, one.variant))]
+        answers.will_read(_NAME_BYTES * len(found))
+        return selection_of(found) or None
+
+    return select
 
 
 def matching(metrics: Sequence[str], variants: Sequence[str]) -> Callable[[tuple[str, str]], bool]:

@@ -26,13 +26,12 @@ from apiserver.data.tables import Batch, Column, Kind, Repeated, Table
 from apiserver.events.model import EventType, Owner
 from apiserver.off_loop import together
 from apiserver.services.tasks.task_documents import TASKS
+from apiserver.stores.events.base import OWNERS_AT_ONCE
 
 routes = router()
 
 #: How many curves a group's curves are made of, at most: tasks times series.
 _MOST_CURVES = 10_000
-#: How many tasks are asked at once which series they have.
-_OWNERS_AT_ONCE = 32
 #: How many tasks an answer is about, at most.
 _MOST_TASKS = 10_000
 #: Buckets of a group's curve if the request does not say, and the fewest that there can be.
@@ -164,8 +163,8 @@ async def _series(call: DataCall, owners: Sequence[Owner], asked: Asked) -> list
         found.update(name for one in known if means(name := (one.metric, one.variant)))
         _check(len(owners), len(found))
 
-    for start in range(0, len(owners), _OWNERS_AT_ONCE):
-        await together(*map(add_those_of, owners[start : start + _OWNERS_AT_ONCE]))
+    for start in range(0, len(owners), OWNERS_AT_ONCE):
+        await together(*map(add_those_of, owners[start : start + OWNERS_AT_ONCE]))
     return sorted(found)
 
 

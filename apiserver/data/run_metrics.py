@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import aclosing
 from typing import Annotated
 
 from fastapi import Query, Response
@@ -49,15 +50,17 @@ async def of_runs(
     queries = [SeriesQuery(Owner(one["company"], one["id"]), EventType.SCALAR, selection) for one in tasks]
     found: list[list[ScalarStats]] = []
     curves = 0
-    for start in range(0, len(queries), _RUNS_AT_ONCE):
-        some = await call.backend.events.scalar_stats_of_each(queries[start : start + _RUNS_AT_ONCE])
-        size = sum(map(len, some))
-        curves += size
-        if curves > _MOST_CURVES:
-            message = f"there are more than {_MOST_CURVES} curves: name a project, metrics or variants"
-            raise bad_parameter("metric", message)
-        answers.hold(_BYTES * size)
-        found += some
+    async with aclosing(
+        answers.some_at_a_time(queries, _RUNS_AT_ONCE, call.backend.events.scalar_stats_of_each)
+    ) as parts:
+        async for some in parts:
+            size = sum(map(len, some))
+            curves += size
+            if curves > _MOST_CURVES:
+                message = f"there are more than {_MOST_CURVES} curves: name a project, metrics or variants"
+                raise bad_parameter("metric", message)
+            answers.hold(_BYTES * size)
+            found += some
     openmetrics = is_openmetrics(call.headers.get("accept", ""))
 
     def content() -> bytes:

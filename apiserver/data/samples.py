@@ -14,7 +14,7 @@ from fastapi import Depends, Query, Response
 from apiserver import answers
 from apiserver.data.calls import DataCall, TheCall
 from apiserver.data.formats.writers import Options
-from apiserver.data.parameters import Axis, From, Metrics, PlainCsv, To, Variants, range_of, selection_among
+from apiserver.data.parameters import Axis, From, Metrics, PlainCsv, To, Variants, range_of, selector
 from apiserver.data.places import find_owner
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
@@ -82,7 +82,7 @@ async def images(call: TheCall, task: str, asked: _AskedSamples) -> Response:
 
 async def _answer(call: DataCall, type: EventType, task: str, asked: _Asked) -> Response:
     owner = await find_owner(call, task)
-    selection = await selection_among(call, owner, type, asked.metrics, asked.variants)
+    selection = await selector(call, type, asked.metrics, asked.variants)(owner)
     series = None if selection is None else SeriesQuery(owner, type, selection)
 
     def make() -> Table:

@@ -24,12 +24,12 @@ from apiserver.data.parameters import (
     From,
     Metrics,
     PlainCsv,
+    Selector,
     Smooth,
     To,
     Variants,
     range_of,
-    selection_among,
-    simple_selection,
+    selector,
     smoothing_of,
 )
 from apiserver.data.places import find_owner
@@ -37,18 +37,17 @@ from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
 from apiserver.data.tables import Batch, Column, Kind, Repeated, Table
 from apiserver.events.aggregates import Aggregate, Buckets
-from apiserver.events.model import EventType, Owner, Selection
+from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import Range, SeriesQuery
 from apiserver.events.smoothing import Smoothing
 from apiserver.off_loop import together
+from apiserver.stores.events.base import OWNERS_AT_ONCE
 
 routes = router()
 
 FORMATS: tuple[Format, ...] = (*TABLES, Format.BINARY)
 #: Bytes of memory that a bucket takes while it is read and written, about.
 _BUCKET_BYTES = 300
-#: Owners whose buckets are read at once.
-_OWNERS_AT_ONCE = 32
 #: The most buckets a curve: more are points.
 _MOST_BUCKETS = 100_000
 
@@ -191,9 +190,9 @@ def rows(
 async def _points(
     call: DataCall, owners: Sequence[Owner], asked: Asked, with_task: bool
 ) -> AsyncGenerator[Batch, None]:
-    first = True
+    select, first = selector(call, EventType.SCALAR, asked.metrics, asked.variants), True
     for owner in owners:
-        selection = await selection_among(call, owner, EventType.SCALAR, asked.metrics, asked.variants)
+        selection = await select(owner)
         if selection is None:
             continue
         query = PointsQuery(owner, selection, asked.axis.column, asked.range, asked.workers)
@@ -212,36 +211,30 @@ async def _points(
 async def _buckets(
     call: DataCall, owners: Sequence[Owner], asked: Asked, with_task: bool
 ) -> AsyncGenerator[Batch, None]:
-    place, at_once = 0, _OWNERS_AT_ONCE
-    while place < len(owners):
-        some = owners[place : place + at_once]
-        read = partial(_buckets_of, call, some, asked)
-        try:
-            found = await answers.held_page(read, _bytes_of, first=place == 0)
-        except answers.AnswerTooLarge:
-            if len(some) == 1:
-                raise
-            at_once = len(some) // 2
-            continue
-        place += len(some)
-        if found:
-            yield _batch(found, asked.aggregates, with_task)
-        del found
+    select = selector(call, EventType.SCALAR, asked.metrics, asked.variants)
+
+    async def read(some: Sequence[Owner]) -> list[tuple[str, Buckets]]:
+        return await answers.held_page(
+            partial(_buckets_of, call, some, asked, select), _bytes_of, first=some[0] == owners[0]
+        )
+
+    async with aclosing(answers.some_at_a_time(owners, OWNERS_AT_ONCE, read)) as parts:
+        async for found in parts:
+            if found:
+                yield _batch(found, asked.aggregates, with_task)
+            del found
 
 
-async def _buckets_of(call: DataCall, owners: Sequence[Owner], asked: Asked) -> list[tuple[str, Buckets]]:
+async def _buckets_of(
+    call: DataCall, owners: Sequence[Owner], asked: Asked, select: Selector
+) -> list[tuple[str, Buckets]]:
     """The id of each curve's owner, and its buckets."""
     key = Key.DURATION if asked.axis is Axis.RELATIVE else Key(asked.axis.value)
     query = HistogramQuery(asked.points, key, True, asked.range, asked.smooth).buckets
     query = replace(query, aggregates=frozenset(asked.aggregates), may_be_finer=True)
 
-    names = asked.metrics, asked.variants
-    simple = simple_selection(*names)
-    if simple is not None:
-        selections: Sequence[Selection | None] = [simple] * len(owners)  # the same one, as it may be long
-    else:
-        with answers.reading():
-            selections = await together(*[selection_among(call, one, EventType.SCALAR, *names) for one in owners])
+    with answers.reading():
+        selections = await together(*map(select, owners))
     queries = [
         SeriesQuery(owner, EventType.SCALAR, selection)
         for owner, selection in zip(owners, selections, strict=True)

@@ -12,7 +12,7 @@ from fastapi import Response
 from apiserver import answers
 from apiserver.data.calls import DataCall, TheCall
 from apiserver.data.formats.writers import Options
-from apiserver.data.parameters import Metrics, PlainCsv, Variants, selection_among
+from apiserver.data.parameters import Metrics, PlainCsv, Variants, selector
 from apiserver.data.places import find_owner
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
@@ -46,7 +46,7 @@ async def of_task(
 ) -> Response:
     """What there is to know of each curve without its points: where it is best, how much it varies, where it is NaN."""
     owner = await find_owner(call, task)
-    selection = await selection_among(call, owner, EventType.SCALAR, metrics, variants)
+    selection = await selector(call, EventType.SCALAR, metrics, variants)(owner)
 
     def make() -> Table:
         return Table(_COLUMNS, _rows(call, owner, selection), {"task": owner.id})

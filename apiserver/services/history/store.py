@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from typing import NamedTuple
 
 import numpy as np
 
-from apiserver.events.aggregates import Aggregate
+from apiserver import answers
+from apiserver.events.aggregates import Aggregate, Buckets
 from apiserver.events.model import HISTORY, BucketAxis, EventBatch, EventType, MetricSelection, Owner, Scalars
 from apiserver.events.queries import BucketQuery, Range, SeriesQuery
 from apiserver.repeating import Repeating
@@ -23,7 +25,7 @@ from apiserver.rpc.errors import validation_error
 from apiserver.services.history.steps import ChartCurve, Steps
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.documents.query import AtLeast, Both, Document, Filter, In, Less, Update
-from apiserver.stores.events.base import EventStore, EventStoreError
+from apiserver.stores.events.base import OWNERS_AT_ONCE, EventStore, EventStoreError
 from apiserver.times import now_ms
 
 log = logging.getLogger(__name__)
@@ -43,8 +45,6 @@ MOST_POINTS = 4_000_000
 _MOST_KNOWN = 10_000
 #: How many weeks are deleted at once.
 _SWEPT_AT_ONCE = 20
-#: How many weeks of subjects are read at once.
-_READ_AT_ONCE = 32
 
 #: A metric and its variant.
 HistorySeries = tuple[str, str]
@@ -121,15 +121,19 @@ class History:
         asked = BucketQuery(BucketAxis.TIMESTAMP, lambda *_: steps.width, inside, aggregates)
         found: dict[Subject, dict[HistorySeries, ChartCurve]] = {}
         each = [(subject, _owner(subject.company, _id(subject, week * WEEK))) for subject in subjects for week in weeks]
-        for start in range(0, len(each), _READ_AT_ONCE):
-            some = each[start : start + _READ_AT_ONCE]
+
+        async def read(some: Sequence[tuple[Subject, Owner]]) -> list[tuple[Subject, list[Buckets]]]:
             queries = [SeriesQuery(owner, EventType.SCALAR, selection) for _, owner in some]
-            read = await self._events.scalar_buckets_of_each(queries, asked)
-            for (subject, _), of_week in zip(some, read, strict=True):
-                of_subject = found.setdefault(subject, {})
-                for buckets in of_week:
-                    curve = of_subject.setdefault((buckets.metric, buckets.variant), ChartCurve.over(steps))
-                    curve.add(steps, buckets)
+            of_weeks = await self._events.scalar_buckets_of_each(queries, asked)
+            return [(subject, of_week) for (subject, _), of_week in zip(some, of_weeks, strict=True)]
+
+        async with aclosing(answers.some_at_a_time(each, OWNERS_AT_ONCE, read)) as parts:
+            async for part in parts:
+                for subject, of_week in part:
+                    of_subject = found.setdefault(subject, {})
+                    for buckets in of_week:
+                        curve = of_subject.setdefault((buckets.metric, buckets.variant), ChartCurve.over(steps))
+                        curve.add(steps, buckets)
         filled = {
             subject: {series: curve for series, curve in of_subject.items() if not curve.empty}
             for subject, of_subject in found.items()

@@ -57,6 +57,8 @@ TIMESTAMP_BYTES = 64 * 2**20
 #: Bytes of memory that an event takes beside its text, about.
 EVENT_BYTES = 256
 
+#: Owners whose series are read at once. Other reads wait for no more than these.
+OWNERS_AT_ONCE = 32
 #: Lines of the pages that `hits_in_page` searches.
 LINES_SEARCHED = 2000
 

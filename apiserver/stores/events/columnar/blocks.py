@@ -113,7 +113,7 @@ class BlockStore(Protocol):
         """The blocks of the series with iterations in the range; with `since`, those whose `newest` lies behind it."""
 
     async def fetch(self, owner: Owner, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
-        """The named columns of each block; Gone."""
+        """The named columns of each block. Gone is raised if one of the blocks is no longer there."""
 
     async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:
         """Remove the blocks, but none that was put again since. Some may stay: nothing depends on it."""

@@ -100,7 +100,7 @@ class _Plan(NamedTuple):
     """Sums that are as wide as this, or narrower, fit into the buckets. None: there are no such sums."""
 
     def wanted(self) -> Iterator[tuple[Block, Sequence[str]]]:
-        """The columns that are needed of each block."""
+        """The blocks that the buckets are made of, and which columns of each."""
         for part in self.of:
             if isinstance(part, Stretch):
                 yield part.parts[0].block, (SUMS,) if self._by_sums(part) else (CURVE,)

@@ -193,7 +193,7 @@ class ElasticsearchBlocks:
             body["search_after"] = hits[-1]["sort"]
 
     async def fetch(self, owner: Owner, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
-        """The named columns of each block; Gone."""
+        """The named columns of each block. Gone is raised if one of the blocks is no longer there."""
         found: list[Columns] = []
         for some in in_parts(wanted, lambda one: one[0].count * _POINT, _FETCHED):
             found += await self._fetch(owner, some)

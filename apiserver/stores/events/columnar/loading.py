@@ -29,7 +29,7 @@ class Cache:
         self._known: OrderedDict[tuple[str, str], bytes] = OrderedDict()
 
     def get(self, id: str, names: Iterable[str]) -> Columns | None:
-        """These columns of a chunk; None unless all are known."""
+        """The named columns of a chunk if all of them are kept, else None."""
         found = {name: self._known[id, name] for name in names if (id, name) in self._known}
         for name in found:
             self._known.move_to_end((id, name))
@@ -46,7 +46,7 @@ class Cache:
 
 
 async def load(store: BlockStore, cache: Cache, owner: Owner, wanted: Iterable[tuple[Block, Sequence[str]]]) -> Loaded:
-    """The named columns of each block; Gone. A block may be named several times."""
+    """The named columns of each block, which may be named several times. Gone is raised if a block is not there."""
     loaded: Loaded = {}
     missing: dict[str, tuple[Block, Sequence[str]]] = {}
     for block, names in wanted:

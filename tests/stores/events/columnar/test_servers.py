@@ -34,7 +34,7 @@ ITERATIONS = range(4)
 POINTS = st.dictionaries(st.sampled_from(ITERATIONS), st.integers(0, 9).map(float), min_size=1, max_size=4)
 #: How far a call goes; usually to its end.
 STEPS = st.sampled_from([50, 50, *range(8)])
-#: Which one of several.
+#: Picks a server, a call or a write: the number modulo how many there are.
 NUMBER = st.integers(0, 9)
 
 
