@@ -57,7 +57,7 @@ class NewBlock:
 
     def at(self, version: Version) -> Block:
         """The block that a store has once this one is put."""
-        return Block(self.series, self.id, version, self.first, self.last, self.count, self.statement)
+        return Block(self.owner, self.series, self.id, version, self.first, self.last, self.count, self.statement)
 
 
 class Version(NamedTuple):
@@ -71,6 +71,7 @@ class Version(NamedTuple):
 class Block:
     """A block that a store has, without its columns."""
 
+    owner: Owner
     series: Name
     id: str
     version: Version
@@ -112,8 +113,11 @@ class BlockStore(Protocol):
     async def find(self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None) -> Found:
         """The blocks of the series with iterations in the range; with `since`, those whose `newest` lies behind it."""
 
-    async def fetch(self, owner: Owner, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
-        """The named columns of each block. Gone is raised if one of the blocks is no longer there."""
+    async def find_of_each(self, queries: Sequence[SeriesQuery]) -> list[Found]:
+        """As `find` of each query, in order: for the few series of many owners."""
+
+    async def fetch(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
+        """The named columns of each block, of any owners. Gone is raised if one of the blocks is no longer there."""
 
     async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:
         """Remove the blocks, but none that was put again since. Some may stay: nothing depends on it."""

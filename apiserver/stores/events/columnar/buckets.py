@@ -1,7 +1,7 @@
 """Buckets of series: made of the sums of chunks where whole sums fit into buckets, else of points.
 
-To let sums be used, buckets become up to a tenth wider, as in the embedded store. Once it is known which blocks there
-are, columns are fetched at most twice:
+To let sums be used, buckets become up to a tenth wider, as in the embedded store. Once it is known which blocks
+there are, the columns of some series at a time are fetched, at most twice:
 
 1. The curves of stretches where blocks overlap: how wide buckets are depends on the number of points.
 2. The sums, or else the curves, of blocks that are alone.
@@ -9,72 +9,84 @@ are, columns are fetched at most twice:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, groupby
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from itertools import chain, groupby, islice
 from typing import NamedTuple
 
 import numpy as np
 
 from apiserver import answers
 from apiserver.events.aggregates import Buckets, columns_for
-from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Owner
+from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis
 from apiserver.events.queries import EVERYWHERE, GREATEST, BucketQuery, Range
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import since_first
-from apiserver.stores.events.columnar.blocks import Block, BlockStore, Name
-from apiserver.stores.events.columnar.encoding import CURVE, SUMS, WHOLE, Workers, sums_of
-from apiserver.stores.events.columnar.loading import Cache, Loaded, curve_in, load, points_in
-from apiserver.stores.events.columnar.stretches import OfSeries, Stretch
-from apiserver.stores.events.embedded.bucketing import Part, Source, bucketed
+from apiserver.stores.events.columnar.blocks import Block
+from apiserver.stores.events.columnar.encoding import CURVE, SUMS, Workers, sums_of
+from apiserver.stores.events.columnar.loading import Loaded, Loader, curve_in, points_in
+from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, size_of
+from apiserver.stores.events.elasticsearch.parts import in_parts
+from apiserver.stores.events.embedded.bucketing import InBuckets, Part, Source, bucketed
 from apiserver.stores.events.embedded.buckets import MOST_WIDENING
+from apiserver.stores.events.embedded.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.embedded.pieces import ColumnNames
-from apiserver.stores.events.embedded.points import Columns, Curve, concat, curve_of, take, within
+from apiserver.stores.events.embedded.points import Columns, Curve, concat, take, within
+
+#: A series and its number.
+_Numbered = tuple[int, Sequence[Stretch]]
 
 
-async def buckets(store: BlockStore, cache: Cache, owner: Owner, found: OfSeries, wanted: BucketQuery) -> list[Buckets]:
-    """The buckets of each series that has a curve, not only a single value."""
-    size = sum([stretch.size for some in found.values() for stretch in some])
-    if wanted.axis is not BucketAxis.ITER or wanted.smoothing is not None:
-        whole = await load(store, cache, owner, _all_columns(chain.from_iterable(found.values()), WHOLE))
-        return await off_loop(size, lambda: _bucketed(_of_whole_curves(found, whole, wanted), wanted))
-    overlapping = (stretch for some in found.values() for stretch in some if _plain(stretch) is None)
-    curves = await load(store, cache, owner, _all_columns(overlapping, (CURVE,)))
-    plans = [plan for name, some in found.items() if (plan := _plan(name, some, curves, wanted)) is not None]
-    loaded = await load(store, cache, owner, (one for plan in plans for one in plan.wanted()))
-    return await off_loop(size, lambda: _bucketed(_of_plans(plans, loaded, wanted), wanted))
+async def buckets(loader: Loader, found: Sequence[OfSeries], wanted: BucketQuery) -> list[list[Buckets]]:
+    """For each query's series, the buckets of those that have a curve, not only a single value, in their order."""
+    names = [*chain.from_iterable(found)]
+    made: dict[int, Buckets] = {}
+    async for some in some_buckets(loader, [one for of_query in found for one in of_query.values()], wanted):
+        answers.will_read(wanted.size(len(some), sum([len(one.x) for one in some])))
+        made |= {number: Buckets(*names[number], x, values) for number, x, values in some}
+    numbers = iter(range(len(names)))
+    return [[made[number] for number in islice(numbers, len(some)) if number in made] for some in found]
 
 
-def _all_columns(some: Iterable[Stretch], names: Sequence[str]) -> Iterator[tuple[Block, Sequence[str]]]:
-    return ((part.block, names) for stretch in some for part in stretch.parts)
-
-
-def _bucketed(sources: Iterable[tuple[Name, Source]], wanted: BucketQuery) -> list[Buckets]:
-    named = list(sources)
-    found = sorted(bucketed((source for _, source in named), wanted.aggregates))
-    answers.will_read(wanted.size(len(found), sum([len(one.x) for one in found])))
-    return [Buckets(*name, one.x, one.values) for (name, _), one in zip(named, found, strict=True)]
+async def some_buckets(
+    loader: Loader, series: Sequence[Sequence[Stretch]], wanted: BucketQuery
+) -> AsyncIterator[list[InBuckets]]:
+    """The same by the numbers of the series, in any order, some series at a time."""
+    make = _by_plans if wanted.axis is BucketAxis.ITER and wanted.smoothing is None else _of_whole_curves
+    for part in in_parts(enumerate(series), lambda one: size_of(one[1]), POINTS_AT_A_TIME):
+        yield await make(loader, part, wanted)
 
 
 # --- of whole curves: over times, or smoothed -------------------------------------------------------
 
 
-def _of_whole_curves(found: OfSeries, loaded: Loaded, wanted: BucketQuery) -> Iterator[tuple[Name, Source]]:
-    for number, (name, some) in enumerate(found.items()):
-        curve = _curve_over(some, loaded, wanted.axis)
-        if len(curve.iters):
-            interval = wanted.width(len(curve.iters), int(curve.iters[0]), int(curve.iters[-1]))
-            if wanted.smoothing is not None:
-                curve = Curve(*wanted.smoothing.whole(curve.iters, curve.values))
-            yield name, Source(number, interval, [within(curve, wanted.range.least, wanted.range.greatest)])
+async def _of_whole_curves(loader: Loader, series: Sequence[_Numbered], wanted: BucketQuery) -> list[InBuckets]:
+    loaded = await load_curves(loader, chain.from_iterable(some for _, some in series), wanted.axis)
+
+    def sources() -> Iterator[Source]:
+        for number, some in series:
+            curve = curve_over(some, loaded, wanted.axis)
+            if len(curve.iters):
+                interval = wanted.width(len(curve.iters), int(curve.iters[0]), int(curve.iters[-1]))
+                if wanted.smoothing is not None:
+                    curve = Curve(*wanted.smoothing.whole(curve.iters, curve.values))
+                yield Source(number, interval, [within(curve, wanted.range.least, wanted.range.greatest)])
+
+    size = sum([size_of(some) for _, some in series])
+    return await off_loop(size, lambda: bucketed(sources(), wanted.aggregates))
 
 
-def _curve_over(some: Sequence[Stretch], loaded: Loaded, axis: BucketAxis) -> Curve:
+async def load_curves(loader: Loader, some: Iterable[Stretch], axis: BucketAxis) -> Loaded:
+    """The columns that `curve_over` needs of the stretches."""
+    return await (loader.curves(some) if axis is BucketAxis.ITER else loader.whole(some))
+
+
+def curve_over(some: Sequence[Stretch], loaded: Loaded, axis: BucketAxis) -> Curve:
     """The x and the values of a whole series, ascending by x, without its single value."""
+    if axis is BucketAxis.ITER:
+        return _without_single_value(concat([curve_in(stretch, loaded, EVERYWHERE) for stretch in some]))
     workers = Workers()
     points = concat([points_in(stretch, loaded, EVERYWHERE, workers) for stretch in some])
     points = _without_single_value(points)
-    if axis is BucketAxis.ITER:
-        return curve_of(points)
     curve = Curve(points.timestamps, points.values)
     curve = take(curve, np.argsort(curve.iters, kind="stable"))
     return Curve(since_first(curve.iters), curve.values) if axis is BucketAxis.DURATION else curve
@@ -88,10 +100,21 @@ def _without_single_value(points: Columns) -> Columns:
 # --- over iterations --------------------------------------------------------------------------------
 
 
+async def _by_plans(loader: Loader, series: Sequence[_Numbered], wanted: BucketQuery) -> list[InBuckets]:
+    overlapping = (stretch for _, some in series for stretch in some if _plain(stretch) is None)
+    curves = await loader.curves(overlapping)
+    plans = [plan for number, some in series if (plan := _plan(number, some, curves, wanted)) is not None]
+    loaded = await loader.load(one for plan in plans for one in plan.wanted())
+    columns = columns_for(wanted.aggregates)
+    sources = (Source(one.number, one.interval, list(one.parts(loaded, columns))) for one in plans)
+    return await off_loop(sum([size_of(some) for _, some in series]), lambda: bucketed(sources, wanted.aggregates))
+
+
 class _Plan(NamedTuple):
     """How wide the buckets of a series are, and what they are made of, ascending."""
 
-    name: Name
+    number: int
+    """The number of the series."""
     interval: int
     range: Range
     of: Sequence[Curve | Stretch]
@@ -125,13 +148,7 @@ class _Plan(NamedTuple):
                     yield within(part, self.range.least, self.range.greatest)
 
 
-def _of_plans(plans: Sequence[_Plan], loaded: Loaded, wanted: BucketQuery) -> Iterator[tuple[Name, Source]]:
-    columns = columns_for(wanted.aggregates)
-    for number, plan in enumerate(plans):
-        yield plan.name, Source(number, plan.interval, list(plan.parts(loaded, columns)))
-
-
-def _plan(name: Name, some: Sequence[Stretch], loaded: Loaded, wanted: BucketQuery) -> _Plan | None:
+def _plan(number: int, some: Sequence[Stretch], loaded: Loaded, wanted: BucketQuery) -> _Plan | None:
     """None: the series has no curve."""
     found: list[Curve | Stretch] = []
     ends: list[tuple[int, int, int]] = []
@@ -156,7 +173,7 @@ def _plan(name: Name, some: Sequence[Stretch], loaded: Loaded, wanted: BucketQue
     shifts = {statement.shift for statement in alone if statement is not None}
     usable = [(shift, wider) for shift in shifts if (wider := _widened(interval, shift)) is not None]
     shift, interval = max(usable) if usable and interval > 1 else (None, interval)
-    return _Plan(name, interval, wanted.range, inside, shift)
+    return _Plan(number, interval, wanted.range, inside, shift)
 
 
 def _plain(stretch: Stretch) -> Block | None:

@@ -25,8 +25,8 @@ from apiserver.events.queries import EVERYWHERE, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar import encoding
 from apiserver.stores.events.columnar.blocks import Block, BlockStore, Found, Gone, Name, NewBlock, Version
-from apiserver.stores.events.columnar.encoding import WHOLE, Workers
-from apiserver.stores.events.columnar.loading import Cache, Loaded, load, points_in
+from apiserver.stores.events.columnar.encoding import Workers
+from apiserver.stores.events.columnar.loading import Loaded, Loader, points_in
 from apiserver.stores.events.columnar.precedence import Document, superseded
 from apiserver.stores.events.columnar.stretches import Stretch, stretches
 from apiserver.stores.events.elasticsearch.parts import in_parts
@@ -41,7 +41,7 @@ LEASE = 60.0
 _NO_VERSION = Version(0, 0)
 
 
-async def compact(store: BlockStore, cache: Cache, series: SeriesQuery, holder: str, fewest: int = FEWEST) -> None:
+async def compact(store: BlockStore, loader: Loader, series: SeriesQuery, holder: str, fewest: int = FEWEST) -> None:
     """Compact those of the series that need it, unless another holder of a lease does."""
     owner = series.owner
     if not await store.lease(owner, holder, LEASE):
@@ -54,7 +54,7 @@ async def compact(store: BlockStore, cache: Cache, series: SeriesQuery, holder: 
     put: list[NewBlock] = []
     for some in in_parts(runs, lambda run: run.size, POINTS_AT_A_TIME):
         try:
-            made = await _chunks(store, cache, owner, some, up_to)
+            made = await _chunks(loader, owner, some, up_to)
         except Gone:
             break  # another server compacted these series meanwhile
         await store.put(made)
@@ -99,9 +99,8 @@ def _runs(name: Name, some: Sequence[Stretch], fewest: int) -> list[_Run]:
     return loose if sum([len(one.parts) for run in loose for one in run.stretches]) >= fewest else []
 
 
-async def _chunks(store: BlockStore, cache: Cache, owner: Owner, runs: Sequence[_Run], up_to: int) -> list[NewBlock]:
-    blocks = (part.block for run in runs for one in run.stretches for part in one.parts)
-    loaded = await load(store, cache, owner, ((block, WHOLE) for block in blocks))
+async def _chunks(loader: Loader, owner: Owner, runs: Sequence[_Run], up_to: int) -> list[NewBlock]:
+    loaded = await loader.whole(one for run in runs for one in run.stretches)
     return await off_loop(
         sum([run.size for run in runs]), lambda: [one for run in runs for one in _chunks_of(owner, run, loaded, up_to)]
     )

@@ -14,15 +14,16 @@ that compacts it.
 from __future__ import annotations
 
 import time
+import uuid
 from binascii import a2b_base64, b2a_base64
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import orjson
 from elasticsearch import ApiError
 
-from apiserver.events.model import EventType, JsonObject, Owner
+from apiserver.events.model import EventType, JsonObject, Owner, Selection
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStoreError
@@ -38,12 +39,13 @@ from apiserver.stores.events.columnar.blocks import (
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
 from apiserver.stores.events.elasticsearch.parts import in_parts
-from apiserver.stores.events.elasticsearch.queries import all_of, any_of, inside, of, without
+from apiserver.stores.events.elasticsearch.queries import all_of, any_of, inside, of, of_each, without
+from apiserver.stores.events.embedded.names import matcher
 
 #: The columns that a block may have.
 _COLUMNS = ("curve", "details", "sums")
 #: What of a block is known without them.
-_FIELDS = ("metric", "variant", "first", "last", "count", "up_to", "newest", "shift")
+_FIELDS = ("owner", "metric", "variant", "first", "last", "count", "up_to", "newest", "shift")
 _OF_CHUNKS = ("up_to", "newest", "shift")
 
 _UNINDEXED = {"type": "long", "index": False}
@@ -71,8 +73,9 @@ _INDEX: JsonObject = {
     },
 }
 _PAGE = 5000
-#: Bytes of columns that one request fetches, about, and bytes of a point in them.
-_FETCHED, _POINT = 8 * 2**20, 24
+#: Bytes that one request fetches, about; bytes of a block without its columns, and of a point in each column.
+_FETCHED, _BLOCK = 8 * 2**20, 256
+_POINT = {"curve": 12, "details": 12, "sums": 1}
 _CREATED_BEFORE = "resource_already_exists_exception"
 _CONFLICT = 409
 
@@ -84,6 +87,8 @@ class ElasticsearchBlocks:
         self._cluster = cluster
         self._made: set[str] = set()
         self._shards: dict[Owner, int] = {}
+        self._copies = uuid.uuid4().hex
+        """Searches and fetches that name this go to the same copies of shards, which are not refreshed at once."""
 
     # --- writing -----------------------------------------------------------------------------------
 
@@ -162,18 +167,40 @@ class ElasticsearchBlocks:
             is_fragment = without({"exists": {"field": "up_to"}})
             written = all_of(is_fragment, {"range": {"_seq_no": {"gt": since}}})
             conditions.append(any_of([written, {"range": {"newest": {"gt": since}}}]))
-        deletion = _deletion(series.owner)
-        query = any_of([of(series, *conditions), {"ids": {"values": [deletion]}}])
-        blocks: dict[str, Block] = {}
-        deleted = 0
-        async for hit in self._hits(series.owner, query):
-            if hit["_id"] == deletion:
-                deleted = hit["_seq_no"]
-            else:  # if it was put again between two pages, it is there twice
-                blocks[hit["_id"]] = _block(hit)
-        return Found([*blocks.values()], deleted)
+        found = await self._found([series.owner], of(series, *conditions))
+        return found[series.owner]
 
-    async def _hits(self, owner: Owner, query: JsonObject) -> AsyncIterator[JsonObject]:
+    async def find_of_each(self, queries: Sequence[SeriesQuery]) -> list[Found]:
+        """As `find` of each query, in order. One search finds the blocks of all owners of a company."""
+        by_company: dict[str, list[SeriesQuery]] = {}
+        for series in queries:
+            by_company.setdefault(series.owner.company, []).append(series)
+        found: dict[Owner, Found] = {}
+        for some in by_company.values():
+            found |= await self._found({series.owner for series in some}, of_each(some))
+        return [_selected(found[series.owner], series.selection) for series in queries]
+
+    async def _found(self, owners: Collection[Owner], query: JsonObject) -> dict[Owner, Found]:
+        """The blocks of these owners of one company that match the query, and their deletions."""
+        by_key = {names.owner_key(owner): owner for owner in owners}
+        deletions = {_deletion(owner): owner for owner in owners}
+        walk = self._hits(owners, any_of([query, {"ids": {"values": [*deletions]}}]))
+        hits = {hit["_id"]: hit async for hit in walk}  # if a block was put again between two pages, it is there twice
+        deleted = {owner: hits[id]["_seq_no"] for id, owner in deletions.items() if id in hits}
+        found = {owner: Found([], deleted.get(owner, 0)) for owner in owners}
+        for id, hit in hits.items():
+            if id not in deletions:
+                block = _block(hit, by_key)
+                found[block.owner].blocks.append(block)
+        return found
+
+    async def _hits(self, owners: Collection[Owner], query: JsonObject) -> AsyncIterator[JsonObject]:
+        """The hits in the order of their places, perhaps some of them twice.
+
+        Each shard has places of its own. So a page begins with the place that ended the page before, as other shards
+        may have it, too.
+        """
+        (index,) = {self._index(owner) for owner in owners}
         body: JsonObject = {
             "_source": False,
             "track_total_hits": False,
@@ -183,28 +210,36 @@ class ElasticsearchBlocks:
             "seq_no_primary_term": True,
             "docvalue_fields": list(_FIELDS),
         }
+        routing = names.owner_key(next(iter(owners))) if len(owners) == 1 else None
         while True:
-            answer = await self._cluster.search(self._index(owner), body, routing=names.owner_key(owner))
+            answer = await self._cluster.search(index, body, routing=routing, preference=self._copies)
             hits = answer["hits"]["hits"]
             for hit in hits:
                 yield hit
             if len(hits) < _PAGE:
                 return
-            body["search_after"] = hits[-1]["sort"]
+            body["search_after"] = [hits[-1]["sort"][0] - 1]
 
-    async def fetch(self, owner: Owner, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
+    async def fetch(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
         """The named columns of each block. Gone is raised if one of the blocks is no longer there."""
         found: list[Columns] = []
-        for some in in_parts(wanted, lambda one: one[0].count * _POINT, _FETCHED):
-            found += await self._fetch(owner, some)
+        for some in in_parts(wanted, _bytes_of, _FETCHED):
+            found += await self._fetch(some)
         return found
 
-    async def _fetch(self, owner: Owner, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
-        routing = names.owner_key(owner)
-        docs = [{"_id": block.id, "routing": routing, "stored_fields": list(columns)} for block, columns in wanted]
+    async def _fetch(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
+        docs = [
+            {
+                "_index": self._index(block.owner),
+                "_id": block.id,
+                "routing": names.owner_key(block.owner),
+                "stored_fields": list(columns),
+            }
+            for block, columns in wanted
+        ]
         with errors():
             answer = await self._cluster.client.mget(
-                index=self._index(owner), docs=docs, preference=routing, realtime=False, filter_path="docs.fields"
+                docs=docs, preference=self._copies, realtime=False, filter_path="docs.fields"
             )
         fields = [doc.get("fields") for doc in answer.get("docs", [])]
         if len(fields) < len(docs) or None in fields:
@@ -252,8 +287,21 @@ def _item(block: NewBlock) -> str:
     return _line("index", block.id, block.owner) + orjson.dumps(document).decode() + "\n"
 
 
-def _block(hit: JsonObject) -> Block:
+def _selected(found: Found, selection: Selection) -> Found:
+    """Only the blocks of selected series: others were found for another query."""
+    matches = matcher(selection)
+    return found._replace(blocks=[block for block in found.blocks if matches(*block.series)])
+
+
+def _bytes_of(wanted: tuple[Block, Sequence[str]]) -> int:
+    """About how many bytes the named columns of a block have."""
+    block, columns = wanted
+    return _BLOCK + block.count * sum([_POINT.get(name, 0) for name in columns])
+
+
+def _block(hit: JsonObject, owners: Mapping[str, Owner]) -> Block:
     fields = {name: values[0] for name, values in hit["fields"].items()}
     statement = Statement(*(fields[name] for name in _OF_CHUNKS)) if "up_to" in fields else None
     series, version = (fields["metric"], fields["variant"]), Version(hit["_seq_no"], hit["_primary_term"])
-    return Block(series, hit["_id"], version, fields["first"], fields["last"], fields["count"], statement)
+    ends = fields["first"], fields["last"]
+    return Block(owners[fields["owner"]], series, hit["_id"], version, *ends, fields["count"], statement)

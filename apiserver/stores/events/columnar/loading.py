@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
-from apiserver.events.model import Owner
 from apiserver.events.queries import Range
 from apiserver.stores.events.columnar.blocks import Block, BlockStore, Columns
-from apiserver.stores.events.columnar.encoding import Workers, curve_of, points_of
+from apiserver.stores.events.columnar.encoding import CURVE, WHOLE, Workers, curve_of, points_of
 from apiserver.stores.events.columnar.stretches import BlockPart, Stretch
 from apiserver.stores.events.embedded.points import NO_CURVE, NO_POINTS, Curve, Points, overlay
 from apiserver.stores.events.embedded.points import Columns as Made
@@ -45,21 +44,36 @@ class Cache:
             self._left += len(self._known.popitem(last=False)[1])
 
 
-async def load(store: BlockStore, cache: Cache, owner: Owner, wanted: Iterable[tuple[Block, Sequence[str]]]) -> Loaded:
-    """The named columns of each block, which may be named several times. Gone is raised if a block is not there."""
-    loaded: Loaded = {}
-    missing: dict[str, tuple[Block, Sequence[str]]] = {}
-    for block, names in wanted:
-        if (known := cache.get(block.id, names)) is not None:
-            loaded[block.id] = known
-        else:
-            missing[block.id] = (block, names)
-    fetched = await store.fetch(owner, [*missing.values()]) if missing else []
-    for (block, _), columns in zip(missing.values(), fetched, strict=True):
-        loaded[block.id] = columns
-        if block.statement is not None:
-            cache.put(block.id, columns)
-    return loaded
+class Loader:
+    """Fetches columns of the blocks of a store, and caches those of chunks, up to `most` bytes."""
+
+    def __init__(self, store: BlockStore, most: int) -> None:
+        self._store = store
+        self._cache = Cache(most)
+
+    async def load(self, wanted: Iterable[tuple[Block, Sequence[str]]]) -> Loaded:
+        """The named columns of each block, which may be named several times. Gone is raised if a block is not there."""
+        loaded: Loaded = {}
+        missing: dict[str, tuple[Block, Sequence[str]]] = {}
+        for block, names in wanted:
+            if (known := self._cache.get(block.id, names)) is not None:
+                loaded[block.id] = known
+            else:
+                missing[block.id] = (block, names)
+        fetched = await self._store.fetch([*missing.values()]) if missing else []
+        for (block, _), columns in zip(missing.values(), fetched, strict=True):
+            loaded[block.id] = columns
+            if block.statement is not None:
+                self._cache.put(block.id, columns)
+        return loaded
+
+    async def curves(self, some: Iterable[Stretch]) -> Loaded:
+        """The columns that have iterations and values, of all blocks of the stretches."""
+        return await self.load((part.block, (CURVE,)) for stretch in some for part in stretch.parts)
+
+    async def whole(self, some: Iterable[Stretch]) -> Loaded:
+        """The columns that have whole points, of all blocks of the stretches."""
+        return await self.load((part.block, WHOLE) for stretch in some for part in stretch.parts)
 
 
 def curve_in(stretch: Stretch, loaded: Loaded, range: Range) -> Curve:

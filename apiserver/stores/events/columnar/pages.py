@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from apiserver.events.model import Owner, ScalarPoints, ScalarPosition
+from apiserver.events.model import ScalarPoints, ScalarPosition
 from apiserver.events.queries import EVERYWHERE, GREATEST, LEAST, PageQuery, Range
 from apiserver.off_loop import off_loop
-from apiserver.stores.events.columnar.blocks import BlockStore, Name
-from apiserver.stores.events.columnar.encoding import WHOLE, Workers
-from apiserver.stores.events.columnar.loading import Cache, load, points_in
+from apiserver.stores.events.columnar.blocks import Name
+from apiserver.stores.events.columnar.encoding import Workers
+from apiserver.stores.events.columnar.loading import Loader, points_in
 from apiserver.stores.events.columnar.stretches import OfSeries, Stretch
 from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat, page_end, take
 
@@ -48,9 +48,7 @@ def range_of(page: PageQuery[ScalarPosition]) -> Range:
     return Range(LEAST, page.after.iter) if page.descending else Range(page.after.iter, GREATEST)
 
 
-async def page(
-    store: BlockStore, cache: Cache, owner: Owner, found: OfSeries, wanted: PageQuery[ScalarPosition]
-) -> ScalarPoints:
+async def page(loader: Loader, found: OfSeries, wanted: PageQuery[ScalarPosition]) -> ScalarPoints:
     """A page of the points of these series, which are sorted by name."""
     names, workers, rest = [*found], Workers(), range_of(wanted)
     left = [_Numbered(number, one) for number, some in enumerate(found.values()) for one in some]
@@ -58,7 +56,7 @@ async def page(
     while len(rows.series) < wanted.limit and (left := [one for one in left if one.meets(rest)]):
         window, rest = _window(left, rest, wanted.limit - len(rows.series), descending=wanted.descending)
         inside = [one for one in left if one.meets(window)]
-        more = await _read(store, cache, owner, inside, window, workers)
+        more = await _read(loader, inside, window, workers)
         more = _behind(more, names, wanted)
         rows = _Rows(concat([rows.points, more.points]), np.concatenate([rows.series, more.series]))
     points, series = rows
@@ -79,11 +77,8 @@ def _window(left: Sequence[_Numbered], rest: Range, missing: int, *, descending:
     return Range(rest.least, end.last), Range(end.last + 1, rest.greatest)
 
 
-async def _read(
-    store: BlockStore, cache: Cache, owner: Owner, inside: Sequence[_Numbered], window: Range, workers: Workers
-) -> _Rows:
-    blocks = (part.block for one in inside for part in one.stretch.parts)
-    loaded = await load(store, cache, owner, ((block, WHOLE) for block in blocks))
+async def _read(loader: Loader, inside: Sequence[_Numbered], window: Range, workers: Workers) -> _Rows:
+    loaded = await loader.whole(one.stretch for one in inside)
 
     def rows() -> _Rows:
         found = [points_in(one.stretch, loaded, window, workers) for one in inside]

@@ -13,7 +13,7 @@ from typing import TypeVar
 from apiserver.events.aggregates import Buckets
 from apiserver.events.changes import OwnerChanges
 from apiserver.events.model import EventBatch, EventType, Owner, ScalarPoints, ScalarPosition, SeriesName
-from apiserver.events.queries import EVERYWHERE, BucketQuery, PageQuery, Range, SeriesQuery
+from apiserver.events.queries import BucketQuery, PageQuery, Range, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar import buckets as bucketing
@@ -21,7 +21,7 @@ from apiserver.stores.events.columnar import pages
 from apiserver.stores.events.columnar.blocks import BlockStore, Gone
 from apiserver.stores.events.columnar.compaction import FEWEST, compact
 from apiserver.stores.events.columnar.encoding import fragments
-from apiserver.stores.events.columnar.loading import Cache
+from apiserver.stores.events.columnar.loading import Loader
 from apiserver.stores.events.columnar.stretches import OfSeries, stretches
 
 #: Bytes of chunks that are kept in memory.
@@ -37,7 +37,7 @@ class ColumnarScalars:
 
     def __init__(self, store: BlockStore, *, cache: int = CACHE) -> None:
         self._store = store
-        self._cache = Cache(cache)
+        self._loader = Loader(store, cache)
         self._name = uuid.uuid4().hex
 
     # --- writing -----------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ class ColumnarScalars:
 
     async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> None:
         """Make chunks of fragments, and remove what counts nowhere. Any server may do it at any time."""
-        await compact(self._store, self._cache, SeriesQuery(owner, EventType.SCALAR), self._name, fewest)
+        await compact(self._store, self._loader, SeriesQuery(owner, EventType.SCALAR), self._name, fewest)
 
     # --- reading -----------------------------------------------------------------------------------
 
@@ -65,25 +65,31 @@ class ColumnarScalars:
 
     async def scalar_buckets(self, series: SeriesQuery, wanted: BucketQuery) -> list[Buckets]:
         """The buckets of each series, sorted by metric and variant; iteration −2³¹ is left out."""
-        return await self._read(
-            series, EVERYWHERE, lambda found: bucketing.buckets(self._store, self._cache, series.owner, found, wanted)
-        )
+        (found,) = await self.scalar_buckets_of_each([series], wanted)
+        return found
+
+    async def scalar_buckets_of_each(self, queries: Sequence[SeriesQuery], wanted: BucketQuery) -> list[list[Buckets]]:
+        """The buckets of each query's series, in order."""
+        return await self._read_each(queries, lambda found: bucketing.buckets(self._loader, found, wanted))
 
     async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
         """A page of points in (iter, metric, variant) order. A `whole` page never ends inside an iteration."""
-        return await self._read(
-            series,
-            pages.range_of(page),
-            lambda found: pages.page(self._store, self._cache, series.owner, found, page),
-        )
 
-    async def _read(self, series: SeriesQuery, range: Range, read: Callable[[OfSeries], Awaitable[Result]]) -> Result:
-        for _ in (0,) * _TRIES:
-            try:
-                return await read(stretches(await self._store.find(series, range)))
-            except Gone:
-                continue
-        raise EventStoreBusy("these series are compacted again and again", overloaded=False)
+        async def read() -> ScalarPoints:
+            found = await self._store.find(series, pages.range_of(page))
+            return await pages.page(self._loader, stretches(found), page)
+
+        return await _until_nothing_is_gone(read)
+
+    async def _read_each(
+        self, queries: Sequence[SeriesQuery], work: Callable[[list[OfSeries]], Awaitable[Result]]
+    ) -> Result:
+        """What `work` makes of each query's series, which are found by one request."""
+
+        async def read() -> Result:
+            return await work([stretches(found) for found in await self._store.find_of_each(queries)])
+
+        return await _until_nothing_is_gone(read)
 
     async def changes(self, owner: Owner, since: int) -> tuple[int, OwnerChanges]:
         """What changed behind a place, perhaps with more, and the place to ask from next."""
@@ -93,3 +99,13 @@ class ColumnarScalars:
         for block in found.blocks:
             changes.widen(SeriesName(EventType.SCALAR, *block.series), Range(block.first, block.last))
         return reached, changes
+
+
+async def _until_nothing_is_gone(read: Callable[[], Awaitable[Result]]) -> Result:
+    """What `read` returns, which begins again when a block is gone."""
+    for _ in range(_TRIES):
+        try:
+            return await read()
+        except Gone:
+            continue
+    raise EventStoreBusy("these series are compacted again and again", overloaded=False)

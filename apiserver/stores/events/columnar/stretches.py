@@ -47,6 +47,11 @@ class Stretch(NamedTuple):
         return sum([part.block.count for part in self.parts])
 
 
+def size_of(some: Sequence[Stretch]) -> int:
+    """The number of points of the stretches of a series, as `Stretch.size` has it."""
+    return sum([one.size for one in some])
+
+
 #: The stretches of each series, ascending; series by name.
 OfSeries = Mapping[Name, Sequence[Stretch]]
 

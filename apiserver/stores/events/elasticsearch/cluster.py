@@ -173,14 +173,20 @@ class Cluster:
                 await self.client.indices.get(index=list(patterns), filter_path="*.aliases", features="aliases")
             )
 
-    async def search(self, index: str, body: JsonObject, *, routing: str | None = None) -> JsonObject:
-        """The answer to one search of one index, after making it visible. A missing index is empty."""
+    async def search(
+        self, index: str, body: JsonObject, *, routing: str | None = None, preference: str | None = None
+    ) -> JsonObject:
+        """The answer to one search of one index, after making it visible. A missing index is empty.
+
+        Searches with the same `preference`, or else `routing`, are answered by the same copies of shards, as copies are
+        not refreshed at the same moment.
+        """
         await self.make_visible([index])
         with errors(), _no_index() as missing:
             answer = await self.client.search(
                 index=index,
                 routing=routing,
-                preference=routing,  # always the same copy of a shard, as copies are not refreshed at the same moment
+                preference=preference or routing,
                 allow_partial_search_results=False,
                 body=body,
             )

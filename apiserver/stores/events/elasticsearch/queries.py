@@ -25,6 +25,23 @@ def of(series: SeriesQuery, *more: JsonObject) -> JsonObject:
     return {"bool": {"filter": filters}}
 
 
+def of_each(queries: Sequence[SeriesQuery]) -> JsonObject:
+    """The events of all these series of several owners; of an owner that is there twice, those of both queries."""
+    series: list[str] = []
+    whole: dict[frozenset[str], list[str]] = {}
+    for one in queries:
+        key = owner_key(one.owner)
+        series += _single(key, one.selection)
+        metrics = frozenset(wanted.metric for wanted in one.selection if not wanted.variants)
+        if metrics or not one.selection:
+            whole.setdefault(metrics, []).append(key)
+    conditions = [
+        all_of(terms("owner", owners), *([terms("metric", [*metrics])] if metrics else []))
+        for metrics, owners in whole.items()
+    ]
+    return any_of([*conditions, *([terms("series", series)] if series else [])])
+
+
 def of_owners(owners: Sequence[Owner]) -> JsonObject:
     """All events of these owners."""
     return terms("owner", [owner_key(owner) for owner in owners])
@@ -69,13 +86,18 @@ def ordered(fields: Sequence[str], *, descending: bool = False) -> list[JsonObje
 
 def _selected(owner: str, selection: Selection) -> JsonObject:
     whole = [wanted.metric for wanted in selection if not wanted.variants]
-    single = [
-        series_key(series_hash(owner, wanted.metric, variant)) for wanted in selection for variant in wanted.variants
-    ]
+    single = _single(owner, selection)
     choices = [terms("metric", whole)] if whole else []
     if single:
         choices.append(terms("series", single))
     return any_of(choices)
+
+
+def _single(owner: str, selection: Selection) -> list[str]:
+    """The keys of the series that are selected by metric and variant."""
+    return [
+        series_key(series_hash(owner, wanted.metric, variant)) for wanted in selection for variant in wanted.variants
+    ]
 
 
 def terms(field: str, values: Sequence[str]) -> JsonObject:

@@ -120,9 +120,13 @@ class PlainBlocks:
         ]
         return Found(wanted, owner.deleted)
 
-    async def fetch(self, owner: Owner, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
+    async def find_of_each(self, queries: Sequence[SeriesQuery]) -> list[Found]:
+        return [await self.find(series) for series in queries]
+
+    async def fetch(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
         await self.pause()
-        kept = self.of(owner).kept()
+        owners = {block.owner for block, _ in wanted}
+        kept = {id: write for owner in owners for id, write in self.of(owner).kept().items()}
         if any(block.id not in kept for block, _ in wanted):
             raise Gone
         found = [(kept[block.id].block, columns) for block, columns in wanted]

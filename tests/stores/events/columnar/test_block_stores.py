@@ -15,6 +15,7 @@ pytestmark = pytest.mark.anyio
 blocks = block_stores.blocks
 
 OWNER, MODEL, OTHER = Owner("company", "task"), Owner("company", "task", is_model=True), Owner("Another °", "task")
+OWNERS = (OWNER, MODEL, OTHER)
 SERIES = SeriesQuery(OWNER, EventType.SCALAR)
 
 
@@ -49,6 +50,37 @@ async def test_owners_have_their_own_blocks(blocks: BlockStore) -> None:
     await blocks.delete(MODEL)
     assert (await blocks.find(SERIES)).deleted == 0
     assert await ids(blocks, SeriesQuery(Owner("company", "nothing"), EventType.SCALAR)) == set()
+
+
+async def test_blocks_of_many_owners_are_found_and_fetched_at_once(
+    blocks: BlockStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apiserver.stores.events.columnar.elasticsearch._PAGE", 3)
+    await blocks.put(
+        [fragment(f"{n}{variant}", owner=owner, variant=variant) for n, owner in enumerate(OWNERS) for variant in "xyz"]
+    )
+    await blocks.delete(MODEL)
+    unknown = SeriesQuery(Owner("nothing", "task"), EventType.SCALAR)
+    y = (MetricSelection("a", ("y",)),)
+    queries = [*(SeriesQuery(owner, EventType.SCALAR, y) for owner in OWNERS), unknown, SERIES]
+    found = await blocks.find_of_each(queries)
+    assert [{block.id for block in one.blocks} for one in found] == [{"0y"}, {"1y"}, {"2y"}, set(), {"0x", "0y", "0z"}]
+    assert [one.deleted > 0 for one in found] == [False, True, False, False, False]
+    assert [await blocks.find(series) for series in queries[:4]] == found[:4]
+    fetched = await blocks.fetch([(block, ["curve"]) for one in found for block in one.blocks])
+    assert [one["curve"].decode() for one in fetched] == [block.id for one in found for block in one.blocks]
+
+
+async def test_owners_are_found_by_whole_metrics_and_single_series(blocks: BlockStore) -> None:
+    await blocks.put([replace(fragment(metric), series=(metric, "x")) for metric in "abc"])
+    for selection, expected in (
+        ([MetricSelection("a"), MetricSelection("b", ("x",))], {"a", "b"}),
+        ([MetricSelection("c", ("x", "y"))], {"c"}),
+        ([MetricSelection("d")], set()),
+        ([], {"a", "b", "c"}),
+    ):
+        (found,) = await blocks.find_of_each([replace(SERIES, selection=selection)])
+        assert {block.id for block in found.blocks} == expected
 
 
 async def test_series_and_ranges_are_selected(blocks: BlockStore) -> None:
@@ -86,7 +118,7 @@ async def test_a_block_that_is_put_again_is_there_once_at_the_later_place(blocks
 async def test_columns_are_fetched_by_name(blocks: BlockStore) -> None:
     await blocks.put([fragment("f"), fragment("g")])
     f, g = await one(blocks, "f"), await one(blocks, "g")
-    found = await blocks.fetch(OWNER, [(g, ["curve"]), (f, ["details", "curve"])])
+    found = await blocks.fetch([(g, ["curve"]), (f, ["details", "curve"])])
     assert found == [{"curve": b"g"}, {"details": b"\0\xff", "curve": b"f"}]
 
 
@@ -98,7 +130,7 @@ async def test_a_block_that_was_removed_is_gone(blocks: BlockStore) -> None:
     await blocks.ended(OWNER)  # so that this server looks for what others did
     assert await ids(blocks) == {"g"}
     with pytest.raises(Gone):
-        await blocks.fetch(OWNER, [(g, ["curve"]), (f, ["curve"])])
+        await blocks.fetch([(g, ["curve"]), (f, ["curve"])])
 
 
 async def test_all_acknowledged_writes_have_ended(blocks: BlockStore) -> None:
@@ -143,7 +175,7 @@ async def test_many_blocks_are_found_in_pages(blocks: BlockStore, monkeypatch: p
     found = await blocks.find(SERIES)
     assert {block.id for block in found.blocks} == {f"f{number}" for number in range(10)}
     assert found.deleted == max(block.version.place for block in found.blocks) + 1
-    assert len(await blocks.fetch(OWNER, [(block, ["curve"]) for block in found.blocks])) == 10
+    assert len(await blocks.fetch([(block, ["curve"]) for block in found.blocks])) == 10
     await blocks.remove(OWNER, found.blocks)
     await blocks.ended(OWNER)
     assert await ids(blocks) == set()
