@@ -17,10 +17,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from apiserver.events.model import EventType, Float64Array, Int64Array, LogColumns, Owner, Sample, Scalars, SeriesName
+from apiserver.events.model import EventType, Float64Array, Int64Array, Owner, Sample, Scalars, SeriesName
 from apiserver.events.queries import GREATEST, LEAST
 from apiserver.stores.events.embedded.points import Points, by_series, concat, spread
 from apiserver.stores.events.embedded.records import Record
+from apiserver.stores.events.lines import LogPart
 
 Name = tuple[str, str]  # metric, variant
 Matcher = Callable[[str, str], bool]
@@ -170,14 +171,6 @@ def points_by_series(series: Sequence[Sequence[HotPoints]]) -> tuple[Points, npt
         for columns, numbers, ranks in sorted(tables.values(), key=lambda table: table[0].segment)
     ]
     return by_series(np.concatenate([ranks for _, ranks in found]), concat([points for points, _ in found]))
-
-
-class LogPart(NamedTuple):
-    """Lines of one owner and record. `sequence` is that of the first line."""
-
-    sequence: int
-    received: int
-    columns: LogColumns
 
 
 @dataclass(slots=True)

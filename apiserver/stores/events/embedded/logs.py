@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple, Self
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import EventType, Int64Array, LogLine, LogPosition, Owner
-from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.base import PAGE_BYTES, TIMESTAMP_BYTES, bytes_of_all, page_of, whole_timestamps_of
-from apiserver.stores.events.embedded import lines as codec
+from apiserver.events.queries import SeriesQuery
+from apiserver.stores.events import lines as codec
+from apiserver.stores.events.base import TIMESTAMP_BYTES, bytes_of_all, page_of, whole_timestamps_of
 from apiserver.stores.events.embedded import log_sizes
-from apiserver.stores.events.embedded.hot import LogPart, Matcher, Name
-from apiserver.stores.events.embedded.lines import Lines
 from apiserver.stores.events.embedded.names import matcher, owner_id, series_ids, series_rows
-from apiserver.stores.events.embedded.points import page_end
+from apiserver.stores.events.lines import LogPart, Name
+from apiserver.stores.events.log_pages import PageOfLines, WantedLines
 
 _AHEAD = "FROM log_blocks WHERE owner = ? AND (last_time, last_sequence) > (?, ?) ORDER BY last_time, last_sequence"
 _BACK = (
@@ -59,54 +57,17 @@ def _page(
     return (page_of(found, wanted.most), True) if is_large else (found, False)
 
 
-class WantedLines(NamedTuple):
-    """The page that is asked for: lines of series that `matches` (None: all), and of these `workers` (None: all)."""
-
-    matches: Matcher | None
-    workers: frozenset[str] | None
-    after: LogPosition | None
-    descending: bool
-    limit: int
-    whole: bool
-    most: int = PAGE_BYTES
-
-    @classmethod
-    def of(cls, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None) -> Self:
-        """The page that the queries ask for."""
-        matches = matcher(series.selection) if series.selection else None
-        of_workers = None if workers is None else frozenset(workers)
-        return cls(matches, of_workers, page.after, page.descending, page.limit, page.whole)
-
-    def end(self, times: Int64Array) -> int:
-        """How many lines are on the page if these are the timestamps of all lines, in walking order."""
-        return page_end(times, self.limit, whole=self.whole)
-
-
 def _merged_lines(conn: sqlite3.Connection, owner: Owner, wanted: WantedLines) -> tuple[list[LogLine], int]:
     """The page if there were only merged lines, and its bytes. It ends with the block that brings it to `most`."""
     names = {id: name for name, id in series_ids(conn, SeriesQuery(owner, EventType.LOG)).items()}
-    matches = wanted.matches
-    selected = {id for id, name in names.items() if matches is None or matches(*name)}
+    selected = {id for id, name in names.items() if wanted.matches is None or wanted.matches(*name)}
     number = owner_id(conn, owner)
-    parts: list[Lines] = []
-    times = np.empty(0, np.int64)
-    size = 0
+    page = PageOfLines(wanted)
     if number is not None and selected:
         for body in _bodies(conn, number, selected, wanted):
-            lines = codec.decode(body, names).beyond(wanted.after, wanted.descending)
-            if matches is not None and len(selected) < len(names):
-                lines = lines.take(np.flatnonzero([matches(*name) for name in lines.names]))
-            if wanted.workers is not None:
-                theirs = lines.workers.where(wanted.workers)
-                lines = lines if len(theirs) == len(lines) else lines.take(theirs)
-            lines = lines.reversed() if wanted.descending else lines
-            before, times = len(times), np.concatenate([times, lines.timestamps])
-            end = wanted.end(times)
-            parts.append(lines.slice(0, end - before))
-            size += parts[-1].bytes
-            if end < len(times) or size >= wanted.most:
+            if page.add(codec.decode(body, names)):
                 break
-    return [line for lines in parts for line in lines.log_lines()], size
+    return page.lines(), page.size
 
 
 def _bodies(conn: sqlite3.Connection, owner: int, selected: Collection[int], wanted: WantedLines) -> Iterator[bytes]:

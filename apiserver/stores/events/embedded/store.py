@@ -58,7 +58,7 @@ from apiserver.stores.events.embedded.checked import Damaged, Kind, Place
 from apiserver.stores.events.embedded.commit import GroupCommit
 from apiserver.stores.events.embedded.curves import ends, in_buckets, neighbours, views_of
 from apiserver.stores.events.embedded.database import Database
-from apiserver.stores.events.embedded.hot import HotOwner, HotPoints, LogPart, Memtable, Name
+from apiserver.stores.events.embedded.hot import HotOwner, HotPoints, Memtable, Name
 from apiserver.stores.events.embedded.live import Live
 from apiserver.stores.events.embedded.log_numbers import BlockEnds, NumberedLog
 from apiserver.stores.events.embedded.merge import Merger
@@ -67,7 +67,9 @@ from apiserver.stores.events.embedded.samples import Samples
 from apiserver.stores.events.embedded.series import VIEW_BYTES, Series, views
 from apiserver.stores.events.embedded.smoothed import SmoothedCurves
 from apiserver.stores.events.embedded.watches import Watch
+from apiserver.stores.events.lines import LogPart
 from apiserver.stores.events.lock import FolderLock
+from apiserver.stores.events.log_pages import WantedLines
 from apiserver.stores.reserve import Reserve, free_bytes
 
 _READERS = 4
@@ -412,7 +414,7 @@ class EmbeddedEventStore:
         self, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None = None
     ) -> list[LogLine]:
         """A page of log lines."""
-        wanted = logs.WantedLines.of(series, page, workers)
+        wanted = WantedLines.of(series, page, workers)
         return await self._read(
             series.owner, lambda hot: hot.logs.copy(), lambda conn, hot: logs.page(conn, series.owner, hot, wanted)
         )
@@ -425,7 +427,7 @@ class EmbeddedEventStore:
 
     async def log_page(self, series: SeriesQuery, page: PageQuery[LogPosition]) -> tuple[list[LogLine], int]:
         """A page of log lines, and how many there are."""
-        wanted = logs.WantedLines.of(series, page, None)
+        wanted = WantedLines.of(series, page, None)
         return await self._read(
             series.owner,
             lambda hot: hot.logs.copy(),

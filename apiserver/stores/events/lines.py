@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -14,16 +14,24 @@ import numpy.typing as npt
 
 from apiserver import answers
 from apiserver.events.log_filter import LineFilter
-from apiserver.events.model import Int64Array, LogLine, LogPosition
+from apiserver.events.model import Int64Array, LogColumns, LogLine, LogPosition
 from apiserver.stores.events.base import EVENT_BYTES
 from apiserver.stores.events.embedded import compression, integers
-from apiserver.stores.events.embedded.hot import LogPart, Name
 
+Name = tuple[str, str]  # metric, variant
 _Which = slice | npt.NDArray[np.intp]
 
 #: These make positions and lines in half the time that their classes take. Pages have many lines.
 _POSITION: Callable[[Iterable[int]], LogPosition] = partial(tuple.__new__, LogPosition)
 _LINE: Callable[[Iterable[Any]], LogLine] = partial(tuple.__new__, LogLine)
+
+
+class LogPart(NamedTuple):
+    """Lines of one owner and batch. `sequence` is that of the first line."""
+
+    sequence: int
+    received: int
+    columns: LogColumns
 
 
 @dataclass(slots=True)

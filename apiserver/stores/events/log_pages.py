@@ -1,0 +1,76 @@
+"""A page of log lines, which is made of blocks of lines in walking order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from apiserver.events.model import Int64Array, LogLine, LogPosition
+from apiserver.events.queries import PageQuery, SeriesQuery
+from apiserver.stores.events.base import PAGE_BYTES
+from apiserver.stores.events.embedded.hot import Matcher
+from apiserver.stores.events.embedded.names import matcher
+from apiserver.stores.events.embedded.points import page_end
+from apiserver.stores.events.lines import Lines
+
+
+class WantedLines(NamedTuple):
+    """The page that is asked for: lines of series that `matches` (None: all), and of these `workers` (None: all)."""
+
+    matches: Matcher | None
+    workers: frozenset[str] | None
+    after: LogPosition | None
+    descending: bool
+    limit: int
+    whole: bool
+    most: int = PAGE_BYTES
+
+    @classmethod
+    def of(cls, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None) -> Self:
+        """The page that the queries ask for."""
+        matches = matcher(series.selection) if series.selection else None
+        of_workers = None if workers is None else frozenset(workers)
+        return cls(matches, of_workers, page.after, page.descending, page.limit, page.whole)
+
+    def end(self, times: Int64Array) -> int:
+        """How many lines are on the page if these are the timestamps of all lines, in walking order."""
+        return page_end(times, self.limit, whole=self.whole)
+
+
+class PageOfLines:
+    """The lines of a page so far. `size` says how many bytes they take, about."""
+
+    def __init__(self, wanted: WantedLines) -> None:
+        self._wanted = wanted
+        self._parts: list[Lines] = []
+        self._times = np.empty(0, np.int64)
+        self.size = 0
+
+    def add(self, lines: Lines) -> bool:
+        """Take those that are wanted of the next lines, which ascend. Whether the page needs no more then."""
+        wanted = self._wanted
+        lines = lines.beyond(wanted.after, wanted.descending)
+        if wanted.matches is not None:
+            names = [name for name in lines.names.table if wanted.matches(*name)]
+            if len(names) < len(lines.names.table):
+                lines = lines.take(lines.names.where(names))
+        if wanted.workers is not None:
+            theirs = lines.workers.where(wanted.workers)
+            lines = lines if len(theirs) == len(lines) else lines.take(theirs)
+        lines = lines.reversed() if wanted.descending else lines
+        before, self._times = len(self._times), np.concatenate([self._times, lines.timestamps])
+        end = wanted.end(self._times)
+        self._parts.append(lines.slice(0, end - before))
+        self.size += self._parts[-1].bytes
+        return end < len(self._times) or self.size >= wanted.most
+
+    @property
+    def count(self) -> int:
+        """How many lines the page has so far."""
+        return sum(map(len, self._parts))
+
+    def lines(self) -> list[LogLine]:
+        """The lines of the page."""
+        return [line for lines in self._parts for line in lines.log_lines()]
