@@ -11,6 +11,8 @@ import numpy as np
 from playwright.sync_api import Page
 
 _COLOURS = 256
+#: So many of these are the most frequent ones. The others are those that are missed most, as in a scale of colours.
+_FREQUENT = 192
 #: Has the browser decode a PNG: answers its width and its pixels (red, green, blue, alpha) as base64.
 _DECODE = """
 async content => {
@@ -38,21 +40,19 @@ def with_palette(content: bytes, empty: Page) -> bytes:
 
 
 def _reduced(colours: np.ndarray[Any, np.dtype[np.uint8]]) -> tuple[Any, Any]:
-    """The palette (the most frequent colours), and for each pixel the place of the nearest colour in it."""
+    """The palette, and for each pixel the place of the nearest colour in it."""
     packed = colours.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32)
     found, inverse, counts = np.unique(packed, return_inverse=True, return_counts=True)
-    kept = found[np.argsort(-counts, kind="stable")[:_COLOURS]]
-    palette = _unpacked(kept)
-    nearest = np.empty(len(found), np.uint8)
-    for first in range(0, len(found), 4096):
-        some = _unpacked(found[first : first + 4096]).astype(np.int32)
-        distances = ((some[:, None, :] - palette[None].astype(np.int32)) ** 2).sum(axis=2)
-        nearest[first : first + 4096] = distances.argmin(axis=1)
-    return palette, nearest[inverse.reshape(-1)]
-
-
-def _unpacked(packed: Any) -> Any:
-    return np.stack([packed >> 16, packed >> 8 & 255, packed & 255], axis=1).astype(np.uint8)
+    all_colours = np.stack([found >> 16, found >> 8 & 255, found & 255], axis=1).astype(np.int32)
+    nearest, distances = np.zeros(len(found), np.uint8), np.full(len(found), np.iinfo(np.int32).max)
+    chosen: list[int] = []
+    for place in range(min(_COLOURS, len(found))):
+        missed = counts if place < _FREQUENT else counts * distances
+        chosen.append(int(np.argmax(np.where(distances > 0, missed, -1))))
+        from_this = ((all_colours - all_colours[chosen[-1]]) ** 2).sum(axis=1)
+        nearest[from_this < distances] = place
+        distances = np.minimum(distances, from_this)
+    return all_colours[chosen].astype(np.uint8), nearest[inverse.reshape(-1)]
 
 
 def _chunk(kind: bytes, content: bytes) -> bytes:
