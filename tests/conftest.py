@@ -40,7 +40,7 @@ class _Failures:
         if report.failed and terminal is not None:
             crash = getattr(report.longrepr, "reprcrash", None)
             reason = str(crash.message if crash else report.longrepr).splitlines()
-            terminal.ensure_newline()
+            terminal.write("\n")
             terminal.write_line(f"FAILED {report.nodeid} ({report.when}): {reason[0] if reason else ''}", red=True)
 
 
