@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, repeat
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -110,10 +110,22 @@ class Lines:
         return len(self.messages)
 
     @property
+    def sizes(self) -> Int64Array:
+        """Bytes of memory that each line takes as `LogLine`, about."""
+        sizes = EVENT_BYTES + np.fromiter(map(len, self.messages), np.int64, len(self))
+        if self.extras.table != [None]:
+            sizes += np.array([len(extra or b"") for extra in self.extras], np.int64)
+        return sizes
+
+    @property
     def bytes(self) -> int:
         """Bytes of memory that the lines take as `LogLine` each, about."""
         extras = 0 if self.extras.table == [None] else sum(len(extra) for extra in self.extras if extra)
         return EVENT_BYTES * len(self) + sum(map(len, self.messages)) + extras
+
+    def position(self, n: int) -> LogPosition:
+        """The position of a line."""
+        return LogPosition(int(self.timestamps[n]), int(self.sequences[n]))
 
     def take(self, which: npt.NDArray[np.intp]) -> Lines:
         """The lines at these indices."""
@@ -144,10 +156,14 @@ class Lines:
         """The lines that a walk meets after `after`, still ascending."""
         if after is None:
             return self
-        start = int(np.searchsorted(self.timestamps, after.timestamp, "left"))
-        stop = int(np.searchsorted(self.timestamps, after.timestamp, "right"))
-        at = start + int(np.searchsorted(self.sequences[start:stop], after.sequence, "left" if descending else "right"))
+        at = self.before(after, "left" if descending else "right")
         return self.slice(0, at) if descending else self.slice(at, len(self))
+
+    def before(self, position: LogPosition, side: Literal["left", "right"] = "left") -> int:
+        """How many of the lines lie before the position; "right": or at it."""
+        start = int(np.searchsorted(self.timestamps, position.timestamp, "left"))
+        stop = int(np.searchsorted(self.timestamps, position.timestamp, "right"))
+        return start + int(np.searchsorted(self.sequences[start:stop], position.sequence, side))
 
     def log_lines(self) -> list[LogLine]:
         """All lines as `LogLine`."""

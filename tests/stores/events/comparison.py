@@ -51,7 +51,7 @@ async def assert_same(store: EventStore, plain: PlainEventStore, owners: Sequenc
     """Compare all that can be read of the owners."""
     for owner in owners:
         await _assert_same_scalars(store, plain, owner)
-        await _assert_same_logs(store, plain, owner)
+        await assert_same_logs(store, plain, owner)
         await _assert_same_samples(store, plain, owner)
         assert await store.series(owner) == await plain.series(owner)
         for types in (None, *([type] for type in EventType)):
@@ -209,7 +209,8 @@ def _same_buckets(got: Buckets, expected: Buckets) -> bool:
     return exact and np.allclose(got.values[MEAN], expected.values[MEAN], rtol=1e-9, atol=1e-9, equal_nan=True)
 
 
-async def _assert_same_logs(store: EventStore, plain: PlainEventStore, owner: Owner) -> None:
+async def assert_same_logs(store: EventStore, plain: PlainEventStore, owner: Owner) -> None:
+    """Compare all that can be read of the owner's log."""
     sizes, expected_sizes = await store.log_sizes(owner), await plain.log_sizes(owner)
     assert {worker: (float(size.first), size.bytes) for worker, size in sizes.items()} == {
         worker: (float(size.first), size.bytes) for worker, size in expected_sizes.items()

@@ -1,13 +1,14 @@
 """The BlockStore protocol: what the engine of columns asks of the place where its documents are kept.
 
-A *block* is a fragment or a chunk (`precedence.py`): some points of one series as encoded columns, and beside them what
-can be told without decoding: which series, which iterations, how many points. A block store knows nothing of what is in
-the columns. It promises:
+A *block* is a fragment or a chunk (`precedence.py`): some points of one series, or some log lines of one owner, as
+encoded columns, and beside them what can be told without decoding: which series, which iterations, how many points. A
+block store knows nothing of what is in the columns. Blocks of log lines have times in place of iterations. It promises:
 
 - Each write has a *place* in one order of its owner. A write is *visible* from some moment on, perhaps before writes of
   earlier places are. It has *ended* when it cannot be undone any more; before that, the failure of a machine may undo
   it. A write is acknowledged only when it has ended.
-- Blocks with one id have the same points. So a block that is put twice is there once, at the place of the last put.
+- Blocks with one id have the same points. So a block that is put twice is there once, at the place of the last put, or
+  of the first one if it is to be put `once`.
 - `find` sees everything that has ended, if a caller asked `ended` before, or if this server wrote it. If it sees that a
   block is removed, it sees the blocks that were put before.
 - A put of several blocks may stop half-way, so that only some of them are kept. Putting all of them again completes it.
@@ -54,10 +55,32 @@ class NewBlock:
     columns: Columns
     statement: Statement | None = None
     """None: it is a fragment."""
+    begin: int = 0
+    end: int = 0
+    """Where the block begins among the events at `first`, and where it ends among those at `last`, if one says so."""
+    size: int = 0
+    """Bytes of memory that its events take, about; 0: as many as points take."""
+    once: bool = False
+    """If the block is there already, and no deletion came since, the store keeps it at its place.
+
+    If a deletion came, that has ended before the block is put anew.
+    """
 
     def at(self, version: Version) -> Block:
         """The block that a store has once this one is put."""
-        return Block(self.owner, self.series, self.id, version, self.first, self.last, self.count, self.statement)
+        return Block(
+            self.owner,
+            self.series,
+            self.id,
+            version,
+            self.first,
+            self.last,
+            self.count,
+            self.statement,
+            self.begin,
+            self.end,
+            self.size,
+        )
 
 
 class Version(NamedTuple):
@@ -79,6 +102,9 @@ class Block:
     last: int
     count: int
     statement: Statement | None = None
+    begin: int = 0
+    end: int = 0
+    size: int = 0
 
     @property
     def document(self) -> Document:
@@ -100,6 +126,25 @@ class Found(NamedTuple):
     deleted: int
 
 
+class Near(NamedTuple):
+    """Blocks that lie at one end of a range. In `known`, these are all that there are."""
+
+    found: Found
+    known: Range | None
+    """None: there are more at the very end of the range."""
+
+
+def near(found: Found, range: Range, most: int, *, descending: bool) -> Near:
+    """What is known at an end of the range by these `most` blocks of that end, in order, or by fewer: by all."""
+    if len(found.blocks) < most:
+        return Near(found, range)
+    if descending:
+        known = Range(found.blocks[-1].last + 1, range.greatest)
+    else:
+        known = Range(range.least, found.blocks[-1].first - 1)
+    return Near(found, known if known.least <= known.greatest else None)
+
+
 class Gone(Exception):
     """A block is no longer there, as another one has its points now. The reader has to begin again."""
 
@@ -116,8 +161,14 @@ class BlockStore(Protocol):
     async def find_of_each(self, queries: Sequence[SeriesQuery]) -> list[Found]:
         """As `find` of each query, in order: for the few series of many owners."""
 
+    async def near(self, owner: Owner, range: Range, most: int, *, descending: bool) -> Near:
+        """Up to `most` blocks with something in the range: those of least `first`, or else of greatest `last`."""
+
     async def fetch(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
-        """The named columns of each block, of any owners. Gone is raised if one of the blocks is no longer there."""
+        """The named columns of each block, of any owners.
+
+        Gone is raised if one of the blocks is no longer there, or was put again since.
+        """
 
     async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:
         """Remove the blocks, but none that was put again since. Some may stay: nothing depends on it."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from apiserver.events.model import Owner
 from apiserver.events.queries import EVERYWHERE, SeriesQuery
@@ -38,10 +38,34 @@ FEWEST = 16
 #: Seconds for which a server keeps others from doing the same work, unless it renews that.
 LEASE = 60.0
 #: Where the version of a chunk does not matter.
-_NO_VERSION = Version(0, 0)
+NO_VERSION = Version(0, 0)
 
 
-async def compact(store: BlockStore, loader: Loader, series: SeriesQuery, holder: str, fewest: int = FEWEST) -> None:
+class Maker(Protocol):
+    """Makes chunks of events of one type."""
+
+    at_a_time: int
+    """The most that is made at once, as `size` counts it."""
+    sealed: int
+    """Chunks of this size are not made anew with their neighbours."""
+
+    def size(self, stretch: Stretch) -> int:
+        """How much there is in a stretch, about."""
+
+    def pieces(self, stretch: Stretch) -> list[Stretch]:
+        """The stretch, cut into parts of it if it is too large to be made at once."""
+
+    async def seen(self, found: Found, up_to: int) -> tuple[Found, list[Block]]:
+        """The blocks that become chunks, or are chunks, if writes up to a place have ended; and some to be removed."""
+
+    def at(self, block: NewBlock) -> Block:
+        """The block that is found once this one is put; its version does not matter."""
+
+    async def chunks(self, owner: Owner, runs: Sequence[Run], up_to: int) -> list[NewBlock]:
+        """Chunks with everything of these runs."""
+
+
+async def compact(store: BlockStore, maker: Maker, series: SeriesQuery, holder: str, fewest: int = FEWEST) -> None:
     """Compact those of the series that need it, unless another holder of a lease does."""
     owner = series.owner
     if not await store.lease(owner, holder, LEASE):
@@ -50,21 +74,25 @@ async def compact(store: BlockStore, loader: Loader, series: SeriesQuery, holder
     found = await store.find(series)
     if found.deleted > up_to:
         return  # the deletion may still be undone
-    runs = [run for name, some in stretches(found).items() for run in _runs(name, some, fewest)]
-    put: list[NewBlock] = []
-    for some in in_parts(runs, lambda run: run.size, POINTS_AT_A_TIME):
+    try:
+        found, useless = await maker.seen(found, up_to)
+    except Gone:
+        return
+    runs = [run for name, some in stretches(found).items() for run in _runs(maker, name, some, fewest)]
+    put: list[Block] = []
+    for some in in_parts(runs, lambda run: run.size, maker.at_a_time):
         try:
-            made = await _chunks(loader, owner, some, up_to)
+            made = await maker.chunks(owner, some, up_to)
         except Gone:
             break  # another server compacted these series meanwhile
         await store.put(made)
         await store.lease(owner, holder, LEASE)
-        put += made
-    await store.remove(owner, _superseded(found, put, up_to))
+        put += map(maker.at, made)
+    await store.remove(owner, [*useless, *_superseded(found, put, up_to)])
     await store.lease(owner, holder, 0)
 
 
-class _Run(NamedTuple):
+class Run(NamedTuple):
     """Neighbouring stretches of a series."""
 
     series: Name
@@ -73,53 +101,88 @@ class _Run(NamedTuple):
     """Whether they are chunks alone, which count as they are."""
     size: int
 
-    def joined(self, other: _Run) -> _Run:
+    def joined(self, other: Run) -> Run:
         """This run and the next one."""
         both = [*self.stretches, *other.stretches]
-        return _Run(self.series, both, self.is_settled and other.is_settled, self.size + other.size)
+        return Run(self.series, both, self.is_settled and other.is_settled, self.size + other.size)
 
-    def joins(self, other: _Run) -> bool:
-        """Whether both should become the same chunks."""
-        if self.is_settled == other.is_settled:
-            return not self.is_settled and self.size + other.size <= POINTS_AT_A_TIME
-        chunk, new = (self, other) if self.is_settled else (other, self)
-        return chunk.size < encoding.SEALED and chunk.size <= 2 * new.size
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The first and the last iteration that chunks of it have to cover."""
+        return self.stretches[0].first, self.stretches[-1].last
+
+    @property
+    def newest(self) -> int:
+        """The greatest place of the fragments that its points came with."""
+        return max(part.block.newest for one in self.stretches for part in one.parts)
 
 
-def _runs(name: Name, some: Sequence[Stretch], fewest: int) -> list[_Run]:
+def _join(maker: Maker, run: Run, next: Run) -> bool:
+    """Whether both should become the same chunks."""
+    if run.is_settled == next.is_settled:
+        return not run.is_settled and run.size + next.size <= maker.at_a_time
+    chunk, new = (run, next) if run.is_settled else (next, run)
+    return chunk.size < maker.sealed and chunk.size <= 2 * new.size
+
+
+def _runs(maker: Maker, name: Name, some: Sequence[Stretch], fewest: int) -> list[Run]:
     """What should become chunks of a series."""
-    runs: list[_Run] = []
-    for one in some:
+    runs: list[Run] = []
+    for one in chain.from_iterable(map(maker.pieces, some)):
         is_settled = one.alone is not None and one.alone.statement is not None
-        run = _Run(name, [one], is_settled, one.size)
-        while runs and runs[-1].joins(run):
+        run = Run(name, [one], is_settled, maker.size(one))
+        while runs and _join(maker, runs[-1], run):
             run = runs.pop().joined(run)
         runs.append(run)
     loose = [run for run in runs if not run.is_settled]
     return loose if sum([len(one.parts) for run in loose for one in run.stretches]) >= fewest else []
 
 
-async def _chunks(loader: Loader, owner: Owner, runs: Sequence[_Run], up_to: int) -> list[NewBlock]:
-    loaded = await loader.whole(one for run in runs for one in run.stretches)
-    return await off_loop(
-        sum([run.size for run in runs]), lambda: [one for run in runs for one in _chunks_of(owner, run, loaded, up_to)]
-    )
+class PointsMaker:
+    """Makes chunks of points."""
+
+    at_a_time = POINTS_AT_A_TIME
+    sealed = encoding.SEALED
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def size(self, stretch: Stretch) -> int:
+        """The number of points."""
+        return stretch.size
+
+    def pieces(self, stretch: Stretch) -> list[Stretch]:
+        """The stretch as it is: a series has not so many points."""
+        return [stretch]
+
+    async def seen(self, found: Found, up_to: int) -> tuple[Found, list[Block]]:
+        """All blocks. Points of a write that is undone may stay in a chunk."""
+        return found, []
+
+    def at(self, block: NewBlock) -> Block:
+        """The block as it is."""
+        return block.at(NO_VERSION)
+
+    async def chunks(self, owner: Owner, runs: Sequence[Run], up_to: int) -> list[NewBlock]:
+        """Chunks with all points of these runs."""
+        loaded = await self._loader.whole(one for run in runs for one in run.stretches)
+        return await off_loop(
+            sum([run.size for run in runs]),
+            lambda: [one for run in runs for one in _chunks_of(owner, run, loaded, up_to)],
+        )
 
 
-def _chunks_of(owner: Owner, run: _Run, loaded: Loaded, up_to: int) -> list[NewBlock]:
+def _chunks_of(owner: Owner, run: Run, loaded: Loaded, up_to: int) -> list[NewBlock]:
     workers = Workers()
     points = concat([points_in(one, loaded, EVERYWHERE, workers) for one in run.stretches])
-    ends = run.stretches[0].first, run.stretches[-1].last
-    newest = max(part.block.newest for one in run.stretches for part in one.parts)
-    return encoding.chunks_of(owner, run.series, ends, points, workers.names, up_to, newest)
+    return encoding.chunks_of(owner, run.series, run.ends, points, workers.names, up_to, run.newest)
 
 
-def _superseded(found: Found, put: Sequence[NewBlock], up_to: int) -> list[Block]:
+def _superseded(found: Found, put: Sequence[Block], up_to: int) -> list[Block]:
     """The blocks that count nowhere, if only writes that have ended are counted."""
     ended = {block.id: block for block in found.blocks if block.version.place <= up_to}
-    new = (block.at(_NO_VERSION) for block in put)
     by_name: dict[Name, list[Document]] = {}
-    for block in chain(ended.values(), new):
+    for block in chain(ended.values(), put):
         by_name.setdefault(block.series, []).append(block.document)
     none_left = chain.from_iterable(superseded(some, found.deleted) for some in by_name.values())
     return [ended[document.id] for document in none_left if document.id in ended]

@@ -13,10 +13,12 @@ that compacts it.
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 from binascii import a2b_base64, b2a_base64
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,15 +28,17 @@ from elasticsearch import ApiError
 from apiserver.events.model import EventType, JsonObject, Owner, Selection
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.off_loop import off_loop
-from apiserver.stores.events.base import EventStoreError
+from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.columnar.blocks import (
     Block,
     Columns,
     Found,
     Gone,
+    Near,
     NewBlock,
     Statement,
     Version,
+    near,
 )
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
@@ -43,10 +47,11 @@ from apiserver.stores.events.elasticsearch.queries import all_of, any_of, inside
 from apiserver.stores.events.embedded.names import matcher
 
 #: The columns that a block may have.
-_COLUMNS = ("curve", "details", "sums")
+_COLUMNS = ("curve", "details", "sums", "lines", "about", "batches")
 #: What of a block is known without them.
-_FIELDS = ("owner", "metric", "variant", "first", "last", "count", "up_to", "newest", "shift")
 _OF_CHUNKS = ("up_to", "newest", "shift")
+_OF_LINES = ("begin", "end", "size")
+_FIELDS = ("owner", "metric", "variant", "first", "last", "count", *_OF_CHUNKS, *_OF_LINES)
 
 _UNINDEXED = {"type": "long", "index": False}
 _INDEX: JsonObject = {
@@ -66,25 +71,36 @@ _INDEX: JsonObject = {
             "up_to": _UNINDEXED,
             "newest": {"type": "long"},
             "shift": _UNINDEXED,
+            **dict.fromkeys(_OF_LINES, _UNINDEXED),
             **{name: {"type": "binary", "store": True} for name in _COLUMNS},
             "holder": {"type": "keyword", "index": False, "doc_values": False, "store": True},
             "until": {"type": "long", "index": False, "doc_values": False, "store": True},
         },
     },
 }
+#: What a search answers of each block.
+_BARE: JsonObject = {
+    "_source": False,
+    "track_total_hits": False,
+    "seq_no_primary_term": True,
+    "docvalue_fields": list(_FIELDS),
+}
 _PAGE = 5000
 #: Bytes that one request fetches, about; bytes of a block without its columns, and of a point in each column.
 _FETCHED, _BLOCK = 8 * 2**20, 256
 _POINT = {"curve": 12, "details": 12, "sums": 1}
+#: Seconds between questions whether a write has ended, and how often this is asked.
+_PAUSE, _QUESTIONS = 0.05, 100
 _CREATED_BEFORE = "resource_already_exists_exception"
 _CONFLICT = 409
 
 
 class ElasticsearchBlocks:
-    """The blocks of all owners, in an index for each company."""
+    """The blocks of events of one type, of all owners, in an index for each company."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, type: EventType = EventType.SCALAR) -> None:
         self._cluster = cluster
+        self._type = type
         self._made: set[str] = set()
         self._shards: dict[Owner, int] = {}
         self._copies = uuid.uuid4().hex
@@ -99,20 +115,61 @@ class ElasticsearchBlocks:
             by_index.setdefault(self._index(block.owner), []).append(block)
         for index, some in by_index.items():
             items: list[str] = await off_loop(sum([one.count for one in some]), partial(list, map(_item, some)))
+            known = await self._write(index, items)
+            again: dict[Owner, list[NewBlock]] = {}
+            for block in some:
+                if block.id in known:
+                    again.setdefault(block.owner, []).append(block)
+            for owner, of_owner in again.items():
+                await self._put_again(owner, of_owner)
+
+    async def _put_again(self, owner: Owner, blocks: Sequence[NewBlock]) -> None:
+        """Put those of the owner's blocks anew that came before a deletion, and wait until the others have ended.
+
+        They were to be put once, and blocks with their ids are there. The deletion has ended before any is put anew: if
+        it were undone, the block that was there before would count.
+        """
+        index, ids = self._index(owner), [_deletion(owner), *(block.id for block in blocks)]
+        docs = [{"_id": id, "routing": names.owner_key(owner), "_source": False} for id in ids]
+        with errors(writing=True):
+            answer = await self._cluster.client.mget(index=index, docs=docs)
+        deletion, *found = answer["docs"]
+        place, items = -1, []
+        for block, known in zip(blocks, found, strict=True):
+            if not known["found"]:  # it was removed meanwhile
+                items.append(_item(replace(block, once=False)))
+            elif known["_seq_no"] > deletion.get("_seq_no", -1):
+                place = max(place, known["_seq_no"])
+            else:
+                version = {"if_seq_no": known["_seq_no"], "if_primary_term": known["_primary_term"]}
+                items.append(_item(replace(block, once=False), **version))
+        if items:
+            await self._until_ended(owner, deletion.get("_seq_no", -1))
             await self._write(index, items)
+        await self._until_ended(owner, place)
+
+    async def _until_ended(self, owner: Owner, place: int) -> None:
+        for _ in range(_QUESTIONS):
+            if await self.ended(owner) >= place:
+                return
+            await asyncio.sleep(_PAUSE)
+        raise EventStoreBusy("a copy of the owner's blocks is behind", overloaded=False, may_be_kept=True)
 
     async def delete(self, owner: Owner) -> None:
         """Note that nothing counts any more that the owner has."""
         await self._write(self._index(owner), [_line("index", _deletion(owner), owner) + "{}\n"])
 
-    async def _write(self, index: str, items: Iterable[str]) -> None:
+    async def _write(self, index: str, items: Iterable[str]) -> set[str]:
+        """Send items; return the ids of those that were to be created, and were there already."""
         await self._ensure(index)
+        known: list[str] = []
         try:
-            refused = await bulk.send(self._cluster, index, items, in_order=False)
+            refused = await bulk.send(self._cluster, index, items, in_order=False, known=known)
         finally:
             self._cluster.wrote([index])
         if refused:
             raise EventStoreError(f"Elasticsearch refused blocks: {', '.join(refused)}")
+        return {orjson.loads(item.partition("\n")[0])["create"]["_id"] for item in known}
 
     async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:
         """Remove the blocks, but none that was put again since."""
@@ -162,7 +219,7 @@ class ElasticsearchBlocks:
 
     async def find(self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None) -> Found:
         """The blocks of the series with iterations in the range; with `since`, those whose `newest` lies behind it."""
-        conditions = [*inside("last", Range(least=range.least)), *inside("first", Range(greatest=range.greatest))]
+        conditions = _with_something_in(range)
         if since is not None:
             is_fragment = without({"exists": {"field": "up_to"}})
             written = all_of(is_fragment, {"range": {"_seq_no": {"gt": since}}})
@@ -194,6 +251,25 @@ class ElasticsearchBlocks:
                 found[block.owner].blocks.append(block)
         return found
 
+    async def near(self, owner: Owner, range: Range, most: int, *, descending: bool) -> Near:
+        """Up to `most` blocks with something in the range: those of least `first`, or else of greatest `last`."""
+        blocks = of(SeriesQuery(owner, self._type), *_with_something_in(range))
+        deletion, end = _deletion(owner), "last" if descending else "first"
+        body = {
+            **_BARE,
+            "size": most + 1,
+            "query": any_of([blocks, {"ids": {"values": [deletion]}}]),
+            "sort": [{end: {"order": "desc" if descending else "asc", "missing": "_first"}}],
+        }
+        routing = names.owner_key(owner)
+        answer = await self._cluster.search(self._index(owner), body, routing=routing, preference=self._copies)
+        hits = answer["hits"]["hits"]
+        found = Found(
+            [_block(hit, {routing: owner}) for hit in hits if hit["_id"] != deletion][:most],
+            max((hit["_seq_no"] for hit in hits if hit["_id"] == deletion), default=0),
+        )
+        return near(found, range, most, descending=descending)
+
     async def _hits(self, owners: Collection[Owner], query: JsonObject) -> AsyncIterator[JsonObject]:
         """The hits in the order of their places, perhaps some of them twice.
 
@@ -201,15 +277,7 @@ class ElasticsearchBlocks:
         may have it, too.
         """
         (index,) = {self._index(owner) for owner in owners}
-        body: JsonObject = {
-            "_source": False,
-            "track_total_hits": False,
-            "size": _PAGE,
-            "query": query,
-            "sort": [{"_seq_no": "asc"}],
-            "seq_no_primary_term": True,
-            "docvalue_fields": list(_FIELDS),
-        }
+        body: JsonObject = {**_BARE, "size": _PAGE, "query": query, "sort": [{"_seq_no": "asc"}]}
         routing = names.owner_key(next(iter(owners))) if len(owners) == 1 else None
         while True:
             answer = await self._cluster.search(index, body, routing=routing, preference=self._copies)
@@ -221,7 +289,7 @@ class ElasticsearchBlocks:
             body["search_after"] = [hits[-1]["sort"][0] - 1]
 
     async def fetch(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
-        """The named columns of each block. Gone is raised if one of the blocks is no longer there."""
+        """The named columns of each block, of any owners. Gone: one of them is no longer there, or was put again."""
         found: list[Columns] = []
         for some in in_parts(wanted, _bytes_of, _FETCHED):
             found += await self._fetch(some)
@@ -239,12 +307,12 @@ class ElasticsearchBlocks:
         ]
         with errors():
             answer = await self._cluster.client.mget(
-                docs=docs, preference=self._copies, realtime=False, filter_path="docs.fields"
+                docs=docs, preference=self._copies, realtime=False, filter_path="docs._seq_no,docs.fields"
             )
-        fields = [doc.get("fields") for doc in answer.get("docs", [])]
-        if len(fields) < len(docs) or None in fields:
+        found = answer.get("docs", [])
+        if [doc.get("_seq_no") for doc in found] != [block.version.place for block, _ in wanted]:
             raise Gone
-        return [{name: a2b_base64(values[0]) for name, values in one.items()} for one in fields]
+        return [{name: a2b_base64(values[0]) for name, values in doc["fields"].items()} for doc in found]
 
     async def ended(self, owner: Owner) -> int:
         """The global checkpoint of the owner's shard. A `find` after this sees all up to there."""
@@ -260,7 +328,11 @@ class ElasticsearchBlocks:
         return max(ended, default=-1)
 
     def _index(self, owner: Owner) -> str:
-        return names.index(f"{self._cluster.prefix}-blocks", EventType.SCALAR, owner.company)
+        return names.index(f"{self._cluster.prefix}-blocks", self._type, owner.company)
+
+
+def _with_something_in(range: Range) -> list[JsonObject]:
+    return [*inside("last", Range(least=range.least)), *inside("first", Range(greatest=range.greatest))]
 
 
 def _deletion(owner: Owner) -> str:
@@ -272,7 +344,7 @@ def _line(action: str, id: str, owner: Owner, **more: Any) -> str:
     return orjson.dumps({action: {"_id": id, "routing": names.owner_key(owner), **more}}).decode() + "\n"
 
 
-def _item(block: NewBlock) -> str:
+def _item(block: NewBlock, **version: int) -> str:
     key = names.owner_key(block.owner)
     document: JsonObject = {
         "owner": key,
@@ -282,9 +354,11 @@ def _item(block: NewBlock) -> str:
         "last": block.last,
         "count": block.count,
         **(block.statement._asdict() if block.statement else {}),
+        **{name: value for name in _OF_LINES if (value := getattr(block, name))},
         **{name: b2a_base64(column, newline=False).decode() for name, column in block.columns.items()},
     }
-    return _line("index", block.id, block.owner) + orjson.dumps(document).decode() + "\n"
+    action = "create" if block.once else "index"
+    return _line(action, block.id, block.owner, **version) + orjson.dumps(document).decode() + "\n"
 
 
 def _selected(found: Found, selection: Selection) -> Found:
@@ -296,7 +370,7 @@ def _selected(found: Found, selection: Selection) -> Found:
 def _bytes_of(wanted: tuple[Block, Sequence[str]]) -> int:
     """About how many bytes the named columns of a block have."""
     block, columns = wanted
-    return _BLOCK + block.count * sum([_POINT.get(name, 0) for name in columns])
+    return _BLOCK + block.size + block.count * sum([_POINT.get(name, 0) for name in columns])
 
 
 def _block(hit: JsonObject, owners: Mapping[str, Owner]) -> Block:
@@ -304,4 +378,5 @@ def _block(hit: JsonObject, owners: Mapping[str, Owner]) -> Block:
     statement = Statement(*(fields[name] for name in _OF_CHUNKS)) if "up_to" in fields else None
     series, version = (fields["metric"], fields["variant"]), Version(hit["_seq_no"], hit["_primary_term"])
     ends = fields["first"], fields["last"]
-    return Block(owners[fields["owner"]], series, hit["_id"], version, *ends, fields["count"], statement)
+    of_lines = (fields.get(name, 0) for name in _OF_LINES)
+    return Block(owners[fields["owner"]], series, hit["_id"], version, *ends, fields["count"], statement, *of_lines)

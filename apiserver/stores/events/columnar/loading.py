@@ -7,17 +7,33 @@ soon compacted.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
 
 from apiserver.events.queries import Range
-from apiserver.stores.events.columnar.blocks import Block, BlockStore, Columns
+from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.columnar.blocks import Block, BlockStore, Columns, Gone
 from apiserver.stores.events.columnar.encoding import CURVE, WHOLE, Workers, curve_of, points_of
 from apiserver.stores.events.columnar.stretches import BlockPart, Stretch
 from apiserver.stores.events.embedded.points import NO_CURVE, NO_POINTS, Curve, Points, overlay
 from apiserver.stores.events.embedded.points import Columns as Made
 
+#: How often a read begins again.
+TRIES = 10
+
+Result = TypeVar("Result")
 #: Columns of blocks by their ids.
 Loaded = dict[str, Columns]
+
+
+async def until_nothing_is_gone(read: Callable[[], Awaitable[Result]]) -> Result:
+    """What `read` returns, which begins again when a block is gone."""
+    for _ in range(TRIES):
+        try:
+            return await read()
+        except Gone:
+            continue
+    raise EventStoreBusy("these events are compacted again and again", overloaded=False)
 
 
 class Cache:

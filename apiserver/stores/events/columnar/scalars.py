@@ -15,19 +15,16 @@ from apiserver.events.changes import OwnerChanges
 from apiserver.events.model import EventBatch, EventType, Owner, ScalarPoints, ScalarPosition, SeriesName
 from apiserver.events.queries import BucketQuery, PageQuery, Range, SeriesQuery
 from apiserver.off_loop import off_loop
-from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar import buckets as bucketing
 from apiserver.stores.events.columnar import pages
-from apiserver.stores.events.columnar.blocks import BlockStore, Gone
-from apiserver.stores.events.columnar.compaction import FEWEST, compact
+from apiserver.stores.events.columnar.blocks import BlockStore
+from apiserver.stores.events.columnar.compaction import FEWEST, PointsMaker, compact
 from apiserver.stores.events.columnar.encoding import fragments
-from apiserver.stores.events.columnar.loading import Loader
+from apiserver.stores.events.columnar.loading import Loader, until_nothing_is_gone
 from apiserver.stores.events.columnar.stretches import OfSeries, stretches
 
 #: Bytes of chunks that are kept in memory.
 CACHE = 32 * 2**20
-#: How often a read begins again.
-_TRIES = 10
 
 Result = TypeVar("Result")
 
@@ -54,7 +51,7 @@ class ColumnarScalars:
 
     async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> None:
         """Make chunks of fragments, and remove what counts nowhere. Any server may do it at any time."""
-        await compact(self._store, self._loader, SeriesQuery(owner, EventType.SCALAR), self._name, fewest)
+        await compact(self._store, PointsMaker(self._loader), SeriesQuery(owner, EventType.SCALAR), self._name, fewest)
 
     # --- reading -----------------------------------------------------------------------------------
 
@@ -79,7 +76,7 @@ class ColumnarScalars:
             found = await self._store.find(series, pages.range_of(page))
             return await pages.page(self._loader, stretches(found), page)
 
-        return await _until_nothing_is_gone(read)
+        return await until_nothing_is_gone(read)
 
     async def _read_each(
         self, queries: Sequence[SeriesQuery], work: Callable[[list[OfSeries]], Awaitable[Result]]
@@ -89,7 +86,7 @@ class ColumnarScalars:
         async def read() -> Result:
             return await work([stretches(found) for found in await self._store.find_of_each(queries)])
 
-        return await _until_nothing_is_gone(read)
+        return await until_nothing_is_gone(read)
 
     async def changes(self, owner: Owner, since: int) -> tuple[int, OwnerChanges]:
         """What changed behind a place, perhaps with more, and the place to ask from next."""
@@ -99,13 +96,3 @@ class ColumnarScalars:
         for block in found.blocks:
             changes.widen(SeriesName(EventType.SCALAR, *block.series), Range(block.first, block.last))
         return reached, changes
-
-
-async def _until_nothing_is_gone(read: Callable[[], Awaitable[Result]]) -> Result:
-    """What `read` returns, which begins again when a block is gone."""
-    for _ in range(_TRIES):
-        try:
-            return await read()
-        except Gone:
-            continue
-    raise EventStoreBusy("these series are compacted again and again", overloaded=False)

@@ -24,18 +24,20 @@ _CONFLICT = 409
 _NOT_THE_ITEM = frozenset({401, 403, 404})
 
 
-async def send(cluster: Cluster, index: str, items: Iterable[str], *, in_order: bool) -> Mapping[str, int]:
+async def send(
+    cluster: Cluster, index: str, items: Iterable[str], *, in_order: bool, known: list[str] | None = None
+) -> Mapping[str, int]:
     """Send the items, for the index unless they name another; return how many were refused for good, by reason.
 
     Raises EventStoreBusy if some of them cannot be done now. All items may be sent again then. Several requests are
-    under way at once, unless items must be done `in_order`.
+    under way at once, unless items must be done `in_order`. Items to create that are there already go into `known`.
     """
     refused: Counter[str] = Counter()
     parts = in_parts(items, len, REQUEST)
 
     async def send_parts() -> None:
         for part in parts:
-            await _send_part(cluster, index, part, refused)
+            await _send_part(cluster, index, part, refused, known)
 
     senders = [send_parts() for _ in range(1 if in_order else _SENDERS)]
     for outcome in await asyncio.gather(*senders, return_exceptions=True):
@@ -44,7 +46,9 @@ async def send(cluster: Cluster, index: str, items: Iterable[str], *, in_order: 
     return refused
 
 
-async def _send_part(cluster: Cluster, index: str, items: list[str], refused: Counter[str]) -> None:
+async def _send_part(
+    cluster: Cluster, index: str, items: list[str], refused: Counter[str], known: list[str] | None
+) -> None:
     for pause in (*PAUSES, None):
         try:
             answers = await cluster.bulk(index, "".join(items).encode())
@@ -52,19 +56,25 @@ async def _send_part(cluster: Cluster, index: str, items: list[str], refused: Co
             if pause is None or not refusal.overloaded:
                 raise
         else:
-            items = _left(items, answers, refused, last=pause is None)
+            items = _left(items, answers, refused, known, last=pause is None)
             if not items:
                 return
         assert pause is not None
         await asyncio.sleep(pause)
 
 
-def _left(items: list[str], answers: list[JsonObject], refused: Counter[str], *, last: bool) -> list[str]:
+def _left(
+    items: list[str], answers: list[JsonObject], refused: Counter[str], known: list[str] | None, *, last: bool
+) -> list[str]:
     """The items to send again, by their answers. Raises EventStoreBusy if sending again has no use."""
     left: list[str] = []
     for item, answer in zip(items, answers, strict=True):
         status = answer["status"]
-        if status < 300 or (status == _CONFLICT and item.startswith('{"create"')):
+        if status < 300:
+            continue
+        if status == _CONFLICT and item.startswith('{"create"'):
+            if known is not None:
+                known.append(item)
             continue
         error = answer.get("error", {})
         type, reason = str(error.get("type")), error.get("reason")

@@ -9,9 +9,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from apiserver.events.model import Owner
+from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
-from apiserver.stores.events.columnar.blocks import Block, Columns, Found, Gone, NewBlock, Version
+from apiserver.stores.events.columnar.blocks import Block, Columns, Found, Gone, Near, NewBlock, Version, near
 from tests.contract.plain_event_store import selects
 
 
@@ -58,6 +58,18 @@ class OwnerWrites:
                     del found[one.removed.id]
         return found
 
+    def put_once(self, id: str) -> Write | None:
+        """The write of a block with this id that counts, whether it is visible or not."""
+        found: Write | None = None
+        for one in self.writes:
+            if one.is_undone:
+                continue
+            if one.block is not None and one.block.id == id:
+                found = one
+            elif one.is_deletion or (found and one.removed and one.removed.version.place == found.place):
+                found = None
+        return found
+
     @property
     def deleted(self) -> int:
         return max([one.place for one in self.visible if one.is_deletion], default=0)
@@ -95,7 +107,11 @@ class PlainBlocks:
         writes = []
         for block in blocks:
             await self.pause()
-            writes.append(self.of(block.owner).begin(block))
+            owner = self.of(block.owner)
+            if block.once:
+                await self.end([one for one in owner.writes if one.is_deletion and not one.is_undone])
+            known = owner.put_once(block.id) if block.once else None
+            writes.append(known or owner.begin(block))
         await self.end(writes)
 
     async def delete(self, owner: Owner) -> None:
@@ -123,11 +139,16 @@ class PlainBlocks:
     async def find_of_each(self, queries: Sequence[SeriesQuery]) -> list[Found]:
         return [await self.find(series) for series in queries]
 
+    async def near(self, owner: Owner, range: Range, most: int, *, descending: bool) -> Near:
+        found = await self.find(SeriesQuery(owner, EventType.LOG), range)
+        found.blocks.sort(key=lambda one: -one.last if descending else one.first)
+        return near(found._replace(blocks=found.blocks[:most]), range, most, descending=descending)
+
     async def fetch(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
         await self.pause()
         owners = {block.owner for block, _ in wanted}
         kept = {id: write for owner in owners for id, write in self.of(owner).kept().items()}
-        if any(block.id not in kept for block, _ in wanted):
+        if any(block.id not in kept or kept[block.id].place != block.version.place for block, _ in wanted):
             raise Gone
         found = [(kept[block.id].block, columns) for block, columns in wanted]
         return [{name: block.columns[name] for name in columns} for block, columns in found if block is not None]

@@ -115,6 +115,57 @@ async def test_a_block_that_is_put_again_is_there_once_at_the_later_place(blocks
     assert await ids(blocks) == {"f", "g"}
 
 
+async def test_a_block_that_is_put_once_keeps_its_place(blocks: BlockStore) -> None:
+    once = replace(fragment("f"), once=True)
+    await blocks.put([once, fragment("g")])
+    before = await one(blocks, "f")
+    await blocks.put([once, replace(fragment("h"), once=True)])
+    assert await one(blocks, "f") == before
+    assert await ids(blocks) == {"f", "g", "h"}
+    await blocks.remove(OWNER, [before])
+    await blocks.put([once])
+    assert (await one(blocks, "f")).version.place > before.version.place
+
+
+async def test_a_block_that_is_put_once_is_put_again_behind_a_deletion(blocks: BlockStore) -> None:
+    some = [replace(fragment(f"f{number}"), once=True) for number in range(3)]
+    await blocks.put(some[:2])
+    await blocks.delete(OWNER)
+    await blocks.put(some[2:])
+    kept = await one(blocks, "f2")
+    await blocks.put(some)
+    found = await blocks.find(SERIES)
+    assert {block.id for block in found.blocks if block.version.place > found.deleted} == {"f0", "f1", "f2"}
+    assert await one(blocks, "f2") == kept
+
+
+async def test_a_block_that_was_put_again_has_to_be_found_again(blocks: BlockStore) -> None:
+    await blocks.put([fragment("f")])
+    before = await one(blocks, "f")
+    await blocks.put([fragment("f")])
+    after = await one(blocks, "f")
+    with pytest.raises(Gone):
+        await blocks.fetch([(before, ["curve"])])
+    assert await blocks.fetch([(after, ["curve"])]) == [{"curve": b"f"}]
+
+
+async def test_the_blocks_at_an_end_are_found(blocks: BlockStore) -> None:
+    await blocks.delete(OWNER)
+    await blocks.put([fragment("a", 0, 50), fragment("b", 10, 19), fragment("c", 20, 29), fragment("d", 30, 39)])
+    for range, most, descending, expected, known in (
+        (EVERYWHERE, 2, True, {"a", "d"}, Range(40, GREATEST)),
+        (EVERYWHERE, 3, True, {"a", "d", "c"}, Range(30, GREATEST)),
+        (EVERYWHERE, 2, False, {"a", "b"}, Range(LEAST, 9)),
+        (EVERYWHERE, 5, True, {"a", "b", "c", "d"}, EVERYWHERE),
+        (EVERYWHERE, 1, False, {"a"}, Range(LEAST, -1)),
+        (Range(15, 25), 2, True, {"a", "c"}, None),
+        (Range(15, 25), 9, True, {"a", "b", "c"}, Range(15, 25)),
+    ):
+        near = await blocks.near(OWNER, range, most, descending=descending)
+        assert ({block.id for block in near.found.blocks}, near.known) == (expected, known)
+        assert near.found.deleted == (await blocks.find(SERIES)).deleted
+
+
 async def test_columns_are_fetched_by_name(blocks: BlockStore) -> None:
     await blocks.put([fragment("f"), fragment("g")])
     f, g = await one(blocks, "f"), await one(blocks, "g")

@@ -1,0 +1,270 @@
+"""Makes blocks of log lines, and lines of blocks.
+
+A fragment has the first two of these columns, a chunk has all:
+
+    lines     the lines (`stores/events/lines.py`)
+    about     how many lines each series has, and how much each worker logged
+    batches   for each fragment that lines came with, its place and its id
+
+A line's position is its timestamp and its sequence. The sequence is the place of the fragment that the line came with,
+and the line's number there. So a fragment has only the numbers, and a chunk has whole sequences.
+
+On the *axis* of logs, where blocks begin and end, a position is one whole number. So lines of one timestamp may be in
+several chunks. A block store knows the timestamps, and of a chunk also the sequences.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby, pairwise, zip_longest
+
+import msgspec
+import numpy as np
+import orjson
+
+from apiserver.events.model import EventBatch, Int64Array, LogColumns, LogPosition, Owner
+from apiserver.events.queries import Range
+from apiserver.stores.events import lines as codec
+from apiserver.stores.events import worker_sizes
+from apiserver.stores.events.columnar.blocks import Block, Columns, Name, NewBlock, Statement
+from apiserver.stores.events.embedded import integers
+from apiserver.stores.events.embedded.checked import Kind, Place, decoder, unwrap, wrap
+from apiserver.stores.events.lines import Column, Lines, LogPart, Texts
+from apiserver.stores.events.worker_sizes import Sizes
+
+LINES, ABOUT, BATCHES = "lines", "about", "batches"
+#: A block has lines of any series.
+NO_SERIES: Name = ("", "")
+
+#: Bytes of memory that the lines of a chunk take, and those of a fragment, unless it is a single line.
+LARGEST, LARGEST_FRAGMENT = 2**20, 4 * 2**20
+#: A chunk of so many bytes is not made anew with its neighbours.
+SEALED = LARGEST // 2
+
+#: Lines so many milliseconds apart are in fragments of their own, if these gaps are among the longest of a body.
+GAP, _GAPS = 3_600_000, 7
+
+#: Bits of a sequence that are the number of the line in its fragment.
+_NUMBER = 24
+#: Bits of a place on the axis that are the sequence.
+_SEQUENCE = 64
+_HASH, _DIGEST = 12, 12
+_ID_OF_OWNER = _HASH * 4 // 3
+
+_NOTHING = np.empty(0, np.int64)
+_NONE = Column([None], _NOTHING)
+NO_LINES = Lines(_NOTHING, _NOTHING, _NOTHING, _NONE, _NONE, [], _NONE, Column([], _NOTHING), _NONE)
+
+
+# --- the axis --------------------------------------------------------------------------------------
+
+
+def place_of(position: LogPosition) -> int:
+    """Where a position is on the axis; its sequence is at least −1."""
+    return (position.timestamp << _SEQUENCE) + position.sequence
+
+
+def position_at(place: int) -> LogPosition:
+    """The position at a place of the axis."""
+    timestamp, sequence = divmod(place + 1, 1 << _SEQUENCE)
+    return LogPosition(timestamp, sequence - 1)
+
+
+def places_of(times: Range) -> Range:
+    """All places of a range of timestamps."""
+    return Range(place_of(LogPosition(times.least, -1)), place_of(LogPosition(times.greatest + 1, -1)) - 1)
+
+
+def on_axis(block: Block) -> Block:
+    """The block, which begins and ends at places of the axis, not at timestamps."""
+    if block.statement is None:
+        begin, end = block.version.place << _NUMBER, ((block.version.place + 1) << _NUMBER) - 1
+    else:
+        begin, end = block.begin, block.end
+    first, last = LogPosition(block.first, begin), LogPosition(block.last, end)
+    return replace(block, first=place_of(first), last=place_of(last))
+
+
+# --- blocks of lines -------------------------------------------------------------------------------
+
+
+def fragments(batch: EventBatch) -> list[list[NewBlock]]:
+    """Fragments of a batch. Those of a list may be put in any order, but before those of the next list.
+
+    So the order of an owner's fragments is that of its lines, however many fragments they need.
+    """
+    of_owners: dict[Owner, list[LogColumns]] = {}
+    for columns in batch.logs:
+        of_owners.setdefault(columns.owner, []).append(columns)
+    made = [[*_fragments(owner, some, batch.received)] for owner, some in of_owners.items()]
+    return [[block for block in some if block is not None] for some in zip_longest(*made)]
+
+
+def _fragments(owner: Owner, some: Sequence[LogColumns], received: int) -> Iterator[NewBlock]:
+    """Fragments of an owner's lines. Parts of a body are numbered, and so known if they are sent again."""
+    numbers: Counter[bytes] = Counter()
+    for digest, of_body in groupby(some, key=lambda columns: columns.digest):
+        first, parts = 0, []
+        for columns in of_body:
+            parts.append(LogPart(first, received, columns))
+            first += len(columns.messages)
+        body = os.urandom(_DIGEST) if digest is None else digest
+        for together in _apart(codec.of_parts(parts)):
+            for lines in _in_parts(together, LARGEST_FRAGMENT):
+                yield _fragment(owner, body, numbers[body], lines)
+                numbers[body] += 1
+
+
+def _apart(lines: Lines) -> list[Lines]:
+    """The lines, cut at the longest gaps between their times.
+
+    So a line with an odd time makes no fragment that overlaps all chunks in between, which had to be read with it.
+    """
+    gaps = np.diff(lines.timestamps.astype(np.float64))
+    if not (gaps > GAP).any():
+        return [lines]
+    longest = np.argsort(gaps)[-_GAPS:]
+    cuts = np.sort(longest[gaps[longest] > GAP]) + 1
+    return [lines.slice(*ends) for ends in pairwise([0, *cuts.tolist(), len(lines)])]
+
+
+def _fragment(owner: Owner, body: bytes, number: int, lines: Lines) -> NewBlock:
+    lines.sequences = np.arange(len(lines))
+    of_part = hashlib.blake2b(body + number.to_bytes(4, "big"), digest_size=_DIGEST).digest()
+    id, ends = _id(owner, of_part), (int(lines.timestamps[0]), int(lines.timestamps[-1]))
+    return NewBlock(owner, NO_SERIES, id, *ends, len(lines), _columns(id, lines), size=lines.bytes, once=True)
+
+
+def chunks_of(
+    owner: Owner, ends: tuple[int, int], lines: Lines, batches: Mapping[int, bytes], up_to: int, newest: int
+) -> list[NewBlock]:
+    """Chunks of like size with these lines. Together they cover all places from ends[0] to ends[1].
+
+    `batches` has the id of each fragment that lines came with, by its place.
+    """
+    parts = _in_parts(lines, LARGEST)
+    firsts = [ends[0], *(place_of(part.position(0)) for part in parts[1:])]
+    lasts = [*(first - 1 for first in firsts[1:]), ends[1]]
+    return [
+        _chunk(owner, position_at(first), position_at(last), part, batches, Statement(up_to, newest, 0))
+        for first, last, part in zip(firsts, lasts, parts, strict=True)
+    ]
+
+
+def _chunk(
+    owner: Owner,
+    first: LogPosition,
+    last: LogPosition,
+    lines: Lines,
+    batches: Mapping[int, bytes],
+    statement: Statement,
+) -> NewBlock:
+    id = _id(owner, os.urandom(_DIGEST))
+    places = batch_places(lines)
+    known = msgspec.msgpack.encode(
+        (integers.encode(places) if len(places) else b"", b"".join([batches[place] for place in places.tolist()]))
+    )
+    columns = {**_columns(id, lines), BATCHES: wrap(known, _named(id))}
+    ends = first.timestamp, last.timestamp
+    return NewBlock(
+        owner,
+        NO_SERIES,
+        id,
+        *ends,
+        len(lines),
+        columns,
+        statement,
+        begin=first.sequence,
+        end=last.sequence,
+        size=lines.bytes,
+    )
+
+
+def _in_parts(lines: Lines, most: int) -> list[Lines]:
+    """Parts of like size in bytes, of up to `most` and a line; a part without lines if there are none."""
+    sizes = np.cumsum(lines.sizes)
+    total = int(sizes[-1]) if len(lines) else 0
+    count = max(1, -(-total // most))
+    inner = np.searchsorted(sizes, [total * number // count for number in range(1, count)])
+    return [lines.slice(*ends) for ends in pairwise(sorted({0, len(lines), *inner.tolist()}))] or [lines]
+
+
+def _columns(id: str, lines: Lines) -> dict[str, bytes]:
+    if not len(lines):
+        return {LINES: b"", ABOUT: b""}
+    names = lines.names.distinct()
+    body = codec.encode(replace(lines, names=names), {name: number for number, name in enumerate(names.table)})
+    counts = zip(names.table, np.bincount(names.places).tolist(), strict=True)
+    about = [(*name, count) for name, count in counts], worker_sizes.of_lines(lines)
+    return {
+        LINES: wrap(msgspec.msgpack.encode((names.table, body)), _named(id)),
+        ABOUT: wrap(msgspec.msgpack.encode(about), _named(id)),
+    }
+
+
+def _id(owner: Owner, of_block: bytes) -> str:
+    hashed = hashlib.blake2b(orjson.dumps([*owner]), digest_size=_HASH).digest()
+    return urlsafe_b64encode(hashed + of_block).decode()
+
+
+def batch_id(block: Block) -> bytes:
+    """The part of a fragment's id that says which batch it is of."""
+    return urlsafe_b64decode(block.id[_ID_OF_OWNER:])
+
+
+def batch_places(lines: Lines) -> Int64Array:
+    """The places of the fragments that lines came with, ascending."""
+    return np.unique(lines.sequences >> _NUMBER)
+
+
+def _named(id: str) -> Place:
+    """What a checksum belongs to: the block with this id, which is said in eight bytes."""
+    hashed = hashlib.blake2b(id.encode(), digest_size=8).digest()
+    return Place(Kind.CHUNK, int.from_bytes(hashed, "big", signed=True))
+
+
+# --- lines of blocks -------------------------------------------------------------------------------
+
+_lines_decoder = msgspec.msgpack.Decoder(tuple[list[Name], bytes])
+_about_decoder = msgspec.msgpack.Decoder(tuple[list[tuple[str, str, int]], Sizes])
+_batches_decoder = msgspec.msgpack.Decoder(tuple[bytes, bytes])
+
+
+@decoder
+def lines_of(block: Block, columns: Columns) -> Lines:
+    """The lines of a block."""
+    if not block.count:
+        return NO_LINES
+    names, body = _lines_decoder.decode(unwrap(columns[LINES]))
+    lines = codec.decode(body, dict(enumerate(names)))
+    if block.statement is None:
+        lines.sequences = lines.sequences + (block.version.place << _NUMBER)
+    return lines
+
+
+@decoder
+def texts_of(columns: Columns) -> Texts:
+    """What searches look at, of a block that has lines."""
+    return codec.decode_texts(_lines_decoder.decode(unwrap(columns[LINES]))[1])
+
+
+@decoder
+def about_of(columns: Columns) -> tuple[list[tuple[str, str, int]], Sizes]:
+    """The metric and variant of each series and how many lines it has, and how much each worker logged."""
+    if not columns[ABOUT]:
+        return [], []
+    return _about_decoder.decode(unwrap(columns[ABOUT]))
+
+
+@decoder
+def batches_of(columns: Columns) -> dict[int, bytes]:
+    """The ids of the fragments that the lines of a chunk came with, by their places."""
+    places, ids = _batches_decoder.decode(unwrap(columns[BATCHES]))
+    count = len(ids) // _DIGEST
+    known = integers.decode(places, count).tolist() if count else []
+    return {place: ids[n * _DIGEST : (n + 1) * _DIGEST] for n, place in enumerate(known)}

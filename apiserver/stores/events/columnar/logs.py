@@ -1,0 +1,271 @@
+"""Log lines over a block store: writes fragments, reads pages of fragments and chunks, counts, searches, numbers.
+
+The methods are those of `EventStore` (`stores/events/base.py`) with the same names.
+
+A *fragment* has the lines of one owner that came with one batch, in columns. Compaction makes *chunks* of fragments.
+Chunks have about a megabyte of lines. `precedence.py` says which block counts where, as for scalars: a chunk has all
+lines between two positions that were written up to a place. Nothing depends on clocks or locks of servers.
+
+**Order.** Lines are in the order of their timestamps. Lines with the same timestamp are in the order in which the store
+took their fragments: a line's sequence is the place of its fragment, and the line's number there. All servers see the
+same places, and chunks keep the sequences. So a line keeps its position for ever, and pages neither skip nor repeat,
+whoever compacts meanwhile. Only fragments that have ended get into chunks. Others may be undone, and then the store may
+give their places to others.
+
+**Resends.** The id of a fragment is made of the digest of the body that its lines came in, and the fragment is put
+`once`. So a body that is sent again changes nothing while its fragment is there. After compaction, the fragment is put
+anew, at another place. But chunks know the ids and places of the fragments that their lines came with. Whoever reads or
+compacts leaves out a fragment whose id a chunk has with another place. Its lines are in chunks already, all of them,
+because a fragment is removed only then.
+
+**Deletions.** A deletion has a place, and what was written before does not count. A body that is sent again behind a
+deletion is new: the store puts its fragment anew, even if the old one has not been removed yet.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from apiserver.events.changes import OwnerChanges
+from apiserver.events.log_filter import LineFilter, LogHits
+from apiserver.events.model import EventBatch, EventType, LogLine, LogPosition, LogSize, Owner, SeriesName
+from apiserver.events.queries import PageQuery, SeriesQuery
+from apiserver.off_loop import off_loop
+from apiserver.stores.events import worker_sizes
+from apiserver.stores.events.base import (
+    PAGE_BYTES,
+    TIMESTAMP_BYTES,
+    bytes_of_all,
+    page_of,
+    whole_timestamps_of,
+)
+from apiserver.stores.events.columnar.blocks import BlockStore, Columns
+from apiserver.stores.events.columnar.compaction import FEWEST, compact
+from apiserver.stores.events.columnar.loading import Loaded, until_nothing_is_gone
+from apiserver.stores.events.columnar.log_blocks import ABOUT, LINES, about_of, fragments, place_of, position_at
+from apiserver.stores.events.columnar.log_compaction import LinesMaker
+from apiserver.stores.events.columnar.log_reading import (
+    LogLoader,
+    blocks_of,
+    bytes_of,
+    is_whole,
+    lines_in,
+    texts_in,
+)
+from apiserver.stores.events.columnar.stretches import Stretch, size_of
+from apiserver.stores.events.elasticsearch.parts import in_parts
+from apiserver.stores.events.embedded.names import matcher
+from apiserver.stores.events.lines import Lines
+from apiserver.stores.events.log_pages import PageOfLines, WantedLines
+
+#: Bytes of chunks that are kept in memory.
+CACHE = 32 * 2**20
+#: Lines after which a search pauses, so that it takes some milliseconds. It also pauses after PAGE_BYTES.
+SEARCHED = 10_000
+
+
+class ColumnarLogs:
+    """The logs of all owners, as one server reads and writes them."""
+
+    def __init__(self, store: BlockStore, *, cache: int = CACHE) -> None:
+        self._store = store
+        self._loader = LogLoader(store, cache)
+        self._name = uuid.uuid4().hex
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    async def add(self, batch: EventBatch) -> None:
+        """Keep the batch's lines. Adding it again changes nothing if they have digests."""
+        lines = sum([len(columns.messages) for columns in batch.logs])
+        for blocks in await off_loop(lines, lambda: fragments(batch)):
+            await self._store.put(blocks)
+
+    async def delete(self, owners: Sequence[Owner]) -> None:
+        """Delete the owners' lines."""
+        for owner in owners:
+            await self._store.delete(owner)
+
+    async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> None:
+        """Make chunks of fragments, and remove what counts nowhere. Any server may do it at any time."""
+        await compact(self._store, LinesMaker(self._loader), SeriesQuery(owner, EventType.LOG), self._name, fewest)
+
+    # --- pages -------------------------------------------------------------------------------------
+
+    async def log_lines(
+        self, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None = None
+    ) -> list[LogLine]:
+        """A page of lines in (timestamp, sequence) order, of these workers (None: all)."""
+        wanted = WantedLines.of(series, page, workers)
+        found, is_large = await self._page(series.owner, wanted)
+        if is_large and wanted.whole:
+            whole = wanted._replace(most=TIMESTAMP_BYTES, limit=1)
+            return whole_timestamps_of(found) or (await self._page(series.owner, whole))[0]
+        return found
+
+    async def _page(self, owner: Owner, wanted: WantedLines) -> tuple[list[LogLine], bool]:
+        """The page, and whether it was cut because of its bytes."""
+        page = PageOfLines(wanted)
+        walk = self._loader.walk(
+            owner, wanted.after, descending=wanted.descending, lines=wanted.limit, may_be_in=_may_be_in(wanted)
+        )
+        async for some, loaded in walk:
+            if await off_loop(size_of(some), partial(_add, page, some, loaded)):
+                break
+        is_large = page.size >= wanted.most
+        lines = page.lines()
+        return (page_of(lines, wanted.most) if is_large else lines), is_large
+
+    async def log_page(self, series: SeriesQuery, page: PageQuery[LogPosition]) -> tuple[list[LogLine], int]:
+        """What `log_lines` and `log_count` answer."""
+        return await self.log_lines(series, page), await self.log_count(series)
+
+    # --- what there is -----------------------------------------------------------------------------
+
+    async def series(self, owner: Owner) -> list[SeriesName]:
+        """Every series of the owner, sorted."""
+        counts, _ = await self._about(owner)
+        return sorted(SeriesName(EventType.LOG, *name) for name in counts)
+
+    async def log_count(self, series: SeriesQuery) -> int:
+        """How many lines there are, exactly."""
+        if not series.selection:
+            return sum([count for _, count in await self._counted(series.owner)])
+        counts, _ = await self._about(series.owner)
+        matches = matcher(series.selection)
+        return sum([count for name, count in counts.items() if matches(*name)])
+
+    async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
+        """How much each worker logged, exactly."""
+        _, sizes = await self._about(owner)
+        return sizes
+
+    async def _about(self, owner: Owner) -> tuple[Counter[tuple[str, str]], dict[str, LogSize]]:
+        """How many lines each series has, and how much each worker logged."""
+
+        async def read() -> tuple[Counter[tuple[str, str]], dict[str, LogSize]]:
+            counts: Counter[tuple[str, str]] = Counter()
+            sizes: dict[str, LogSize] = {}
+            found = await self._loader.stretches(owner)
+            whole = blocks_of(one for one in found if is_whole(one))
+            for columns in (await self._loader.load(whole, ABOUT)).values():
+                names, of_workers = about_of(columns)
+                counts.update({(metric, variant): count for metric, variant, count in names})
+                worker_sizes.add(sizes, of_workers)
+            for lines in await self._lines([one for one in found if not is_whole(one)]):
+                if len(lines):
+                    counts.update(lines.names)
+                    worker_sizes.add(sizes, worker_sizes.of_lines(lines))
+            return counts, sizes
+
+        return await until_nothing_is_gone(read)
+
+    async def _counted(self, owner: Owner) -> list[tuple[Stretch, int]]:
+        """All stretches of the log, ascending, and how many lines each has."""
+
+        async def read() -> list[tuple[Stretch, int]]:
+            found = await self._loader.stretches(owner)
+            others = iter(await self._lines([one for one in found if not is_whole(one)]))
+            return [(one, one.size if is_whole(one) else len(next(others))) for one in found]
+
+        return await until_nothing_is_gone(read)
+
+    async def _lines(self, some: Sequence[Stretch]) -> list[Lines]:
+        """The lines of each of the stretches."""
+        loaded = await self._loader.load(blocks_of(some), LINES)
+        return await off_loop(size_of(some), lambda: [lines_in(one, loaded) for one in some])
+
+    # --- numbers -----------------------------------------------------------------------------------
+
+    async def log_numbered(self, owner: Owner, numbers: Sequence[int]) -> tuple[list[LogLine], int]:
+        """The lines with these numbers, and how many lines there are."""
+
+        async def read() -> tuple[list[LogLine], int]:
+            counted = await self._counted(owner)
+            firsts = np.array([0, *accumulate(count for _, count in counted)], np.int64)
+            total = int(firsts[-1])
+            wanted = np.array([number for number in numbers if number < total], np.int64)
+            of_each = np.searchsorted(firsts, wanted, "right") - 1
+            edges = [0, *(np.flatnonzero(np.diff(of_each)) + 1).tolist(), len(wanted)]
+            found: list[LogLine] = []
+            runs = [(int(of_each[a]), wanted[a:b]) for a, b in pairwise(edges) if a < b]
+            for some in in_parts(runs, lambda run: counted[run[0]][0].size, SEARCHED):
+                loaded = await self._loader.load(blocks_of(counted[number][0] for number, _ in some), LINES)
+                for number, of_stretch in some:
+                    lines = lines_in(counted[number][0], loaded)
+                    found += lines.take(of_stretch - firsts[number]).log_lines()
+                if bytes_of_all(found) >= PAGE_BYTES:
+                    break
+            return page_of(found), total
+
+        return await until_nothing_is_gone(read)
+
+    async def log_number(self, owner: Owner, position: LogPosition) -> int:
+        """How many lines lie before the position."""
+
+        async def read() -> int:
+            place, before = place_of(position), 0
+            for one, count in await self._counted(owner):
+                if one.last < place:
+                    before += count
+                elif one.first < place:
+                    loaded = await self._loader.load(blocks_of([one]), LINES)
+                    before += lines_in(one, loaded).before(position)
+            return before
+
+        return await until_nothing_is_gone(read)
+
+    # --- searches ----------------------------------------------------------------------------------
+
+    async def log_hits(self, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
+        """Search the next part of the log behind `after` (None: from its beginning), for some milliseconds."""
+        places: list[int] = []
+        searched = size = 0
+        async for some, loaded in self._loader.walk(owner, after, lines=SEARCHED):
+            for one in some:
+                found, count = await off_loop(one.size, partial(_hits, one, loaded, wanted))
+                places += [searched + place for place in found]
+                searched, size = searched + count, size + bytes_of(one)
+                after = position_at(one.last)
+            if searched >= SEARCHED or size >= PAGE_BYTES:
+                return LogHits(places, searched, after, ended=False)
+        return LogHits(places, searched, after, ended=True)
+
+    # --- changes -----------------------------------------------------------------------------------
+
+    async def changes(self, owner: Owner, since: int) -> tuple[int, OwnerChanges]:
+        """What changed behind a place, perhaps with more, and the place to ask from next."""
+        reached = await self._store.ended(owner)
+        found = await self._store.find(SeriesQuery(owner, EventType.LOG), since=since)
+        lines = sum([block.count for block in found.blocks])
+        return reached, OwnerChanges(log_lines=lines, everything=found.deleted > since)
+
+
+def _may_be_in(wanted: WantedLines) -> Callable[[Columns], bool] | None:
+    """Whether wanted lines may be in a block, by its column `about`; None: in any."""
+    matches, workers = wanted.matches, wanted.workers
+    if matches is None and workers is None:
+        return None
+
+    def may_be_in(columns: Columns) -> bool:
+        names, sizes = about_of(columns)
+        has_names = matches is None or any(matches(metric, variant) for metric, variant, _ in names)
+        return has_names and (workers is None or any(worker in workers for worker, _, _ in sizes))
+
+    return may_be_in
+
+
+def _add(page: PageOfLines, some: Sequence[Stretch], loaded: Loaded) -> bool:
+    """Add stretches to a page until it needs no more; whether it does."""
+    return any(page.add(lines_in(one, loaded)) for one in some)
+
+
+def _hits(stretch: Stretch, loaded: Loaded, wanted: LineFilter) -> tuple[list[int], int]:
+    """Where the matching lines of a stretch are, and how many lines it has."""
+    texts = texts_in(stretch, loaded)
+    return texts.places(wanted), len(texts.messages)

@@ -1,0 +1,171 @@
+"""The logs of block stores, by the contract of event stores and beside the plain one, in fragments and in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.events.model import EventBatch, EventType, LogPosition
+from apiserver.events.queries import PageQuery
+from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.columnar import log_blocks
+from apiserver.stores.events.columnar.blocks import BlockStore
+from apiserver.stores.events.columnar.log_compaction import LinesMaker
+from apiserver.stores.events.columnar.logs import ColumnarLogs
+from tests.chance import examples
+from tests.contract import test_event_store_logs as contract
+from tests.contract.event_stores import LOGS, OWNER, Case, batch, lines, messages
+from tests.contract.plain_event_store import PlainEventStore
+from tests.stores.events import random_events
+from tests.stores.events.columnar import block_stores
+from tests.stores.events.columnar.plain_blocks import PlainBlocks
+from tests.stores.events.comparison import assert_same_logs
+from tests.stores.events.random_events import OWNERS
+
+pytestmark = pytest.mark.anyio
+blocks = block_stores.blocks
+
+#: The contract has tests of what the engine does not do yet.
+NOT_YET = {
+    "test_lines_are_deleted_by_age",
+    "test_lines_are_deleted_by_series",
+    "test_lines_added_after_a_deletion_are_kept",
+    "test_sizes_are_by_worker",
+}
+globals().update(
+    {name: test for name, test in vars(contract).items() if name.startswith("test_") and name not in NOT_YET}
+)
+
+
+@pytest.fixture(params=["fragments", "chunks", "both"])
+async def case(request: pytest.FixtureRequest, blocks: BlockStore) -> Case:
+    """The engine as an event store, which compacts whenever it may, once, or never."""
+    logs = ColumnarLogs(blocks)
+    times = {"fragments": 0, "chunks": 10**6, "both": 1}[request.param]
+
+    async def settle() -> None:
+        nonlocal times
+        if times:
+            times -= 1
+            await logs.compact(OWNER, fewest=1)
+
+    return Case(cast(EventStore, logs), settle)
+
+
+async def positions(logs: ColumnarLogs) -> list[tuple[str, LogPosition]]:
+    return [(line.message, line.position) for line in await logs.log_lines(LOGS, PageQuery(10**6))]
+
+
+async def test_a_body_sent_again_after_compaction_adds_nothing(blocks: BlockStore) -> None:
+    logs, other = ColumnarLogs(blocks), ColumnarLogs(blocks)
+    sent = batch(lines(["one", "two"], timestamps=[5, 5], digest=b"body"))
+    await logs.add(sent)
+    await logs.add(batch(lines(["three"], timestamps=[5], digest=b"other body")))
+    before = await positions(logs)
+    await logs.compact(OWNER, fewest=1)
+    for _ in range(2):
+        await other.add(sent)
+        await blocks.ended(OWNER)  # so that this server looks for what the other one did
+        assert await positions(logs) == await positions(other) == before
+        assert await other.log_count(LOGS) == 3
+        await logs.compact(OWNER, fewest=1)
+        await blocks.ended(OWNER)
+        assert await positions(other) == before
+        assert len((await blocks.find(LOGS)).blocks) == 1
+
+
+async def test_a_body_sent_again_after_a_deletion_is_new(blocks: BlockStore) -> None:
+    logs = ColumnarLogs(blocks)
+    for compacted in (False, True):
+        await logs.add(batch(lines(["one", "two"], digest=b"body")))
+        if compacted:
+            await logs.compact(OWNER, fewest=1)
+        await logs.delete([OWNER])
+        assert await positions(logs) == []
+        for _ in range(2):
+            await logs.add(batch(lines(["one", "two"], digest=b"body")))
+            assert [message for message, _ in await positions(logs)] == ["one", "two"]
+        await logs.compact(OWNER, fewest=1)
+        assert [message for message, _ in await positions(logs)] == ["one", "two"]
+
+
+async def test_many_lines_of_one_time_are_in_many_blocks(blocks: BlockStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LARGEST", "LARGEST_FRAGMENT"):
+        monkeypatch.setattr(log_blocks, name, 1000)
+    logs = ColumnarLogs(blocks)
+    sent = [str(number) for number in range(100)]
+    first, second = lines(sent[:40], timestamps=[7] * 40), lines(sent[40:], timestamps=[7] * 60, metric="other")
+    await logs.add(batch(first, second))
+    before = await positions(logs)
+    assert [message for message, _ in before] == sent
+    await logs.compact(OWNER, fewest=1)
+    assert len((await blocks.find(LOGS)).blocks) > 20
+    assert await positions(logs) == before
+    after = before[50][1]
+    assert await messages(cast(EventStore, logs), limit=3, after=after) == sent[51:54]
+    assert await messages(cast(EventStore, logs), limit=3, after=after, descending=True) == sent[47:50][::-1]
+
+
+async def test_a_line_of_an_odd_time_is_in_a_block_of_its_own(blocks: BlockStore) -> None:
+    logs = ColumnarLogs(blocks)
+    times = [0, 10**12, 10**12 + 5, 2**63 - 1]
+    await logs.add(batch(lines([str(time) for time in times], timestamps=times)))
+    found = {(block.first, block.last) for block in (await blocks.find(LOGS)).blocks}
+    assert found == {(0, 0), (10**12, 10**12 + 5), (2**63 - 1, 2**63 - 1)}
+
+
+async def test_few_blocks_are_left(blocks: BlockStore) -> None:
+    logs = ColumnarLogs(blocks)
+    for number in range(40):
+        await logs.add(batch(lines([f"line {number}"], timestamps=[number])))
+        await logs.compact(OWNER)
+    await logs.compact(OWNER, fewest=1)
+    await blocks.ended(OWNER)
+    assert len((await blocks.find(LOGS)).blocks) <= 2
+    assert await logs.log_count(LOGS) == 40
+
+
+async def test_changes_are_told(blocks: BlockStore) -> None:
+    logs = ColumnarLogs(blocks)
+    since, _ = await logs.changes(OWNER, -1)
+    await logs.add(batch(lines(["one", "two"])))
+    since, changes = await logs.changes(OWNER, since)
+    assert changes.log_lines >= 2
+    await logs.compact(OWNER, fewest=1)
+    since, changes = await logs.changes(OWNER, since)
+    assert not changes
+    await logs.delete([OWNER])
+    assert (await logs.changes(OWNER, since))[1].everything
+
+
+STEP = st.one_of(st.sampled_from([1, 3, "delete", "again"]), random_events.batches)
+
+
+@examples(20)
+@given(st.lists(STEP, max_size=8), st.sampled_from([300, 10**6]))
+async def test_random_logs_are_read_as_from_the_plain_store(steps: Sequence[Any], largest: int) -> None:
+    logs, plain = ColumnarLogs(PlainBlocks()), PlainEventStore()
+    sent: list[EventBatch] = []
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("LARGEST", "LARGEST_FRAGMENT"):
+            patch.setattr(log_blocks, name, largest)
+        patch.setattr(LinesMaker, "at_a_time", 4 * largest)
+        for step in steps:
+            if step == "delete":
+                await logs.delete(OWNERS)
+                await plain.delete(OWNERS)
+            elif isinstance(step, int):
+                for owner in OWNERS:
+                    await logs.compact(owner, fewest=step)
+            elif step != "again":
+                sent.append(step)
+            if sent and not isinstance(step, int):
+                await logs.add(sent[-1])
+                await plain.add(sent[-1])
+        for owner in OWNERS:
+            await assert_same_logs(cast(EventStore, logs), plain, owner)
+            assert await logs.series(owner) == await plain.series(owner, [EventType.LOG])
