@@ -2,7 +2,7 @@
 
 A fragment has the first two of these columns, a chunk has all:
 
-    lines     the lines (`stores/events/lines.py`)
+    lines     the lines (`stores/events/embedded/lines.py`)
     about     how many lines each series has, and how much each worker logged
     batches   for each fragment that lines came with, its place and its id
 
@@ -29,13 +29,12 @@ import orjson
 
 from apiserver.events.model import EventBatch, Int64Array, LogColumns, LogPosition, Owner
 from apiserver.events.queries import Range
-from apiserver.stores.events import lines as codec
-from apiserver.stores.events import worker_sizes
 from apiserver.stores.events.columnar.blocks import Block, Columns, Name, NewBlock, Statement
-from apiserver.stores.events.embedded import integers
+from apiserver.stores.events.embedded import integers, worker_sizes
+from apiserver.stores.events.embedded import lines as codec
 from apiserver.stores.events.embedded.checked import Kind, Place, decoder, unwrap, wrap
-from apiserver.stores.events.lines import Column, Lines, LogPart, Texts
-from apiserver.stores.events.worker_sizes import Sizes
+from apiserver.stores.events.embedded.lines import Column, Lines, LogPart, Texts
+from apiserver.stores.events.embedded.worker_sizes import Sizes
 
 LINES, ABOUT, BATCHES = "lines", "about", "batches"
 #: A block has lines of any series.

@@ -26,7 +26,7 @@ from apiserver.stores.events.columnar.log_blocks import (
 )
 from apiserver.stores.events.columnar.log_reading import LogLoader, bytes_of, cut, lines_in
 from apiserver.stores.events.columnar.stretches import Stretch
-from apiserver.stores.events.lines import joined
+from apiserver.stores.events.embedded.lines import joined
 
 #: Bytes of memory of lines that become chunks at once.
 _AT_A_TIME = 32 * 2**20

@@ -37,7 +37,6 @@ from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import EventBatch, EventType, LogLine, LogPosition, LogSize, Owner, SeriesName
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.off_loop import off_loop
-from apiserver.stores.events import worker_sizes
 from apiserver.stores.events.base import (
     PAGE_BYTES,
     TIMESTAMP_BYTES,
@@ -60,9 +59,10 @@ from apiserver.stores.events.columnar.log_reading import (
 )
 from apiserver.stores.events.columnar.stretches import Stretch, size_of
 from apiserver.stores.events.elasticsearch.parts import in_parts
+from apiserver.stores.events.embedded import worker_sizes
+from apiserver.stores.events.embedded.lines import Lines
+from apiserver.stores.events.embedded.log_pages import PageOfLines, WantedLines
 from apiserver.stores.events.embedded.names import matcher
-from apiserver.stores.events.lines import Lines
-from apiserver.stores.events.log_pages import PageOfLines, WantedLines
 
 #: Bytes of chunks that are kept in memory.
 CACHE = 32 * 2**20

@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from apiserver.events.model import EventType, Float64Array, Int64Array, Owner, Sample, Scalars, SeriesName
 from apiserver.events.queries import GREATEST, LEAST
+from apiserver.stores.events.embedded.lines import LogPart
 from apiserver.stores.events.embedded.points import Points, by_series, concat, spread
 from apiserver.stores.events.embedded.records import Record
-from apiserver.stores.events.lines import LogPart
 
 Name = tuple[str, str]  # metric, variant
 Matcher = Callable[[str, str], bool]

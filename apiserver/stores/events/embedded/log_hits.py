@@ -17,12 +17,12 @@ from apiserver import answers
 from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import EventType, LogPosition, Owner
 from apiserver.events.queries import SeriesQuery
-from apiserver.stores.events import lines as codec
 from apiserver.stores.events.base import PAGE_BYTES
 from apiserver.stores.events.embedded import compression, log_sizes
+from apiserver.stores.events.embedded import lines as codec
+from apiserver.stores.events.embedded.lines import LogPart, Texts
 from apiserver.stores.events.embedded.logs import hot_positions
 from apiserver.stores.events.embedded.names import owner_id, series_ids
-from apiserver.stores.events.lines import LogPart, Texts
 
 #: Lines after which a search pauses, so that it takes some milliseconds. It also pauses after PAGE_BYTES.
 AT_ONCE = 10_000

@@ -21,11 +21,11 @@ import numpy as np
 
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import SeriesQuery
-from apiserver.stores.events import lines as codec
+from apiserver.stores.events.embedded import lines as codec
 from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.hot import HotOwner, Memtable
+from apiserver.stores.events.embedded.lines import Lines, Name
 from apiserver.stores.events.embedded.names import Registrar, series_ids
-from apiserver.stores.events.lines import Lines, Name
 
 LARGEST = 500
 LARGEST_BYTES = 4 * 2**20

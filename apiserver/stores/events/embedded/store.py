@@ -59,17 +59,17 @@ from apiserver.stores.events.embedded.commit import GroupCommit
 from apiserver.stores.events.embedded.curves import ends, in_buckets, neighbours, views_of
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.hot import HotOwner, HotPoints, Memtable, Name
+from apiserver.stores.events.embedded.lines import LogPart
 from apiserver.stores.events.embedded.live import Live
 from apiserver.stores.events.embedded.log_numbers import BlockEnds, NumberedLog
+from apiserver.stores.events.embedded.log_pages import WantedLines
 from apiserver.stores.events.embedded.merge import Merger
 from apiserver.stores.events.embedded.names import TYPES, matcher, owner_id, state
 from apiserver.stores.events.embedded.samples import Samples
 from apiserver.stores.events.embedded.series import VIEW_BYTES, Series, views
 from apiserver.stores.events.embedded.smoothed import SmoothedCurves
 from apiserver.stores.events.embedded.watches import Watch
-from apiserver.stores.events.lines import LogPart
 from apiserver.stores.events.lock import FolderLock
-from apiserver.stores.events.log_pages import WantedLines
 from apiserver.stores.reserve import Reserve, free_bytes
 
 _READERS = 4

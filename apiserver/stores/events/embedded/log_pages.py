@@ -11,9 +11,9 @@ from apiserver.events.model import Int64Array, LogLine, LogPosition
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import PAGE_BYTES
 from apiserver.stores.events.embedded.hot import Matcher
+from apiserver.stores.events.embedded.lines import Lines
 from apiserver.stores.events.embedded.names import matcher
 from apiserver.stores.events.embedded.points import page_end
-from apiserver.stores.events.lines import Lines
 
 
 class WantedLines(NamedTuple):
