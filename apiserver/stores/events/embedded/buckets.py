@@ -26,12 +26,13 @@ from apiserver.events.aggregates import Buckets, columns_for
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Float64Array, Int64Array
 from apiserver.events.queries import GREATEST, LEAST, BucketQuery, Width
 from apiserver.stores.events.base import since_first
-from apiserver.stores.events.embedded import smoothed
+from apiserver.stores.events.embedded import decoded, smoothed
 from apiserver.stores.events.embedded.bucketing import SHORT, InBuckets, Part, Source, bucket_starts, bucketed
 from apiserver.stores.events.embedded.checked import decoder, unwrap
 from apiserver.stores.events.embedded.chunks import Room, decode_curves
 from apiserver.stores.events.embedded.extremes import Extremes
 from apiserver.stores.events.embedded.integers import Progression
+from apiserver.stores.events.embedded.known import NOTHING_KEPT, Key, KnownCurves
 from apiserver.stores.events.embedded.names import state
 from apiserver.stores.events.embedded.pieces import (
     POINTS_A_BLOCK,
@@ -44,7 +45,7 @@ from apiserver.stores.events.embedded.pieces import (
 )
 from apiserver.stores.events.embedded.points import NO_CURVE, Columns, Curve, concat, take, within
 from apiserver.stores.events.embedded.series import Content, Series, chunk_shifts, merged_stats
-from apiserver.stores.events.embedded.smoothed import NOTHING_KEPT, Key, Known, SmoothedCurves, Stretch
+from apiserver.stores.events.embedded.smoothed import Known, Stretch
 from apiserver.stores.events.embedded.unsettled import in_parts
 from apiserver.stores.events.embedded.walks import SeriesWalk
 
@@ -67,7 +68,7 @@ class _Rooms(threading.local):
 _rooms = _Rooms()
 
 
-def all_buckets(views: Sequence[Sequence[Series]], wanted: BucketQuery, curves: SmoothedCurves) -> list[list[Buckets]]:
+def all_buckets(views: Sequence[Sequence[Series]], wanted: BucketQuery, curves: KnownCurves) -> list[list[Buckets]]:
     """For each owner's series, the buckets of those that have a curve, not only a single value, in their order."""
     series = [one for some in views for one in some]
     found: dict[int, Buckets] = {}
@@ -81,7 +82,7 @@ def all_buckets(views: Sequence[Sequence[Series]], wanted: BucketQuery, curves: 
 def some_buckets(
     series: Sequence[Series],
     wanted: BucketQuery,
-    curves: SmoothedCurves = NOTHING_KEPT,
+    curves: KnownCurves = NOTHING_KEPT,
     extremes: Extremes | None = None,
 ) -> Iterator[list[InBuckets]]:
     """The same, in any order, some series at a time. Points that `extremes` takes have none in their buckets."""
@@ -130,7 +131,7 @@ class _Extent(NamedTuple):
 
 
 def _by_iteration(
-    numbered: Sequence[tuple[int, Series]], wanted: BucketQuery, curves: SmoothedCurves, extremes: Extremes | None
+    numbered: Sequence[tuple[int, Series]], wanted: BucketQuery, curves: KnownCurves, extremes: Extremes | None
 ) -> Iterator[Source]:
     series = [one for _, one in numbered]
     known = chunk_shifts(series, wanted.range.least, wanted.range.greatest) if wanted.smoothing is None else {}
@@ -139,10 +140,12 @@ def _by_iteration(
             continue
         interval = _interval(one, extent, wanted.width)
         if wanted.smoothing is None:
-            yield Source(number, *_parts(one, interval, known.get(one.merged.id, []), wanted, extremes))
+            kept = curves if extent.most >= decoded.LEAST_POINTS else None
+            yield Source(number, *_parts(one, interval, known.get(one.merged.id, []), wanted, kept, extremes))
         else:
             key = Key(one.owner, one.name, one.merged.id, wanted.smoothing, columns_for(wanted.aggregates))
-            yield Source(number, *_smoothed_parts(one, key, _ends(one, extent), interval, wanted, curves))
+            begun = Known.begin(wanted.smoothing, _ends(one, extent))
+            yield Source(number, *_smoothed_parts(one, key, begun, interval, wanted, curves))
 
 
 def _extents(series: Sequence[Series]) -> Iterator[_Extent]:
@@ -195,25 +198,35 @@ def _next_iteration(series: Series, start: int, *, descending: bool) -> int:
 
 
 def _parts(
-    series: Series, interval: int, shifts: Sequence[int], wanted: BucketQuery, extremes: Extremes | None
+    series: Series,
+    interval: int,
+    shifts: Sequence[int],
+    wanted: BucketQuery,
+    curves: KnownCurves | None,
+    extremes: Extremes | None,
 ) -> tuple[int, list[Part]]:
     """The interval, perhaps changed, and the pieces and points to put into buckets.
 
-    `shifts` are those of the chunks with points in the range, ascending.
+    `shifts` are those of the chunks with points in the range, ascending. Blocks are kept if `curves` are given.
     """
     low, high = wanted.range.least, wanted.range.greatest
     if interval == 1 or not shifts:
         return interval, [_points(series, low, high)]
+    columns = columns_for(wanted.aggregates)
     usable = [(shift, width) for shift in shifts if (width := _of_blocks(interval, shift, wanted)) is not None]
     if usable:
         shift, interval = max(usable)
-        contents, run, sum_up = series.blocks(low, high, shift), CHUNKS_OF_BLOCKS, _sum_up_blocks
+        kept = None
+        if curves is not None and shift == shifts[-1]:
+            kept = decoded.blocks_of(series, shift, columns, wanted.range, curves)
+        contents = kept.between(low, high) if kept else series.blocks(low, high, shift)
+        blocks_of = kept.of if kept else partial(_decoded_blocks, columns=columns)
+        run, sum_up = CHUNKS_OF_BLOCKS, partial(_sum_up_blocks, interval=interval, blocks_of=blocks_of)
     else:
         contents, run = series.curves(low, high), CHUNKS_OF_POINTS
-        sum_up = partial(_sum_up_points, extremes=extremes)
-    sum_up = partial(sum_up, interval=interval, columns=columns_for(wanted.aggregates))
+        sum_up = partial(_sum_up_points, interval=interval, columns=columns, extremes=extremes)
     parts: list[Part] = []
-    while chunks := contents.fetchmany(run):
+    while chunks := list(islice(contents, run)):
         parts += _of_chunks(series, chunks, low, high, sum_up)
         low = _end(chunks) + 1
     rest = _points(series, low, high) if low <= high else NO_CURVE
@@ -253,8 +266,14 @@ def _end(chunks: Sequence[Content]) -> int:
 
 
 @decoder
-def _sum_up_blocks(chunks: Sequence[Content], interval: int, columns: ColumnNames) -> Pieces:
-    blocks = decode_blocks([unwrap(body) for _, _, _, body in chunks], columns)
+def _decoded_blocks(chunks: Sequence[Content], columns: ColumnNames) -> Pieces:
+    return decode_blocks([unwrap(body) for _, _, _, body in chunks], columns)
+
+
+def _sum_up_blocks(
+    chunks: Sequence[Content], interval: int, blocks_of: Callable[[Sequence[Content]], Pieces]
+) -> Pieces:
+    blocks = blocks_of(chunks)
     if len(blocks.x) <= SHORT // 2:  # then it is faster to sum up several series at once
         return blocks
     return sum_up(blocks, bucket_starts(blocks.x, interval))
@@ -269,11 +288,11 @@ def _sum_up_points(chunks: Sequence[Content], interval: int, columns: ColumnName
 
 
 def _smoothed_parts(
-    series: Series, key: Key, ends: tuple[int, int], interval: int, wanted: BucketQuery, curves: SmoothedCurves
+    series: Series, key: Key, known: Known, interval: int, wanted: BucketQuery, curves: KnownCurves
 ) -> tuple[int, list[Part]]:
-    """The interval, perhaps changed, and smoothed points in the range, or sums of them."""
+    """The interval, perhaps changed, and smoothed points in the range, or sums of them. `known` is nothing yet."""
     low, high = wanted.range.least, wanted.range.greatest
-    known, in_blocks = Known.begin(key.smoothing, ends), False
+    in_blocks = False
     if (shift := _shift(series)) is not None:
         merged = state(series.conn, "merged_journal")
         known = curves.find(key, replace(known, shift=shift), merged).until(series.settled_end)

@@ -25,13 +25,13 @@ from apiserver.stores.events.embedded.checked import Damaged
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.feed import mark_deleted, write_marks
 from apiserver.stores.events.embedded.hot import Memtable
+from apiserver.stores.events.embedded.known import KnownCurves
 from apiserver.stores.events.embedded.live import Live
 from apiserver.stores.events.embedded.log_merge import merge_logs
 from apiserver.stores.events.embedded.names import Ids, Registrar, set_state
 from apiserver.stores.events.embedded.sample_merge import merge_samples
 from apiserver.stores.events.embedded.scalar_merge import merge_scalars
 from apiserver.stores.events.embedded.sealing import Sealer
-from apiserver.stores.events.embedded.smoothed import SmoothedCurves
 
 #: Seconds until merging is tried again, after one failure, after two, and so on.
 RETRY_SECONDS = (0.5, 1, 2, 5, 10)
@@ -54,7 +54,7 @@ class Merger:
         self,
         live: Live,
         database: Database,
-        curves: SmoothedCurves,
+        curves: KnownCurves,
         *,
         points: int,
         seconds: float,

@@ -103,6 +103,13 @@ def decode_blocks(encoded: Sequence[memoryview], columns: ColumnNames) -> Pieces
     return concatenated(parts)
 
 
+def count_blocks(encoded: memoryview) -> int:
+    """How many blocks a chunk has."""
+    if _are_narrow(encoded):
+        return compression.size_of(encoded[encoded[0] :]) // _NARROW.itemsize
+    return len(encoded) // BLOCK.itemsize
+
+
 def _are_narrow(encoded: memoryview) -> bool:
     return len(encoded) % _BYTES != 0
 

@@ -59,6 +59,7 @@ from apiserver.stores.events.embedded.commit import GroupCommit
 from apiserver.stores.events.embedded.curves import ends, in_buckets, neighbours, views_of
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.hot import HotOwner, HotPoints, Memtable, Name
+from apiserver.stores.events.embedded.known import KnownCurves
 from apiserver.stores.events.embedded.lines import LogPart
 from apiserver.stores.events.embedded.live import Live
 from apiserver.stores.events.embedded.log_numbers import BlockEnds, NumberedLog
@@ -67,7 +68,6 @@ from apiserver.stores.events.embedded.merge import Merger
 from apiserver.stores.events.embedded.names import TYPES, matcher, owner_id, state
 from apiserver.stores.events.embedded.samples import Samples
 from apiserver.stores.events.embedded.series import VIEW_BYTES, Series, views
-from apiserver.stores.events.embedded.smoothed import SmoothedCurves
 from apiserver.stores.events.embedded.watches import Watch
 from apiserver.stores.events.lock import FolderLock
 from apiserver.stores.reserve import Reserve, free_bytes
@@ -87,7 +87,7 @@ class _Parts:
 
     live: Live
     database: Database
-    curves: SmoothedCurves
+    curves: KnownCurves
     block_ends: BlockEnds
     merger: Merger
     readers: ThreadPoolExecutor
@@ -152,7 +152,7 @@ class EmbeddedEventStore:
             except (OSError, sqlite3.Error) as error:
                 raise EventStoreError(f"the events folder {self._folder} cannot be used: {error}") from error
             undone.pop_all()
-        curves = SmoothedCurves(state(database.writer, "merged_journal"))
+        curves = KnownCurves(state(database.writer, "merged_journal"))
         merger = Merger(
             live,
             database,

@@ -8,6 +8,7 @@ from apiserver.stores.events.embedded import (
     bucketing,
     buckets,
     chunks,
+    decoded,
     log_hits,
     log_merge,
     log_numbers,
@@ -40,6 +41,8 @@ def make_small(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(buckets, "MOST_WIDENING", 0.5)
     patch.setattr(buckets, "CHUNKS_OF_POINTS", 2)
     patch.setattr(buckets, "CHUNKS_OF_BLOCKS", 3)
+    patch.setattr(decoded, "LEAST_POINTS", 10)
+    patch.setattr(decoded, "_CHUNKS", 2)
     patch.setattr(smoothed, "POINTS", 10)
     patch.setattr(bucketing, "SHORT", 4)
     patch.setattr(log_merge, "LARGEST", 5)

@@ -19,10 +19,11 @@ from apiserver.events.aggregates import ALL, Aggregate, Buckets
 from apiserver.events.model import BucketAxis, EventType, Owner
 from apiserver.events.queries import EVERYWHERE, BucketQuery, Range, SeriesQuery
 from apiserver.events.smoothing import Kind, Smoothing
+from apiserver.stores.events.embedded import known as known_curves
 from apiserver.stores.events.embedded import smoothed
 from apiserver.stores.events.embedded.chunks import Body, Room
 from apiserver.stores.events.embedded.hot import Memtable
-from apiserver.stores.events.embedded.smoothed import SmoothedCurves
+from apiserver.stores.events.embedded.known import KnownCurves
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
 from tests.contract import event_stores
@@ -69,7 +70,7 @@ async def ask(
 async def ask_anew(store: EmbeddedEventStore, *asked: Any) -> Buckets:
     """Ask a store that knows nothing yet."""
     parts = store._parts
-    kept, parts.curves = parts.curves, SmoothedCurves(-1)
+    kept, parts.curves = parts.curves, KnownCurves(-1)
     try:
         return await ask(store, *asked)
     finally:
@@ -218,6 +219,7 @@ async def test_nothing_is_kept_of_points_that_are_not_merged(store: EmbeddedEven
     await add(store, {500: 3.0})
     await ask(store, EMA)
     ((_, known),) = store._parts.curves._curves.items()
+    assert isinstance(known, smoothed.Known)
     assert 450 < known.stretches[-1].end < 500
 
 
@@ -243,11 +245,11 @@ async def test_all_curves_together_have_a_bound(store: EmbeddedEventStore, monke
     await store.seal()  # it changes how many stretches a curve has, and so its size
     await ask(store, EMA)
     curves = store._parts.curves
-    monkeypatch.setattr(smoothed, "MOST_BYTES", 5 * curves.size)
+    monkeypatch.setattr(known_curves, "MOST_BYTES", 5 * curves.size)
     asked = [Smoothing(Kind.EXPONENTIAL, n / 100) for n in range(50)]
     for smoothing in asked:
         await ask(store, smoothing)
-        assert curves.size <= smoothed.MOST_BYTES
+        assert curves.size <= known_curves.MOST_BYTES
     assert [key.smoothing for key in curves._curves] == asked[-5:]
     assert curves.size == sum(known.size for known in curves._curves.values())
 
@@ -273,6 +275,7 @@ async def test_readers_of_an_older_view_find_and_keep_nothing(store: EmbeddedEve
     await ask(store, EMA)
     curves = store._parts.curves
     ((key, known),) = curves._curves.items()
+    assert isinstance(known, smoothed.Known)
     begun = smoothed.Known(known.length, known.after, known.shift)
     merged = curves._merged
     assert merged is not None

@@ -1,0 +1,117 @@
+"""Keeps what was found out about long curves, so that another look at them takes little time.
+
+What is kept tells of points of chunks. A merge may change chunks. So what it changes is forgotten before it commits,
+and nothing is found or kept from then until it has committed. Readers say what was merged in their view, so one with an
+older view finds and keeps nothing. For example, a curve's blocks of the iterations 0 to 999,999 are kept:
+
+    a merge begins that changes the iteration 700,000     blocks up to there are kept, others are forgotten
+    a reader comes meanwhile                              finds nothing, and reads all from the database
+    the merge has committed, and a reader comes           finds the blocks that are kept, and reads the others
+
+Deletions need no such care, as the id of a deleted series is not used again. Sealing changes no points.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, Self, TypeVar
+
+from apiserver.events.model import Owner
+from apiserver.events.smoothing import Smoothing
+from apiserver.stores.events.embedded.hot import HotPoints, Memtable, Name
+
+#: Bytes that all curves together may take. The one that was not asked for longest goes first.
+MOST_BYTES = 64 * 2**20
+
+
+class Key(NamedTuple):
+    """Which curve it is, how it is smoothed, and which columns of sums are kept of it."""
+
+    owner: Owner
+    name: Name
+    series: int
+    """The id of the series in the database."""
+    smoothing: Smoothing | None
+    columns: Sequence[str]
+
+
+class OfCurve(Protocol):
+    """What may be known of a curve, from its first point on."""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes; 0: nothing is known."""
+        ...
+
+    @property
+    def basis(self) -> tuple[int, ...]:
+        """What it was made by. It is of no use to a reader who would make it by something else."""
+        ...
+
+    def until(self, end: int) -> Self:
+        """Without what does not lie wholly before the iteration `end`."""
+        ...
+
+
+Of = TypeVar("Of", bound=OfCurve)
+
+
+class KnownCurves:
+    """What is known of the curves that were asked for last. Any thread may use it."""
+
+    def __init__(self, merged: int) -> None:
+        """`merged` is the number of the last journal segment that was merged."""
+        self._merged: int | None = merged
+        self._curves: OrderedDict[Key, OfCurve] = OrderedDict()
+        self._lock = threading.Lock()
+        self.size = 0
+        """About how many bytes all curves take."""
+
+    def find(self, key: Key, begun: Of, merged: int) -> Of:
+        """What is known of a curve, for a reader in whose view the segment `merged` is the last one that was merged.
+
+        `begun` knows nothing yet. It is returned if nothing is known, or what is known has another basis.
+        """
+        with self._lock:
+            known = self._curves.get(key)
+            if merged != self._merged or not isinstance(known, type(begun)) or known.basis != begun.basis:
+                return begun
+            self._curves.move_to_end(key)
+            return known
+
+    def keep(self, key: Key, known: OfCurve, merged: int) -> None:
+        """Keep what such a reader found out about a curve."""
+        with self._lock:
+            if merged == self._merged and known.size:
+                self._put(key, known)
+                while self.size > MOST_BYTES:
+                    self._put(next(iter(self._curves)), None)
+
+    def will_merge(self, table: Memtable) -> None:
+        """Forget what the memtable changes. From now on until `has_merged`, nothing is found or kept."""
+        with self._lock:
+            self._merged = None
+            for key, known in list(self._curves.items()):
+                hot = table.owners.get(key.owner)
+                if hot is not None and key.name in hot.scalars:
+                    changed = HotPoints(hot.columns, hot.scalars[key.name].numbers).points().iters.min()
+                    left = known.until(int(changed))
+                    self._put(key, left if left.size else None)
+
+    def has_merged(self, segment: int) -> None:
+        """Note that the segment was merged, and readers see it."""
+        with self._lock:
+            self._merged = segment
+
+    def _put(self, key: Key, known: OfCurve | None) -> None:
+        before = self._curves.pop(key, None)
+        self.size -= before.size if before else 0
+        if known is not None:
+            self._curves[key] = known
+            self.size += known.size
+
+
+#: For readers that find and keep nothing, as no segment has this number.
+NOTHING_KEPT = KnownCurves(merged=-1)
