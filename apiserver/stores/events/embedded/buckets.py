@@ -30,6 +30,7 @@ from apiserver.stores.events.embedded import decoded, smoothed
 from apiserver.stores.events.embedded.bucketing import SHORT, InBuckets, Part, Source, bucket_starts, bucketed
 from apiserver.stores.events.embedded.checked import decoder, unwrap
 from apiserver.stores.events.embedded.chunks import Room, decode_curves
+from apiserver.stores.events.embedded.decoded import Blocks
 from apiserver.stores.events.embedded.extremes import Extremes
 from apiserver.stores.events.embedded.integers import Progression
 from apiserver.stores.events.embedded.known import NOTHING_KEPT, Key, KnownCurves
@@ -219,9 +220,8 @@ def _parts(
         kept = None
         if curves is not None and shift == shifts[-1]:
             kept = decoded.blocks_of(series, shift, columns, wanted.range, curves)
-        contents = kept.between(low, high) if kept else series.blocks(low, high, shift)
-        blocks_of = kept.of if kept else partial(_decoded_blocks, columns=columns)
-        run, sum_up = CHUNKS_OF_BLOCKS, partial(_sum_up_blocks, interval=interval, blocks_of=blocks_of)
+        contents, run = kept.between(low, high) if kept else series.blocks(low, high, shift), CHUNKS_OF_BLOCKS
+        sum_up = partial(_sum_up_blocks, interval=interval, columns=columns, kept=kept)
     else:
         contents, run = series.curves(low, high), CHUNKS_OF_POINTS
         sum_up = partial(_sum_up_points, interval=interval, columns=columns, extremes=extremes)
@@ -266,14 +266,8 @@ def _end(chunks: Sequence[Content]) -> int:
 
 
 @decoder
-def _decoded_blocks(chunks: Sequence[Content], columns: ColumnNames) -> Pieces:
-    return decode_blocks([unwrap(body) for _, _, _, body in chunks], columns)
-
-
-def _sum_up_blocks(
-    chunks: Sequence[Content], interval: int, blocks_of: Callable[[Sequence[Content]], Pieces]
-) -> Pieces:
-    blocks = blocks_of(chunks)
+def _sum_up_blocks(chunks: Sequence[Content], interval: int, columns: ColumnNames, kept: Blocks | None) -> Pieces:
+    blocks = kept.of(chunks) if kept else decode_blocks([unwrap(body) for _, _, _, body in chunks], columns)
     if len(blocks.x) <= SHORT // 2:  # then it is faster to sum up several series at once
         return blocks
     return sum_up(blocks, bucket_starts(blocks.x, interval))
