@@ -51,8 +51,8 @@ LONGEST_INTERVAL = 30.0
 #: Seconds between two looks for owners whose server died.
 RESTATE_INTERVAL = 60.0
 
-#: The background task pauses at least so many times as long as its last round took. So if thousands of tasks report,
-#: it writes a document once for several batches and pings.
+#: After each group of owners, the background task rests so many times as long as the group took. So if thousands of
+#: tasks report, it writes a document once for several batches and pings, and requests wait for one group at most.
 _REST = 16
 
 #: How many groups of owners are written at once, on engines where that is faster.
@@ -195,20 +195,17 @@ class LastMetrics:
         pause = INTERVAL
         while self._pending:
             await asyncio.sleep(pause)
-            begun = time.monotonic()
-            if await self._write_all():
-                pause = min(max(INTERVAL, _REST * (time.monotonic() - begun)), LONGEST_INTERVAL)
-            else:
-                pause = min(pause * 2, LONGEST_INTERVAL)
+            pause = INTERVAL if await self._write_all(_REST) else min(pause * 2, LONGEST_INTERVAL)
 
-    async def _write_all(self) -> bool:
+    async def _write_all(self, rest: float = 0) -> bool:
         """Write every pending owner; returns whether all were written. The others stay pending."""
-        return all(await self._write_each(list(self._pending)))
+        return all(await self._write_each(list(self._pending), rest))
 
-    async def _write_each(self, owners: Collection[Owner]) -> list[bool]:
-        """Write what is pending of each owner, in groups; returns for each group whether all of it was written."""
-        if len(owners) == 1:
-            return [await self._write_pending(owner) for owner in owners]
+    async def _write_each(self, owners: Collection[Owner], rest: float = 0) -> list[bool]:
+        """Write what is pending of each owner, in groups; returns for each group whether all of it was written.
+
+        After each group, rest so many times as long as it took, but no longer than `LONGEST_INTERVAL` in all.
+        """
         kind = attrgetter("company", "is_model")
         kinds = [list(some) for _, some in groupby(sorted(owners, key=kind), kind)]
         groups = [some[start : start + _TOGETHER] for some in kinds for start in range(0, len(some), _TOGETHER)]
@@ -216,7 +213,11 @@ class LastMetrics:
 
         async def write(group: Sequence[Owner]) -> bool:
             async with turns:
-                return await self._write_group(group)
+                begun = time.monotonic()
+                written = await (self._write_group(group) if len(owners) > 1 else self._write_pending(group[0]))
+                if rest:
+                    await asyncio.sleep(min(rest * (time.monotonic() - begun), LONGEST_INTERVAL / len(groups)))
+            return written
 
         return await asyncio.gather(*map(write, groups))
 

@@ -189,6 +189,24 @@ async def test_many_documents_are_written_with_one_transaction(api: Api, monkeyp
     assert await unstated(api) == set()
 
 
+async def test_between_groups_of_documents_requests_have_their_turn(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(last_metrics, "INTERVAL", 3600)
+    monkeypatch.setattr(last_metrics, "LONGEST_INTERVAL", 3600)
+    monkeypatch.setattr(last_metrics, "_TOGETHER", 2)
+    owners = [await new_task(api) for _ in range(5)]
+    for owner in owners:
+        await add(api, owner, (1, 0.5))
+    pending = api.backend.last_metrics._pending
+    writing = asyncio.create_task(api.backend.last_metrics._write_all(rest=1e9))
+    async with asyncio.timeout(30):
+        while len(pending) == 5:  # noqa: ASYNC110  # nothing tells when the first group is written
+            await asyncio.sleep(0.001)
+    assert len(pending) == 3
+    assert [await seen(api, owner) for owner in owners] == [(1, {"v": 0.5})] * 5  # who asks for them does not wait
+    assert not pending
+    writing.cancel()
+
+
 async def test_an_owner_that_cannot_be_written_with_others_hinders_none(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,7 @@ from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.hot import HotOwner, Memtable
 from apiserver.stores.events.embedded.lines import Lines, Name
 from apiserver.stores.events.embedded.names import Registrar, series_ids
+from apiserver.stores.events.embedded.pace import Pace
 
 LARGEST = 500
 LARGEST_BYTES = 4 * 2**20
@@ -104,11 +105,12 @@ def _edges(lines: Lines) -> list[int]:
     return edges
 
 
-def merge_logs(conn: sqlite3.Connection, table: Memtable, registrar: Registrar) -> None:
+def merge_logs(conn: sqlite3.Connection, table: Memtable, registrar: Registrar, pace: Pace) -> None:
     """Write the memtable's lines and digests to the database, in the caller's transaction."""
     for owner, hot in table.owners.items():
         if hot.logs:
             _merge_owner(conn, owner, hot, registrar)
+            pace.rest()
 
 
 def _merge_owner(conn: sqlite3.Connection, owner: Owner, hot: HotOwner, registrar: Registrar) -> None:

@@ -4,6 +4,8 @@
 - A merge is one transaction: the memtable's events, ids, counters and "segment n is merged". Readers see its result at
   the moment when the memtable disappears. Then the segment is deleted.
 - A merge that fails changes nothing. It is tried again after 0.5 seconds, then after 1, 2, 5 and 10.
+- A merge takes its time: now and then it rests, so that requests are answered meanwhile (`pace.py`). It does not if
+  somebody waits for it, or if half of the next one has come already.
 - Chunks are sealed while no merge is due, or one step after each merge.
 - Pages that are freed are used again. If over a tenth of the file is free, it shrinks (incremental vacuum). When all is
   sealed and nothing comes, or the disk is short of room, it gives back all free pages.
@@ -29,6 +31,7 @@ from apiserver.stores.events.embedded.known import KnownCurves
 from apiserver.stores.events.embedded.live import Live
 from apiserver.stores.events.embedded.log_merge import merge_logs
 from apiserver.stores.events.embedded.names import Ids, Registrar, set_state
+from apiserver.stores.events.embedded.pace import Pace
 from apiserver.stores.events.embedded.sample_merge import merge_samples
 from apiserver.stores.events.embedded.scalar_merge import merge_scalars
 from apiserver.stores.events.embedded.sealing import Sealer
@@ -74,6 +77,8 @@ class Merger:
         self._is_short = is_short
         self._look_at = 0.0
         self._working = threading.Lock()
+        self._hurry = threading.Event()
+        """Set while somebody waits for the merging thread."""
         self._wake = threading.Event()
         self._stopping = False
         self._idle = False
@@ -91,6 +96,7 @@ class Merger:
     def stop(self) -> None:
         """Finish the current merge, merge the rest if that works, and end the thread."""
         self._stopping = True
+        self._hurry.set()
         self._wake.set()
         self._thread.join()
 
@@ -101,14 +107,13 @@ class Merger:
 
     def flush(self) -> None:
         """Merge everything that was acknowledged before; raise EventStoreBusy if that does not work."""
-        with self._working:
+        with self._turn():
             self._merge_all()
-        if threading.current_thread() is not self._thread:
-            self._wake.set()  # there may be something to seal
+        self._wake.set()  # there may be something to seal
 
     def seal(self) -> None:
         """Seal all chunks, as if no series grew any more."""
-        with self._working:
+        with self._turn():
             sealer = Sealer()
             sealer.look(self._database.writer)
             while sealer.is_busy:
@@ -119,12 +124,22 @@ class Merger:
 
     def delete(self, owners: Collection[Owner], work: Callable[[sqlite3.Connection], Result]) -> Result:
         """Let `work` delete merged events of the owners, in one transaction; raise EventStoreBusy if that fails."""
-        with self._working, self._transaction(lambda commit: self._live.deleted(owners, commit)) as conn:
+        with self._turn(), self._transaction(lambda commit: self._live.deleted(owners, commit)) as conn:
             self._ids.forget()
             result = work(conn)
             mark_deleted(conn, owners, self._live.active)  # no other segment begins meanwhile
         self._wake.set()
         return result
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """`_working` for another thread, for which the merging thread hurries. One thread at a time may call this."""
+        self._hurry.set()
+        try:
+            with self._working:
+                yield
+        finally:
+            self._hurry.clear()
 
     def _run(self) -> None:
         while not self._stopping:
@@ -165,12 +180,18 @@ class Merger:
         """Whether so much is in memory that a merge must begin now. After a failure, it begins no sooner for that."""
         return not self._failures and self._is_full(self._live.active)
 
+    def _must_hurry(self) -> bool:
+        """Whether a merge may not rest, because events come fast."""
+        table = self._live.active
+        return 2 * table.events >= self._points or 2 * table.size >= self._size
+
     def _is_full(self, table: Memtable) -> bool:
         return table.events >= self._points or table.size >= self._size
 
     def _try_to_merge(self) -> None:
         try:
-            self.flush()
+            with self._working:
+                self._merge_all()
         except EventStoreBusy as error:
             logger.warning("merging failed and is tried again: %s", error)
         except Exception:
@@ -195,10 +216,10 @@ class Merger:
 
     def _merge(self, table: Memtable) -> None:
         with self._transaction(lambda commit: self._live.drop(table, commit)) as conn:
-            registrar = Registrar(conn, self._ids)
+            registrar, pace = Registrar(conn, self._ids), Pace(self._hurry, self._must_hurry)
             self._write_workers(conn)
-            self._sealer.note(merge_scalars(conn, table, registrar))
-            merge_logs(conn, table, registrar)
+            self._sealer.note(merge_scalars(conn, table, registrar, pace))
+            merge_logs(conn, table, registrar, pace)
             merge_samples(conn, table, registrar)
             write_marks(conn, table, registrar)
             self._write_unstated(conn)

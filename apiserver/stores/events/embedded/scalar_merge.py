@@ -22,6 +22,7 @@ import logging
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,10 +35,13 @@ from apiserver.stores.events.embedded.checked import Damaged, Kind, Place, unwra
 from apiserver.stores.events.embedded.chunk_writer import ChunkWriter, LastChunk
 from apiserver.stores.events.embedded.hot import HotColumns, Memtable
 from apiserver.stores.events.embedded.names import Registrar
+from apiserver.stores.events.embedded.pace import Pace
 from apiserver.stores.events.embedded.points import Points, as_bytes, by_series, concat, overlay, spread, take
 from apiserver.stores.events.embedded.stats import EMPTY, StatsArray
 
 FOLD_AT = 1024
+#: So many series are merged together, and those of the same owner, which share pages.
+SERIES_AT_ONCE = 256
 
 logger = logging.getLogger(__name__)
 
@@ -97,13 +101,27 @@ class _News:
         return take(self.points, spread(starts, counts))
 
 
-def merge_scalars(conn: sqlite3.Connection, table: Memtable, registrar: Registrar) -> list[int]:
+def merge_scalars(conn: sqlite3.Connection, table: Memtable, registrar: Registrar, pace: Pace) -> list[int]:
     """Write the memtable's points to the database, in the caller's transaction; returns the ids of their series."""
     if not table.columns.series:
         return []
-    merge = _Merge(conn, *_by_series(table, registrar))
-    merge.run()
-    return merge.series()
+    ids, owners, points, starts = _by_series(table, registrar)
+    stops = np.append(starts[1:], len(points.iters))
+    for first, last in pairwise(_edges(owners)):
+        pace.rest()
+        start, some = starts[first], slice(first, last)
+        _Merge(conn, ids[some], owners[some], take(points, slice(start, stops[last - 1])), starts[some] - start).run()
+    series: list[int] = ids.tolist()
+    return series
+
+
+def _edges(owners: Int64Array) -> list[int]:
+    """Where parts of the series begin and end. For example, with 3 at once, of owners 1, 1, 2, 2, 2, 3: 0, 5, 6."""
+    edges = [0]
+    for edge in [*(np.flatnonzero(np.diff(owners)) + 1).tolist(), len(owners)]:
+        if edge - edges[-1] >= SERIES_AT_ONCE or edge == len(owners):
+            edges.append(edge)
+    return edges
 
 
 def _by_series(table: Memtable, registrar: Registrar) -> tuple[Int64Array, Int64Array, Points, npt.NDArray[np.intp]]:
@@ -150,11 +168,6 @@ class _Merge:
         self._news = _News(points, starts, np.diff(np.append(starts, len(points.iters))))
         self._tail = tail.TailWriter(conn)
         self._chunks = ChunkWriter(conn)
-
-    def series(self) -> list[int]:
-        """The ids of the series that it changes."""
-        ids: list[int] = self._known.ids.tolist()
-        return ids
 
     def run(self) -> None:
         """Write everything to the database."""

@@ -26,6 +26,7 @@ from apiserver.stores.events.embedded import (
 def make_small(patch: pytest.MonkeyPatch) -> None:
     """Until `patch` is undone."""
     patch.setattr(scalar_merge, "FOLD_AT", 6)
+    patch.setattr(scalar_merge, "SERIES_AT_ONCE", 2)
     patch.setattr(tail, "MOST_RUNS", 2)
     patch.setattr(tail, "POINTS_A_PAGE", 7)
     patch.setattr(chunks, "LARGEST", 8)
