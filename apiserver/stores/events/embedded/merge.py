@@ -5,7 +5,7 @@
   the moment when the memtable disappears. Then the segment is deleted.
 - A merge that fails changes nothing. It is tried again after 0.5 seconds, then after 1, 2, 5 and 10.
 - A merge takes its time: now and then it rests, so that requests are answered meanwhile (`pace.py`). It does not if
-  somebody waits for it, or if half of the next one has come already.
+  somebody waits for it, and rests less the more of the next one has come.
 - Chunks are sealed while no merge is due, or one step after each merge.
 - Pages that are freed are used again. If over a tenth of the file is free, it shrinks (incremental vacuum). When all is
   sealed and nothing comes, or the disk is short of room, it gives back all free pages.
@@ -180,13 +180,16 @@ class Merger:
         """Whether so much is in memory that a merge must begin now. After a failure, it begins no sooner for that."""
         return not self._failures and self._is_full(self._live.active)
 
-    def _must_hurry(self) -> bool:
-        """Whether a merge may not rest, because events come fast."""
-        table = self._live.active
-        return 2 * table.events >= self._points or 2 * table.size >= self._size
-
     def _is_full(self, table: Memtable) -> bool:
-        return table.events >= self._points or table.size >= self._size
+        return self._fullness(table) >= 1
+
+    def _fullness(self, table: Memtable) -> float:
+        """How much there is of what begins a merge: 0 nothing, from 1 on enough."""
+        return max(table.events / self._points, table.size / self._size)
+
+    def _due(self) -> float:
+        """How much of the next merge has come."""
+        return self._fullness(self._live.active)
 
     def _try_to_merge(self) -> None:
         try:
@@ -216,7 +219,7 @@ class Merger:
 
     def _merge(self, table: Memtable) -> None:
         with self._transaction(lambda commit: self._live.drop(table, commit)) as conn:
-            registrar, pace = Registrar(conn, self._ids), Pace(self._hurry, self._must_hurry)
+            registrar, pace = Registrar(conn, self._ids), Pace(self._hurry, self._due)
             self._write_workers(conn)
             self._sealer.note(merge_scalars(conn, table, registrar, pace))
             merge_logs(conn, table, registrar, pace)

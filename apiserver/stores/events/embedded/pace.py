@@ -14,19 +14,22 @@ from collections.abc import Callable
 
 #: Seconds of work after which a thread rests. Requests wait for less than twice as long.
 WORK_SECONDS = 0.005
-#: How many times as long as it worked a thread rests.
+#: How many times as long as it worked a thread rests at most.
 REST = 3
 
 
 class Pace:
     """Made by the thread that works, when it begins.
 
-    It does not rest while `hurry` is set, which also ends a rest, or while `must_hurry` says so.
+    `due` says how much of the next work has come: 0 nothing, 1 all that it takes to begin. The more there is, the
+    shorter are the rests. So the thread is ready in time, and yet requests never wait for all of its work at once. For
+    example, it rests three times as long as it worked at 0, one and a half times at 0.5, and not at all from 1 on. It
+    does not rest while `hurry` is set, which also ends a rest.
     """
 
-    def __init__(self, hurry: threading.Event, must_hurry: Callable[[], bool]) -> None:
+    def __init__(self, hurry: threading.Event, due: Callable[[], float]) -> None:
         self._hurry = hurry
-        self._must_hurry = must_hurry
+        self._due = due
         self._rested = time.thread_time()
 
     def rest(self) -> None:
@@ -34,6 +37,6 @@ class Pace:
         worked = time.thread_time() - self._rested
         if worked < WORK_SECONDS:
             return
-        if not self._must_hurry():
-            self._hurry.wait(worked * REST)
+        if (due := self._due()) < 1:
+            self._hurry.wait(worked * REST * (1 - due))
         self._rested = time.thread_time()

@@ -1,4 +1,4 @@
-"""Merging rests now and then, unless somebody waits for it or events come fast."""
+"""Merging rests now and then, the less the faster events come, and not if somebody waits for it."""
 
 from __future__ import annotations
 
@@ -44,19 +44,30 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 def test_a_rest_is_longer_than_the_work(work: Callable[[float], None]) -> None:
     rests = Rests()
-    paced = Pace(rests, lambda: False)
+    paced = Pace(rests, lambda: 0)
     for _ in range(5):
         work(pace.WORK_SECONDS / 2)
         paced.rest()
     assert rests.seconds == pytest.approx([pace.REST * pace.WORK_SECONDS] * 2)
 
 
-def test_who_must_hurry_does_not_rest(work: Callable[[float], None]) -> None:
-    rests, hurries = Rests(), True
-    paced = Pace(rests, lambda: hurries)
+@pytest.mark.parametrize(("due", "rest"), [(0.0, 3.0), (0.5, 1.5), (0.9, 0.3)])
+def test_rests_are_shorter_the_more_of_the_next_work_has_come(
+    work: Callable[[float], None], due: float, rest: float
+) -> None:
+    rests = Rests()
+    paced = Pace(rests, lambda: due)
     work(1)
     paced.rest()
-    hurries = False
+    assert rests.seconds == pytest.approx([rest])
+
+
+def test_there_is_no_rest_once_the_next_work_is_due(work: Callable[[float], None]) -> None:
+    rests, due = Rests(), 1.0
+    paced = Pace(rests, lambda: due)
+    work(1)
+    paced.rest()
+    due = 0
     paced.rest()
     assert rests.seconds == []
     work(1)
@@ -98,11 +109,11 @@ async def test_a_merge_that_rests_hurries_for_the_end(resting: EmbeddedEventStor
     await resting.close()
 
 
-async def test_a_merge_hurries_once_half_of_the_next_has_come(tmp_path: Path) -> None:
+async def test_a_merge_rests_the_less_the_more_of_the_next_has_come(tmp_path: Path) -> None:
     store = EmbeddedEventStore(tmp_path, merge_points=10, merge_seconds=10**6)
     await store.open()
     await store.add(batch(scalars([1.0] * 4)))
-    assert not store._parts.merger._must_hurry()
+    assert store._parts.merger._due() == 0.4
     await store.add(batch(scalars([1.0])))
-    assert store._parts.merger._must_hurry()
+    assert store._parts.merger._due() == 0.5
     await store.close()
